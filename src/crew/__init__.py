@@ -1,0 +1,3 @@
+"""crew runs a crew of coding agents on one git repository and lands only what is proven."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The only agent CLIs: processes crew can prove it owns, and one adapter a CLI."""

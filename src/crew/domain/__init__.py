@@ -1,0 +1,1 @@
+"""The pure core: values, machines and decisions; it does no I/O and reads no clock."""

@@ -1,0 +1,81 @@
+"""Every error a person can meet: a message, the next step, and an exit code."""
+
+from typing import ClassVar
+
+
+class CrewError(Exception):
+    """Something failed; `hint` says what to do next."""
+
+    code: ClassVar[str] = "failed"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(CrewError):
+    """The call itself is wrong."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class NotFound(CrewError):
+    """The thing that was named does not exist."""
+
+    code = "not_found"
+    exit_code = 3
+
+
+class NeedsLogin(CrewError):
+    """Somebody has to log in or give a token first."""
+
+    code = "needs_login"
+    exit_code = 4
+
+
+class Conflict(CrewError):
+    """The request clashes with the present state, or another process holds the lock."""
+
+    code = "conflict"
+    exit_code = 5
+
+
+class CheckFailed(CrewError):
+    """A task failed its check, or is stuck."""
+
+    code = "check_failed"
+    exit_code = 6
+
+
+class TryLater(CrewError):
+    """Nothing is wrong; it cannot be done at this moment."""
+
+    code = "try_later"
+    exit_code = 75
+
+
+class TimedOut(CrewError):
+    """The wait was longer than its limit."""
+
+    code = "timed_out"
+    exit_code = 124
+
+
+class InvalidTransition(Conflict):
+    """A move that is not in the machine's table."""
+
+    code = "invalid_transition"
+
+    def __init__(
+        self, machine: str, *, source: str, target: str, trigger: str, allowed: tuple[str, ...]
+    ) -> None:
+        super().__init__(
+            f"{machine} cannot go from {source} to {target} by {trigger!r}",
+            hint=f"from {source} it can: {', '.join(allowed) or 'nothing, it is final'}",
+        )
+        self.source = source
+        self.target = target
+        self.allowed = allowed

@@ -1,0 +1,1 @@
+"""What people and scripts see; no rules of its own."""

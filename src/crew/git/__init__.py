@@ -1,0 +1,1 @@
+"""The only git: one hardened door and what crew does through it."""

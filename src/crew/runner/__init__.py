@@ -1,0 +1,1 @@
+"""plan, do, record: the loop and the doers."""

@@ -1,0 +1,1 @@
+"""The only SQL: facts and rows in one SQLite file."""
