@@ -21,7 +21,7 @@ _left = int(_count or 1)
 
 
 def effect(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Mark a function that changes the outside, so that a crash before and after it can be tried."""
+    """Mark a function that changes the outside; a crash before and after it can then be tried."""
     EFFECTS.add(name)
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:

@@ -43,7 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOrder:
-    """Everything an adapter needs for one step; `resume` says whether the session exists already."""
+    """Everything an adapter needs for one step; `resume` says whether the session exists."""
 
     key: str  # run/round/step/attempt, unique for ever in this repository
     agent: str
@@ -61,7 +61,7 @@ class StepOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
-    """What came of a step; `session` is the one to resume next time, `text` the end of its words."""
+    """What came of a step; `session` is the one to resume next, `text` the end of its words."""
 
     session: str
     done: bool = False
