@@ -1,0 +1,86 @@
+"""What follows when a task source is read: new tasks, changed ones, and edits by somebody else."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from crew.domain.fact import Fact
+from crew.domain.task import Task, TaskState
+from crew.domain.task_item import TaskItem
+from crew.domain.world import World, born, moved, noted
+
+_ADOPTED = {
+    (TaskState.TODO, TaskState.CLOSED): "closed",
+    (TaskState.IN_PROGRESS, TaskState.CLOSED): "closed",
+    (TaskState.DONE, TaskState.CLOSED): "closed",
+    (TaskState.ERROR, TaskState.CLOSED): "closed",
+    (TaskState.ERROR, TaskState.TODO): "reopened",
+}
+"""What a person may do to a task outside of crew; anything else crew writes over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """How a source's words become crew's: the default target and when it was read."""
+
+    target: str
+    at: float
+
+
+def seen(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
+    """The facts that bring the world up to what the source says."""
+    facts: list[Fact] = []
+    present = set()
+    for item in items:
+        present.add(item.id)
+        task = world.tasks.get(item.id)
+        facts += [_new(item, intake)] if task is None else _changed(world, task, item, intake)
+    for task in world.tasks.values():
+        if task.id not in present and not task.gone:
+            facts.append(noted(task, "gone", at=intake.at, gone=True))
+    return facts
+
+
+def _new(item: TaskItem, intake: Intake) -> Fact:
+    task = Task(
+        id=item.id,
+        state=item.status,
+        written=item.status,
+        created_at=item.created or 0.0,
+        **_fields(item, intake),
+    )
+    return born(task, "seen", at=intake.at)
+
+
+def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
+    return {
+        "title": item.title,
+        "deps": item.deps,
+        "priority": item.priority,
+        "wants_agent": item.agent,
+        "target": item.base or intake.target,
+        "corrupt": item.corrupt is not None,
+        "gone": False,
+    }
+
+
+def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[Fact]:
+    values = _fields(item, intake)
+    if item.corrupt is not None:
+        values = {"corrupt": True, "gone": False}
+    elif task.branch:
+        values.pop("target")
+    changes = {name: value for name, value in values.items() if getattr(task, name) != value}
+    facts = [noted(task, "edited", at=intake.at, **changes)] if changes else []
+    if item.corrupt is None and item.status != task.written:
+        facts += _status_edited(world, task, item, intake)
+    return facts
+
+
+def _status_edited(world: World, task: Task, item: TaskItem, intake: Intake) -> list[Fact]:
+    trigger = _ADOPTED.get((TaskState(task.state), TaskState(item.status)))
+    if trigger is None or task.state != task.written:
+        return [noted(task, "read", at=intake.at, written=item.status)]
+    facts = [moved(task, trigger, to=item.status, at=intake.at, written=item.status)]
+    holders = [a for a in world.agents.values() if a.task == task.id and not a.killing]
+    return facts + [noted(agent, "kill_asked", at=intake.at, killing=True) for agent in holders]

@@ -1,0 +1,345 @@
+"""plan: from the world as it is to what should be done now; pure, so that it can be simulated.
+
+`decide` gives the facts that follow at once from others; `plan` gives the commands for the outside.
+Both are asked again after every fact, and whatever was lost in a crash is simply planned again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from crew.domain.agent import Agent, AgentState
+from crew.domain.fact import Fact
+from crew.domain.merge_queue import (
+    Line,
+    commits_to_test,
+    culprit,
+    learned_rate,
+    prefix_to_land,
+)
+from crew.domain.progress import assigned, failed, sent_back
+from crew.domain.rules import Rules
+from crew.domain.run import Ask, Run, RunState
+from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.world import World, apply, moved, noted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Something to do outside; two commands with the same key never run at once."""
+
+    subject: str
+
+    @property
+    def key(self) -> str:
+        return f"{type(self).__name__.lower()} {self.subject}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommand(Command):
+    """A command about a run; a run does one thing at a time."""
+
+    @property
+    def key(self) -> str:
+        return f"run {self.subject}"
+
+
+class Prepare(RunCommand):
+    """Make sure that the run's branch and worktree exist."""
+
+
+class Step(RunCommand):
+    """Call the agent once."""
+
+
+class Check(RunCommand):
+    """Look at the worktree and run the gate on the exact commit."""
+
+
+class Recover(RunCommand):
+    """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
+
+
+class Kill(Command):
+    """End everything an agent runs, keep its work, give its task back."""
+
+
+class WriteTask(Command):
+    """Tell the task's source the state crew has it in."""
+
+
+class RemoveWorktree(Command):
+    """The task is over: keep what is in its worktree, then remove it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCommand(Command):
+    """A command that changes a line; a line changes one way at a time."""
+
+    @property
+    def key(self) -> str:
+        return f"line {self.subject}"
+
+
+class Assemble(LineCommand):
+    """Merge the waiting tasks in memory, one on top of the other."""
+
+
+class Land(LineCommand):
+    """Move the integration ref to the longest green prefix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCandidate(Command):
+    """Run the gate on a candidate."""
+
+    commit: str
+
+    @property
+    def key(self) -> str:
+        return f"test {self.subject} {self.commit}"
+
+
+class Deliver(Command):
+    """Bring what landed into the target branch and the checkout that shows it."""
+
+
+def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
+    """The facts that follow from the present ones without anything being done outside."""
+    for line in world.lines.values():
+        if facts := _send_back_culprit(world, line, rules=rules, now=now):
+            return facts
+    return _assign(world, now, rules=rules) if taking_work else []
+
+
+def plan(
+    world: World,
+    now: float,
+    *,
+    rules: Rules,
+    epoch: int = 0,
+    taking_work: bool = True,
+    busy: frozenset[str] = frozenset(),
+) -> list[Command]:
+    """Everything that should be under way now; the caller leaves out what already is (`busy`)."""
+    commands = [
+        *_for_tasks(world, rules=rules),
+        *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
+        *_for_lines(world, now, rules=rules, busy=busy),
+    ]
+    return [command for command in commands if command.key not in busy]
+
+
+def next_deadline(world: World, now: float, *, rules: Rules) -> float | None:
+    """When the plan can change although nothing happens."""
+    waits = [agent.retry_at for agent in world.agents.values()]
+    for line in world.lines.values():
+        waits.append(line.retry_at)
+        if line.delivered != line.integration and line.delivered_at is not None:
+            waits.append(line.delivered_at + rules.deliver_every_s)
+    return min((at for at in waits if at is not None and at > now), default=None)
+
+
+def is_ready(world: World, task: Task) -> bool:
+    """todo, readable, and every dependency merged or closed; an unknown dependency blocks."""
+    return (
+        task.state == TaskState.TODO
+        and not task.corrupt
+        and not task.gone
+        and all(_is_finished(world, dep) for dep in task.deps)
+    )
+
+
+def _is_finished(world: World, task: str) -> bool:
+    found = world.tasks.get(task)
+    return found is not None and found.state in FINISHED
+
+
+def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
+    facts: list[Fact] = []
+    kinds = frozenset(agent.agent_kind for agent in world.agents.values())
+    free = [agent for agent in world.agents.values() if agent.is_free]
+    if not free:
+        return []
+    for task in _waiting_tasks(world):
+        agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
+        if agent is None:
+            continue
+        free.remove(agent)
+        facts += assigned(world, agent, task, rules=rules, at=now)
+        if not free:
+            break
+    return facts
+
+
+def _waiting_tasks(world: World) -> list[Task]:
+    """Tasks sent back first: their dependents wait longest; then by priority and age."""
+    back = [task for task in world.tasks.values() if _is_sent_back(world, task)]
+    ready = [task for task in world.tasks.values() if is_ready(world, task)]
+    ready.sort(key=lambda task: (task.priority, task.created_at, len(task.id), task.id))
+    return [*back, *ready]
+
+
+def _is_sent_back(world: World, task: Task) -> bool:
+    run = world.runs.get(task.run or "")
+    return (
+        task.state == TaskState.IN_PROGRESS
+        and run is not None
+        and run.is_live
+        and run.agent is None
+    )
+
+
+def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> bool:
+    """A task that asks for a kind nobody is may go to anybody: a slot can run any agent."""
+    run = world.runs.get(task.run or "") if _is_sent_back(world, task) else None
+    wanted = run.agent_kind if run else task.wants_agent
+    return wanted is None or wanted == agent.agent_kind or wanted not in kinds
+
+
+def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) -> list[Fact]:
+    found = culprit(line)
+    if found is None or not _is_current(world, line):
+        return []
+    candidate, result = found
+    if candidate is None:
+        return []
+    worse = noted(
+        line, "blamed", at=now, failure_rate=learned_rate(line.failure_rate, failed=1), held=()
+    )
+    return [
+        worse,
+        *returned(world, candidate.task, ask=Ask.RED_GATE, notes=result.notes, rules=rules, at=now),
+    ]
+
+
+def returned(
+    world: World,
+    task_id: str,
+    *,
+    ask: Ask,
+    notes: str,
+    rules: Rules,
+    at: float,
+    merge_commit: str = "",
+    merge_paths: tuple[str, ...] = (),
+) -> list[Fact]:
+    """The queue sends a task back to its own session with the reason."""
+    task = world.tasks[task_id]
+    run = world.runs.get(task.run or "")
+    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, head="", queued_at=None)
+    after = apply(world, back)
+    if run is None or run.state != RunState.COMPLETE:
+        return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
+    if run.round >= run.max_rounds:
+        reason = f"the merge queue sent it back after {run.round} rounds"
+        return [back, *failed(after, run, reason, at=at)]
+    return [
+        back,
+        *sent_back(
+            after,
+            run,
+            ask=ask,
+            notes=notes,
+            rules=rules,
+            at=at,
+            merge_commit=merge_commit,
+            merge_paths=merge_paths,
+        ),
+    ]
+
+
+def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
+    for task in world.tasks.values():
+        if task.corrupt or task.gone:
+            continue
+        if task.written != task.state:
+            yield WriteTask(subject=task.id)
+        if task.worktree and _is_worktree_over(world, task, rules):
+            yield RemoveWorktree(subject=task.id)
+
+
+def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
+    if task.cleaning:
+        return True
+    held = any(agent.task == task.id for agent in world.agents.values())
+    return task.state in FINISHED and not rules.keep_worktrees and not held
+
+
+def _for_agents(
+    world: World, now: float, *, rules: Rules, epoch: int, taking_work: bool
+) -> Iterator[Command]:
+    for agent in world.agents.values():
+        if agent.killing:
+            yield Kill(subject=agent.id)
+            continue
+        run = world.runs.get(agent.run or "")
+        if run is None or agent.state in {AgentState.IDLE, AgentState.STUCK}:
+            continue
+        command = _for_run(world, run, agent, now, rules=rules, epoch=epoch)
+        if command is not None and (taking_work or isinstance(command, Check)):
+            yield command
+
+
+def _for_run(
+    world: World, run: Run, agent: Agent, now: float, *, rules: Rules, epoch: int
+) -> Command | None:
+    if agent.retry_at is not None and agent.retry_at > now:
+        return None
+    if rules.reset_on_recovery and run.stepping and run.epoch != epoch:
+        return Recover(subject=run.id)
+    if run.state == RunState.INIT or not world.tasks[run.task].worktree:
+        return Prepare(subject=run.id)
+    if run.state == RunState.WORKING:
+        return Step(subject=run.id)
+    if run.state == RunState.REVIEWING:
+        return Check(subject=run.id)
+    return None
+
+
+def queue(world: World, target: str) -> list[Task]:
+    """The tasks that wait for this target, the longest waiting first."""
+    waiting = [t for t in world.tasks.values() if t.is_queued and t.target == target]
+    return sorted(waiting, key=lambda task: (task.queued_at or 0.0, task.id))
+
+
+def _is_current(world: World, line: Line) -> bool:
+    """Everybody in the chain still waits with the commit that was merged."""
+    return all(
+        (task := world.tasks.get(c.task)) is not None and task.is_queued and task.head == c.head
+        for c in line.candidates
+    )
+
+
+def _for_lines(
+    world: World, now: float, *, rules: Rules, busy: frozenset[str]
+) -> Iterator[Command]:
+    for line in world.lines.values():
+        yield from _line_work(world, line, rules=rules, busy=busy)
+        if _should_deliver(world, line, now, rules=rules):
+            yield Deliver(subject=line.id)
+
+
+def _line_work(
+    world: World, line: Line, *, rules: Rules, busy: frozenset[str]
+) -> Iterator[Command]:
+    waiting = queue(world, line.id)[: rules.longest_line]
+    current = _is_current(world, line)
+    if current and prefix_to_land(line) is not None:
+        yield Land(subject=line.id)
+    elif line.upstream or frozenset((t.id, t.head) for t in waiting) != line.entries:
+        yield Assemble(subject=line.id)
+    if current and (line.chain or not line.base_proven):
+        prefix = f"test {line.id} "
+        under_test = frozenset(key.removeprefix(prefix) for key in busy if key.startswith(prefix))
+        for commit in commits_to_test(line, rules, busy=under_test):
+            yield TestCandidate(subject=line.id, commit=commit)
+
+
+def _should_deliver(world: World, line: Line, now: float, *, rules: Rules) -> bool:
+    if line.delivered == line.integration or line.upstream:
+        return False
+    if line.retry_at is not None and line.retry_at > now:
+        return False
+    working = any(t.state == TaskState.IN_PROGRESS or t.is_queued for t in world.tasks.values())
+    recently = line.delivered_at is not None and now - line.delivered_at < rules.deliver_every_s
+    return not (working and recently)

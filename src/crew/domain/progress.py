@@ -1,0 +1,345 @@
+"""What follows from what happened to a run: each function turns an outcome into facts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crew.domain.agent import Agent, AgentState
+from crew.domain.fact import Fact
+from crew.domain.rules import Rules
+from crew.domain.run import Ask, Run, RunState
+from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.task import Task, TaskState
+from crew.domain.world import World, born, moved, noted
+
+NOTES_LIMIT = 16_000
+"""Gate output and conflicts are told to the agent up to this many characters, the end of them."""
+
+_FRESH_SESSION = frozenset(
+    {
+        ErrorKind.SESSION_IN_USE,
+        ErrorKind.SESSION_UNKNOWN,
+        ErrorKind.TIMEOUT,
+        ErrorKind.STALLED,
+        ErrorKind.CONTEXT_FULL,
+    }
+)
+"""Errors that are answered once with a new session, at once and without counting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Where the work of a run happens."""
+
+    worktree: str
+    branch: str
+    base: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What crew itself saw in the worktree after DONE; `gate_passed` is None: it did not run."""
+
+    head: str
+    uncommitted: tuple[str, ...] = ()
+    has_commits: bool = True
+    lost_sides: tuple[str, ...] = ()
+    unmerged: bool = False
+    gate_passed: bool | None = None
+    gate_output: str = ""
+
+
+def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float) -> list[Fact]:
+    """Give a task to an idle agent: a new run, or the one that was sent back."""
+    run = world.runs.get(task.run or "")
+    if task.state == TaskState.IN_PROGRESS and run is not None and run.is_live:
+        return [
+            noted(run, "resumed", at=at, agent=agent.id),
+            _taken(agent, task, run.id, at=at),
+        ]
+    number = task.run_count + 1
+    new = Run(
+        id=f"{task.id}.{number}",
+        task=task.id,
+        number=number,
+        agent=agent.id,
+        agent_kind=task.wants_agent or agent.agent_kind,
+        max_rounds=rules.max_rounds,
+        ask=Ask.FIRST if number == 1 else Ask.RESUMED,
+        started_at=at,
+    )
+    return [
+        moved(task, "started", to=TaskState.IN_PROGRESS, at=at, run=new.id, run_count=number),
+        born(new, "created", at=at),
+        _taken(agent, task, new.id, at=at),
+    ]
+
+
+def _taken(agent: Agent, task: Task, run: str, *, at: float) -> Fact:
+    return moved(
+        agent, "assigned", to=AgentState.READY, at=at, task=task.id, run=run, task_assigned_at=at
+    )
+
+
+def prepared(world: World, run: Run, where: Prepared, *, at: float) -> list[Fact]:
+    task = world.tasks[run.task]
+    facts = [noted(task, "prepared", at=at, worktree=where.worktree, branch=where.branch)]
+    if run.state == RunState.INIT:
+        facts.append(moved(run, "prepared", to=RunState.WORKING, at=at, base=where.base))
+    return facts
+
+
+def troubled(world: World, run: Run, message: str, *, rules: Rules, at: float) -> list[Fact]:
+    """crew itself could not do its part (no worktree, no gate program): an error like any other."""
+    agent = _agent_of(world, run)
+    if agent is None:
+        return []
+    if agent.state == AgentState.DONE and agent.error_count + 1 >= rules.stuck_after:
+        return failed(world, run, message, at=at)
+    return [_error_counted(agent, message, rules=rules, at=at)]
+
+
+def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:
+    """Recorded before the process starts, so that an interrupted step is known as one."""
+    agent = world.agents[str(run.agent)]
+    step = run.step if run.stepping else run.step + 1
+    return [
+        noted(
+            run,
+            "step_started",
+            at=at,
+            step=step,
+            steps=run.steps + (0 if run.stepping else 1),
+            attempt=run.attempt + 1,
+            stepping=True,
+            epoch=epoch,
+            session=session,
+        ),
+        moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None),
+    ]
+
+
+def step_ended(
+    world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
+) -> list[Fact]:
+    agent = world.agents[str(run.agent)]
+    if outcome.error is not None:
+        return _step_failed(agent, run, outcome, rules=rules, at=at)
+    facts = [_step_recorded(run, outcome, at=at, ask=Ask.CONTINUE, notes="", fresh_retry=False)]
+    used = _usage(agent, outcome.usage)
+    settled = {"error_count": 0, "last_error": "", "last_step_at": at, "pid": None, **used}
+    trigger = _end_of_round(run, outcome, rules)
+    if trigger is None:
+        return [*facts, noted(agent, "step_ended", at=at, **settled)]
+    return [
+        *facts,
+        moved(run, trigger, to=RunState.REVIEWING, at=at),
+        moved(agent, trigger, to=AgentState.DONE, at=at, **settled),
+    ]
+
+
+def _end_of_round(run: Run, outcome: StepOutcome, rules: Rules) -> str | None:
+    if outcome.done:
+        return "done"
+    return "step_limit" if run.step >= rules.max_steps else None
+
+
+def _step_recorded(run: Run, outcome: StepOutcome, *, at: float, **changes: Any) -> Fact:
+    error = outcome.error
+    return Fact(
+        kind=run.kind,
+        subject=run.id,
+        trigger="step_ended",
+        at=at,
+        changes={
+            "stepping": False,
+            "session": outcome.session,
+            "session_used": True,
+            **_usage(run, outcome.usage),
+            **changes,
+        },
+        extra={"step": run.step, "error": error.kind if error else None},
+    )
+
+
+def _usage(row: Run | Agent, usage: Usage) -> Mapping[str, Any]:
+    known = row.cost_usd is not None and usage.cost_usd is not None
+    return {
+        "input_tokens": row.input_tokens + usage.input_tokens,
+        "output_tokens": row.output_tokens + usage.output_tokens,
+        "cost_usd": (row.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None,
+    }
+
+
+def _step_failed(
+    agent: Agent, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
+) -> list[Fact]:
+    error = outcome.error
+    assert error is not None
+    used = {"last_step_at": at, "pid": None, **_usage(agent, outcome.usage)}
+    fresh = error.kind in _FRESH_SESSION
+    changes = _fresh_session(run, error) if fresh else {}
+    ended = _step_recorded(run, outcome, at=at, **changes)
+    if error.kind == ErrorKind.RATE_LIMIT:
+        until = max(at, error.reset_at or at + rules.max_backoff_s)
+        return [
+            ended,
+            noted(agent, "rate_limited", at=at, retry_at=until, last_error=error.message, **used),
+        ]
+    if fresh and not run.fresh_retry:
+        return [ended, noted(agent, "session_renewed", at=at, last_error=error.message, **used)]
+    return [ended, _error_counted(agent, error.message, rules=rules, at=at, **used)]
+
+
+def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
+    """A new session does not know what was said: it is told what the branch holds."""
+    knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
+    keeps_ask = run.ask not in {Ask.CONTINUE, Ask.FIRST}
+    return {
+        "session": "",
+        "session_used": False,
+        "session_number": run.session_number + 1,
+        "fresh_retry": True,
+        "ask": run.ask if keeps_ask or not knows_nothing else Ask.RESUMED,
+    }
+
+
+def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **changes: Any) -> Fact:
+    """Stuck at the fifth error in a row; after a manual retry again at the tenth, and so on."""
+    errors = agent.error_count + 1
+    values = {
+        "error_count": errors,
+        "last_error": message,
+        "retry_at": at + rules.backoff(errors),
+        **changes,
+    }
+    if errors % rules.stuck_after == 0:
+        return moved(agent, "errors", to=AgentState.STUCK, at=at, **values)
+    return noted(agent, "error", at=at, **values)
+
+
+def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float) -> list[Fact]:
+    """crew believes no DONE: what it saw itself decides what follows."""
+    ask, notes = _complaint(evidence)
+    if ask is not None:
+        return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
+    task = world.tasks[run.task]
+    facts = [
+        moved(run, "approved", to=RunState.COMPLETE, at=at, agent=None, ended_at=at, complaints=0),
+        moved(task, "completed", to=TaskState.DONE, at=at, head=evidence.head, queued_at=at),
+    ]
+    agent = _agent_of(world, run)
+    return facts + ([_freed(agent, "released", at=at)] if agent else [])
+
+
+def _complaint(evidence: Evidence) -> tuple[Ask | None, str]:
+    if evidence.uncommitted:
+        return Ask.UNCOMMITTED, "\n".join(evidence.uncommitted[:200])
+    if evidence.unmerged:
+        return Ask.CONFLICT, ""
+    if evidence.lost_sides:
+        return Ask.LOST_SIDE, "\n".join(evidence.lost_sides)
+    if not evidence.has_commits:
+        return Ask.NOTHING_COMMITTED, ""
+    if evidence.gate_passed is False:
+        return Ask.RED_GATE, evidence.gate_output
+    return None, ""
+
+
+def sent_back(
+    world: World, run: Run, *, ask: Ask, notes: str, rules: Rules, at: float, **changes: Any
+) -> list[Fact]:
+    """Back to working with the reason, in the next round; or failed when no round is left."""
+    complaints = run.complaints + 1 if ask == run.ask or run.complaints == 0 else 1
+    stubborn = (
+        ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE}
+        and complaints >= rules.same_complaint_limit
+    )
+    if run.round >= run.max_rounds or stubborn:
+        return failed(world, run, f"gave up after {run.round} rounds: {_WHY[ask]}", at=at)
+    agent = _agent_of(world, run)
+    facts = [
+        moved(
+            run,
+            "sent_back",
+            to=RunState.WORKING,
+            at=at,
+            round=run.round + 1,
+            step=0,
+            ask=ask,
+            notes=notes[-NOTES_LIMIT:],
+            complaints=complaints,
+            ended_at=None,
+            **changes,
+        )
+    ]
+    if agent is not None:
+        facts.append(moved(agent, "sent_back", to=AgentState.WORKING, at=at))
+    return facts
+
+
+_WHY = {
+    Ask.RED_GATE: "the gate is red",
+    Ask.UNCOMMITTED: "it says DONE and leaves work uncommitted",
+    Ask.NOTHING_COMMITTED: "it says DONE and committed nothing",
+    Ask.CONFLICT: "it conflicts with what landed before",
+    Ask.LOST_SIDE: "its merge drops somebody else's work",
+}
+
+
+def failed(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
+    """The run is over without success; the task can be restarted, nothing of it is removed."""
+    task = world.tasks[run.task]
+    facts = [moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, agent=None)]
+    if task.state == TaskState.IN_PROGRESS:
+        facts.append(moved(task, "failed", to=TaskState.ERROR, at=at, queued_at=None))
+    agent = _agent_of(world, run)
+    if agent is not None and agent.state == AgentState.DONE:
+        facts.append(_freed(agent, "gave_up", at=at))
+    return facts
+
+
+def killed(world: World, agent: Agent, *, at: float, trigger: str = "killed") -> list[Fact]:
+    """The agent is idle again, its run cancelled, its task back in the queue."""
+    facts: list[Fact] = []
+    run = world.runs.get(agent.run or "")
+    if run is not None and run.is_live:
+        facts.append(
+            moved(
+                run,
+                "failed",
+                to=RunState.FAILED,
+                at=at,
+                error=f"{trigger} with agent {agent.id}",
+                stepping=False,
+                agent=None,
+                ended_at=at,
+            )
+        )
+    task = world.tasks.get(agent.task or "")
+    if task is not None and task.state == TaskState.IN_PROGRESS:
+        facts.append(moved(task, trigger, to=TaskState.TODO, at=at))
+    if agent.state == AgentState.IDLE:
+        return [*facts, noted(agent, trigger, at=at, killing=False)]
+    return [*facts, _freed(agent, trigger, at=at)]
+
+
+def _freed(agent: Agent, trigger: str, *, at: float) -> Fact:
+    return moved(
+        agent,
+        trigger,
+        to=AgentState.IDLE,
+        at=at,
+        task=None,
+        run=None,
+        task_assigned_at=None,
+        error_count=0,
+        last_error="",
+        retry_at=None,
+        killing=False,
+        pid=None,
+    )
+
+
+def _agent_of(world: World, run: Run) -> Agent | None:
+    return world.agents.get(run.agent or "")

@@ -1,0 +1,200 @@
+"""What people ask for: each request becomes facts, or is refused with the next step."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crew.domain.agent import Agent, AgentState
+from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.fact import Fact
+from crew.domain.names import agent_name, next_agent_names
+from crew.domain.plan import is_ready
+from crew.domain.progress import assigned
+from crew.domain.rules import Rules
+from crew.domain.run import Run, RunState
+from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.world import World, born, moved, noted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    verb: str
+    args: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request together with everything that decides it."""
+
+    args: Mapping[str, Any]
+    world: World
+    rules: Rules
+    at: float
+
+    def agent(self) -> Agent:
+        return find_agent(self.world, str(self.args["agent"]))
+
+    def task(self) -> Task:
+        return find_task(self.world, str(self.args["task"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    facts: tuple[Fact, ...] = ()
+    reply: Any = None
+
+
+def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer:
+    """The facts and the reply, or a `CrewError` that says why not."""
+    verb = _VERBS.get(request.verb)
+    if verb is None:
+        raise UsageError(f"nobody knows {request.verb!r}", hint=f"known: {', '.join(_VERBS)}")
+    return verb(Asked(args=request.args, world=world, rules=rules, at=at))
+
+
+def spawn(asked: Asked) -> Answer:
+    """New idle agents, by name or by number; `at_least` makes sure that so many exist."""
+    kind = str(asked.args["kind"])
+    taken = frozenset(asked.world.agents)
+    if name := asked.args.get("name"):
+        if name in taken:
+            raise Conflict(f"agent {name} exists", hint="`crew ps` shows it; choose another name")
+        names: tuple[str, ...] = (agent_name(str(name)),)
+    else:
+        count = int(asked.args.get("count") or 0)
+        if at_least := asked.args.get("at_least"):
+            count = max(0, int(at_least) - len(taken))
+        names = next_agent_names(taken, count)
+    agents = [Agent(id=name, agent_kind=kind, started_at=asked.at) for name in names]
+    return Answer(facts=tuple(born(a, "spawned", at=asked.at) for a in agents), reply=list(names))
+
+
+def assign(asked: Asked) -> Answer:
+    agent, task = asked.agent(), asked.task()
+    if not agent.is_free:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state} with task {agent.task}",
+            hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
+        )
+    if task.state != TaskState.ERROR and not is_ready(asked.world, task):
+        raise Conflict(f"task {task.id} cannot start: {_why_not(asked.world, task)}", hint=_SHOW)
+    return Answer(facts=tuple(assigned(asked.world, agent, task, rules=asked.rules, at=asked.at)))
+
+
+def _unstuck(agent: Agent, *, at: float) -> Answer:
+    """A stuck agent tries again at once; if it fails again, its waits are at the cap."""
+    if agent.state != AgentState.STUCK:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state}, not stuck", hint="only a stuck agent is retried"
+        )
+    back = moved(agent, "retried", to=AgentState.WORKING, at=at, retry_at=None)
+    return Answer(facts=(back,), reply=agent.id)
+
+
+def kill(asked: Asked) -> Answer:
+    agent = asked.agent()
+    if agent.is_free:
+        raise Conflict(f"agent {agent.id} is idle", hint="there is nothing to kill")
+    return Answer(facts=(noted(agent, "kill_asked", at=asked.at, killing=True),))
+
+
+def cleanup(asked: Asked) -> Answer:
+    """The worktree goes, its content is kept as a checkpoint, the state stays."""
+    agent = asked.agent()
+    run = asked.world.runs.get(agent.run or "")
+    if run is not None and run.is_live and agent.state != AgentState.STUCK:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state} in its worktree",
+            hint=f"`crew kill {agent.id}` first, or wait until it is idle",
+        )
+    task = asked.world.tasks.get(agent.task or "")
+    if task is None or not task.worktree:
+        return Answer(reply=None)
+    return Answer(facts=(noted(task, "cleanup_asked", at=asked.at, cleaning=True),), reply=task.id)
+
+
+def merge(asked: Asked) -> Answer:
+    """Put a done task into the queue; one that waits already is simply tried again."""
+    task = asked.task()
+    if task.state != TaskState.DONE:
+        raise Conflict(f"task {task.id} is {task.state}, not done", hint=_SHOW)
+    head = str(asked.args.get("head") or task.head)
+    if task.is_queued and task.head == head:
+        return Answer(reply=task.id)
+    queued = noted(task, "queued", at=asked.at, head=head, queued_at=asked.at)
+    return Answer(facts=(queued,), reply=task.id)
+
+
+def close(asked: Asked) -> Answer:
+    task = asked.task()
+    if task.state in FINISHED:
+        raise Conflict(f"task {task.id} is {task.state} already", hint="nothing is left to close")
+    reason = str(asked.args.get("reason") or "")
+    facts = [
+        moved(
+            task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None
+        ),
+        *(
+            noted(agent, "kill_asked", at=asked.at, killing=True)
+            for agent in asked.world.agents.values()
+            if agent.task == task.id
+        ),
+    ]
+    run = asked.world.runs.get(task.run or "")
+    if run is not None and run.is_live and run.agent is None:
+        facts.append(_cancelled(run, at=asked.at))
+    return Answer(facts=tuple(facts), reply=task.id)
+
+
+def _cancelled(run: Run, *, at: float) -> Fact:
+    return moved(run, "failed", to=RunState.FAILED, at=at, error="closed", ended_at=at)
+
+
+def retry(asked: Asked) -> Answer:
+    """Whatever is named tries again: a stuck agent, the agent stuck with a task, a failed task."""
+    named = str(asked.args["subject"])
+    agent = asked.world.agents.get(named) or next(
+        (a for a in asked.world.agents.values() if a.task == named and a.state == AgentState.STUCK),
+        None,
+    )
+    if agent is not None:
+        return _unstuck(agent, at=asked.at)
+    task = find_task(asked.world, named)
+    reopened = moved(task, "reopened", to=TaskState.TODO, at=asked.at)
+    return Answer(facts=(reopened,), reply=task.id)
+
+
+def find_agent(world: World, name: str) -> Agent:
+    if name not in world.agents:
+        known = ", ".join(world.agents) or "none yet, `crew spawn` makes one"
+        raise NotFound(f"no agent is called {name!r}", hint=f"agents: {known}")
+    return world.agents[name]
+
+
+def find_task(world: World, task: str) -> Task:
+    if task not in world.tasks:
+        raise NotFound(f"there is no task {task!r}", hint="`crew list -a` shows all tasks")
+    return world.tasks[task]
+
+
+def _why_not(world: World, task: Task) -> str:
+    if task.state != TaskState.TODO:
+        return f"it is {task.state}"
+    if task.corrupt:
+        return "its file cannot be read"
+    tasks = world.tasks
+    open_deps = [d for d in task.deps if d not in tasks or tasks[d].state not in FINISHED]
+    return f"it waits for {', '.join(open_deps)}"
+
+
+_SHOW = "`crew show` tells its state and what it waits for"
+
+_VERBS: Mapping[str, Callable[[Asked], Answer]] = {
+    "spawn": spawn,
+    "assign": assign,
+    "retry": retry,
+    "kill": kill,
+    "cleanup": cleanup,
+    "merge": merge,
+    "close": close,
+}

@@ -1,0 +1,27 @@
+"""What the plan must know of the settings: limits, waits and slots, as plain numbers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The defaults are those of the seeds."""
+
+    max_steps: int = 20
+    max_rounds: int = 20
+    same_complaint_limit: int = 3
+    backoff_s: float = 2.0
+    max_backoff_s: float = 60.0
+    stuck_after: int = 5
+    reset_on_recovery: bool = False
+    test_slots: int = 1
+    longest_line: int = 16
+    one_at_a_time: bool = False
+    deliver_every_s: float = 10.0
+    delivery_retry_s: float = 2.0
+    keep_worktrees: bool = False
+    done_word: str = "DONE"
+
+    def backoff(self, errors: int) -> float:
+        """2, 4, 8, 16, 32 seconds; never more than the cap."""
+        return float(min(self.max_backoff_s, self.backoff_s * 2 ** (errors - 1)))

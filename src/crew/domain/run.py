@@ -1,0 +1,104 @@
+"""A run: one try at a task, as rounds of work and review (seed 004)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from crew.domain.machine import Machine, Move
+
+
+class RunState(StrEnum):
+    INIT = "init"
+    WORKING = "working"
+    REVIEWING = "reviewing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class Ask(StrEnum):
+    """Why the agent is called: each has a prompt of its own."""
+
+    FIRST = "first"
+    CONTINUE = "continue"
+    RED_GATE = "red_gate"
+    UNCOMMITTED = "uncommitted"
+    NOTHING_COMMITTED = "nothing_committed"
+    CONFLICT = "conflict"
+    LOST_SIDE = "lost_side"
+    RESUMED = "resumed"
+
+
+RUN = Machine(
+    name="run",
+    first=RunState.INIT,
+    moves=(
+        Move(source="init", target="working", trigger="prepared", meaning="agents started"),
+        Move(source="init", target="failed", trigger="failed", meaning="could not start"),
+        Move(source="working", target="reviewing", trigger="done", meaning="iteration finished"),
+        Move(source="working", target="reviewing", trigger="step_limit", meaning="20 steps"),
+        Move(source="working", target="complete", trigger="approved", meaning="nothing to check"),
+        Move(source="working", target="failed", trigger="failed", meaning="error or max rounds"),
+        Move(source="reviewing", target="working", trigger="sent_back", meaning="more work"),
+        Move(source="reviewing", target="complete", trigger="approved", meaning="PASS"),
+        Move(source="reviewing", target="failed", trigger="failed", meaning="unrecoverable"),
+        Move(
+            source="complete",
+            target="working",
+            trigger="sent_back",
+            added="the merge queue found a conflict or a red gate: the same session goes on",
+        ),
+        Move(
+            source="complete",
+            target="failed",
+            trigger="failed",
+            added="sent back by the merge queue with no round left",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """`stepping` is true from before a step starts until its end is recorded.
+
+    `epoch` is the runner that started the step: another one's step was interrupted.
+    `session_used` says that the agent's CLI may know the session already.
+    """
+
+    kind: ClassVar[str] = "run"
+    machine: ClassVar[Machine] = RUN
+
+    id: str
+    task: str
+    number: int = 1
+    agent: str | None = None
+    agent_kind: str = ""
+    state: str = RunState.INIT
+    history: tuple[str, ...] = (RunState.INIT,)
+    round: int = 1
+    max_rounds: int = 20
+    step: int = 0
+    steps: int = 0
+    attempt: int = 0
+    stepping: bool = False
+    epoch: int = 0
+    session: str = ""
+    session_number: int = 0
+    session_used: bool = False
+    fresh_retry: bool = False
+    base: str = ""
+    ask: str = Ask.FIRST
+    notes: str = ""
+    complaints: int = 0
+    merge_commit: str = ""
+    merge_paths: tuple[str, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    error: str = ""
+    started_at: float = 0.0
+    ended_at: float | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in {RunState.INIT, RunState.WORKING, RunState.REVIEWING}

@@ -1,0 +1,98 @@
+"""A task: the unit of work, with its branch and worktree (seed 001)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from crew.domain.machine import Machine, Move
+
+
+class TaskState(StrEnum):
+    TODO = "todo"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    MERGED = "merged"
+    CLOSED = "closed"
+    ERROR = "error"
+
+
+FINISHED = frozenset({TaskState.MERGED, TaskState.CLOSED})
+"""What satisfies a dependency."""
+
+_CLOSE = "a task can be given up whatever its state"
+
+TASK = Machine(
+    name="task",
+    first=TaskState.TODO,
+    moves=(
+        Move(source="todo", target="in_progress", trigger="started"),
+        Move(source="in_progress", target="done", trigger="completed", meaning="checks passed"),
+        Move(source="done", target="merged", trigger="landed", meaning="it is in the target"),
+        Move(source="in_progress", target="closed", trigger="closed"),
+        Move(source="in_progress", target="error", trigger="failed", meaning="ended or stopped"),
+        Move(source="error", target="in_progress", trigger="started", meaning="restarted"),
+        Move(source="todo", target="closed", trigger="closed", added=_CLOSE),
+        Move(source="done", target="closed", trigger="closed", added=_CLOSE),
+        Move(source="error", target="closed", trigger="closed", added=_CLOSE),
+        Move(
+            source="done",
+            target="in_progress",
+            trigger="sent_back",
+            added="a conflict or a red gate after the merge sends the task back to its session",
+        ),
+        Move(
+            source="in_progress",
+            target="todo",
+            trigger="killed",
+            added="`kill` gives the task back to the queue; seed 000 says so",
+        ),
+        Move(
+            source="in_progress",
+            target="todo",
+            trigger="reset",
+            added="seed 000's recovery keeps the ticket open for the next agent",
+        ),
+        Move(
+            source="error",
+            target="todo",
+            trigger="reopened",
+            added="a person may put a failed task back into the queue",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What crew itself knows of a task; the text stays with its source.
+
+    `written` is the state the source was last told or last told us.
+    """
+
+    kind: ClassVar[str] = "task"
+    machine: ClassVar[Machine] = TASK
+
+    id: str
+    title: str = ""
+    state: str = TaskState.TODO
+    written: str = TaskState.TODO
+    deps: tuple[str, ...] = ()
+    priority: int = 2
+    created_at: float = 0.0
+    wants_agent: str | None = None
+    target: str = ""
+    corrupt: bool = False
+    run: str | None = None
+    run_count: int = 0
+    branch: str = ""
+    worktree: str = ""
+    head: str = ""
+    queued_at: float | None = None
+    landed_commit: str = ""
+    close_reason: str = ""
+    gone: bool = False
+    cleaning: bool = False
+
+    @property
+    def is_queued(self) -> bool:
+        return self.state == TaskState.DONE and self.queued_at is not None

@@ -1,0 +1,113 @@
+"""The world: every row crew owns, and the one function by which facts change it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
+from typing import Any
+
+from crew.domain.agent import Agent
+from crew.domain.errors import Conflict
+from crew.domain.fact import Fact
+from crew.domain.merge_queue import Line
+from crew.domain.run import Run
+from crew.domain.task import Task
+
+Row = Agent | Task | Run | Line
+
+TABLES: Mapping[str, type[Row]] = {"agent": Agent, "task": Task, "run": Run, "line": Line}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    lines: Mapping[str, Line] = field(default_factory=dict)
+
+    def rows(self, kind: str) -> Mapping[str, Row]:
+        rows: Mapping[str, Row] = getattr(self, f"{kind}s")
+        return rows
+
+
+def apply(world: World, fact: Fact) -> World:
+    """The world after this fact; a move that is not in its machine's table is refused."""
+    rows = world.rows(fact.kind)
+    row = _changed(rows.get(fact.subject), fact)
+    table: dict[str, Any] = {f"{fact.kind}s": {**rows, fact.subject: row}}
+    return replace(world, **table)
+
+
+def fold(facts: Iterable[Fact]) -> World:
+    return reduce(apply, facts, World())
+
+
+def with_rows(rows: Iterable[Row]) -> World:
+    """The world made of rows as the store keeps them."""
+    tables: dict[str, Any] = {f"{kind}s": {} for kind in TABLES}
+    for row in rows:
+        tables[f"{row.kind}s"][row.id] = row
+    return World(**tables)
+
+
+def row_from(kind: str, values: Mapping[str, Any]) -> Row:
+    """A row from plain values, where lists stand for tuples; a value nobody knows is left out."""
+    table = TABLES[kind]
+    known = {f.name for f in fields(table)}
+    return table(**{name: _frozen(value) for name, value in values.items() if name in known})
+
+
+def _changed(row: Row | None, fact: Fact) -> Row:
+    if row is None:
+        return row_from(fact.kind, {**fact.changes, "id": fact.subject})
+    changes = {name: _frozen(value) for name, value in fact.changes.items()}
+    if fact.target is not None:
+        _check_move(row, fact)
+        changes["state"] = fact.target
+    return replace(row, **changes)
+
+
+def _check_move(row: Row, fact: Fact) -> None:
+    if row.state != fact.source:
+        raise Conflict(
+            f"{fact.kind} {row.id} is {row.state}, {fact.trigger!r} was meant for {fact.source}",
+            hint="somebody moved it first; look at it and ask again",
+        )
+    row.machine.check(source=row.state, target=str(fact.target), trigger=fact.trigger)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def born(row: Row, trigger: str, *, at: float, **extra: Any) -> Fact:
+    """The first fact of a subject."""
+    changes = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "id"}
+    return Fact(
+        kind=row.kind,
+        subject=row.id,
+        trigger=trigger,
+        at=at,
+        target=row.state,
+        changes=changes,
+        extra=extra,
+    )
+
+
+def moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact:
+    """A fact that moves a machine."""
+    if isinstance(row, Run):
+        changes["history"] = (*row.history, str(to))
+    return Fact(
+        kind=row.kind,
+        subject=row.id,
+        trigger=trigger,
+        at=at,
+        source=row.state,
+        target=str(to),
+        changes=changes,
+    )
+
+
+def noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
+    """A fact that changes fields and moves nothing."""
+    return Fact(kind=row.kind, subject=row.id, trigger=trigger, at=at, changes=changes)

@@ -1,0 +1,91 @@
+"""Opens `.crew/crew.db`: SQLite in WAL mode, brought to the present schema, errors translated."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.domain.errors import CrewError, TryLater
+from crew.store.schema import MIGRATIONS
+
+Database = sqlite3.Connection
+
+LOCK_WAIT_S = 10.0
+
+
+class StoreFailed(CrewError):
+    """The database could not be read or written; nothing was half recorded."""
+
+
+def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
+    """A connection to the database, which is made or migrated first where that is needed."""
+    with translated(path):
+        db = sqlite3.connect(path, timeout=wait_s, isolation_level=None)
+        if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        _migrate(db, path)
+        return db
+
+
+def _migrate(db: Database, path: Path) -> None:
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise StoreFailed(
+            f"{path} was written by a newer crew (schema {version}, this one knows "
+            f"{len(MIGRATIONS)})",
+            hint="update crew, or move the file away to start with an empty one",
+        )
+    if version < len(MIGRATIONS):
+        _apply_migrations(db)
+
+
+@effect("store.migrate")
+def _apply_migrations(db: Database) -> None:
+    with transaction(db):
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for statements in MIGRATIONS[version:]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
+
+@contextmanager
+def transaction(db: Database) -> Iterator[None]:
+    """All or nothing; takes the write lock at once, so that what is read inside stays true."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+@contextmanager
+def translated(path: Path | None = None) -> Iterator[None]:
+    """SQLite's errors as sentences with a next step."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translation(error, str(path or ".crew/crew.db")) from error
+
+
+def _translation(error: sqlite3.Error, path: str) -> CrewError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return TryLater(
+            f"{path} is locked by another program",
+            hint="wait and try again; `crew ps` shows whether a runner is up",
+        )
+    hints = {
+        "SQLITE_FULL": "the disk is full: free some space and start again, nothing is lost",
+        "SQLITE_READONLY": "crew must be able to write there: check its owner and its rights",
+        "SQLITE_CANTOPEN": "crew must be able to write there: check its owner and its rights",
+        "SQLITE_IOERR": "the disk failed or is full: check it and start again",
+        "SQLITE_CORRUPT": "`crew doctor --repair` builds it again from its facts",
+        "SQLITE_NOTADB": "move the file away; `crew init` makes a new one",
+    }
+    hint = next((text for start, text in hints.items() if name.startswith(start)), "see the log")
+    return StoreFailed(f"{path}: {error}", hint=hint)

@@ -1,0 +1,127 @@
+"""Facts and the rows they change, recorded in one transaction."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from crew.domain.effects import effect
+from crew.domain.fact import Fact
+from crew.domain.world import Row, World, apply, fold, row_from, with_rows
+from crew.store.database import Database, transaction, translated
+
+_SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
+
+
+def record(db: Database, world: World, facts: Iterable[Fact]) -> World:
+    """Write the facts and the rows they change, or nothing; returns the world after them."""
+    facts = tuple(facts)
+    for fact in facts:
+        world = apply(world, fact)
+    if facts:
+        with translated():
+            _write(db, facts, world)
+    return world
+
+
+@effect("store.record")
+def _write(db: Database, facts: tuple[Fact, ...], world: World) -> None:
+    touched = {(fact.kind, fact.subject) for fact in facts}
+    with transaction(db):
+        db.executemany(
+            'INSERT INTO facts (at, kind, subject, "trigger", source, target, changes, extra)'
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [_fact_values(fact) for fact in facts],
+        )
+        db.executemany(
+            "INSERT OR REPLACE INTO rows (kind, id, value) VALUES (?, ?, ?)",
+            [(kind, id_, _row_text(world.rows(kind)[id_])) for kind, id_ in touched],
+        )
+
+
+def load_world(db: Database) -> World:
+    with translated():
+        found = db.execute("SELECT kind, value FROM rows").fetchall()
+    return with_rows(row_from(kind, json.loads(value)) for kind, value in found)
+
+
+def load_rows(db: Database, kind: str) -> dict[str, Row]:
+    """The rows of one kind, for those who need no more."""
+    with translated():
+        found = db.execute("SELECT id, value FROM rows WHERE kind = ?", (kind,)).fetchall()
+    return {id_: row_from(kind, json.loads(value)) for id_, value in found}
+
+
+def facts_after(
+    db: Database, number: int = 0, *, subject: str | None = None, since: float = 0.0
+) -> list[tuple[int, Fact]]:
+    """The facts after this number, oldest first; `subject` is an id or `kind:id`."""
+    kind, _, id_ = (subject or "").rpartition(":")
+    with translated():
+        found = db.execute(
+            f"{_SELECT} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"  # noqa: S608
+            " AND (? = '' OR kind = ?) ORDER BY id",
+            (number, since, id_, id_, kind, kind),
+        ).fetchall()
+    return [(row[0], _fact(row)) for row in found]
+
+
+def differences(db: Database) -> list[str]:
+    """The subjects whose row is not what their facts fold to; none, unless somebody meddled."""
+    folded = fold(fact for _, fact in facts_after(db))
+    stored = load_world(db)
+    wrong = []
+    for kind in ("agent", "task", "run", "line"):
+        ours, theirs = folded.rows(kind), stored.rows(kind)
+        wrong += [f"{kind}:{i}" for i in {*ours, *theirs} if ours.get(i) != theirs.get(i)]
+    return sorted(wrong)
+
+
+@effect("store.rebuild")
+def rebuild_rows(db: Database) -> None:
+    """Fold all facts again and write the rows anew."""
+    world = fold(fact for _, fact in facts_after(db))
+    rows = [(r.kind, r.id, _row_text(r)) for r in _all_rows(world)]
+    with translated(), transaction(db):
+        db.execute("DELETE FROM rows")
+        db.executemany("INSERT INTO rows (kind, id, value) VALUES (?, ?, ?)", rows)
+
+
+def _all_rows(world: World) -> Iterator[Row]:
+    for kind in ("agent", "task", "run", "line"):
+        yield from world.rows(kind).values()
+
+
+def _fact_values(fact: Fact) -> tuple[Any, ...]:
+    return (
+        fact.at,
+        fact.kind,
+        fact.subject,
+        fact.trigger,
+        fact.source,
+        fact.target,
+        _text(fact.changes),
+        _text(fact.extra),
+    )
+
+
+def _fact(row: tuple[Any, ...]) -> Fact:
+    _, at, kind, subject, trigger, source, target, changes, extra = row
+    return Fact(
+        kind=kind,
+        subject=subject,
+        trigger=trigger,
+        at=at,
+        source=source,
+        target=target,
+        changes=json.loads(changes),
+        extra=json.loads(extra),
+    )
+
+
+def _row_text(row: Row) -> str:
+    return _text({f.name: getattr(row, f.name) for f in fields(row)})
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
