@@ -1,0 +1,96 @@
+"""What stands after the front matter of a task file: the description and the comment blocks.
+
+A description or comment may itself hold a line `---` followed by `# Comment:`, which is how the
+next comment block begins. Such a `# Comment:` is written with a backslash before it, one more
+than it has, and read with one less; Markdown shows it unchanged.
+"""
+
+import re
+from dataclasses import dataclass
+
+from crew.domain.task_item import Comment
+from crew.tasks import moments
+from crew.tasks.source import NewComment
+
+_FIRST_BLOCK = re.compile(r"(?:\A|\n\n)---\n# Comment: \d+\n")
+_BLOCK = re.compile(r"(?:\A|\n)---\n(?=# Comment: \d+\n)")
+_HEADER = re.compile(r"# (Comment|Author|Type|Tags|Metadata|Time):(.*)")
+_LOOKS_LIKE_BLOCK = re.compile(r"(---\n)(\\*# Comment:)")
+_ESCAPED = re.compile(r"(---\n)\\(\\*# Comment:)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What stands after the front matter, cut at the first comment block; the parts are raw."""
+
+    lead: str
+    body_raw: str
+    blocks_raw: str
+
+    @property
+    def body(self) -> str:
+        return unescape(self.body_raw).rstrip("\n")
+
+
+def cut(rest: str) -> Content:
+    text = rest.lstrip("\n")
+    lead = rest[: len(rest) - len(text)]
+    block = _FIRST_BLOCK.search(text)
+    at = block.start() if block else len(text)
+    return Content(lead=lead, body_raw=text[:at], blocks_raw=text[at:])
+
+
+def with_body(rest: str, body: str) -> str:
+    """The description replaced; the comment blocks stay as they are."""
+    blocks = cut(rest).blocks_raw
+    if not blocks:
+        return render_body(body)
+    return "\n" + escape(body) + "\n\n" + blocks.lstrip("\n")
+
+
+def render_body(body: str) -> str:
+    return f"\n{escape(body)}\n" if body else "\n"
+
+
+def with_comment(rest: str, comment: NewComment, *, index: int) -> str:
+    """The comment added as the last block; what stands before it stays as it is."""
+    head = [f"# Comment: {index}", f"# Author: {comment.author}"]
+    head += [f"# Type: {comment.kind}"] if comment.kind else []
+    head += [f"# Metadata: key={comment.key}"] if comment.key else []
+    head += [f"# Time: {moments.to_text(comment.at)}"]
+    gap = "\n" if rest.endswith("\n") else "\n\n"
+    return rest + gap + "---\n" + "\n".join(head) + "\n\n" + escape(comment.text) + "\n"
+
+
+def comments(content: Content) -> tuple[Comment, ...]:
+    blocks = _BLOCK.split(content.blocks_raw)[1:]
+    return tuple(_comment(block, index) for index, block in enumerate(blocks))
+
+
+def _comment(block: str, index: int) -> Comment:
+    lines = block.split("\n")
+    head: dict[str, str] = {}
+    while lines and (header := _HEADER.fullmatch(lines[0])):
+        head[header[1]] = header[2].strip()
+        lines.pop(0)
+    return Comment(
+        index=index,
+        author=head.get("Author", ""),
+        kind=head.get("Type", ""),
+        text=unescape("\n".join(lines)).strip("\n").rstrip(),
+        at=moments.from_text(head.get("Time")),
+        key=_metadata(head.get("Metadata", "")).get("key", ""),
+    )
+
+
+def _metadata(value: str) -> dict[str, str]:
+    pairs = (part.strip().partition("=") for part in value.split(","))
+    return {name: text for name, equals, text in pairs if equals}
+
+
+def escape(text: str) -> str:
+    return _LOOKS_LIKE_BLOCK.sub(r"\1\\\2", text)
+
+
+def unescape(text: str) -> str:
+    return _ESCAPED.sub(r"\1\2", text)

@@ -1,0 +1,263 @@
+"""Tasks as files under `.crew/tasks/<namespace>/`, in the format of seed 001.
+
+    meta.json       {"schema": 1, "namespace": "default", "next_id": 2}
+    1.md            front matter, description, comment blocks
+    1.meta.json     status and lifecycle
+    1.crew.json     dependencies and priority, only where a task has them
+
+The original refuses a field it does not know, in `1.meta.json` and in the front matter alike, but
+looks only at files called `<number>.md` and `<number>.meta.json`. What it has no field for stands
+therefore in a third file. A person may also write `deps:` or `priority:` into the front matter;
+such a line wins and is the one that is changed, for those who do not use the original.
+
+Every file is replaced as a whole under the exclusive lock. A task exists once its `.md` does, so
+that is written last and deleted first, and a crash in between leaves nothing half made.
+"""
+
+import re
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.task import TaskState
+from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
+from crew.tasks import comment_blocks, files_format, folder, front_matter, json_text, moments
+from crew.tasks.checks import checked_changes, checked_comment, checked_task
+from crew.tasks.files_format import is_number
+from crew.tasks.snapshot import Signature, Snapshot, natural_order, rescan
+from crew.tasks.source import (
+    UNCHANGED,
+    Lifecycle,
+    NewComment,
+    NewTask,
+    TaskChanges,
+    resolve_id,
+    unknown_task,
+)
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PARTS = (".md", ".meta.json", ".crew.json")
+_CLOSE_REASON = {TaskState.MERGED: "merged", TaskState.CLOSED: "abandoned"}
+
+
+class FilesSource:
+    """The default source."""
+
+    def __init__(self, repo_root: Path, *, namespace: str = "default") -> None:
+        if not _NAMESPACE.fullmatch(namespace):
+            raise UsageError(
+                f"{namespace!r} cannot be a task namespace",
+                hint="set [tasks] namespace to letters, digits and . _ -",
+            )
+        self.namespace = namespace
+        self.folder = repo_root / ".crew" / "tasks" / namespace
+
+    def stamp(self) -> object:
+        return hash(frozenset(self._signatures().items()))
+
+    def scan(self, previous: Snapshot | None = None) -> Snapshot:
+        return rescan(previous, self._signatures(), self._read_locked)
+
+    def show(self, task: str) -> TaskItem:
+        item = self._read_locked(task) if is_number(task) else None
+        if item is None:
+            raise unknown_task(task, self._ids())
+        return item
+
+    def resolve(self, prefix: str) -> str:
+        return resolve_id(prefix, self._ids())
+
+    def ensure(self) -> None:
+        folder.make_folder(self.folder)
+        with self._exclusive():
+            self._keep_next_id(self._next_id())
+
+    def add(self, new: NewTask, *, at: float) -> str:
+        new = checked_task(new)
+        if any(not is_number(task) for task in (*new.deps, new.parent or "1")):
+            raise UsageError("ids of tasks are numbers here", hint="`crew list -a` shows them")
+        folder.make_folder(self.folder)
+        with self._exclusive():
+            number = self._next_id()
+            task = str(number)
+            self._keep_next_id(number + 1)
+            if new.deps or new.priority != DEFAULT_PRIORITY:
+                extras = files_format.new_extras(deps=new.deps, priority=new.priority)
+                folder.write_text(self._path(task, ".crew.json"), extras)
+            folder.write_text(self._path(task, ".meta.json"), files_format.new_meta(new, at=at))
+            folder.write_text(self._path(task, ".md"), files_format.new_markdown(new))
+        return task
+
+    def edit(self, task: str, changes: TaskChanges) -> None:
+        changes = checked_changes(changes)
+        if changes.parent and not is_number(changes.parent):
+            raise UsageError(f"{changes.parent!r} is not a task", hint="ids are numbers here")
+        with self._exclusive():
+            item = self._readable(task)
+            markdown = files_format.changed_markdown(self._text(task, ".md"), changes)
+            self._replace(task, ".md", markdown)
+            self._change_meta(
+                task, {"agent": changes.agent, "base_branch": changes.base, "issue": changes.issue}
+            )
+            if changes.priority is not None:
+                self._change_extras(task, deps=item.deps, priority=changes.priority)
+
+    def set_status(
+        self, task: str, status: TaskState, *, at: float, lifecycle: Lifecycle = UNCHANGED
+    ) -> None:
+        """Setting it again changes nothing; `started` is when the task last began."""
+        with self._exclusive():
+            item = self._readable(task)
+            fields: dict[str, Any] = {
+                "agent": lifecycle.agent,
+                "session": lifecycle.session,
+                "review_count": lifecycle.review_count,
+            }
+            if item.status != status:
+                fields["status"] = str(status)
+                fields["status_version"] = files_format.STATUS_VERSION
+                fields["close_reason"] = _CLOSE_REASON.get(status, "")
+                fields["started"] = moments.to_text(at) if status == TaskState.IN_PROGRESS else None
+            self._change_meta(task, fields)
+
+    def comment(self, task: str, comment: NewComment) -> None:
+        comment = checked_comment(comment)
+        with self._exclusive():
+            said = self._readable(task).comments
+            if comment.key and any(one.key == comment.key for one in said):
+                return
+            front = front_matter.parse(self._text(task, ".md"))
+            rest = comment_blocks.with_comment(front.rest, comment, index=len(said))
+            self._replace(task, ".md", front.with_rest(rest).text())
+
+    def add_dep(self, task: str, dep: str) -> None:
+        """The caller has asked `cycle_through`; only a task waiting for itself is refused here."""
+        if task == dep:
+            raise Conflict(f"task {task} cannot wait for itself", hint="name another task")
+        with self._exclusive():
+            item = self._readable(task)
+            self._readable(dep)
+            if dep not in item.deps:
+                self._change_extras(task, deps=(*item.deps, dep), priority=item.priority)
+
+    def remove_dep(self, task: str, dep: str) -> None:
+        with self._exclusive():
+            item = self._readable(task)
+            deps = tuple(other for other in item.deps if other != dep)
+            if deps != item.deps:
+                self._change_extras(task, deps=deps, priority=item.priority)
+
+    def remove(self, task: str) -> None:
+        with self._exclusive():
+            paths = [self._path(task, part) for part in _PARTS] if is_number(task) else []
+            if not any(path.exists() for path in paths):
+                raise unknown_task(task, self._ids())
+            for path in paths:
+                folder.delete_file(path)
+
+    def _read_locked(self, task: str) -> TaskItem | None:
+        with folder.locked(self.folder / ".lock", exclusive=False):
+            return self._read(task)
+
+    def _read(self, task: str) -> TaskItem | None:
+        """None when there is no such task; one that cannot be read says why in `corrupt`."""
+        try:
+            markdown, meta, extras = (folder.read_text(self._path(task, part)) for part in _PARTS)
+            if markdown is None:
+                return None
+            return files_format.read_item(task, markdown=markdown, meta=meta, extras=extras)
+        except ValueError as error:
+            return TaskItem(
+                id=task,
+                title=f"[cannot be read] task {task}",
+                status=TaskState.ERROR,
+                corrupt=str(error),
+            )
+
+    def _readable(self, task: str) -> TaskItem:
+        item = self._read(task) if is_number(task) else None
+        if item is None:
+            raise unknown_task(task, self._ids())
+        if item.corrupt:
+            raise Conflict(
+                f"task {task} cannot be read: {item.corrupt}",
+                hint=f"repair it in {self.folder}, or remove it with `crew rm {task}`",
+            )
+        return item
+
+    def _change_meta(self, task: str, fields: dict[str, Any]) -> None:
+        meta = files_format.changed_meta(self._text(task, ".meta.json"), fields)
+        self._replace(task, ".meta.json", meta)
+
+    def _change_extras(self, task: str, *, deps: tuple[str, ...], priority: int) -> None:
+        """Lines in the front matter are changed there; what has no line goes beside."""
+        front = front_matter.parse(self._text(task, ".md"))
+        if front.get("deps") is not None:
+            front = front.with_value("deps", ", ".join(deps))
+        if front.get("priority"):
+            front = front.with_value("priority", str(priority))
+        self._replace(task, ".md", front.text())
+        beside = folder.read_text(self._path(task, ".crew.json"))
+        if beside is None:
+            text = files_format.new_extras(deps=deps, priority=priority)
+        else:
+            text = json_text.with_fields(beside, {"deps": list(deps), "priority": priority})
+        self._replace(task, ".crew.json", text)
+
+    def _replace(self, task: str, part: str, text: str) -> None:
+        path = self._path(task, part)
+        if folder.read_text(path) != text:
+            folder.write_text(path, text)
+
+    def _text(self, task: str, part: str) -> str:
+        return folder.read_text(self._path(task, part)) or ""
+
+    def _path(self, task: str, part: str) -> Path:
+        return self.folder / f"{task}{part}"
+
+    def _exclusive(self) -> AbstractContextManager[None]:
+        if not self.folder.is_dir():
+            raise NotFound("there are no tasks yet", hint='make one: crew new --title "…"')
+        return folder.locked(self.folder / ".lock", exclusive=True)
+
+    def _signatures(self) -> dict[str, Signature]:
+        """Tasks by their files; what has no `.md` is the rest of a crash and no task."""
+        found = folder.signatures(self.folder, _place_of)
+        return {task: signature for task, signature in found.items() if signature[0] == 0}
+
+    def _ids(self) -> list[str]:
+        return sorted(self._signatures(), key=natural_order)
+
+    def _next_id(self) -> int:
+        """What meta.json says, unless it is behind the files or cannot be read."""
+        used = [int(task) for task in folder.signatures(self.folder, _place_of)]
+        try:
+            fields = json_text.read_object(self._text("meta", ".json"))
+        except ValueError:
+            fields = {}
+        if fields.get("schema", files_format.SCHEMA) != files_format.SCHEMA:
+            raise Conflict(
+                f"the tasks in {self.folder} have schema {fields['schema']}",
+                hint="a newer crew wrote them; install that one",
+            )
+        told = fields.get("next_id")
+        return max(told if isinstance(told, int) else 1, 1, *(number + 1 for number in used))
+
+    def _keep_next_id(self, next_id: int) -> None:
+        fields = {"schema": files_format.SCHEMA, "namespace": self.namespace, "next_id": next_id}
+        text = self._text("meta", ".json")
+        try:
+            json_text.read_object(text)
+        except ValueError:
+            self._replace("meta", ".json", json_text.dump(fields))
+        else:
+            self._replace("meta", ".json", json_text.with_fields(text, fields))
+
+
+def _place_of(name: str) -> tuple[str, int] | None:
+    task, dot, part = name.partition(".")
+    if not dot or not is_number(task):
+        return None
+    part = dot + part
+    return (task, _PARTS.index(part)) if part in _PARTS else None

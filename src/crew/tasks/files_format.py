@@ -1,0 +1,183 @@
+"""The texts of a task's files, as seed 001 has them: read into a `TaskItem`, made and changed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.domain.task import TaskState
+from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
+from crew.tasks import comment_blocks, front_matter, json_text, moments
+from crew.tasks.front_matter import FrontMatter
+from crew.tasks.source import NewTask, TaskChanges
+
+SCHEMA = 1
+STATUS_VERSION = 2
+_REQUIRED = frozenset({"schema", "status", "created", "base_branch", "status_version"})
+_OLD_STATUS = {
+    "needs_input": TaskState.IN_PROGRESS,
+    "stopped": TaskState.IN_PROGRESS,
+    "for_review": TaskState.IN_PROGRESS,
+    "in_review": TaskState.IN_PROGRESS,
+    "reviewing": TaskState.IN_PROGRESS,
+    "needs_changes": TaskState.IN_PROGRESS,
+    "reviewed": TaskState.DONE,
+    "done": TaskState.CLOSED,
+}
+"""What the words of the original's older status models mean today."""
+
+
+def read_item(task: str, *, markdown: str, meta: str | None, extras: str | None) -> TaskItem:
+    """ValueError says which file cannot be read and why."""
+    try:
+        front = front_matter.parse(markdown)
+        content = comment_blocks.cut(front.rest)
+        fields = _front_fields(front)
+    except ValueError as error:
+        raise ValueError(f"{task}.md: {error}") from error
+    try:
+        fields |= _meta_fields(meta)
+    except ValueError as error:
+        raise ValueError(f"{task}.meta.json: {error}") from error
+    try:
+        fields |= extra_fields(front, extras)
+    except ValueError as error:
+        raise ValueError(f"{task}.crew.json: {error}") from error
+    return TaskItem(id=task, body=content.body, comments=comment_blocks.comments(content), **fields)
+
+
+def _front_fields(front: FrontMatter) -> dict[str, Any]:
+    title = front.get("title")
+    if not title:
+        raise ValueError("the front matter has no title")
+    parent = front.get("parent") or "0"
+    if not is_number(parent) and parent != "0":
+        raise ValueError(f"the parent {parent!r} is not a number")
+    return {
+        "title": title,
+        "parent": None if parent == "0" else parent,
+        "labels": front_matter.parse_list(front.get("labels") or ""),
+        "skip_review": _flag(front.get("skip_review") or ""),
+    }
+
+
+def _flag(value: str) -> bool | None:
+    if not value:
+        return None
+    if value.lower() not in {"true", "false"}:
+        raise ValueError(f"skip_review is {value!r}, neither true nor false")
+    return value.lower() == "true"
+
+
+def _meta_fields(meta: str | None) -> dict[str, Any]:
+    if meta is None:
+        raise ValueError("the file is missing")
+    fields = json_text.read_object(meta)
+    if fields.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is {fields.get('schema')!r}, this crew knows {SCHEMA}")
+    return {
+        "status": _status(fields),
+        "agent": _text(fields, "agent"),
+        "base": _text(fields, "base_branch"),
+        "issue": _count(fields, "issue") or None,
+        "created": moments.from_text(fields.get("created")),
+        "started": moments.from_text(fields.get("started")),
+        "review_count": _count(fields, "review_count"),
+    }
+
+
+def _status(fields: Mapping[str, Any]) -> TaskState:
+    word = str(fields.get("status"))
+    version = _count(fields, "status_version")
+    if version < STATUS_VERSION and word in _OLD_STATUS:
+        return _OLD_STATUS[word]
+    if version < STATUS_VERSION and fields.get("close_reason") == "merged":
+        return TaskState.MERGED
+    try:
+        return TaskState(word)
+    except ValueError:
+        raise ValueError(f"the status {word!r} is unknown") from None
+
+
+def _text(fields: Mapping[str, Any], key: str) -> str | None:
+    value = fields.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{key} is not a text")
+    return value or None
+
+
+def _count(fields: Mapping[str, Any], key: str) -> int:
+    value = fields.get(key, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{key} is not a number from 0 on")
+    return value
+
+
+def extra_fields(front: FrontMatter, extras: str | None) -> dict[str, Any]:
+    """Dependencies and priority: a line in the front matter wins over the file beside it."""
+    beside = json_text.read_object(extras) if extras is not None else {}
+    deps = beside.get("deps", [])
+    if (line := front.get("deps")) is not None:
+        deps = [dep.removeprefix("#") for dep in front_matter.parse_list(line)]
+    priority = front.get("priority") or beside.get("priority", DEFAULT_PRIORITY)
+    if not isinstance(deps, list) or not all(isinstance(dep, str) for dep in deps):
+        raise ValueError("deps is not a list of ids")
+    if str(priority) not in {"0", "1", "2", "3", "4"}:
+        raise ValueError(f"the priority {priority!r} is not a number from 0 to 4")
+    return {"deps": tuple(dict.fromkeys(deps)), "priority": int(priority)}
+
+
+def new_markdown(new: NewTask) -> str:
+    front = FrontMatter(lines=(), rest=comment_blocks.render_body(new.body))
+    front = front.with_value("title", new.title).with_value("parent", new.parent or "")
+    front = front.with_value("labels", ", ".join(new.labels))
+    return front.with_value("skip_review", _flag_text(new.skip_review)).text()
+
+
+def new_meta(new: NewTask, *, at: float) -> str:
+    return json_text.dump(
+        {
+            "schema": SCHEMA,
+            "status": str(TaskState.TODO),
+            "created": moments.to_text(at),
+            "base_branch": new.base or "",
+            "status_version": STATUS_VERSION,
+            "agent": new.agent,
+            "issue": new.issue,
+        }
+    )
+
+
+def new_extras(*, deps: tuple[str, ...], priority: int) -> str:
+    return json_text.dump({"schema": SCHEMA, "deps": list(deps), "priority": priority})
+
+
+def changed_markdown(markdown: str, changes: TaskChanges) -> str:
+    front = front_matter.parse(markdown)
+    if changes.title is not None:
+        front = front.with_value("title", changes.title)
+    if changes.parent is not None:
+        front = front.with_value("parent", changes.parent)
+    if changes.labels is not None:
+        front = front.with_value("labels", ", ".join(changes.labels))
+    if changes.skip_review is not None:
+        front = front.with_value("skip_review", _flag_text(changes.skip_review))
+    if changes.body is not None:
+        front = front.with_rest(comment_blocks.with_body(front.rest, changes.body))
+    return front.text()
+
+
+def changed_meta(meta: str, fields: Mapping[str, Any]) -> str:
+    """None leaves a field; an empty text or 0 takes it out, unless every file must have it."""
+    changes = {key: value for key, value in fields.items() if value is not None}
+    for key, value in changes.items():
+        if not value and key not in _REQUIRED:
+            changes[key] = None
+    return json_text.with_fields(meta, changes)
+
+
+def _flag_text(value: bool | None) -> str:  # noqa: FBT001 - the value itself, not a switch
+    return "" if value is None else str(value).lower()
+
+
+def is_number(task: str) -> bool:
+    """Ids here are numbers from 1 on, without leading zeros."""
+    return task.isascii() and task.isdigit() and task[0] != "0"

@@ -1,0 +1,137 @@
+"""The one door to task files: looking at a folder, locking it, and writing whole files only."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.domain.errors import CrewError, UsageError
+from crew.tasks.snapshot import Signature
+
+TEMP_SUFFIX = ".crew-tmp"
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""A larger file is not a task; reading it would cost everybody who lists tasks."""
+
+
+def signatures(
+    folder: Path, place_of: Callable[[str], tuple[str, int] | None]
+) -> dict[str, Signature]:
+    """Size, mtime and inode of the files of each task, from one look at the folder.
+
+    `place_of` tells a file name's task and which of its files it is. A rename gives a new inode,
+    so a change of the same size within one tick of the clock is seen too.
+    """
+    parts: dict[str, list[tuple[int, ...]]] = {}
+    try:
+        listing = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    with listing:
+        for entry in listing:
+            place = place_of(entry.name)
+            if place is None:
+                continue
+            try:
+                stat = entry.stat()
+            except FileNotFoundError:
+                continue
+            parts.setdefault(place[0], []).append(
+                (place[1], stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            )
+    return {
+        task: tuple(number for part in sorted(found) for number in part)
+        for task, found in parts.items()
+    }
+
+
+def read_text(path: Path) -> str | None:
+    """The file's text, or None when it is not there; ValueError says why it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be opened: {error.strerror}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"{path.name} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not UTF-8 text (byte {error.start})") from error
+
+
+@contextmanager
+def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
+    """Hold the lock at `path`, a file or a folder, until the block ends.
+
+    Who may not write there (a sandbox, another user's store) still reads: every single file is
+    whole at any moment, the lock only keeps the files of one task in step.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    try:
+        handle = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if exclusive:
+            raise CrewError(
+                f"{path} cannot be locked: {error.strerror}", hint="check who may write there"
+            ) from error
+        handle = None
+    if handle is None:
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file as a whole; the caller holds the folder's lock.
+
+    The temporary name is fixed: whoever comes after a crash writes over what was left.
+    """
+    if len(content := text.encode()) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"{path.name} would be larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
+            hint="close this task and go on in a new one",
+        )
+    temporary = path.with_name(path.name + TEMP_SUFFIX)
+    _write_temporary(temporary, content)
+    _put_in_place(temporary, path)
+
+
+@effect("tasks.write_temporary")
+def _write_temporary(temporary: Path, content: bytes) -> None:
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@effect("tasks.put_in_place")
+def _put_in_place(temporary: Path, path: Path) -> None:
+    temporary.replace(path)
+    _sync_folder(path.parent)
+
+
+@effect("tasks.delete_file")
+def delete_file(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+@effect("tasks.make_folder")
+def make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
