@@ -1,0 +1,162 @@
+"""Which processes are ours, proven by a marker in their environment, and how they are ended.
+
+Every process of a step inherits `CREW_OWNER=<marker>`. A process number may be used again at any
+moment, so a signal goes through a pidfd, after a second look that it still is the same process.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.domain.errors import UsageError
+
+MARKER_VARIABLE = "CREW_OWNER"
+GRACE_S = 2.0
+_GIVE_UP_AFTER_S = 10.0  # a process that hangs in the kernel must not hang the runner
+_LOOK_AGAIN_AFTER_S = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningProcess:
+    """A live process; number and start time together name it for ever."""
+
+    pid: int
+    parent: int
+    started: int
+    marker: str
+
+
+def owned_processes(prefix: str) -> tuple[tuple[int, str], ...]:
+    """Pid and marker of each live process whose marker begins with the prefix."""
+    found = running_processes().values()
+    return tuple((one.pid, one.marker) for one in found if _begins(one, prefix))
+
+
+def kill_leftovers(prefix: str) -> int:
+    """End what an earlier runner left behind; how many processes that were.
+
+    The caller and the processes above it are spared, even when they carry such a marker: a `crew`
+    command that an agent types would otherwise end itself.
+    """
+    if not prefix:
+        raise UsageError(
+            "an empty prefix would end the processes of every crew on this machine",
+            hint="pass the repository's id",
+        )
+    return end_all(lambda one: _begins(one, prefix))
+
+
+def kill_marked(marker: str) -> int:
+    """End what is left of one step; how many processes that were."""
+    return end_all(lambda one: one.marker == marker, grace_s=0.0)
+
+
+def end_all(is_ours: Callable[[RunningProcess], bool], *, grace_s: float = GRACE_S) -> int:
+    """Ask, wait, then kill, until no such process and nothing below one is left."""
+    began = time.monotonic()
+    seen: set[tuple[int, int]] = set()
+    asked: set[tuple[int, int]] = set()
+    while family := _family(running_processes(), is_ours):
+        waited_s = time.monotonic() - began
+        if waited_s > grace_s + _GIVE_UP_AFTER_S:
+            break
+        seen |= {(one.pid, one.started) for one in family}
+        for one in family:
+            if waited_s >= grace_s:
+                send_signal(one, signal.SIGKILL)
+            elif (one.pid, one.started) not in asked:
+                asked.add((one.pid, one.started))
+                send_signal(one, signal.SIGTERM)
+        time.sleep(_LOOK_AGAIN_AFTER_S)
+    return len(seen)
+
+
+def ask_to_end(top: int, marker: str) -> None:
+    """SIGTERM for everything below the top of a step; the top itself keeps watching over it."""
+    table = running_processes()
+    for one in _family(table, lambda one: one.pid == top or one.marker == marker):
+        if one.pid != top:
+            send_signal(one, signal.SIGTERM)
+
+
+@effect("agents.signal")
+def send_signal(process: RunningProcess, number: signal.Signals) -> bool:
+    """Signal exactly this process; False when it is gone or has become another."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    try:
+        if find_process(process.pid) != process:
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def running_processes() -> dict[int, RunningProcess]:
+    """Every live process that can be seen; empty where there is no /proc."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return {}
+    return {pid: found for pid in pids if (found := find_process(pid))}
+
+
+def find_process(pid: int) -> RunningProcess | None:
+    """The live process with this number; one that has ended but is not reaped counts as gone."""
+    folder = Path("/proc") / str(pid)
+    try:
+        stat = (folder / "stat").read_bytes()
+    except OSError:
+        return None
+    state, parent, *others = stat[stat.rindex(b")") + 2 :].split()
+    if state in (b"Z", b"X"):
+        return None
+    return RunningProcess(
+        pid=pid, parent=int(parent), started=int(others[17]), marker=_marker(folder / "environ")
+    )
+
+
+def _marker(environ: Path) -> str:
+    try:
+        variables = environ.read_bytes().split(b"\0")
+    except OSError:  # another user's process, or one that ended just now
+        return ""
+    start = f"{MARKER_VARIABLE}=".encode()
+    found = [entry for entry in variables if entry.startswith(start)]
+    return os.fsdecode(found[0].removeprefix(start)) if found else ""
+
+
+def _begins(process: RunningProcess, prefix: str) -> bool:
+    return process.marker.startswith(prefix)
+
+
+def _family(
+    table: Mapping[int, RunningProcess], is_ours: Callable[[RunningProcess], bool]
+) -> list[RunningProcess]:
+    """The processes that are ours and all below them, without this one and those above it."""
+    spared = _with_ancestors(table, os.getpid())
+    family = {pid for pid, one in table.items() if is_ours(one)} - spared
+    while more := _children(table, family) - family - spared:
+        family |= more
+    return [table[pid] for pid in family]
+
+
+def _with_ancestors(table: Mapping[int, RunningProcess], pid: int) -> set[int]:
+    line = {pid}
+    while (one := table.get(pid)) and one.parent not in line:
+        pid = one.parent
+        line.add(pid)
+    return line
+
+
+def _children(table: Mapping[int, RunningProcess], parents: Collection[int]) -> set[int]:
+    return {pid for pid, one in table.items() if one.parent in parents}
