@@ -1,0 +1,137 @@
+"""A config file's tables are held against the model; a mistake names file, line and key."""
+
+import dataclasses
+import difflib
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding
+from crew.config.values import Reader
+from crew.domain.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One file of the config: its name for people, its text and what it says."""
+
+    name: str
+    text: str
+    values: Mapping[str, Any]
+
+
+@functools.cache
+def readers(table: type) -> Mapping[str, tuple[str, Reader]]:
+    """The keys of a table: each with its field and how it is read."""
+    return {
+        field.metadata["key"] or field.name: (field.name, field.metadata["read"])
+        for field in dataclasses.fields(table)
+        if "read" in field.metadata
+    }
+
+
+def check(layer: Layer) -> None:
+    """Raise for the first thing in this layer that the model does not know or cannot read."""
+    for name, value in layer.values.items():
+        if name in TABLES:
+            _check_table(layer, (name,), _table(layer, (name,), value), TABLES[name])
+        elif name == "agents":
+            _check_agents(layer, _table(layer, (name,), value))
+        elif name == "tui":
+            _check_tui(layer, _table(layer, (name,), value))
+        else:
+            raise unknown_key(layer, (name,), [*TABLES, "agents", "tui"])
+
+
+def _check_agents(layer: Layer, agents: Mapping[str, Any]) -> None:
+    of_all = {key: value for key, value in agents.items() if not isinstance(value, dict)}
+    _check_table(layer, ("agents",), of_all, AgentsSettings)
+    for name, value in agents.items():
+        if isinstance(value, dict):
+            _check_table(layer, ("agents", name), value, AgentSettings)
+
+
+def _check_tui(layer: Layer, tui: Mapping[str, Any]) -> None:
+    for name, bindings in tui.items():
+        if name != "keybindings":
+            raise unknown_key(layer, ("tui", name), ["keybindings"])
+        for key, value in _table(layer, ("tui", name), bindings).items():
+            path = ("tui", name, key)
+            _check_table(layer, path, _table(layer, path, value), KeyBinding)
+            if "command" not in value:
+                raise _mistake(layer, path, "needs a command", hint='add command = "…"')
+
+
+def _check_table(
+    layer: Layer, path: tuple[str, ...], table: Mapping[str, Any], model: type
+) -> None:
+    known = readers(model)
+    for key, value in table.items():
+        if key not in known:
+            raise unknown_key(layer, (*path, key), known)
+        try:
+            known[key][1](value)
+        except ValueError as error:
+            raise _mistake(
+                layer, (*path, key), f"is {_shown(value)}", hint=f"it should be {error}"
+            ) from error
+
+
+def _table(layer: Layer, path: tuple[str, ...], value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        hint = f"write a table: [{'.'.join(path)}]"
+        raise _mistake(layer, path, f"is {_shown(value)}", hint=hint)
+    return value
+
+
+def unknown_key(layer: Layer, path: tuple[str, ...], known: Iterable[str]) -> UsageError:
+    choices = list(known)
+    near = difflib.get_close_matches(path[-1], choices, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(choices)}"
+    return _mistake(layer, path, "is not a key crew knows", hint=hint)
+
+
+def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str) -> UsageError:
+    line = line_of(layer.text, path)
+    place = f"{layer.name}:{line}" if line else layer.name
+    return UsageError(f"{place}: {'.'.join(path)} {what}", hint=hint)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def line_of(text: str, path: tuple[str, ...]) -> int | None:
+    """The line that sets `path`: below its table's header, dotted, inline, or a header itself."""
+    at: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header = re.match(r"\s*\[+([^\[\]]+)\]", line)
+        if header and "=" not in line.partition("]")[0]:
+            at = _parts(header[1])
+            if at == path or at[: len(path)] == path:
+                return number
+            continue
+        key, equals, value = line.partition("=")
+        here = (*at, *_parts(key)) if equals else ()
+        if here == path or _is_inside(here, path, value):
+            return number
+    return None
+
+
+def _is_inside(here: tuple[str, ...], path: tuple[str, ...], value: str) -> bool:
+    """Whether `path` is set in an inline table that begins on this line."""
+    rest = path[len(here) :]
+    if not here or path[: len(here)] != here or not rest:
+        return False
+    return (
+        value.lstrip().startswith("{")
+        and re.search(rf"\b{re.escape(rest[-1])}\b", value) is not None
+    )
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    found = re.findall(r'"([^"]*)"|\'([^\']*)\'|([^\s."\']+)', dotted)
+    return tuple(next(part for part in parts if part) for parts in found if any(parts))

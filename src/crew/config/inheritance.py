@@ -1,0 +1,57 @@
+"""Agents inherit from agents: what each one is once everything it leaves out is filled in."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.config.checking import readers
+from crew.config.model import AgentSettings
+from crew.domain.errors import UsageError
+from crew.domain.names import agent_name
+
+
+def resolved_agents(tables: Mapping[str, Any]) -> dict[str, AgentSettings]:
+    named = {name: table for name, table in tables.items() if isinstance(table, dict)}
+    return {agent_name(name): _agent(name, named) for name in named}
+
+
+def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
+    table: dict[str, Any] = {}
+    for ancestor in reversed(_line_of(name, named)):
+        table = _inheriting(table, named[ancestor])
+    if not table.get("adapter"):
+        raise UsageError(
+            f"agents.{name} says neither what to run nor how",
+            hint="give it command_template, command, adapter or inherit",
+        )
+    known = readers(AgentSettings)
+    fields = {known[key][0]: known[key][1](value) for key, value in table.items()}
+    return AgentSettings(name=name, **fields)
+
+
+def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The agent, the one it inherits from, and so on to the last."""
+    line = [name]
+    while parent := named[line[-1]].get("inherit"):
+        if parent not in named:
+            raise UsageError(
+                f"agents.{line[-1]} inherits from {parent!r}, which is not there",
+                hint=f"there are: {', '.join(sorted(named))}",
+            )
+        if parent in line:
+            cycle = [*line[line.index(parent) :], parent]
+            raise UsageError(
+                f"agents inherit from each other in a circle: {' → '.join(cycle)}",
+                hint=f"take `inherit` out of one of them, e.g. of agents.{line[-1]}",
+            )
+        line.append(parent)
+    return line
+
+
+def _inheriting(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said here wins; a command alone is an adapter only where none is inherited."""
+    table = {**below, **own}
+    if "env" in below and "env" in own:
+        table["env"] = {**below["env"], **own["env"]}
+    if "adapter" not in table and "command" in table:
+        table["adapter"] = "command"
+    return table

@@ -1,0 +1,226 @@
+"""Every key of the config, as frozen values; what a key means and may hold stands here only."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crew.config.values import (
+    choice,
+    duration,
+    flag,
+    names,
+    number,
+    text,
+    text_map,
+    texts,
+    whole,
+    words,
+)
+from crew.domain.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """How the runner drives agents."""
+
+    agents: int = whole()
+    max_steps: int = whole(at_least=1)
+    step_timeout_s: float = duration("step_timeout")
+    idle_timeout_s: float = duration("idle_timeout")
+    backoff_s: float = number()
+    max_backoff_s: float = number()
+    stuck_after: int = whole(at_least=1)
+    recovery: str = choice("resume", "reset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteSettings:
+    """The gate; without a command it is found by looking at the repository."""
+
+    command: str | None = text(default=None)
+    timeout_s: float = duration("timeout")
+    min_reviews: int = whole()
+    skip_review: bool = flag()
+    on_no_tests: str = choice("pass", "fail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSettings:
+    """Who reviews; an empty list leaves it to `[agents] reviewer_default`."""
+
+    mode: str = choice("none", "single", "claudex")
+    agents: tuple[str, ...] = names("agent")
+    max_rounds: int = whole(at_least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSettings:
+    """The merge queue; None as target means the repository's default branch."""
+
+    target: str | None = text(default=None)
+    strategy: str = choice("speculative", "serial")
+    batch: int = whole(at_least=1)
+    slots: int = whole(at_least=1)
+    conflict: str = choice("agent", "ask")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeSettings:
+    """Where worktrees are and what goes into a new one; None is beside the repository."""
+
+    dir: str | None = text(default=None)
+    setup_command: str | None = text(default=None)
+    copy: tuple[str, ...] = texts()
+    link: tuple[str, ...] = texts()
+    pool: int = whole()
+    keep: bool = flag()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """Where tasks come from and which branch a new one starts at."""
+
+    source: str = text()
+    namespace: str = text()
+    new_task_base: str = choice("current", "default")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSettings:
+    """Limits; None is no limit."""
+
+    task_usd: float | None = number(default=None)
+    quest_usd: float | None = number(default=None)
+    day_usd: float | None = number(default=None)
+    crew_usd: float | None = number(default=None)
+    step_tokens: int | None = whole(at_least=1, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSettings:
+    """What an agent's processes may reach beside their worktree."""
+
+    mode: str = choice("auto", "bwrap", "off")
+    allow_read: tuple[str, ...] = texts()
+    allow_write: tuple[str, ...] = texts()
+    network: bool = flag()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """How much crew's own log tells."""
+
+    level: str = choice("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffSettings:
+    """The command of `crew diff`, a template."""
+
+    command: str = text()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifySettings:
+    """Who is told when a person is needed."""
+
+    urls: tuple[str, ...] = texts()
+    command: str | None = text(default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """The server that places steps on other machines."""
+
+    server: str | None = text(default=None)
+    namespace: str = text()
+    remote: str | None = text(default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyBinding:
+    """A key of the terminal view and the command, a template, that it runs."""
+
+    command: str = text()
+    description: str = text(default="")
+    override: bool = flag(default=False)
+    worktree: bool = flag(default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """One agent, with everything it inherits already filled in."""
+
+    name: str
+    adapter: str = text()
+    command: str | None = text(default=None)
+    command_template: str | None = text(default=None)
+    prompt_via: str = choice("arg", "stdin", "file", default="arg")
+    default_model: str | None = text(default=None)
+    args: tuple[str, ...] = words(default=())
+    system_prompt: str | None = text(default=None)
+    prompt: str | None = text(default=None)
+    env: Mapping[str, str] = text_map(default={})
+    inherit: str | None = text(default=None)
+    role: str = choice("worker", "manager", "reviewer", default="worker")
+    description: str = text(default="")
+    setup_script: str | None = text(default=None)
+    exclude_patterns: tuple[str, ...] = texts(default=())
+    script: str | None = text(default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsSettings:
+    """Which agent is meant when none is named, what all of a role are told, and all of them."""
+
+    worker_default: str = text()
+    worker_prompt: str = text()
+    manager_default: str = text()
+    manager_prompt: str = text()
+    reviewer_default: str = text()
+    reviewer_prompt: str = text()
+    by_name: Mapping[str, AgentSettings] = field(default_factory=dict)
+
+    def named(self, name: str) -> AgentSettings:
+        if name in self.by_name:
+            return self.by_name[name]
+        near = difflib.get_close_matches(name, self.by_name, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self.by_name)}"
+        raise NotFound(f"no agent is called {name!r}", hint=f"{hint} (or add [agents.{name}])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole config; each field is a table of the same name."""
+
+    run: RunSettings
+    complete: CompleteSettings
+    review: ReviewSettings
+    merge: MergeSettings
+    worktree: WorktreeSettings
+    tasks: TaskSettings
+    budget: BudgetSettings
+    sandbox: SandboxSettings
+    log: LogSettings
+    diff: DiffSettings
+    notify: NotifySettings
+    cluster: ClusterSettings
+    agents: AgentsSettings
+    keybindings: Mapping[str, KeyBinding]
+
+
+TABLES: Mapping[str, type] = {
+    "run": RunSettings,
+    "complete": CompleteSettings,
+    "review": ReviewSettings,
+    "merge": MergeSettings,
+    "worktree": WorktreeSettings,
+    "tasks": TaskSettings,
+    "budget": BudgetSettings,
+    "sandbox": SandboxSettings,
+    "log": LogSettings,
+    "diff": DiffSettings,
+    "notify": NotifySettings,
+    "cluster": ClusterSettings,
+}
+"""The tables that are nothing but keys; `agents` and `tui` have tables inside."""

@@ -1,0 +1,29 @@
+"""What agents are told, as data files with named fields; values go in as they are."""
+
+import functools
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from string import Template
+
+FOLDER = Path(__file__).with_name("prompts")
+
+
+def prompt(name: str, **values: str) -> str:
+    """The prompt with its `${fields}` filled in; a value is never read as a template itself.
+
+    More values than the prompt has fields are fine, so that one set serves all prompts.
+    """
+    return _template(name).substitute(values)
+
+
+def prompt_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.md")))
+
+
+def prompt_fields(name: str) -> AbstractSet[str]:
+    return frozenset(_template(name).get_identifiers())
+
+
+@functools.cache
+def _template(name: str) -> Template:
+    return Template((FOLDER / f"{name}.md").read_text(encoding="utf-8").strip() + "\n")
