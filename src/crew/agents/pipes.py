@@ -112,7 +112,7 @@ class Pipes:
         self.last_output_at = self._loop.time()
         try:
             take(chunk)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whoever awaits the child hears of it
             self._close_output(pipe)
             if not self.broken.done():
                 self.broken.set_result(error)

@@ -1,0 +1,140 @@
+"""Any program as an agent: a template in, text out, and the exit code says how it went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crew.agents.adapter import AgentSpec, Watch
+from crew.agents.environment import agent_environment, prompt_file
+from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain
+from crew.agents.process import ProcessEnd, program_path
+from crew.agents.step_process import TEXT_TAIL, last_words, process_error, run_agent
+from crew.agents.templates import Value, check, expand
+from crew.domain.errors import CrewError
+from crew.domain.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+
+LONGEST_ARGUMENT = 131_071  # bytes; Linux has no switch for it
+_SHELL_CANNOT_RUN_IT = (126, 127)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAdapter:
+    """Runs the configured command template by `sh`."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(self, order: StepOrder, watch: Watch) -> StepOutcome:
+        environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
+        if error := _refusal(self.spec, order, environment):
+            return StepOutcome(session=order.session, error=error)
+        heard = _Heard(order.done_word, watch)
+        end = await run_agent(
+            order,
+            self.spec,
+            argv=shell_argv(self.spec, order),
+            env=environment,
+            stdin=order.prompt if self.spec.prompt_via == "stdin" else "",
+            watch=watch,
+            on_output=heard.take,
+        )
+        heard.finish()
+        return StepOutcome(
+            session=order.session,
+            done=heard.scanner.found,
+            text=heard.tail.text,
+            usage=Usage(cost_usd=None),
+            error=_judge(end, self.spec),
+        )
+
+
+def shell_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
+    """The template as a script whose values are its parameters.
+
+    The shell never reads a value as part of the script, so no text in it can run.
+    """
+    parameters: list[str] = []
+
+    def parameter(value: str) -> str:
+        parameters.append(value.replace("\0", "\ufffd"))
+        return f'"${{{len(parameters)}}}"'
+
+    script = expand(spec.command_template, template_values(spec, order), quote=parameter)
+    return ("sh", "-c", script, "sh", *parameters)
+
+
+def template_values(spec: AgentSpec, order: StepOrder) -> dict[str, Value]:
+    """What a command template may name."""
+    prompt: dict[str, Value] = {"arg": order.prompt, "stdin": (), "file": str(prompt_file(order))}
+    return {
+        "Command": spec.command,
+        "Args": spec.args,
+        "SystemArgs": spec.system_args,
+        "Prompt": prompt[spec.prompt_via],
+        "Model": spec.model,
+        "Worktree": str(order.worktree),
+        "TaskID": order.env.get("CREW_TASK_ID", ""),
+        "Branch": order.env.get("CREW_BRANCH", ""),
+        "RepoRoot": order.env.get("CREW_REPO", ""),
+        "BaseBranch": order.env.get("CREW_BASE_BRANCH", ""),
+        "GitDir": order.env.get("CREW_GIT_DIR", ""),
+    }
+
+
+class _Heard:
+    """What the program has printed so far."""
+
+    def __init__(self, done_word: str, watch: Watch) -> None:
+        self.scanner = SignalScanner(done_word)
+        self.tail = Tail(TEXT_TAIL)
+        self._lines = LineSplitter()
+        self._watch = watch
+
+    def take(self, chunk: bytes) -> None:
+        self._add(self._lines.feed(chunk))
+
+    def finish(self) -> None:
+        self._add(self._lines.close())
+
+    def _add(self, lines: list[str]) -> None:
+        last = ""
+        for line in lines:
+            text = plain(line)
+            self.scanner.feed(text + "\n")
+            self.tail.add(text + "\n")
+            last = text if text.strip() else last
+        if last:
+            self._watch.doing(one_line(last))
+
+
+def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) -> StepError | None:
+    """Why this step cannot even be started, if so."""
+    try:
+        check(spec.command_template)
+    except CrewError as error:
+        return StepError(kind=ErrorKind.CRASHED, message=f"{error.message}; {error.hint}")
+    if spec.command and program_path(spec.command, environment) is None:
+        return _not_installed(spec, "")
+    size = len(order.prompt.encode(errors="surrogateescape"))
+    if spec.prompt_via == "arg" and size > LONGEST_ARGUMENT:
+        return StepError(
+            kind=ErrorKind.CRASHED,
+            message=f"the prompt has {size} bytes and an argument holds {LONGEST_ARGUMENT}: "
+            f'set prompt_via = "stdin" or "file" for the agent {spec.name}',
+        )
+    return None
+
+
+def _judge(end: ProcessEnd, spec: AgentSpec) -> StepError | None:
+    if end.reason == "exited" and end.code == 0:
+        return None
+    if end.reason == "exited" and end.code in _SHELL_CANNOT_RUN_IT:
+        return _not_installed(spec, end.stderr_tail)
+    return process_error(end, spec)
+
+
+def _not_installed(spec: AgentSpec, stderr: str) -> StepError:
+    program = spec.command or f"a program that the agent {spec.name} needs"
+    return StepError(
+        kind=ErrorKind.NOT_INSTALLED,
+        message=f"{program} is not installed or cannot be run{last_words(stderr)}",
+    )

@@ -1,0 +1,63 @@
+"""What all adapters share: a step's files and process, and the error of one that went wrong."""
+
+from collections.abc import Mapping
+
+from crew.agents.adapter import AgentSpec, Watch
+from crew.agents.environment import prepare_files
+from crew.agents.output import one_line, plain
+from crew.agents.ownership import MARKER_VARIABLE
+from crew.agents.pipes import Take
+from crew.agents.process import ProcessEnd, ProcessOrder, run_process
+from crew.domain.step import ErrorKind, StepError, StepOrder
+
+TEXT_TAIL = 16_384
+
+_KINDS = {
+    "timeout": ErrorKind.TIMEOUT,
+    "stalled": ErrorKind.STALLED,
+    "not_found": ErrorKind.NOT_INSTALLED,
+}
+
+
+async def run_agent(
+    order: StepOrder,
+    spec: AgentSpec,
+    *,
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    stdin: str,
+    watch: Watch,
+    on_output: Take,
+) -> ProcessEnd:
+    """Run the program of a step; the files it may read are written before it starts."""
+    try:
+        prepare_files(order)
+    except OSError as error:
+        message = f"the step's files cannot be written: {error}"
+        return ProcessEnd(code=126, reason="failed", message=message)
+    process = ProcessOrder(
+        argv=argv,
+        cwd=order.worktree,
+        env=env,
+        stdin=stdin.encode(errors="surrogateescape"),
+        log=order.log,
+        marker=order.env.get(MARKER_VARIABLE, order.key),
+        timeout_s=order.timeout_s,
+        idle_timeout_s=order.idle_timeout_s,
+        sandbox=spec.sandbox,
+    )
+    return await run_process(process, on_started=watch.started, on_output=on_output)
+
+
+def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
+    """The error of a process that did not end well, with the last it said on stderr."""
+    what = end.message or f"exited with code {end.code}"
+    return StepError(
+        kind=_KINDS.get(end.reason, ErrorKind.CRASHED),
+        message=f"{spec.name}: {what}{last_words(end.stderr_tail)}",
+    )
+
+
+def last_words(stderr: str) -> str:
+    lines = [line for line in plain(stderr).splitlines() if line.strip()]
+    return f": {one_line(lines[-1], limit=300)}" if lines else ""
