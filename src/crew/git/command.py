@@ -1,0 +1,173 @@
+"""The one door to git: hardened, single processes, exit codes instead of prose."""
+
+import random
+import re
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.domain.errors import CrewError, TimedOut
+from crew.git import hardening
+from crew.git.hardening import Configured
+
+FIRST_WAIT_S = 0.02
+LAST_WAIT_S = 2.0
+
+_LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
+_HINTS = (
+    ("dubious ownership", "say that you trust it: git config --global --add safe.directory DIR"),
+    ("not a git repository", "go into a repository, or make one with: git init"),
+    ("No space left", "free some disk space and try again"),
+    (".lock': File exists", "another git command is running there; let it end and try again"),
+    ("unrelated histories", "the two have no common commit; fetch the missing history first"),
+    ("ermission denied", "make the repository readable and writable for this user"),
+)
+
+_known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one git process said; `err` is for people only."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+class GitFailed(CrewError):
+    """Git said no."""
+
+    code = "git_failed"
+
+
+def git(
+    where: Path,
+    *args: str,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
+    keep_open: int | None = None,
+) -> str:
+    """The answer as text, without its last line end; a refusal is an error."""
+    answer = ask(where, *args, stdin=stdin, env=env, timeout_s=timeout_s, keep_open=keep_open)
+    if answer.code != 0:
+        raise failure(args, answer)
+    return answer.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def ask(
+    where: Path,
+    *args: str,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
+    keep_open: int | None = None,
+    allow_lfs: bool = False,
+) -> Answer:
+    """Run git once and return what it said, whatever that is; a busy lock is waited for.
+
+    `keep_open` is a lock's descriptor: git inherits it, so the lock outlives a crew that is killed
+    for as long as its git still runs.
+    """
+    environment = hardening.environment(_settings(where, env or {}, allow_lfs=allow_lfs), env or {})
+    wait_s = FIRST_WAIT_S
+    while True:
+        answer = _run(
+            where, args, stdin=stdin, env=environment, timeout_s=timeout_s, keep_open=keep_open
+        )
+        if answer.code == 0 or wait_s > LAST_WAIT_S or not is_locked(answer):
+            return answer
+        time.sleep(wait_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
+        wait_s *= 2
+
+
+def is_locked(answer: Answer) -> bool:
+    """Another git holds a lock; a ref that is elsewhere ("but expected") is no such thing."""
+    return _LOCKED.search(answer.err) is not None and "but expected" not in answer.err
+
+
+def failure(args: tuple[str, ...], answer: Answer) -> GitFailed:
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith(("fatal:", "error:"))), None)
+    said = said or (lines[0] if lines else f"exit code {answer.code}")
+    command = " ".join(("git", *args))[:200]
+    hint = next((hint for sign, hint in _HINTS if sign in answer.err), None)
+    return GitFailed(f"{command}: {said}", hint=hint or "run the same command by hand to see why")
+
+
+def configured_filters(where: Path) -> frozenset[str]:
+    """The filter drivers somebody configured here; crew never runs them."""
+    return _configured(where, {}).filters
+
+
+def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mapping[str, str]:
+    configured = _configured(where, env)
+    silenced = configured.silenced
+    if allow_lfs and configured.lfs:
+        silenced = {key: value for key, value in silenced.items() if "filter.lfs." not in key}
+    return hardening.FIXED | dict(silenced)
+
+
+def _configured(where: Path, env: Mapping[str, str]) -> Configured:
+    """The drivers that are configured; git is asked again only when one of the files changed."""
+    named = env.get("GIT_DIR")
+    git_dir = Path(named) if named else hardening.git_dir_of(where.absolute())
+    if git_dir in _known:
+        stamp, configured = _known[git_dir]
+        if stamp == hardening.stamp_of(configured.files):
+            return configured
+    standard = hardening.standard_files(git_dir)
+    before = hardening.stamp_of(standard)
+    listing = _run(
+        where,
+        ("config", "--list", "--show-origin", "-z"),
+        env=hardening.environment(hardening.FIXED, env),
+    )
+    configured = hardening.parse_listing(listing.out, cwd=where, git_dir=git_dir)
+    if before == hardening.stamp_of(standard):
+        _known[git_dir] = (hardening.stamp_of(configured.files), configured)
+    return configured
+
+
+def _run(
+    where: Path,
+    args: tuple[str, ...],
+    *,
+    env: Mapping[str, str],
+    stdin: bytes | None = None,
+    timeout_s: float = 120,
+    keep_open: int | None = None,
+) -> Answer:
+    try:
+        done = subprocess.run(
+            ("git", *args),
+            cwd=where,
+            env=env,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            # Ctrl-C in the terminal must not tear a git command of ours in two.
+            start_new_session=True,
+            pass_fds=() if keep_open is None else (keep_open,),
+        )
+    except subprocess.TimeoutExpired as late:
+        raise TimedOut(
+            f"git {args[0]} took longer than {timeout_s:g} s in {where}",
+            hint="look whether the disk is slow or full, then try again",
+        ) from late
+    except OSError as problem:
+        raise _cannot_start(where, problem) from problem
+    return Answer(code=done.returncode, out=done.stdout, err=done.stderr.decode("utf-8", "replace"))
+
+
+def _cannot_start(where: Path, problem: OSError) -> GitFailed:
+    if not where.is_dir():
+        return GitFailed(f"there is no folder {where}", hint="make it, or name another one")
+    if isinstance(problem, FileNotFoundError):
+        return GitFailed("git is not installed", hint="install git 2.38 or newer")
+    return GitFailed(f"git does not start: {problem.strerror}", hint="check the git on your PATH")

@@ -1,0 +1,197 @@
+"""What every git call of crew is given, so that no file in a repository can make git run a program.
+
+Settings travel as `GIT_CONFIG_KEY_n`: unlike `-c name=value` this form also reaches drivers whose
+name holds an equals sign.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MERGE_AS_TEXT = "git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B"
+"""Stands in for every external merge driver; an empty command would silently keep our side."""
+
+FIXED: dict[str, str] = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.sshCommand": "ssh",
+    "core.gitProxy": "",
+    "core.askPass": "",
+    "core.alternateRefsCommand": "",
+    "core.editor": "true",
+    "core.pager": "cat",
+    "core.safecrlf": "false",
+    "core.splitIndex": "false",
+    "core.packedRefsTimeout": "20000",
+    "core.filesRefLockTimeout": "2000",
+    # A checkpoint that is lost with the power is no checkpoint.
+    "core.fsync": "committed,reference",
+    "core.fsyncMethod": "batch",
+    "credential.helper": "",
+    "diff.external": "",
+    "diff.ignoreSubmodules": "none",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.ext.allow": "never",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "log.showSignature": "false",
+    "gpg.program": "false",
+    "color.ui": "false",
+    "submodule.recurse": "false",
+    "advice.detachedHead": "false",
+    "checkout.defaultRemote": "",
+    "worktree.guessRemote": "false",
+    "merge.conflictStyle": "merge",
+    "merge.renames": "true",
+    "merge.directoryRenames": "conflict",
+    "merge.renormalize": "false",
+}
+
+_DRIVER_KEYS: dict[str, dict[str, str]] = {
+    "filter": {"clean": "", "smudge": "", "process": "", "required": "false"},
+    "diff": {"textconv": "", "command": ""},
+    "merge": {"driver": MERGE_AS_TEXT},
+}
+
+_LFS_COMMANDS = {
+    "filter.lfs.clean": {"git-lfs clean -- %f"},
+    "filter.lfs.smudge": {"git-lfs smudge -- %f", "git-lfs smudge --skip -- %f"},
+    "filter.lfs.process": {"git-lfs filter-process", "git-lfs filter-process --skip"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """What the configuration says: drivers to silence, and the files that were read."""
+
+    silenced: Mapping[str, str]
+    filters: frozenset[str]
+    lfs: bool
+    files: tuple[Path, ...]
+
+
+def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configured:
+    """Read `git config --list --show-origin -z`: an origin, then a key and its value, in turn."""
+    parts = os.fsdecode(listing).split("\0")
+    values: dict[str, str] = {}
+    files: dict[Path, None] = dict.fromkeys(standard_files(git_dir))
+    for origin, entry in zip(parts[::2], parts[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        values[key] = value
+        if origin.startswith("file:"):
+            files.update(dict.fromkeys(_files_named(cwd / origin[5:], key, value)))
+            if key.startswith("includeif.") and git_dir is not None:
+                files[git_dir / "HEAD"] = None
+    return Configured(
+        silenced=dict(_silencing(values)),
+        filters=frozenset(name for section, name in _drivers(values) if section == "filter"),
+        lfs=_is_plain_lfs(values),
+        files=tuple(files),
+    )
+
+
+def standard_files(git_dir: Path | None) -> tuple[Path, ...]:
+    """The files git reads whether they exist or not."""
+    home = Path(os.environ.get("HOME") or "/")
+    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    own = (
+        () if git_dir is None else (common_dir_of(git_dir) / "config", git_dir / "config.worktree")
+    )
+    return (Path("/etc/gitconfig"), config_home / "git" / "config", home / ".gitconfig", *own)
+
+
+def stamp_of(files: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
+    """Changes when any of the files does; ctime is in it because it cannot be set back."""
+    return tuple(_stamp(file) for file in files)
+
+
+def environment(settings: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment without git's own variables, which silently beat the directory."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    clean.pop("SSH_ASKPASS", None)
+    clean.pop("LANGUAGE", None)
+    clean |= {
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (key, value) in enumerate(settings.items()):
+        clean[f"GIT_CONFIG_KEY_{number}"] = key
+        clean[f"GIT_CONFIG_VALUE_{number}"] = value
+    return clean | dict(extra)
+
+
+def git_dir_of(where: Path) -> Path | None:
+    """The git directory that git would find from here, without starting a process."""
+    for folder in (where, *where.parents):
+        dot_git = folder / ".git"
+        if dot_git.is_dir():
+            return dot_git
+        if dot_git.is_file():
+            return linked_git_dir(dot_git)
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
+            return folder
+        if (folder / "HEAD").is_file() and (folder / "commondir").is_file():
+            return folder
+    return None
+
+
+def linked_git_dir(dot_git: Path) -> Path | None:
+    """Where a `.git` file points to."""
+    try:
+        text = os.fsdecode(dot_git.read_bytes())
+    except OSError:
+        return None
+    if not text.startswith("gitdir: "):
+        return None
+    return dot_git.parent / text.removeprefix("gitdir: ").rstrip("\n")
+
+
+def common_dir_of(git_dir: Path) -> Path:
+    try:
+        return git_dir / os.fsdecode((git_dir / "commondir").read_bytes()).rstrip("\n")
+    except OSError:
+        return git_dir
+
+
+def _files_named(origin: Path, key: str, value: str) -> Iterator[Path]:
+    """The file a value stands in, and the file it includes: also one that does not exist yet."""
+    yield origin
+    if key == "include.path" or (key.startswith("includeif.") and key.endswith(".path")):
+        yield origin.parent / Path(value).expanduser()
+
+
+def _drivers(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key in values:
+        section, _, rest = key.partition(".")
+        name, dot, _ = rest.rpartition(".")
+        if dot and section in _DRIVER_KEYS:
+            yield section, name
+
+
+def _silencing(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for section, name in dict.fromkeys(_drivers(values)):
+        for key, value in _DRIVER_KEYS[section].items():
+            yield f"{section}.{name}.{key}", value
+    for key in values:
+        if key.startswith("lfs.extension."):
+            yield key, ""
+
+
+def _is_plain_lfs(values: Mapping[str, str]) -> bool:
+    known = all(values.get(key, "") in allowed for key, allowed in _LFS_COMMANDS.items())
+    return known and shutil.which("git-lfs") is not None
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -1,0 +1,132 @@
+"""Landed work reaches the target branch here, and surprises nobody who has it checked out."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from crew.domain.errors import Conflict
+from crew.domain.names import landed_ref
+from crew.git import linked
+from crew.git.changes import Checkout, Waiting
+from crew.git.locks import held
+from crew.git.merges import contains
+from crew.git.refs import Moved, advance
+from crew.git.repository import Repository, commit_of
+from crew.git.sync import SYNC_LOCK, repair, sync_checkout
+from crew.git.worktrees import worktree_paths
+
+State = Literal["current", "delivered", "waiting", "diverged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What came of a delivery; `commit` is where the target is now."""
+
+    state: State
+    commit: str
+    reason: str = ""
+    remedy: str = ""
+
+
+def integration_tip(repo: Repository, target: str) -> str:
+    """The tip of the integration ref, which starts where the target is."""
+    ref = landed_ref(target)
+    found = commit_of(repo, ref)
+    if found is not None:
+        return found
+    start = commit_of(repo, f"refs/heads/{target}")
+    if start is None:
+        raise Conflict(f"there is no branch {target}", hint=f"make it: git branch {target}")
+    try:
+        advance(repo, ref, to=start, expected=None)
+    except Moved as moved:
+        return moved.at or start
+    return start
+
+
+def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
+    """Bring the target branch, and the checkout that has it, up to the integration ref.
+
+    Nothing that is not committed changes; where it would have to, the delivery waits.
+    """
+    try:
+        with held(repo.common_dir / SYNC_LOCK, wait=False) as lock:
+            repair(repo, lock=lock)
+            return _deliver(repo, target, hold_s=hold_s, lock=lock)
+    except Conflict as conflict:
+        commit = commit_of(repo, f"refs/heads/{target}") or ""
+        return Delivery(
+            state="waiting", commit=commit, reason=conflict.message, remedy=conflict.hint
+        )
+
+
+def repair_sync(repo: Repository) -> None:
+    """Finish or undo a delivery that was killed half-way."""
+    with held(repo.common_dir / SYNC_LOCK) as lock:
+        repair(repo, lock=lock)
+
+
+def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Delivery:
+    branch = f"refs/heads/{target}"
+    tip, landed = commit_of(repo, branch), commit_of(repo, landed_ref(target))
+    if tip is None:
+        raise Waiting(
+            f"the branch {target} no longer exists",
+            hint=f"make it again: git branch {target} {landed_ref(target)}",
+        )
+    if landed is None or contains(repo, ancestor=landed, descendant=tip):
+        return Delivery(state="current", commit=tip)
+    if not contains(repo, ancestor=tip, descendant=landed):
+        return Delivery(
+            state="diverged",
+            commit=tip,
+            reason=f"{target} has commits that have not been merged with the landed work",
+            remedy="crew merges them first and then delivers",
+        )
+    checkout = _checkout_of(repo, target)
+    if checkout is None:
+        advance(repo, branch, to=landed, expected=tip, keep_open=lock)
+        _catch_up(repo, target, old=tip, new=landed, hold_s=hold_s, lock=lock)
+    else:
+        sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
+    return Delivery(state="delivered", commit=landed)
+
+
+def _catch_up(
+    repo: Repository, target: str, *, old: str, new: str, hold_s: float, lock: int
+) -> None:
+    """Somebody may have checked the target out, as it was, in the moment it moved."""
+    with suppress(Waiting):
+        checkout = _checkout_of(repo, target)
+        if checkout is not None:
+            sync_checkout(repo, checkout, old=old, new=new, hold_s=hold_s, lock=lock)
+
+
+def _checkout_of(repo: Repository, target: str) -> Checkout | None:
+    """The one place that has the target checked out, also in the middle of a rebase."""
+    found = []
+    for path, branch in worktree_paths(repo).items():
+        git_dir = linked.git_dir_for(repo, path)
+        if git_dir is None or not (branch == target or _is_rebasing(git_dir, target)):
+            continue
+        if path == repo.common_dir:
+            continue  # the HEAD of a bare repository is nobody's checkout
+        if not path.is_dir():
+            raise Waiting(
+                f"the worktree {path} has {target} checked out and cannot be found",
+                hint="if it is gone for good: git worktree prune",
+            )
+        found.append(Checkout(path=path, git_dir=git_dir, target=target))
+    if len(found) > 1:
+        places = " and ".join(str(checkout.path) for checkout in found)
+        raise Waiting(f"{target} is checked out in {places}", hint="switch one of them away")
+    return found[0] if found else None
+
+
+def _is_rebasing(git_dir: Path, target: str) -> bool:
+    for state in ("rebase-merge", "rebase-apply"):
+        name = git_dir / state / "head-name"
+        if name.is_file() and name.read_text().strip() == f"refs/heads/{target}":
+            return True
+    return False

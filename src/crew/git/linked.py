@@ -1,0 +1,153 @@
+"""The files git keeps about a linked worktree: found, checked and repaired without starting git."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.git.hardening import linked_git_dir
+from crew.git.repository import Repository
+
+READY = "crew-ready"
+"""In a worktree's git dir: crew made it, and its first checkout was finished."""
+REFILL = "crew-refill"
+"""In a worktree's git dir: its directory was lost, and its files are being written again."""
+
+
+def git_dir_for(repo: Repository, path: Path) -> Path | None:
+    """The git dir that belongs to a worktree, even when the worktree's own `.git` is gone or wrong.
+
+    An agent can point its `.git` file at another repository, so the repository's side decides.
+    """
+    if path == repo.root:
+        return repo.common_dir
+    pointed = linked_git_dir(path / ".git")
+    if pointed is not None and _belongs(repo, pointed, path):
+        return pointed.resolve()
+    return next((entry for entry in _entries(repo) if _belongs(repo, entry, path)), None)
+
+
+def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
+    """Ties git to this git dir and these files, whatever lies in the worktree."""
+    return {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(path)}
+
+
+def is_whole(git_dir: Path) -> bool:
+    """Whether `git worktree add` got as far as writing everything it writes."""
+    return all((git_dir / name).is_file() for name in ("HEAD", "commondir", "gitdir"))
+
+
+def is_pointed_at(git_dir: Path, path: Path) -> bool:
+    pointed = linked_git_dir(path / ".git")
+    return pointed is not None and pointed.resolve() == git_dir.resolve()
+
+
+def is_orphan(repo: Repository, path: Path) -> bool:
+    """The directory says it is a worktree of this repository, but the repository forgot it."""
+    pointed = linked_git_dir(path / ".git")
+    return (
+        pointed is not None
+        and pointed.parent.resolve() == (repo.common_dir / "worktrees").resolve()
+        and not pointed.exists()
+    )
+
+
+def is_bare_of_files(path: Path) -> bool:
+    """Nothing is in it but perhaps the `.git` file."""
+    return not path.exists() or all(entry.name == ".git" for entry in path.iterdir())
+
+
+def lock_reason(git_dir: Path) -> str | None:
+    """Why somebody locked the worktree; git's own mark of a half-made one is no reason."""
+    try:
+        reason = (git_dir / "locked").read_text(errors="replace").strip()
+    except OSError:
+        return None
+    return None if reason == "initializing" else reason or "no reason given"
+
+
+@effect("git.point_worktree")
+def point(git_dir: Path, path: Path) -> None:
+    """Write the worktree's `.git` file again."""
+    path.mkdir(parents=True, exist_ok=True)
+    fresh = path / f".git.crew-{uuid.uuid4().hex}"
+    fresh.write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
+    fresh.replace(path / ".git")
+
+
+@effect("git.register_worktree")
+def register(repo: Repository, path: Path, *, branch: str) -> Path:
+    """Make a git dir for files that are there already; it appears whole or not at all."""
+    making = repo.common_dir / f"crew-new-{uuid.uuid4().hex}"
+    making.mkdir()
+    (making / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    (making / "commondir").write_text("../..\n")
+    (making / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
+    (making / READY).touch()
+    pointed = linked_git_dir(path / ".git")
+    name = pointed.name if pointed is not None else path.name
+    git_dir = repo.common_dir / "worktrees" / name
+    git_dir.parent.mkdir(exist_ok=True)
+    making.rename(git_dir)
+    return git_dir
+
+
+@effect("git.forget_worktree")
+def forget(git_dir: Path) -> None:
+    """Remove a worktree's git dir; it disappears whole, then its files are deleted."""
+    gone = git_dir.parent.parent / f"crew-gone-{uuid.uuid4().hex}"
+    git_dir.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+@effect("git.mark_refill")
+def mark_refill(git_dir: Path) -> None:
+    (git_dir / REFILL).touch()
+
+
+@effect("git.finish_making")
+def finish_making(git_dir: Path) -> None:
+    """Say that the checkout is done."""
+    (git_dir / READY).touch()
+    (git_dir / REFILL).unlink(missing_ok=True)
+    if lock_reason(git_dir) is None:
+        (git_dir / "locked").unlink(missing_ok=True)
+
+
+@effect("git.clear_lock")
+def clear_lock(lock: Path) -> None:
+    lock.unlink(missing_ok=True)
+
+
+def sweep(repo: Repository, name: str) -> None:
+    """Delete what a killed crew left half-made or half-deleted; only under the worktree lock."""
+    for left in (*repo.common_dir.glob("crew-new-*"), *repo.common_dir.glob("crew-gone-*")):
+        shutil.rmtree(left, ignore_errors=True)
+    for entry in _entries(repo):
+        if entry.name.rstrip("0123456789") != name.rstrip("0123456789"):
+            continue
+        if (entry / "locked").exists() and not (entry / "gitdir").exists():
+            forget(entry)
+
+
+def _entries(repo: Repository) -> Iterator[Path]:
+    try:
+        yield from sorted((repo.common_dir / "worktrees").iterdir())
+    except OSError:
+        return
+
+
+def _belongs(repo: Repository, git_dir: Path, path: Path) -> bool:
+    if git_dir.parent.resolve() != (repo.common_dir / "worktrees").resolve():
+        return False
+    try:
+        named = os.fsdecode((git_dir / "gitdir").read_bytes()).rstrip("\n")
+    except OSError:
+        return False
+    return _same(git_dir / named, path / ".git")
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.parent.resolve() / one.name == other.parent.resolve() / other.name

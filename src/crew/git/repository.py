@@ -1,0 +1,159 @@
+"""The repository crew works on: where it is, what its branches say, and whether it can be used."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.domain.errors import Conflict, CrewError, UsageError
+from crew.git.command import ask, failure, git
+from crew.git.locks import held
+
+_FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """`root` is the main worktree (the repository itself when bare), `common_dir` its git dir."""
+
+    root: Path
+    common_dir: Path
+
+
+def find_repository(start: Path) -> Repository:
+    """The repository that `start` is in: a subfolder, a linked worktree and a bare one all do."""
+    answer = ask(start, "rev-parse", *_FACTS)
+    lines = os.fsdecode(answer.out).splitlines()
+    if len(lines) < 2:
+        raise _not_found(start, failure(("rev-parse",), answer))
+    git_dir, common_dir = Path(lines[0]), Path(lines[1])
+    if len(lines) == 3 and git_dir == common_dir:
+        return Repository(root=Path(lines[2]), common_dir=common_dir)
+    return Repository(root=_main_root(common_dir), common_dir=common_dir)
+
+
+def head_commit(repo: Repository) -> str | None:
+    """The commit the main checkout is on; None before the first commit."""
+    return _resolve(repo.root, "HEAD^{commit}")
+
+
+def commit_of(repo: Repository, rev: str) -> str | None:
+    return _resolve(repo.common_dir, f"{rev}^{{commit}}")
+
+
+def tree_of(repo: Repository, rev: str) -> str | None:
+    return _resolve(repo.common_dir, f"{rev}^{{tree}}")
+
+
+def current_branch(repo: Repository) -> str | None:
+    """The branch of the main checkout; None when HEAD is detached."""
+    answer = ask(repo.root, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return answer.out.decode().strip() if answer.code == 0 else None
+
+
+def has_branch(repo: Repository, branch: str) -> bool:
+    return commit_of(repo, f"refs/heads/{branch}") is not None
+
+
+def target_branch(repo: Repository, configured: str | None) -> str:
+    """Where work lands: `crew.defaultBranch`, else the configured one, origin/HEAD or main."""
+    wanted = _default_branch(repo) or configured or _origin_head(repo) or "main"
+    if has_branch(repo, wanted):
+        return wanted
+    checked_out = current_branch(repo)
+    if checked_out is not None and has_branch(repo, checked_out):
+        return checked_out
+    raise UsageError(
+        f"there is no branch {wanted!r} to land on, and no other one is checked out",
+        hint="name it with: git config crew.defaultBranch BRANCH",
+    )
+
+
+def check_usable(repo: Repository) -> None:
+    """Refuse, in one sentence, a repository that crew cannot work on."""
+    if git(repo.common_dir, "rev-parse", "--is-shallow-repository") == "true":
+        raise UsageError(
+            "this is a shallow clone; merges need the whole history",
+            hint="fetch the rest with: git fetch --unshallow",
+        )
+    branches = git(repo.common_dir, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+    if not branches and head_commit(repo) is None:
+        raise UsageError(
+            "this repository has no commits yet",
+            hint="make a first commit: git commit --allow-empty -m start",
+        )
+    for branch in branches.splitlines():
+        _refuse_clash(branch)
+    _refuse_unreadable(repo)
+
+
+def exclude_locally(repo: Repository, patterns: Iterable[str]) -> None:
+    """Keep paths out of git in this repository only, for all of its worktrees."""
+    exclude = repo.common_dir / "info" / "exclude"
+    with held(repo.common_dir / "crew.lock"):
+        present = exclude.read_bytes() if exclude.is_file() else b""
+        known = set(present.splitlines())
+        lines = [os.fsencode(pattern) for pattern in dict.fromkeys(patterns)]
+        missing = [line for line in lines if line not in known]
+        if missing:
+            gap = b"" if present.endswith(b"\n") or not present else b"\n"
+            _replace(exclude, present + gap + b"".join(line + b"\n" for line in missing))
+
+
+@effect("git.exclude")
+def _replace(file: Path, content: bytes) -> None:
+    file.parent.mkdir(exist_ok=True)
+    fresh = file.with_name(file.name + ".crew-new")
+    fresh.write_bytes(content)
+    fresh.replace(file)
+
+
+def _not_found(start: Path, problem: CrewError) -> CrewError:
+    if "not a git repository" not in problem.message:
+        return problem
+    return UsageError(
+        f"{start} is not in a git repository",
+        hint="go into one, or make one with: git init",
+    )
+
+
+def _main_root(common_dir: Path) -> Path:
+    """The main worktree of a repository that is seen from elsewhere."""
+    at = {"GIT_DIR": str(common_dir)}
+    config = ask(common_dir, "config", "--type=bool", "core.bare", env=at)
+    if config.out.strip() == b"true":
+        return common_dir
+    elsewhere = ask(common_dir, "config", "core.worktree", env=at)
+    if elsewhere.code == 0:
+        return (common_dir / os.fsdecode(elsewhere.out).rstrip("\n")).resolve()
+    return common_dir.parent if common_dir.name == ".git" else common_dir
+
+
+def _resolve(where: Path, rev: str) -> str | None:
+    answer = ask(where, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
+    return answer.out.decode().strip() if answer.code == 0 else None
+
+
+def _default_branch(repo: Repository) -> str | None:
+    return ask(repo.common_dir, "config", "crew.defaultBranch").out.decode().strip() or None
+
+
+def _origin_head(repo: Repository) -> str | None:
+    answer = ask(repo.common_dir, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
+    return answer.out.decode().strip().removeprefix("refs/remotes/origin/") or None
+
+
+def _refuse_clash(branch: str) -> None:
+    first, slash, _ = branch.partition("/")
+    if slash and first.startswith("crew-") and first.removeprefix("crew-").isdigit():
+        raise Conflict(
+            f"the branch {branch!r} stands where crew needs a branch {first!r}",
+            hint=f"rename it: git branch -m {branch} OTHER-NAME",
+        )
+
+
+def _refuse_unreadable(repo: Repository) -> None:
+    tip = ask(repo.common_dir, "cat-file", "-e", "HEAD^{tree}")
+    if tip.code != 0 and head_commit(repo) is not None:
+        raise CrewError(f"the repository at {repo.root} cannot be read", hint="look with: git fsck")

@@ -1,0 +1,325 @@
+"""One worktree a task: made, recycled, looked at and removed; every half-made state heals."""
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.domain.errors import Conflict, NotFound
+from crew.git import linked
+from crew.git.command import ask, failure, git
+from crew.git.hardening import git_dir_of
+from crew.git.locks import held
+from crew.git.refs import delete_ref
+from crew.git.repository import Repository, commit_of
+from crew.git.status import WorktreeState, load_status
+
+CHECKOUT_TIMEOUT_S = 1800.0
+
+
+def ensure_worktree(repo: Repository, path: Path, *, branch: str, base: str) -> str:
+    """The worktree of a branch, made from `base` if there is no such branch; returns its HEAD.
+
+    One that is whole is left exactly as it is, dirty or not.
+    """
+    path = path.absolute()
+    with held(repo.common_dir / "crew.lock") as lock:
+        git_dir = _repaired(repo, path, branch=branch)
+        if git_dir is None:
+            refuse_foreign(repo, path)
+            linked.sweep(repo, path.name)
+            _add(repo, path, branch=branch, base=base, lock=lock)
+            git_dir = _git_dir(repo, path)
+    _refuse_stranger(git_dir, path, branch=branch)
+    _finish_checkout(git_dir, path)
+    return _head(git_dir, path)
+
+
+def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
+    """A worktree for gates, at exactly this commit; only ignored files stay from its last use."""
+    path = path.absolute()
+    with held(repo.common_dir / "crew.lock") as lock:
+        git_dir = _repaired(repo, path, branch=None)
+        if git_dir is None:
+            refuse_foreign(repo, path)
+            linked.sweep(repo, path.name)
+            _add(repo, path, branch=None, base=commit, lock=lock)
+            git_dir = _git_dir(repo, path)
+    _refuse_stranger(git_dir, path, branch=None)
+    with held(git_dir / "crew.lock") as lock:
+        for left in git_dir.glob("*.lock"):
+            if left.name != "crew.lock":
+                linked.clear_lock(left)
+        _switch(git_dir, path, commit, lock=lock)
+        _clean(git_dir, path, lock=lock)
+        linked.finish_making(git_dir)
+
+
+def remove_worktree(repo: Repository, path: Path) -> None:
+    """Remove a linked worktree; the caller has made sure that its content is kept elsewhere."""
+    path = path.absolute()
+    git_dir = linked.git_dir_for(repo, path)
+    if git_dir == repo.common_dir:
+        raise Conflict(f"{path} is the main checkout", hint="crew only removes its own worktrees")
+    if git_dir is None and path.exists() and not linked.is_orphan(repo, path):
+        raise _not_ours(path)
+    reason = linked.lock_reason(git_dir) if git_dir is not None else None
+    if reason is not None:
+        raise Conflict(
+            f"{path} is locked: {reason}", hint=f"unlock it with: git worktree unlock {path}"
+        )
+    with held(repo.common_dir / "crew.lock"):
+        _set_aside(path)
+        if git_dir is not None and git_dir.exists():
+            linked.forget(git_dir)
+    _delete_set_aside(path)
+
+
+def delete_branch(repo: Repository, branch: str, *, expected: str) -> None:
+    """Delete a branch that is at `expected` and that no worktree has checked out."""
+    holder = next((p for p, b in worktree_paths(repo).items() if b == branch), None)
+    if holder is not None:
+        raise Conflict(
+            f"the branch {branch} is checked out in {holder}",
+            hint="switch that worktree to another branch first",
+        )
+    delete_ref(repo, f"refs/heads/{branch}", expected=expected)
+
+
+def worktree_paths(repo: Repository) -> dict[Path, str]:
+    """Every worktree with its branch; the main one first, a detached one with an empty name."""
+    listing = ask(repo.common_dir, "worktree", "list", "--porcelain", "-z")
+    found: dict[Path, str] = {}
+    path = repo.root
+    for line in os.fsdecode(listing.out).split("\0"):
+        word, _, rest = line.partition(" ")
+        if word == "worktree":
+            path = Path(rest) if found else repo.root
+            found[path] = ""
+        elif word == "branch":
+            found[path] = rest.removeprefix("refs/heads/")
+    return found
+
+
+def state_of(path: Path) -> WorktreeState:
+    """What is uncommitted there, and what git was in the middle of."""
+    git_dir = git_dir_of(path.absolute())
+    if git_dir is None:
+        raise _not_ours(path)
+    return load_status(path, git_dir)
+
+
+def clear_stale_locks(repo: Repository, path: Path) -> tuple[str, ...]:
+    """Remove the locks of processes that the caller has proven dead; only in crew's worktrees."""
+    git_dir = _git_dir(repo, path.absolute())
+    if not (git_dir / linked.READY).exists():
+        raise _not_ours(path)
+    _finish_commit(git_dir, path)
+    locks = [lock for lock in git_dir.glob("*.lock") if lock.name != "crew.lock"]
+    branch = _symbolic_head(git_dir)
+    if branch is not None:
+        locks.append(repo.common_dir / f"{branch}.lock")
+    found = [lock for lock in locks if lock.exists()]
+    for lock in found:
+        linked.clear_lock(lock)
+    return tuple(lock.name for lock in found)
+
+
+def refuse_foreign(repo: Repository, path: Path) -> None:
+    """Refuse a path that holds something crew did not make."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise _not_ours(path)
+    if path.is_dir() and any(path.iterdir()) and not linked.is_orphan(repo, path):
+        raise _not_ours(path)
+
+
+def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
+    """The worktree's git dir, healed; None when it has to be made. Only under the lock."""
+    git_dir = linked.git_dir_for(repo, path)
+    if git_dir is None:
+        return _adopted(repo, path, branch=branch)
+    if not linked.is_whole(git_dir):
+        if not linked.is_bare_of_files(path):
+            raise _not_ours(path)
+        linked.forget(git_dir)
+        _delete_empty(path)
+        return None
+    if not linked.is_pointed_at(git_dir, path):
+        if (path / ".git").is_dir():
+            raise _not_ours(path)
+        if linked.is_bare_of_files(path):
+            linked.mark_refill(git_dir)
+        linked.point(git_dir, path)
+    return git_dir
+
+
+def _adopted(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
+    """Files whose git dir is gone get a new one, so that nothing in them is lost."""
+    if not linked.is_orphan(repo, path):
+        return None
+    if linked.is_bare_of_files(path) or branch is None:
+        _set_aside(path)
+        _delete_set_aside(path)
+        return None
+    if commit_of(repo, f"refs/heads/{branch}") is None:
+        raise _not_ours(path)
+    return linked.register(repo, path, branch=branch)
+
+
+def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
+    """A worktree that somebody else made stays theirs, unless it is on the very branch we want."""
+    if (git_dir / linked.READY).exists() or linked.is_bare_of_files(path):
+        return
+    if branch is None or _symbolic_head(git_dir) != f"refs/heads/{branch}":
+        raise _not_ours(path)
+
+
+def _finish_checkout(git_dir: Path, path: Path) -> None:
+    """Write the files of a new or lost worktree, or the index of one that lost only that."""
+    with held(git_dir / "crew.lock") as lock:
+        is_ready = (git_dir / linked.READY).exists()
+        is_lost = (git_dir / linked.REFILL).exists()
+        has_index = (git_dir / "index").exists()
+        if is_ready and has_index and not is_lost:
+            return
+        if not has_index:
+            linked.clear_lock(git_dir / "index.lock")
+            _reset(git_dir, path, hard=is_lost or not is_ready, lock=lock)
+        elif is_lost:
+            linked.clear_lock(git_dir / "index.lock")
+            _write_files(git_dir, path, lock=lock)
+        linked.finish_making(git_dir)
+
+
+@effect("git.worktree_add")
+def _add(repo: Repository, path: Path, *, branch: str | None, base: str, lock: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    args: tuple[str, ...] = ("--detach", str(path), base)
+    if branch is not None and commit_of(repo, f"refs/heads/{branch}") is not None:
+        args = (str(path), branch)
+    elif branch is not None:
+        args = ("--no-track", "-b", branch, str(path), base)
+    command = ("worktree", "add", "--no-checkout", *args)
+    answer = ask(repo.common_dir, *command, keep_open=lock)
+    if answer.code != 0:
+        if "already checked out" in answer.err or "already used by worktree" in answer.err:
+            raise Conflict(
+                f"the branch {branch} is checked out in another worktree",
+                hint="switch that worktree to another branch",
+            )
+        if "cannot lock ref" in answer.err and "exists; cannot create" in answer.err:
+            raise Conflict(
+                f"another branch stands where crew needs {branch}",
+                hint=f"rename the branches under {branch}/",
+            )
+        raise failure(command, answer)
+
+
+@effect("git.reset_worktree")
+def _reset(git_dir: Path, path: Path, *, hard: bool, lock: int) -> None:
+    mode = "--hard" if hard else "--mixed"
+    env = linked.environment_for(git_dir, path)
+    answer = ask(path, "reset", "-q", mode, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+    if answer.code != 0 and hard:
+        raise failure(("reset", mode), answer)
+
+
+@effect("git.write_files")
+def _write_files(git_dir: Path, path: Path, *, lock: int) -> None:
+    """Bring back the files of the index, staged changes included, into an emptied directory."""
+    env = linked.environment_for(git_dir, path)
+    git(
+        path,
+        "checkout-index",
+        "--all",
+        "--force",
+        "--index",
+        env=env,
+        timeout_s=CHECKOUT_TIMEOUT_S,
+        keep_open=lock,
+    )
+
+
+@effect("git.switch_detached")
+def _switch(git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
+    env = linked.environment_for(git_dir, path)
+    git(
+        path,
+        "checkout",
+        "-q",
+        "-f",
+        "--detach",
+        "--end-of-options",
+        commit,
+        env=env,
+        timeout_s=CHECKOUT_TIMEOUT_S,
+        keep_open=lock,
+    )
+
+
+@effect("git.clean_worktree")
+def _clean(git_dir: Path, path: Path, *, lock: int) -> None:
+    env = linked.environment_for(git_dir, path)
+    git(path, "clean", "-q", "-ffd", env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+
+
+@effect("git.set_aside")
+def _set_aside(path: Path) -> None:
+    """Rename the directory away, so that from now on there is no such worktree."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f".{path.name}.crew-gone-{uuid.uuid4().hex}"))
+
+
+@effect("git.delete_set_aside")
+def _delete_set_aside(path: Path) -> None:
+    if path.parent.is_dir():
+        for entry in list(path.parent.iterdir()):
+            if entry.name.startswith(f".{path.name}.crew-gone-"):
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+@effect("git.delete_empty")
+def _delete_empty(path: Path) -> None:
+    if path.is_dir():
+        (path / ".git").unlink(missing_ok=True)
+        path.rmdir()
+
+
+@effect("git.finish_commit")
+def _finish_commit(git_dir: Path, path: Path) -> None:
+    """A commit killed after its ref moved left the new index in `index.lock`: put it in place."""
+    lock = git_dir / "index.lock"
+    if not lock.exists():
+        return
+    env = linked.environment_for(git_dir, path)
+    tree = ask(path, "write-tree", env=env | {"GIT_INDEX_FILE": str(lock)})
+    head = ask(path, "rev-parse", "--verify", "--quiet", "HEAD^{tree}", env=env)
+    if tree.code == 0 and head.code == 0 and tree.out == head.out:
+        lock.rename(git_dir / "index")
+
+
+def _git_dir(repo: Repository, path: Path) -> Path:
+    git_dir = linked.git_dir_for(repo, path)
+    if git_dir is None or git_dir == repo.common_dir:
+        raise NotFound(
+            f"{path} is not a worktree of crew", hint="list them with: git worktree list"
+        )
+    return git_dir
+
+
+def _head(git_dir: Path, path: Path) -> str:
+    env = linked.environment_for(git_dir, path)
+    return git(path, "rev-parse", "--verify", "HEAD", env=env)
+
+
+def _symbolic_head(git_dir: Path) -> str | None:
+    text = (git_dir / "HEAD").read_text().strip()
+    return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+
+
+def _not_ours(path: Path) -> Conflict:
+    return Conflict(
+        f"{path} exists and is not a worktree that crew made",
+        hint="move it away, or set another folder for worktrees",
+    )
