@@ -222,16 +222,15 @@ class FilesSource:
         return folder.locked(self.folder / ".lock", exclusive=True)
 
     def _signatures(self) -> dict[str, Signature]:
-        """Tasks by their files; what has no `.md` is the rest of a crash and no task."""
-        found = folder.signatures(self.folder, _place_of)
-        return {task: signature for task, signature in found.items() if signature[0] == 0}
+        found = folder.signatures(self.folder, _PARTS)
+        return {task: signature for task, signature in found.items() if is_number(task)}
 
     def _ids(self) -> list[str]:
         return sorted(self._signatures(), key=natural_order)
 
     def _next_id(self) -> int:
         """What meta.json says, unless it is behind the files or cannot be read."""
-        used = [int(task) for task in folder.signatures(self.folder, _place_of)]
+        used = [int(task) for task in folder.task_names(self.folder, _PARTS) if is_number(task)]
         try:
             fields = json_text.read_object(self._text("meta", ".json"))
         except ValueError:
@@ -253,11 +252,3 @@ class FilesSource:
             self._replace("meta", ".json", json_text.dump(fields))
         else:
             self._replace("meta", ".json", json_text.with_fields(text, fields))
-
-
-def _place_of(name: str) -> tuple[str, int] | None:
-    task, dot, part = name.partition(".")
-    if not dot or not is_number(task):
-        return None
-    part = dot + part
-    return (task, _PARTS.index(part)) if part in _PARTS else None

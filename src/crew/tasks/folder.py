@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,35 +15,46 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 """A larger file is not a task; reading it would cost everybody who lists tasks."""
 
 
-def signatures(
-    folder: Path, place_of: Callable[[str], tuple[str, int] | None]
-) -> dict[str, Signature]:
-    """Size, mtime and inode of the files of each task, from one look at the folder.
+def signatures(folder: Path, endings: tuple[str, ...]) -> dict[str, Signature]:
+    """The time of the last change and the inode of each task's files, from one look at the folder.
 
-    `place_of` tells a file name's task and which of its files it is. A rename gives a new inode,
-    so a change of the same size within one tick of the clock is seen too.
+    A task is there when a file with the first ending is; the other endings are more files of it.
+    Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
+    two changes within one tick of the clock are told apart.
     """
-    parts: dict[str, list[tuple[int, ...]]] = {}
+    found = _files(folder, endings)
+    first, *others = found.values()
+    for number, more in enumerate(others, start=1):
+        for task, part in more.items():
+            if task in first:
+                first[task] = (*first[task], number, *part)
+    return first
+
+
+def task_names(folder: Path, endings: tuple[str, ...]) -> set[str]:
+    """The names of all tasks of which any file is there."""
+    return {task for files in _files(folder, endings).values() for task in files}
+
+
+def _files(folder: Path, endings: tuple[str, ...]) -> dict[str, dict[str, Signature]]:
+    """For each ending the signature of every file, by the name without the ending."""
+    found: dict[str, dict[str, Signature]] = {ending: {} for ending in endings}
     try:
         listing = os.scandir(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return found
     with listing:
         for entry in listing:
-            place = place_of(entry.name)
-            if place is None:
-                continue
-            try:
-                stat = entry.stat()
-            except FileNotFoundError:
-                continue
-            parts.setdefault(place[0], []).append(
-                (place[1], stat.st_size, stat.st_mtime_ns, stat.st_ino)
-            )
-    return {
-        task: tuple(number for part in sorted(found) for number in part)
-        for task, found in parts.items()
-    }
+            name = entry.name
+            for ending, files in found.items():
+                if name.endswith(ending):
+                    try:
+                        changed_at_ns = entry.stat().st_ctime_ns
+                    except FileNotFoundError:
+                        break
+                    files[name[: -len(ending)]] = (changed_at_ns, entry.inode())
+                    break
+    return found
 
 
 def read_text(path: Path) -> str | None:

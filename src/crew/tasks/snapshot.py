@@ -8,7 +8,7 @@ from crew.domain.task import TaskState
 from crew.domain.task_item import Comment, TaskItem
 
 Signature: TypeAlias = tuple[int, ...]
-"""Size, mtime and inode of each file of a task; another value means that it changed."""
+"""Change time and inode of each file of a task; another value means that it changed."""
 
 _ITEM_FIELDS = tuple(TaskItem.__dataclass_fields__)
 _COMMENT_FIELDS = tuple(Comment.__dataclass_fields__)
@@ -58,6 +58,8 @@ def rescan(
     `read` answers None for a task that vanished between the look and the reading.
     """
     known = previous.entries if previous else {}
+    if previous and {task: entry.signature for task, entry in known.items()} == signatures:
+        return previous
     entries: dict[str, Entry] = {}
     for task in sorted(signatures, key=natural_order):
         entry = known.get(task)

@@ -67,10 +67,10 @@ class TkSource:
         self._choose = choose
 
     def stamp(self) -> object:
-        return hash(frozenset(folder.signatures(self.folder, _place_of).items()))
+        return hash(frozenset(folder.signatures(self.folder, (".md",)).items()))
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
-        return rescan(previous, folder.signatures(self.folder, _place_of), self._read)
+        return rescan(previous, folder.signatures(self.folder, (".md",)), self._read)
 
     def show(self, task: str) -> TaskItem:
         item = self._read(task) if is_task_id(task) else None
@@ -172,7 +172,7 @@ class TkSource:
                 return task
 
     def _ids(self) -> list[str]:
-        return sorted(folder.signatures(self.folder, _place_of))
+        return sorted(folder.signatures(self.folder, (".md",)))
 
     def _path(self, task: str) -> Path:
         return self.folder / f"{task}.md"
@@ -193,8 +193,3 @@ def id_prefix(project: str) -> str:
     letters = "".join(part[0] for part in re.split(r"[-_]", project) if part)
     prefix = letters if len(letters) > 1 else project[:3]
     return re.sub(r"[^A-Za-z0-9]", "", prefix) or "t"
-
-
-def _place_of(name: str) -> tuple[str, int] | None:
-    task, dot, ending = name.rpartition(".")
-    return (task, 0) if dot and ending == "md" and not task.startswith(".") else None

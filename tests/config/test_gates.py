@@ -1,0 +1,86 @@
+"""Which command proves a commit."""
+
+import pytest
+
+from crew.config.gates import Gate, GateResult, choose_gate, detect_gate, read_gate_files
+
+PYTEST = {"pyproject.toml": '[project]\ndependencies = ["pytest"]'}
+NPM = {"package.json": '{"scripts": {"test": "vitest"}}'}
+CARGO = {"Cargo.toml": ""}
+MAKE = {"Makefile": "all:\n\ntest: build\n\tgo\n"}
+GO = {"go.mod": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "reason"),
+    [
+        (PYTEST, "pytest", "pyproject.toml mentions pytest"),
+        ({"pytest.ini": ""}, "pytest", "there is a pytest.ini"),
+        ({"requirements-dev.txt": "pytest==8\n"}, "pytest", "requirements-dev.txt mentions pytest"),
+        ({"setup.py": "tests_require=['pytest']"}, "pytest", "setup.py mentions pytest"),
+        (NPM, "npm test", "package.json has a test script"),
+        (CARGO, "cargo test", "there is a Cargo.toml"),
+        (MAKE, "make test", "the Makefile has a target test"),
+        (GO, "go test ./...", "there is a go.mod"),
+        ({"main.go": ""}, "go test ./...", "there is main.go"),
+    ],
+)
+def test_the_files_of_a_repository_suggest_its_gate(files, command, reason):
+    assert detect_gate(files) == Gate(command=command, reason=reason)
+
+
+def test_the_order_of_the_rules_is_fixed():
+    rest = [PYTEST, NPM, CARGO, MAKE, GO]
+    commands = []
+    while rest:
+        commands.append(detect_gate({k: v for files in rest for k, v in files.items()}).command)
+        rest.pop(0)
+    assert commands == ["pytest", "npm test", "cargo test", "make test", "go test ./..."]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"pyproject.toml": "[project]"},
+        {"pyproject.toml": 'name = "notpytestish"'},
+        {"package.json": "{"},
+        {"package.json": "[]"},
+        {"package.json": '{"scripts": {"test": 3}}'},
+        {"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'},
+        {"Makefile": "tests:\n\tx\ntest := 1\n"},
+    ],
+)
+def test_what_is_no_sign_of_tests_gives_no_gate(files):
+    assert detect_gate(files) is None
+
+
+def test_the_configured_command_wins():
+    assert choose_gate("mise run ci", PYTEST).command == "mise run ci"
+    assert choose_gate(None, PYTEST).command == "pytest"
+    assert choose_gate(" ", {}) is None
+
+
+@pytest.mark.parametrize(
+    "command", ["pytest", "uv run pytest -q", ".venv/bin/pytest", "python -m pytest"]
+)
+def test_exit_code_five_of_pytest_means_that_there_are_no_tests(command):
+    gate = Gate(command=command, reason="")
+    results = [gate.result(code) for code in (0, 1, 2, 5)]
+    red = GateResult.RED
+    assert results == [GateResult.GREEN, red, red, GateResult.NO_TESTS]
+
+
+def test_exit_code_five_of_anything_else_is_red():
+    assert Gate(command="make test 'x", reason="").result(5) == GateResult.RED
+
+
+def test_only_what_the_rules_look_at_is_read(tmp_path):
+    (tmp_path / "Makefile").write_text("test:\n")
+    (tmp_path / "main.go").write_text("package main")
+    (tmp_path / "requirements.txt").write_bytes(b"\xffpytest")
+    (tmp_path / "README.md").write_text("pytest")
+    (tmp_path / "pyproject.toml").mkdir()
+    files = read_gate_files(tmp_path)
+    assert set(files) == {"Makefile", "main.go", "requirements.txt"}
+    assert detect_gate(files).reason == "requirements.txt mentions pytest"
