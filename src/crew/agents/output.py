@@ -108,8 +108,10 @@ class SignalScanner:
         """Keep only what can decide: the start of the line and whether a blank follows it."""
         line = (self._line + part).lstrip()
         bare = line.rstrip()
-        blank = " " if line != bare else ""
-        self._line = bare[: len(self._word) + 1] + blank
+        if len(bare) > len(self._word):
+            self._line = f"{self._word}…"  # longer than the word: it cannot become it again
+        else:
+            self._line = bare + (" " if line != bare else "")
 
 
 class Tail:

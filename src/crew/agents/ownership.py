@@ -29,6 +29,10 @@ class RunningProcess:
     started: int
     marker: str
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.pid, self.started
+
 
 def owned_processes(prefix: str) -> tuple[tuple[int, str], ...]:
     """Pid and marker of each live process whose marker begins with the prefix."""
@@ -59,18 +63,20 @@ def end_all(is_ours: Callable[[RunningProcess], bool], *, grace_s: float = GRACE
     """Ask, wait, then kill, until no such process and nothing below one is left."""
     began = time.monotonic()
     seen: set[tuple[int, int]] = set()
-    asked: set[tuple[int, int]] = set()
-    while family := _family(running_processes(), is_ours):
+
+    def is_one_of_them(one: RunningProcess) -> bool:
+        return is_ours(one) or one.identity in seen  # an orphan no longer descends from ours
+
+    while family := _family(running_processes(), is_one_of_them):
         waited_s = time.monotonic() - began
         if waited_s > grace_s + _GIVE_UP_AFTER_S:
             break
-        seen |= {(one.pid, one.started) for one in family}
         for one in family:
             if waited_s >= grace_s:
                 send_signal(one, signal.SIGKILL)
-            elif (one.pid, one.started) not in asked:
-                asked.add((one.pid, one.started))
+            elif one.identity not in seen:
                 send_signal(one, signal.SIGTERM)
+        seen |= {one.identity for one in family}
         time.sleep(_LOOK_AGAIN_AFTER_S)
     return len(seen)
 
@@ -91,7 +97,8 @@ def send_signal(process: RunningProcess, number: signal.Signals) -> bool:
     except OSError:
         return False
     try:
-        if find_process(process.pid) != process:
+        now = find_process(process.pid)
+        if now is None or (now.identity, now.marker) != (process.identity, process.marker):
             return False
         signal.pidfd_send_signal(handle, number)
     except OSError:
@@ -142,12 +149,16 @@ def _begins(process: RunningProcess, prefix: str) -> bool:
 def _family(
     table: Mapping[int, RunningProcess], is_ours: Callable[[RunningProcess], bool]
 ) -> list[RunningProcess]:
-    """The processes that are ours and all below them, without this one and those above it."""
+    """The processes that are ours and all below them, without this one and those above it.
+
+    Parents come before their children: a script whose command ends first would go on to its next.
+    """
     spared = _with_ancestors(table, os.getpid())
     family = {pid for pid, one in table.items() if is_ours(one)} - spared
     while more := _children(table, family) - family - spared:
         family |= more
-    return [table[pid] for pid in family]
+    by_depth = sorted(family, key=lambda pid: len(_with_ancestors(table, pid)))
+    return [table[pid] for pid in by_depth]
 
 
 def _with_ancestors(table: Mapping[int, RunningProcess], pid: int) -> set[int]:

@@ -1,0 +1,124 @@
+"""Only what carries our marker, or descends from it, is ever ended."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from agents.running import DAEMON, RUNNING, python, wait_until, written
+from crew.agents.ownership import (
+    RunningProcess,
+    find_process,
+    kill_leftovers,
+    kill_marked,
+    owned_processes,
+    send_signal,
+)
+from crew.domain.errors import UsageError
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts programs with a marker in their environment, and ends them after the test."""
+    started = []
+
+    def start(owner, source=RUNNING, *arguments):
+        variables = {**os.environ, "CREW_OWNER": owner} if owner else dict(os.environ)
+        process = subprocess.Popen(
+            python(source, *arguments), env=variables, stdout=subprocess.PIPE
+        )
+        process.stdout.readline()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_leftovers_of_a_repository_are_ended_and_counted(start, marker):
+    first, second = start(f"{marker}/run-1/1"), start(f"{marker}/run-2/1")
+    assert {pid for pid, _ in owned_processes(marker)} == {first.pid, second.pid}
+    assert kill_leftovers(f"{marker}/") == 2
+    assert first.wait() == second.wait() == -signal.SIGTERM
+    assert kill_leftovers(f"{marker}/") == 0
+
+
+def test_a_bystander_with_a_similar_marker_or_name_survives(start, marker):
+    other = start(f"other-{marker}/run")
+    longer = start(f"{marker}2/run")
+    argument_only = start("", RUNNING, f"CREW_OWNER={marker}/run")
+    ours = start(f"{marker}/run")
+    assert kill_leftovers(f"{marker}/") == 1
+    assert ours.wait() < 0
+    assert [one.poll() for one in (other, longer, argument_only)] == [None, None, None]
+    assert kill_marked(f"{marker}2") == 0
+
+
+def test_a_leftover_daemon_that_ignores_sigterm_is_killed(start, marker, tmp_path):
+    start(f"{marker}/run", DAEMON + "print(flush=True)", tmp_path / "pid").wait()
+    pid = int(wait_until(lambda: written(tmp_path / "pid")))
+    assert owned_processes(marker) == ((pid, f"{marker}/run"),)
+    assert kill_leftovers(f"{marker}/") == 1
+    assert find_process(pid) is None
+
+
+def test_what_descends_from_a_marked_process_goes_with_it(start, marker):
+    source = (
+        "import os, subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {RUNNING!r}], env={{}})\n"
+        "print(child.pid, flush=True); child.wait()"
+    )
+    variables = {**os.environ, "CREW_OWNER": marker}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", source], env=variables, stdout=subprocess.PIPE, text=True
+    )
+    child = int(parent.stdout.readline())
+    assert kill_marked(marker) == 2
+    assert find_process(child) is None
+    parent.wait()
+    parent.stdout.close()
+
+
+def test_the_caller_and_its_ancestors_are_spared(marker):
+    """As when an agent's own shell calls crew, which looks for leftovers."""
+    source = (
+        "import subprocess, sys\n"
+        "inner = 'from crew.agents.ownership import kill_leftovers, owned_processes; import sys;'"
+        "'print(len(owned_processes(sys.argv[1])), kill_leftovers(sys.argv[1]))'\n"
+        "subprocess.run([sys.executable, '-c', inner, sys.argv[1]], check=True)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", source, marker],
+        env={**os.environ, "CREW_OWNER": f"{marker}/run"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.split() == ["2", "0"]
+
+
+def test_a_process_number_that_was_used_again_gets_no_signal(start):
+    process = start("")
+    real = find_process(process.pid)
+    as_it_was = RunningProcess(
+        pid=real.pid, parent=real.parent, started=real.started - 1, marker=real.marker
+    )
+    assert not send_signal(as_it_was, signal.SIGKILL)
+    other_owner = RunningProcess(
+        pid=real.pid, parent=real.parent, started=real.started, marker="somebody"
+    )
+    assert not send_signal(other_owner, signal.SIGKILL)
+    assert process.poll() is None
+    assert send_signal(real, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not send_signal(real, signal.SIGKILL)
+
+
+def test_an_empty_prefix_is_refused():
+    with pytest.raises(UsageError):
+        kill_leftovers("")

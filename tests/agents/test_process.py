@@ -1,0 +1,378 @@
+"""A process is run to its end with everything it started, and nothing is lost or left."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from agents.running import (
+    DAEMON,
+    order,
+    processes_holding,
+    python,
+    run,
+    shell_python,
+    wait_until,
+    written,
+)
+from crew.agents.ownership import owned_processes
+from crew.agents.process import program_path, run_process
+
+
+def test_output_code_and_log_of_a_program_come_back(tmp_path, sandbox, marker):
+    out = []
+    end = run(
+        order(
+            tmp_path, ("sh", "-c", "echo out; echo err >&2; exit 3"), marker=marker, sandbox=sandbox
+        ),
+        on_output=out.append,
+    )
+    assert (end.code, end.reason, end.message, end.stderr_tail) == (3, "exited", "", "err\n")
+    assert b"".join(out) == b"out\n"
+    assert sorted((tmp_path / "logs/step.log").read_bytes().split()) == [b"err", b"out"]
+
+
+def test_the_log_is_appended_to(tmp_path, sandbox, marker):
+    for word in ("one", "two"):
+        run(order(tmp_path, ("echo", word), marker=marker, sandbox=sandbox))
+    assert (tmp_path / "logs/step.log").read_text() == "one\ntwo\n"
+
+
+def test_the_program_runs_in_its_folder_with_exactly_its_environment(tmp_path, sandbox, marker):
+    out = []
+    end = run(
+        order(tmp_path, ("sh", "-c", "pwd; env"), marker=marker, sandbox=sandbox),
+        on_output=out.append,
+    )
+    folder, *variables = b"".join(out).decode().split("\n")
+    names = {line.partition("=")[0] for line in variables if line}
+    assert end.code == 0
+    assert folder == str(tmp_path)
+    assert names <= {"PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "CREW_OWNER", "LC_CTYPE"}
+    assert f"CREW_OWNER={marker}" in variables
+
+
+def test_the_pid_that_is_told_is_a_live_process_of_ours(tmp_path, sandbox, marker):
+    told = []
+
+    def on_started(pid):
+        told.append((pid, os.getpgid(pid) == pid))
+
+    run(order(tmp_path, ("true",), marker=marker, sandbox=sandbox), on_started=on_started)
+    assert len(told) == 1
+    assert told[0][1], "it leads a group of its own, so a Ctrl-C at the runner does not reach it"
+
+
+def test_a_large_input_reaches_the_program_byte_for_byte(tmp_path, sandbox, marker):
+    sent = os.urandom(300_000)
+    run(order(tmp_path, ("sh", "-c", "cat > got"), marker=marker, sandbox=sandbox, stdin=sent))
+    assert (tmp_path / "got").read_bytes() == sent
+
+
+@pytest.mark.parametrize(
+    "script", ["exec sleep 0.2", "exec <&-; sleep 0.2", "head -c 10 >/dev/null"]
+)
+def test_a_program_that_does_not_read_its_input_does_not_hang_us(tmp_path, sandbox, marker, script):
+    big = b"x" * 1_000_000
+    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, stdin=big))
+    assert (end.code, end.reason) == (0, "exited")
+
+
+def test_a_program_that_closes_its_output_early_is_waited_for(tmp_path, sandbox, marker):
+    script = "exec >&- 2>&-; sleep 0.3; touch finished; exit 4"
+    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox))
+    assert end.code == 4
+    assert (tmp_path / "finished").exists()
+
+
+def test_a_line_of_10_mb_invalid_text_and_nul_bytes_pass_through_unchanged(
+    tmp_path, sandbox, marker
+):
+    source = "import sys; sys.stdout.buffer.write(b'x' * 10_000_000 + b'\\xff\\0\\xc3')"
+    size, last = 0, b""
+
+    def on_output(chunk):
+        nonlocal size, last
+        size, last = size + len(chunk), chunk
+        assert len(chunk) <= 65_536
+
+    end = run(order(tmp_path, python(source), marker=marker, sandbox=sandbox), on_output=on_output)
+    assert end.code == 0
+    assert size == 10_000_003
+    assert last.endswith(b"\xff\0\xc3")
+    assert (tmp_path / "logs/step.log").stat().st_size == size
+
+
+def test_a_flood_takes_no_memory(tmp_path, marker):
+    """In a process of its own, whose largest size the kernel tells."""
+    program = textwrap.dedent(f"""
+        import asyncio, resource, sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        from pathlib import Path
+        from crew.agents.process import ProcessOrder, run_process
+        def largest():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = largest()
+        seen = 0
+        def on_output(chunk):
+            global seen
+            seen += len(chunk)
+        order = ProcessOrder(
+            argv=("head", "-c", "64M", "/dev/zero"), cwd=Path({str(tmp_path)!r}),
+            env={{"PATH": {os.environ["PATH"]!r}}}, log=Path("/dev/null"), marker={marker!r},
+        )
+        asyncio.run(run_process(order, on_started=lambda pid: None, on_output=on_output))
+        print(seen, largest() - before)
+    """)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    seen, grown_kib = map(int, ended.stdout.split())
+    assert seen == 64 * 1024 * 1024
+    assert grown_kib < 24 * 1024
+
+
+def test_stderr_is_kept_only_at_its_end(tmp_path, sandbox, marker):
+    script = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo the end >&2"
+    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox))
+    assert end.stderr_tail.endswith("xthe end\n")
+    assert len(end.stderr_tail) <= 16_384
+
+
+def test_a_silent_program_is_stalled_and_a_busy_one_runs_into_its_limit(tmp_path, sandbox, marker):
+    silent = order(tmp_path, ("sleep", "600"), marker=marker, sandbox=sandbox, idle_timeout_s=0.3)
+    busy = order(
+        tmp_path,
+        ("sh", "-c", "while :; do echo .; sleep 0.05; done"),
+        marker=marker,
+        sandbox=sandbox,
+        timeout_s=1.0,
+        idle_timeout_s=20.0,
+    )
+    assert run(silent).reason == "stalled"
+    end = run(busy)
+    assert end.reason == "timeout"
+    assert "1 s" in end.message
+
+
+def test_output_on_stderr_is_a_sign_of_life(tmp_path, sandbox, marker):
+    script = "for i in 1 2 3 4 5 6; do echo . >&2; sleep 0.2; done"
+    end = run(
+        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, idle_timeout_s=0.9)
+    )
+    assert end.reason == "exited"
+
+
+def test_a_program_gets_the_chance_to_end_politely(tmp_path, sandbox, marker):
+    script = "trap 'touch tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, timeout_s=1.0))
+    assert end.reason == "timeout"
+    assert (tmp_path / "tidied").exists()
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path, sandbox, marker):
+    script = "trap '' TERM; while :; do sleep 0.05; done"
+    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, timeout_s=0.3))
+    assert end.reason == "timeout"
+    assert owned_processes(marker) == ()
+
+
+def test_kill_0_in_a_script_ends_the_script_and_is_told_as_such(tmp_path, sandbox, marker):
+    end = run(order(tmp_path, ("sh", "-c", "kill 0; sleep 9"), marker=marker, sandbox=sandbox))
+    assert (end.code, end.reason, end.message) == (143, "killed", "ended by SIGTERM")
+
+
+def test_a_program_killed_by_somebody_else_is_told_as_killed(tmp_path, sandbox, marker):
+    end = run(order(tmp_path, ("sh", "-c", "kill -9 $$"), marker=marker, sandbox=sandbox))
+    assert (end.code, end.reason) == (137, "killed")
+
+
+def test_when_the_top_process_itself_is_killed_nothing_is_left(tmp_path, sandbox, marker):
+    script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
+    start = order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox)
+
+    async def kill_the_top():
+        def on_started(pid):
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(
+                None, wait_until, lambda: written(tmp_path / "pid")
+            ).add_done_callback(lambda _: os.kill(pid, signal.SIGKILL))
+
+        return await run_process(start, on_started=on_started, on_output=lambda chunk: None)
+
+    end = asyncio.run(kill_the_top())
+    assert end.reason == "killed"
+    assert owned_processes(marker) == ()
+
+
+@pytest.mark.parametrize("scrubbed", [False, True])
+def test_a_daemon_is_dead_when_the_step_has_ended_well(tmp_path, sandbox, marker, scrubbed):
+    secret = f"seconds-{marker}"
+    extra = ("scrubbed",) if scrubbed else ()
+    source = DAEMON.replace('time.sleep(600)"]', f'time.sleep(600) # {secret}"]')
+    end = run(
+        order(tmp_path, python(source, tmp_path / "pid", *extra), marker=marker, sandbox=sandbox)
+    )
+    assert end.code == 0
+    assert written(tmp_path / "pid")
+    assert processes_holding(secret) == []
+    assert owned_processes(marker) == ()
+
+
+def test_a_daemon_is_dead_after_a_timeout(tmp_path, sandbox, marker):
+    script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
+    end = run(
+        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, idle_timeout_s=2.0)
+    )
+    assert end.reason == "stalled"
+    assert written(tmp_path / "pid")
+    assert owned_processes(marker) == ()
+
+
+def test_cancelling_ends_the_step_before_it_goes_on(tmp_path, sandbox, marker):
+    script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
+    start = order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox)
+
+    async def cancel_it():
+        step = asyncio.ensure_future(
+            run_process(start, on_started=lambda pid: None, on_output=lambda chunk: None)
+        )
+        await asyncio.to_thread(wait_until, lambda: written(tmp_path / "pid"))
+        step.cancel()
+        await asyncio.sleep(0.1)
+        step.cancel()  # an impatient second time must not cut the clean-up short
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        return owned_processes(marker)
+
+    assert asyncio.run(cancel_it()) == ()
+
+
+def test_steps_side_by_side_end_only_their_own(tmp_path, sandbox, marker):
+    async def both():
+        def start(name, seconds, limit_s):
+            return run_process(
+                order(
+                    tmp_path,
+                    ("sh", "-c", f"sleep {seconds} & wait; echo through"),
+                    marker=f"{marker}{name}",
+                    sandbox=sandbox,
+                    timeout_s=limit_s,
+                ),
+                on_started=lambda pid: None,
+                on_output=lambda chunk: None,
+            )
+
+        return await asyncio.gather(start("", 600, 0.3), start("1", 3.5, 20))
+
+    short, long = asyncio.run(both())
+    assert (short.reason, long.reason) == ("timeout", "exited")
+
+
+def test_a_missing_program_is_told_by_name(tmp_path, sandbox, marker):
+    end = run(order(tmp_path, ("no-such-program",), marker=marker, sandbox=sandbox))
+    assert (end.code, end.reason) == (127, "not_found")
+    assert "no-such-program" in end.message
+
+
+def test_a_missing_folder_is_told(tmp_path, sandbox, marker):
+    end = run(order(tmp_path, ("true",), marker=marker, sandbox=sandbox, cwd=tmp_path / "gone"))
+    assert end.reason == "failed"
+    assert "gone" in end.message
+
+
+@pytest.mark.parametrize("argument", ["x" * 200_000, "a\0b"])
+def test_an_argument_that_no_system_takes_is_told(tmp_path, sandbox, marker, argument):
+    end = run(order(tmp_path, ("echo", argument), marker=marker, sandbox=sandbox))
+    assert end.reason == "failed"
+    assert "echo cannot be started" in end.message
+
+
+def test_a_program_named_by_a_path_is_looked_for_in_its_folder(tmp_path, sandbox, marker):
+    (tmp_path / "tool").write_text("#!/bin/sh\nexit 5\n")
+    (tmp_path / "tool").chmod(0o755)
+    assert run(order(tmp_path, ("./tool",), marker=marker, sandbox=sandbox)).code == 5
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_ends_the_step_with_a_clear_message(tmp_path, sandbox, marker):
+    end = run(
+        order(
+            tmp_path,
+            ("sh", "-c", "echo hello; sleep 600"),
+            marker=marker,
+            sandbox=sandbox,
+            log=Path("/dev/full"),
+        )
+    )
+    assert end.reason == "failed"
+    assert "No space left on device" in end.message
+    assert owned_processes(marker) == ()
+
+
+def test_a_listener_that_fails_ends_the_step_and_is_heard(tmp_path, sandbox, marker):
+    def on_output(chunk):
+        raise RuntimeError("cannot take it")
+
+    with pytest.raises(RuntimeError, match="cannot take it"):
+        run(
+            order(tmp_path, ("sh", "-c", "echo; sleep 600"), marker=marker, sandbox=sandbox),
+            on_output=on_output,
+        )
+    assert owned_processes(marker) == ()
+
+
+def test_no_file_descriptor_is_left_open(tmp_path, sandbox, marker):
+    def open_files():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    run(order(tmp_path, ("true",), marker=marker, sandbox=sandbox))
+    before = open_files()
+    for _ in range(3):
+        run(order(tmp_path, ("true",), marker=marker, sandbox=sandbox))
+    assert open_files() == before
+
+
+def test_the_program_inherits_no_stray_descriptor_and_no_ignored_sigpipe(tmp_path, sandbox, marker):
+    out = []
+    script = "ls /proc/self/fd | tr '\\n' ' '; grep SigIgn /proc/self/status"
+    run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox), on_output=out.append)
+    descriptors, _, ignored = b"".join(out).decode().partition("SigIgn:")
+    assert set(descriptors.split()) <= {"0", "1", "2", "3"}
+    assert int(ignored, 16) & (1 << (signal.SIGPIPE - 1)) == 0
+
+
+RUNNER = """
+import asyncio, os, sys
+from pathlib import Path
+from crew.agents.process import ProcessOrder, run_process
+order = ProcessOrder(
+    argv=("sh", "-c", sys.argv[1]), cwd=Path(sys.argv[2]), env=dict(os.environ),
+    log=Path(sys.argv[2]) / "log", marker=sys.argv[3], sandbox=sys.argv[4],
+)
+asyncio.run(run_process(order, on_started=lambda pid: None, on_output=lambda chunk: None))
+"""
+
+
+def test_when_the_runner_is_killed_the_step_dies_by_itself(tmp_path, sandbox, marker):
+    script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, script, str(tmp_path), marker, sandbox]
+    )
+    wait_until(lambda: written(tmp_path / "pid"))
+    assert owned_processes(marker)
+    runner.kill()
+    runner.wait()
+    wait_until(lambda: owned_processes(marker) == ())
+
+
+def test_a_program_is_found_on_the_path_it_will_have(tmp_path):
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    assert program_path("tool", {"PATH": str(tmp_path)}) == str(tmp_path / "tool")
+    assert program_path("tool", {"PATH": "/nowhere"}) is None
