@@ -1,11 +1,18 @@
 """Landed work reaches the target branch and changes nothing that is not committed."""
 
+import json
+import os
+import subprocess
+import sys
 
+import pytest
+
+from crew.domain.effects import EFFECTS
 from crew.domain.names import landed_ref
-from crew.git import sync
-from crew.git.landing import deliver, integration_tip
-from crew.git.merges import advance
-from crew.git.repository import commit_of
+from crew.git import landing, sync
+from crew.git.landing import deliver, integration_tip, repair_sync
+from crew.git.merges import Merged, advance, merge
+from crew.git.repository import commit_of, find_repository
 from git.people import Person
 
 
@@ -57,3 +64,487 @@ def test_a_checkout_follows_and_is_clean(repo, person):
     assert not (repo.common_dir / "index.lock").exists()
     assert not (repo.common_dir / sync.JOURNAL).exists()
     assert deliver(repo, "main", hold_s=0).state == "current"
+
+
+# What is not committed stays
+
+
+def test_unrelated_changes_staged_or_not_stay_as_they_are(repo, person):
+    commit = land(repo, person, {"a.txt": "landed\n", "new.txt": "new\n"})
+    person.write("b.txt", "staged\n")
+    person.git("add", "b.txt")
+    person.write("b.txt", "staged, then changed\n")
+    person.write("sub/c.txt", "changed\n")
+    person.write("untracked ü.txt", "u\n")
+    before = person.tree()
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    after = person.tree()
+    assert after.pop("new.txt") == b"new\n"
+    assert after == before | {"a.txt": b"landed\n"}
+    assert person.git("rev-parse", "HEAD") == commit
+    assert person.git("diff", "--cached", "--name-only") == "b.txt"
+    assert person.git("show", ":b.txt") == "staged"
+    person.git("commit", "-qam", "mine")
+    assert person.git("show", "HEAD:a.txt") == "landed"
+
+
+def changed(person):
+    person.write("a.txt", "mine\n")
+
+
+def staged(person):
+    person.write("a.txt", "mine\n")
+    person.git("add", "a.txt")
+
+
+def staged_and_put_back(person):
+    staged(person)
+    person.write("a.txt", "a1\na2\na3\n")
+
+
+def deleted(person):
+    (person.path / "a.txt").unlink()
+
+
+def executable(person):
+    (person.path / "a.txt").chmod(0o755)
+
+
+def turned_into_a_link(person):
+    deleted(person)
+    (person.path / "a.txt").symlink_to("b.txt")
+
+
+def turned_into_a_folder(person):
+    deleted(person)
+    person.write("a.txt/mine", "x")
+
+
+def assumed_unchanged(person):
+    person.git("update-index", "--assume-unchanged", "a.txt")
+    changed(person)
+
+
+def untracked(person):
+    person.write("new/file.txt", "mine\n")
+
+
+def untracked_and_identical(person):
+    person.write("new/file.txt", "landed\n")
+
+
+def ignored(person):
+    (person.path / ".git" / "info" / "exclude").write_text("new\n")
+    untracked(person)
+
+
+def untracked_file_where_a_folder_goes(person):
+    person.write("new", "mine\n")
+
+
+def link_where_a_folder_goes(person):
+    (person.path.parent / "elsewhere").mkdir()
+    (person.path / "new").symlink_to("../elsewhere")
+
+
+def folder_where_a_file_goes(person):
+    person.write("new/file.txt/mine", "x")
+
+
+def merge_unfinished(person):
+    person.git("switch", "-q", "-c", "side")
+    person.commit({"b.txt": "side\n"})
+    person.git("switch", "-q", "main")
+    person.git("merge", "-q", "--no-commit", "--no-ff", "side")
+
+
+def rebase_unfinished(person):
+    person.git("rebase", "-q", "--exec", "false", "--root", check=False)
+
+
+def lock_held(person):
+    (person.path / ".git" / "index.lock").write_text("")
+
+
+OBSTACLES = [
+    changed,
+    staged,
+    staged_and_put_back,
+    deleted,
+    executable,
+    turned_into_a_link,
+    turned_into_a_folder,
+    assumed_unchanged,
+    untracked,
+    untracked_and_identical,
+    ignored,
+    untracked_file_where_a_folder_goes,
+    link_where_a_folder_goes,
+    folder_where_a_file_goes,
+    merge_unfinished,
+    rebase_unfinished,
+    lock_held,
+]
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda obstacle: obstacle.__name__)
+def test_a_delivery_waits_and_changes_not_a_byte(repo, person, obstacle):
+    integration_tip(repo, "main")
+    land(repo, person, {"a.txt": "landed\n", "new/file.txt": "landed\n"})
+    obstacle(person)
+    before, index = person.tree(), (repo.common_dir / "index").read_bytes()
+    main = commit_of(repo, "main")
+    delivery = deliver(repo, "main", hold_s=0)
+    assert delivery.state == "waiting"
+    assert delivery.reason
+    assert delivery.remedy
+    assert "\n" not in delivery.reason + delivery.remedy
+    assert person.tree() == before
+    assert (repo.common_dir / "index").read_bytes() == index
+    assert commit_of(repo, "main") == delivery.commit == main
+    assert not (repo.common_dir / sync.JOURNAL).exists()
+    assert (repo.common_dir / "index.lock").exists() == (obstacle is lock_held)
+
+
+def test_a_delivery_that_waited_is_made_when_the_way_is_free(repo, person):
+    commit = land(repo, person, {"a.txt": "landed\n"})
+    person.write("a.txt", "mine\n")
+    assert deliver(repo, "main", hold_s=0).state == "waiting"
+    person.git("checkout", "-q", "a.txt")
+    assert deliver(repo, "main", hold_s=0).commit == commit
+
+
+def test_a_moving_submodule_and_a_filter_are_left_to_the_person(repo, person, tmp_path):
+    person.git("config", "filter.crypt.clean", "cat")
+    land(repo, person, {".gitattributes": "*.key filter=crypt\n", "x.key": "k\n"})
+    assert "filter 'crypt'" in deliver(repo, "main", hold_s=0).reason
+    person.git("merge", "-q", landed_ref("main"))
+    tip = integration_tip(repo, "main")
+    person.git("switch", "-q", "--detach")
+    library = Person(tmp_path / "library")
+    library.path.mkdir()
+    library.git("init", "-q")
+    library.commit({"l": "l"})
+    url = str(library.path)
+    person.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", url, "lib")
+    commit = person.commit()
+    person.git("switch", "-q", "main")
+    advance(repo, landed_ref("main"), to=commit, expected=tip)
+    assert "submodule lib" in deliver(repo, "main", hold_s=0).reason
+
+
+def test_files_and_folders_may_take_each_others_place(repo, person):
+    tip = integration_tip(repo, "main")
+    person.git("switch", "-q", "--detach")
+    (person.path / "a.txt").unlink()
+    (person.path / "sub" / "c.txt").unlink()
+    (person.path / "sub").rmdir()
+    (person.path / "link\nü").symlink_to("b.txt")
+    person.write("run.sh", "#!/bin/sh\n").chmod(0o755)
+    commit = person.commit({"a.txt/inside": "x\n", "sub": "file\n"})
+    expected = person.tree()
+    person.git("switch", "-q", "main")
+    advance(repo, landed_ref("main"), to=commit, expected=tip)
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert person.tree() == expected
+    assert person.git("status", "--porcelain") == ""
+    assert (person.path / "link\nü").is_symlink()
+    assert os.access(person.path / "run.sh", os.X_OK)
+
+
+def test_line_ends_are_written_as_the_landed_attributes_say(repo, person):
+    land(repo, person, {".gitattributes": "*.win text eol=crlf\n", "x.win": "one\ntwo\n"})
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert (person.path / "x.win").read_bytes() == b"one\r\ntwo\r\n"
+    assert person.git("status", "--porcelain") == ""
+    land(repo, person, {"x.win": "one\ntwo\nthree\n"})
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+
+
+# Other places
+
+
+def test_a_linked_worktree_of_a_person_follows_too(repo, person, tmp_path):
+    person.git("switch", "-q", "--detach")
+    side = Person(tmp_path / "side tree")
+    person.git("worktree", "add", "-q", str(side.path), "main")
+    side.write("b.txt", "mine\n")
+    commit = land(repo, person, {"a.txt": "landed\n"})
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert side.git("rev-parse", "HEAD") == commit
+    assert side.git("status", "--porcelain") == "M b.txt"
+    assert (person.path / "a.txt").read_text() == "a1\na2\na3\n"
+
+
+def test_a_target_checked_out_twice_or_in_a_lost_place_waits(repo, person, tmp_path):
+    land(repo, person, {"a.txt": "landed\n"})
+    side = tmp_path / "side"
+    person.git("worktree", "add", "-q", "--force", str(side), "main")
+    assert "and" in deliver(repo, "main", hold_s=0).reason
+    person.git("switch", "-q", "--detach")
+    side.rename(tmp_path / "moved")
+    assert "cannot be found" in deliver(repo, "main", hold_s=0).reason
+
+
+def test_a_bare_repository_is_delivered_by_moving_the_branch(person, tmp_path):
+    bare = tmp_path / "bare.git"
+    person.git("clone", "-q", "--bare", str(person.path), str(bare))
+    repo = find_repository(bare)
+    commit = land(repo, Person(bare), {"x": "x\n"})
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert commit_of(repo, "main") == commit
+
+
+def test_commits_of_others_make_it_diverged_until_they_are_merged_in(repo, person):
+    landed = land(repo, person, {"a.txt": "landed\n"})
+    theirs = person.commit({"b.txt": "person\n"})
+    assert deliver(repo, "main", hold_s=0).state == "diverged"
+    merged = merge(repo, onto=landed, head=theirs, message="take main in", at=1)
+    assert isinstance(merged, Merged)
+    advance(repo, landed_ref("main"), to=merged.commit, expected=landed)
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert (person.path / "a.txt").read_text() == "landed\n"
+
+
+def test_a_target_that_was_deleted_waits(repo, person):
+    land(repo, person, {"a.txt": "landed\n"})
+    person.git("switch", "-q", "--detach")
+    person.git("branch", "-D", "main")
+    assert "no longer exists" in deliver(repo, "main", hold_s=0).reason
+
+
+# A person in the very same moment
+
+
+def at_the_moment(monkeypatch, name, act):
+    """Let somebody act just before one step of a sync."""
+    step = getattr(sync, name)
+
+    def after_acting(*args, **kwargs):
+        act()
+        return step(*args, **kwargs)
+
+    monkeypatch.setattr(sync, name, after_acting)
+
+
+@pytest.mark.parametrize("moment", ["_next_index", "_stage_files", "place_all", "advance"])
+def test_an_edit_in_any_moment_of_a_delivery_survives(repo, person, monkeypatch, moment):
+    land(repo, person, {"a.txt": "landed\n", "b.txt": "landed\n", "new.txt": "landed\n"})
+    at_the_moment(monkeypatch, moment, lambda: person.write("b.txt", "my edit\n"))
+    delivery = deliver(repo, "main", hold_s=0)
+    assert (person.path / "b.txt").read_text() == "my edit\n"
+    if moment != "advance":
+        assert delivery.state == "waiting"
+        assert (person.path / "a.txt").read_text() == "a1\na2\na3\n"
+        assert not (person.path / "new.txt").exists()
+        assert person.git("status", "--porcelain") == "M b.txt"
+    assert not (repo.common_dir / "index.lock").exists()
+
+
+def test_an_edit_through_a_file_that_was_open_before_survives(repo, person, monkeypatch):
+    land(repo, person, {"a.txt": "landed\n"})
+    with (person.path / "a.txt").open("a") as editor:
+
+        def write():
+            editor.write("typed\n")
+            editor.flush()
+
+        at_the_moment(monkeypatch, "_refresh", write)
+        assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert (person.path / "a.txt").read_text() == "landed\n"
+    kept = next(person.path.glob("a.txt.before-crew-*"))
+    assert kept.read_text() == "a1\na2\na3\ntyped\n"
+
+
+def test_a_file_that_appears_in_the_moment_of_a_delivery_survives(repo, person, monkeypatch):
+    land(repo, person, {"a.txt": "landed\n", "new.txt": "landed\n"})
+    at_the_moment(monkeypatch, "place_all", lambda: person.write("new.txt", "mine\n"))
+    assert deliver(repo, "main", hold_s=0).state == "waiting"
+    assert person.tree()["new.txt"] == b"mine\n"
+    assert person.tree()["a.txt"] == b"a1\na2\na3\n"
+
+
+def test_a_branch_that_moves_in_the_moment_of_a_delivery_is_not_overwritten(
+    repo, person, monkeypatch
+):
+    land(repo, person, {"a.txt": "landed\n"})
+    tree = person.git("rev-parse", "main^{tree}")
+    other = person.git("commit-tree", "-p", "main", "-m", "other", tree)
+    at_the_moment(
+        monkeypatch, "advance", lambda: person.git("update-ref", "refs/heads/main", other)
+    )
+    assert deliver(repo, "main", hold_s=0).state == "waiting"
+    assert commit_of(repo, "main") == other
+    assert person.git("status", "--porcelain") == ""
+
+
+def test_somebody_who_checks_the_target_out_while_it_moves_gets_it_whole(repo, person, monkeypatch):
+    commit = land(repo, person, {"a.txt": "landed\n"})
+    person.git("switch", "-q", "-c", "other")
+    move = landing.advance
+
+    def switched_in_between(*args, **kwargs):
+        person.git("switch", "-q", "main")
+        move(*args, **kwargs)
+
+    monkeypatch.setattr(landing, "advance", switched_in_between)
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert person.git("rev-parse", "HEAD") == commit
+    assert person.git("status", "--porcelain") == ""
+
+
+# Killed half-way
+
+DELIVER = """
+import sys
+from pathlib import Path
+from crew.git.landing import deliver
+from crew.git.repository import find_repository
+print(deliver(find_repository(Path(sys.argv[1])), "main", hold_s=0).state)
+"""
+
+
+def deliver_and_die(person, point):
+    return subprocess.run(
+        [sys.executable, "-c", DELIVER, str(person.path)],
+        env={**os.environ, "CREW_CRASH_AT": point},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+POINTS = [
+    "git.sync_journal.before",
+    "git.sync_journal.after",
+    "git.sync_lock_index.before",
+    "git.sync_lock_index.after",
+    "git.sync_next_index.before",
+    "git.sync_next_index.after",
+    "git.write_attributes.before",
+    "git.write_attributes.after",
+    "git.sync_stage_files.before",
+    "git.sync_stage_files.after",
+    "git.sync_seen.before",
+    "git.sync_seen.after",
+    "git.sync_set_aside.before",
+    "git.sync_set_aside.after",
+    "git.sync_set_aside.after:2",
+    "git.sync_set_aside.after:3",
+    "git.sync_place.before",
+    "git.sync_place.after",
+    "git.sync_place.after:2",
+    "git.sync_place.after:3",
+    "git.advance.before",
+    "git.advance.after",
+    "git.sync_refresh.before",
+    "git.sync_refresh.after",
+    "git.sync_install_index.before",
+    "git.sync_install_index.after",
+    "git.sync_unlock_index.before",
+    "git.sync_unlock_index.after",
+    "git.sync_delete_staging.before",
+    "git.sync_delete_staging.after",
+    "git.sync_forget.before",
+    "git.sync_forget.after",
+]
+
+
+def test_every_effect_of_a_delivery_is_a_point_to_die_at():
+    covered = {point.rsplit(".", 1)[0] for point in POINTS}
+    undoing = {"git.sync_unplace", "git.sync_put_back", "git.sync_rescue"}
+    assert {name for name in EFFECTS if name.startswith("git.sync_")} - undoing <= covered
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_delivery_is_undone_or_finished(repo, person, point):
+    commit = land(
+        repo,
+        person,
+        {"a.txt": "landed\n", "b.txt": "landed\n", "new/x.txt": "landed\n"},
+        remove=["sub/c.txt"],
+    )
+    person.write("mine.txt", "staged\n")
+    person.git("add", "mine.txt")
+    person.write("mine.txt", "staged, then changed\n")
+    before = person.tree()
+    died = deliver_and_die(person, point)
+    assert died.returncode == -9, died.stderr
+    repair_sync(repo)
+    repair_sync(repo)
+    assert not (repo.common_dir / "index.lock").exists()
+    assert not (repo.common_dir / sync.JOURNAL).exists()
+    assert not (repo.common_dir / "crew-sync").exists()
+    if commit_of(repo, "main") == commit:
+        assert (person.path / "a.txt").read_text() == "landed\n"
+    else:
+        assert person.tree() == before
+    assert person.git("status", "--porcelain") == "AM mine.txt"
+    assert person.git("show", ":mine.txt") == "staged"
+    assert deliver(repo, "main", hold_s=0).state in {"delivered", "current"}
+    assert person.git("rev-parse", "HEAD") == commit
+    assert person.git("status", "--porcelain") == "AM mine.txt"
+    assert (person.path / "mine.txt").read_text() == "staged, then changed\n"
+    assert not (person.path / "sub").exists()
+
+
+UNDO_POINTS = [
+    "git.sync_unplace.before",
+    "git.sync_unplace.after",
+    "git.sync_put_back.before",
+    "git.sync_put_back.after",
+    "git.sync_unlock_index.before",
+]
+
+
+@pytest.mark.parametrize("point", UNDO_POINTS)
+def test_a_repair_that_is_killed_too_is_repaired(repo, person, point):
+    land(repo, person, {"a.txt": "landed\n", "b.txt": "landed\n", "new.txt": "landed\n"})
+    before = person.tree()
+    assert deliver_and_die(person, "git.advance.before").returncode == -9
+    assert deliver_and_die(person, point).returncode == -9
+    repair_sync(repo)
+    assert person.tree() == before
+    assert person.git("status", "--porcelain") == ""
+
+
+def test_work_done_between_the_kill_and_the_repair_stays(repo, person):
+    land(repo, person, {"a.txt": "landed\n", "b.txt": "landed\n"})
+    assert deliver_and_die(person, "git.advance.before").returncode == -9
+    with (person.path / "a.txt").open("a") as file:
+        file.write("and mine\n")
+    repair_sync(repo)
+    assert (person.path / "a.txt").read_text() == "landed\nand mine\n"
+    assert (person.path / "b.txt").read_text() == "b\n"
+    assert deliver(repo, "main", hold_s=0).state == "waiting"
+
+
+def test_a_lock_that_somebody_else_took_since_is_not_removed(repo, person):
+    land(repo, person, {"a.txt": "landed\n"})
+    assert deliver_and_die(person, "git.sync_lock_index.after").returncode == -9
+    lock = repo.common_dir / "index.lock"
+    lock.unlink()
+    lock.write_text("DIRC of another git")
+    repair_sync(repo)
+    assert lock.read_text() == "DIRC of another git"
+
+
+def test_an_index_left_behind_by_a_kill_is_brought_up_even_after_the_lock_was_removed(repo, person):
+    commit = land(repo, person, {"a.txt": "landed\n", "new.txt": "landed\n"})
+    assert deliver_and_die(person, "git.sync_install_index.before").returncode == -9
+    (repo.common_dir / "index.lock").unlink()
+    person.write("b.txt", "mine\n")
+    person.git("add", "b.txt")
+    repair_sync(repo)
+    assert person.git("rev-parse", "HEAD") == commit
+    assert person.git("status", "--porcelain") == "M  b.txt"
+
+
+def test_a_journal_of_a_checkout_that_is_gone_is_forgotten(repo, person, tmp_path):
+    land(repo, person, {"a.txt": "landed\n"})
+    assert deliver_and_die(person, "git.advance.before").returncode == -9
+    journal = repo.common_dir / sync.JOURNAL
+    gone = json.loads(journal.read_text()) | {"path": str(tmp_path / "gone")}
+    journal.write_text(json.dumps(gone))
+    repair_sync(repo)
+    assert not journal.exists()

@@ -143,7 +143,7 @@ def _run(
 ) -> Answer:
     try:
         done = subprocess.run(
-            ("git", *args),
+            ("git", *hardening.guarded(args)),
             cwd=where,
             env=env,
             input=stdin,

@@ -52,7 +52,7 @@ FIXED: dict[str, str] = {
 
 _DRIVER_KEYS: dict[str, dict[str, str]] = {
     "filter": {"clean": "", "smudge": "", "process": "", "required": "false"},
-    "diff": {"textconv": "", "command": ""},
+    "diff": {"textconv": "cat", "command": ""},
     "merge": {"driver": MERGE_AS_TEXT},
 }
 
@@ -71,6 +71,13 @@ class Configured:
     filters: frozenset[str]
     lfs: bool
     files: tuple[Path, ...]
+
+
+def guarded(args: tuple[str, ...]) -> tuple[str, ...]:
+    """A diff driver's command has no harmless value, so the commands that would run it are told."""
+    if args and args[0] in {"diff", "log", "show"}:
+        return (args[0], "--no-ext-diff", "--no-textconv", *args[1:])
+    return args
 
 
 def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configured:
@@ -185,8 +192,9 @@ def _silencing(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_plain_lfs(values: Mapping[str, str]) -> bool:
-    known = all(values.get(key, "") in allowed for key, allowed in _LFS_COMMANDS.items())
-    return known and shutil.which("git-lfs") is not None
+    named = {key: value for key, value in values.items() if key in _LFS_COMMANDS}
+    known = all(value in _LFS_COMMANDS[key] for key, value in named.items())
+    return bool(named) and known and shutil.which("git-lfs") is not None
 
 
 def _stamp(file: Path) -> tuple[int, ...]:

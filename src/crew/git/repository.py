@@ -154,6 +154,6 @@ def _refuse_clash(branch: str) -> None:
 
 
 def _refuse_unreadable(repo: Repository) -> None:
-    tip = ask(repo.common_dir, "cat-file", "-e", "HEAD^{tree}")
-    if tip.code != 0 and head_commit(repo) is not None:
+    named = _resolve(repo.common_dir, "HEAD")
+    if named is not None and ask(repo.common_dir, "cat-file", "-e", f"{named}^{{tree}}").code != 0:
         raise CrewError(f"the repository at {repo.root} cannot be read", hint="look with: git fsck")

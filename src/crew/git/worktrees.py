@@ -39,19 +39,22 @@ def ensure_worktree(repo: Repository, path: Path, *, branch: str, base: str) -> 
 def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
     """A worktree for gates, at exactly this commit; only ignored files stay from its last use."""
     path = path.absolute()
+    found = commit_of(repo, commit)
+    if found is None:
+        raise NotFound(f"there is no commit {commit}", hint="look with: git log --all")
     with held(repo.common_dir / "crew.lock") as lock:
         git_dir = _repaired(repo, path, branch=None)
         if git_dir is None:
             refuse_foreign(repo, path)
             linked.sweep(repo, path.name)
-            _add(repo, path, branch=None, base=commit, lock=lock)
+            _add(repo, path, branch=None, base=found, lock=lock)
             git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=None)
     with held(git_dir / "crew.lock") as lock:
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
                 linked.clear_lock(left)
-        _switch(git_dir, path, commit, lock=lock)
+        _switch(git_dir, path, found, lock=lock)
         _clean(git_dir, path, lock=lock)
         linked.finish_making(git_dir)
 
@@ -250,7 +253,6 @@ def _switch(git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
         "-q",
         "-f",
         "--detach",
-        "--end-of-options",
         commit,
         env=env,
         timeout_s=CHECKOUT_TIMEOUT_S,

@@ -1,0 +1,168 @@
+"""Merges in memory and compare-and-swap."""
+
+import threading
+
+import pytest
+
+from crew.git.command import GitFailed
+from crew.git.merges import (
+    MergeConflict,
+    Merged,
+    Moved,
+    advance,
+    contains,
+    dropped_sides,
+    merge,
+)
+from crew.git.repository import commit_of
+
+
+def split(person, ours, theirs):
+    """Two commits on top of the same one."""
+    base = person.git("rev-parse", "HEAD")
+    left = person.commit(ours, "ours")
+    person.git("switch", "-q", "--detach", base)
+    right = person.commit(theirs, "theirs")
+    person.git("switch", "-q", "main")
+    return left, right
+
+
+def test_a_clean_merge_has_both_parents_and_both_sides(repo, person):
+    ours, theirs = split(person, {"a.txt": "A\n"}, {"b.txt": "B\n"})
+    merged = merge(repo, onto="main", head=theirs, message="merge 7\n\nby A", at=1_700_000_000.9)
+    assert isinstance(merged, Merged)
+    assert person.git("log", "-1", "--format=%P", merged.commit) == f"{ours} {theirs}"
+    assert person.git("show", f"{merged.commit}:b.txt") == "B"
+    assert person.git("log", "-1", "--format=%an %ae %ct %s", merged.commit) == (
+        "crew crew@localhost 1700000000 merge 7"
+    )
+    assert person.git("status", "--porcelain") == ""
+
+
+def test_the_same_merge_gives_the_same_commit(repo, person):
+    _, theirs = split(person, {"a.txt": "A\n"}, {"b.txt": "B\n"})
+    same = {merge(repo, onto="main", head=theirs, message="m", at=5.0) for _ in range(3)}
+    assert len(same) == 1
+    assert merge(repo, onto="main", head=theirs, message="m", at=6.0) not in same
+
+
+def test_a_conflict_names_its_paths_even_strange_ones(repo, person):
+    name = "två\nlines.txt"
+    ours, theirs = split(person, {name: "A\n", "a.txt": "x\n"}, {name: "B\n", "a.txt": "y\n"})
+    conflict = merge(repo, onto=ours, head=theirs, message="m", at=1)
+    assert isinstance(conflict, MergeConflict)
+    assert sorted(conflict.paths) == ["a.txt", name]
+    assert "Merge conflict in a.txt" in conflict.detail
+
+
+def test_a_file_changed_here_and_deleted_there_is_a_conflict(repo, person):
+    ours, _ = split(person, {"a.txt": "A\n"}, {})
+    person.git("switch", "-q", "--detach", f"{ours}~1")
+    (person.path / "a.txt").unlink()
+    theirs = person.commit()
+    conflict = merge(repo, onto=ours, head=theirs, message="m", at=1)
+    assert isinstance(conflict, MergeConflict)
+    assert conflict.paths == ("a.txt",)
+    assert "modify/delete" in conflict.detail
+
+
+def test_a_bad_name_and_unrelated_histories_are_errors_not_conflicts(repo, person):
+    with pytest.raises(GitFailed):
+        merge(repo, onto="main", head="nothing", message="m", at=1)
+    with pytest.raises(GitFailed):
+        merge(repo, onto="main", head="1" * 40, message="m", at=1)
+    person.git("switch", "-q", "--orphan", "other")
+    person.commit({"z": "z"})
+    with pytest.raises(GitFailed, match="unrelated") as refused:
+        merge(repo, onto="main", head="other", message="m", at=1)
+    assert "history" in refused.value.hint
+
+
+def test_union_applies_as_the_attributes_of_the_target_say(repo, person):
+    before = split(person, {"log.md": "ours\n"}, {"log.md": "theirs\n"})
+    plain = merge(repo, onto=before[0], head=before[1], message="m", at=1)
+    assert isinstance(plain, MergeConflict)
+    person.commit({"doc/.gitattributes": "*.md merge=union\n", "doc/log.md": "start\n"})
+    ours, theirs = split(person, {"doc/log.md": "start\nours\n"}, {"doc/log.md": "start\ntheirs\n"})
+    merged = merge(repo, onto=ours, head=theirs, message="m", at=1)
+    assert isinstance(merged, Merged)
+    lines = person.git("show", f"{merged.commit}:doc/log.md").split()
+    assert lines == ["start", "ours", "theirs"]
+
+
+def test_a_file_marked_as_not_mergeable_conflicts_although_its_lines_would_merge(repo, person):
+    person.commit({".gitattributes": "*.lock -merge\n", "x.lock": "1\n2\n3\n4\n5\n6\n7\n"})
+    ours, theirs = split(
+        person, {"x.lock": "one\n2\n3\n4\n5\n6\n7\n"}, {"x.lock": "1\n2\n3\n4\n5\n6\nseven\n"}
+    )
+    assert isinstance(merge(repo, onto=ours, head=theirs, message="m", at=1), MergeConflict)
+    person.git("rm", "-q", ".gitattributes")
+    bare = person.commit()
+    assert isinstance(merge(repo, onto=bare, head=theirs, message="m", at=1), Merged)
+
+
+def test_contains_knows_yes_no_and_nonsense(repo, person):
+    head = person.commit({"x": "x"})
+    assert contains(repo, ancestor="main~1", descendant=head)
+    assert not contains(repo, ancestor=head, descendant="main~1")
+    with pytest.raises(GitFailed):
+        contains(repo, ancestor="nothing", descendant=head)
+
+
+def test_one_of_many_compare_and_swaps_wins(repo, person):
+    start = commit_of(repo, "main")
+    commits = [person.commit({"x": str(number)}) for number in range(8)]
+    advance(repo, "refs/crew/landed/main", to=start, expected=None)
+    won, lost = [], []
+
+    def race(commit):
+        try:
+            advance(repo, "refs/crew/landed/main", to=commit, expected=start)
+            won.append(commit)
+        except Moved as moved:
+            lost.append(moved.at)
+
+    threads = [threading.Thread(target=race, args=(commit,)) for commit in commits]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert set(lost) == {commit_of(repo, "refs/crew/landed/main")} == set(won)
+
+
+def test_moving_a_ref_is_repeatable_and_never_guesses(repo, person):
+    first = commit_of(repo, "main")
+    second = person.commit({"x": "x"})
+    advance(repo, "refs/crew/x", to=first, expected=None)
+    advance(repo, "refs/crew/x", to=first, expected=None)
+    advance(repo, "refs/crew/x", to=second, expected=first)
+    advance(repo, "refs/crew/x", to=second, expected=first)
+    with pytest.raises(Moved):
+        advance(repo, "refs/crew/x", to=first, expected=first)
+    with pytest.raises(Moved):
+        advance(repo, "refs/crew/y", to=first, expected=second)
+    with pytest.raises(GitFailed):
+        advance(repo, "refs/crew/x", to="1" * 40, expected=second)
+
+
+def test_a_result_that_lost_one_side_is_told(repo, person):
+    name = "a\nb.txt"
+    person.commit({name: "base\n", "kept.txt": "base\n", "rewritten.txt": "base\n"})
+    ours, theirs = split(
+        person,
+        {name: "base\nours\n", "kept.txt": "base\nours\n", "rewritten.txt": "base\nours\n"},
+        {name: "base\ntheirs\n", "kept.txt": "base\ntheirs\n", "rewritten.txt": "base\ntheirs\n"},
+    )
+    result = person.commit(
+        {
+            name: "base\nours\n",
+            "kept.txt": "base\nours\ntheirs\n",
+            "rewritten.txt": "base\n   theirs\nand more\n",
+        }
+    )
+    paths = (name, "kept.txt", "rewritten.txt", "a.txt", "absent")
+    assert dropped_sides(repo, ours=ours, theirs=theirs, result=result, paths=paths) == (
+        name,
+        "rewritten.txt",
+    )

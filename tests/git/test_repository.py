@@ -1,0 +1,158 @@
+"""Where the repository is, which branch work lands on, and what is refused."""
+
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from crew.domain.errors import Conflict, CrewError, UsageError
+from crew.git.repository import (
+    check_usable,
+    commit_of,
+    current_branch,
+    exclude_locally,
+    find_repository,
+    head_commit,
+    target_branch,
+    tree_of,
+)
+from git.people import Person
+
+
+def test_it_is_found_from_a_subfolder_and_from_a_linked_worktree(person, tmp_path):
+    person.git("worktree", "add", "-q", str(tmp_path / "side tree"), "-b", "side")
+    for start in (person.path, person.path / "sub", tmp_path / "side tree", person.path / ".git"):
+        repo = find_repository(start)
+        assert repo.root == person.path
+        assert repo.common_dir == person.path / ".git"
+
+
+def test_a_bare_repository_is_its_own_root(person, tmp_path):
+    bare = tmp_path / "bare.git"
+    person.git("clone", "-q", "--bare", str(person.path), str(bare))
+    Person(bare).git("worktree", "add", "-q", str(tmp_path / "w"), "main")
+    for start in (bare, tmp_path / "w"):
+        assert find_repository(start).root == bare
+    repo = find_repository(bare)
+    check_usable(repo)
+    assert head_commit(repo) == person.git("rev-parse", "HEAD")
+
+
+def test_a_submodule_and_a_separate_git_dir_have_their_own_root(person, tmp_path):
+    other = Person(tmp_path / "super")
+    other.path.mkdir()
+    other.git("init", "-q")
+    other.git(
+        "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(person.path), "lib"
+    )
+    other.commit()
+    assert find_repository(other.path / "lib" / "sub").root == other.path / "lib"
+    Person(other.path / "lib").git("worktree", "add", "-q", str(tmp_path / "libtree"), "-b", "x")
+    assert find_repository(tmp_path / "libtree").root == other.path / "lib"
+    check_usable(find_repository(other.path))
+    away = tmp_path / "away"
+    away.mkdir()
+    subprocess.run(
+        ["git", "init", "-q", "--separate-git-dir", tmp_path / "store", away], check=True
+    )
+    assert find_repository(away).root == away
+
+
+def test_a_folder_outside_any_repository_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError) as refused:
+        find_repository(tmp_path)
+    assert refused.value.exit_code == 2
+    assert "git init" in refused.value.hint
+
+
+def test_revisions_become_ids_or_nothing(repo, person):
+    head = person.git("rev-parse", "HEAD")
+    assert head_commit(repo) == commit_of(repo, "main") == commit_of(repo, head) == head
+    assert tree_of(repo, "main") == person.git("rev-parse", "HEAD^{tree}")
+    assert commit_of(repo, "nothing") is None
+    assert commit_of(repo, "--all") is None
+
+
+def test_a_detached_head_has_no_branch(repo, person):
+    assert current_branch(repo) == "main"
+    person.git("switch", "-q", "--detach")
+    assert current_branch(repo) is None
+    check_usable(repo)
+
+
+def test_the_target_is_what_git_says_then_the_configuration_then_origin_then_main(repo, person):
+    for branch in ("one", "two", "three"):
+        person.git("branch", branch)
+    assert target_branch(repo, None) == "main"
+    person.git("update-ref", "refs/remotes/origin/three", "HEAD")
+    person.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/three")
+    assert target_branch(repo, None) == "three"
+    assert target_branch(repo, "two") == "two"
+    person.git("config", "crew.defaultBranch", "one")
+    assert target_branch(repo, "two") == "one"
+
+
+def test_without_such_a_branch_the_one_checked_out_is_the_target(repo, person):
+    person.git("branch", "-m", "main", "trunk")
+    assert target_branch(repo, None) == "trunk"
+    person.git("switch", "-q", "--detach")
+    with pytest.raises(UsageError, match="no branch 'main'") as refused:
+        target_branch(repo, None)
+    assert "crew.defaultBranch" in refused.value.hint
+
+
+def test_a_repository_without_commits_is_refused(tmp_path):
+    empty = Person(tmp_path / "empty")
+    empty.path.mkdir()
+    empty.git("init", "-q")
+    with pytest.raises(UsageError, match="no commits") as refused:
+        check_usable(find_repository(empty.path))
+    assert "first commit" in refused.value.hint
+
+
+def test_a_shallow_clone_is_refused(person, tmp_path):
+    person.commit({"x": "x"})
+    person.git("clone", "-q", "--depth=1", f"file://{person.path}", str(tmp_path / "shallow"))
+    with pytest.raises(UsageError, match="shallow") as refused:
+        check_usable(find_repository(tmp_path / "shallow"))
+    assert "unshallow" in refused.value.hint
+
+
+def test_a_branch_below_one_of_crews_names_is_refused(repo, person):
+    person.git("branch", "crew-ui/colours")
+    check_usable(repo)
+    person.git("branch", "crew-12/x")
+    with pytest.raises(Conflict, match="crew-12/x"):
+        check_usable(repo)
+
+
+def test_a_repository_whose_objects_are_gone_is_refused(repo, person):
+    shutil.rmtree(person.path / ".git" / "objects")
+    (person.path / ".git" / "objects").mkdir()
+    with pytest.raises(CrewError, match="cannot be read"):
+        check_usable(repo)
+
+
+def test_excluding_adds_each_pattern_once_and_keeps_what_is_there(repo, person):
+    exclude = repo.common_dir / "info" / "exclude"
+    exclude.write_text("*.mine")
+    exclude_locally(repo, ["/.crew/", "/.crew/", "*.log"])
+    exclude_locally(repo, ["*.log", "*.mine"])
+    assert exclude.read_text() == "*.mine\n/.crew/\n*.log\n"
+    person.write(".crew/x", "x")
+    assert person.git("status", "--porcelain") == ""
+
+
+def test_excluding_works_without_the_info_folder_and_at_the_same_time(repo):
+    shutil.rmtree(repo.common_dir / "info")
+    threads = [
+        threading.Thread(target=exclude_locally, args=(repo, [f"/{number}"]))
+        for number in range(10)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = (repo.common_dir / "info" / "exclude").read_text().split()
+    assert sorted(lines) == sorted(f"/{number}" for number in range(10))

@@ -1,0 +1,406 @@
+"""Worktrees are made once, left alone when whole, and healed from every half-made state."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from crew.domain.errors import Conflict, NotFound
+from crew.git import linked
+from crew.git.refs import Moved
+from crew.git.repository import commit_of, find_repository
+from crew.git.worktrees import (
+    clear_stale_locks,
+    delete_branch,
+    ensure_detached,
+    ensure_worktree,
+    remove_worktree,
+    state_of,
+    worktree_paths,
+)
+from git.people import Person
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return tmp_path / "work trees" / "ü-7"
+
+
+def make(repo, tree):
+    return ensure_worktree(repo, tree, branch="crew-7", base="main")
+
+
+def admin(repo, tree):
+    return linked.git_dir_for(repo, tree)
+
+
+def assert_whole(repo, tree, *, head=None):
+    state = state_of(tree)
+    assert state.branch == "crew-7"
+    assert state.head == (head or commit_of(repo, "main"))
+    assert state.changed == ()
+    assert (tree / "sub" / "c.txt").read_text() == "c\n"
+    assert not (admin(repo, tree) / "locked").exists()
+
+
+def test_a_new_worktree_has_its_branch_at_the_base(repo, tree, person):
+    assert make(repo, tree) == commit_of(repo, "crew-7") == commit_of(repo, "main")
+    assert_whole(repo, tree)
+    assert "branch" not in (repo.common_dir / "config").read_text()
+    assert worktree_paths(repo) == {person.path: "main", tree: "crew-7"}
+
+
+def test_a_whole_worktree_is_left_exactly_as_it_is(repo, tree):
+    make(repo, tree)
+    agent = Person(tree)
+    commit = agent.commit({"a.txt": "mine\n"})
+    agent.write("a.txt", "more\n")
+    agent.write("new\nfile", "x")
+    (tree / "b.txt").unlink()
+    agent.git("add", "a.txt")
+    index = (admin(repo, tree) / "index").read_bytes()
+    before = agent.tree()
+    assert ensure_worktree(repo, tree, branch="crew-7", base="main") == commit
+    assert agent.tree() == before
+    assert (admin(repo, tree) / "index").read_bytes() == index
+    assert sorted(state_of(tree).changed) == ["a.txt", "b.txt", "new\nfile"]
+
+
+def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree):
+    make(repo, tree)
+    for file in list(tree.iterdir()):
+        if file.name != ".git":
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+    make(repo, tree)
+    assert sorted(state_of(tree).changed) == ["a.txt", "b.txt", "sub/c.txt"]
+
+
+def test_an_existing_branch_is_used_again(repo, tree, person):
+    person.git("branch", "crew-7", "main")
+    person.commit({"x": "x"})
+    assert make(repo, tree) == commit_of(repo, "main~1")
+
+
+def test_twenty_worktrees_at_once_all_come_out_whole(repo, tmp_path):
+    def one(number):
+        return ensure_worktree(repo, tmp_path / f"w{number}", branch=f"crew-{number}", base="main")
+
+    with ThreadPoolExecutor(20) as pool:
+        heads = list(pool.map(one, range(20)))
+    assert set(heads) == {commit_of(repo, "main")}
+    for number in range(20):
+        assert state_of(tmp_path / f"w{number}").changed == ()
+    assert len(worktree_paths(repo)) == 21
+
+
+def test_the_same_worktree_asked_for_by_many_is_made_once(repo, tree):
+    with ThreadPoolExecutor(8) as pool:
+        heads = list(pool.map(lambda _: make(repo, tree), range(8)))
+    assert set(heads) == {commit_of(repo, "main")}
+    assert_whole(repo, tree)
+    assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
+
+
+def test_hooks_do_not_run_and_submodules_do_not_matter(repo, person, tree, marker, tmp_path):
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "post-checkout").write_text(f"#!/bin/sh\ntouch '{marker}'\n")
+    (hooks / "post-checkout").chmod(0o755)
+    person.git("config", "core.hooksPath", str(hooks))
+    library = Person(tmp_path / "library")
+    library.path.mkdir()
+    library.git("init", "-q")
+    library.commit({"l": "l"})
+    url = str(library.path)
+    person.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", url, "lib")
+    person.git("-c", "core.hooksPath=/dev/null", "commit", "-qm", "lib")
+    make(repo, tree)
+    assert_whole(repo, tree)
+    ensure_detached(repo, tmp_path / "gate", "main")
+    remove_worktree(repo, tree)
+    assert not tree.exists()
+    assert not marker.exists()
+
+
+def test_a_bare_repository_has_worktrees_too(person, tmp_path, tree):
+    bare = tmp_path / "bare.git"
+    person.git("clone", "-q", "--bare", str(person.path), str(bare))
+    repo = find_repository(bare)
+    make(repo, tree)
+    assert_whole(repo, tree)
+    remove_worktree(repo, tree)
+    assert not tree.exists()
+
+
+def test_somebody_elses_folder_is_refused_and_kept(repo, tree, person):
+    tree.mkdir(parents=True)
+    (tree / "thesis.txt").write_text("years")
+    with pytest.raises(Conflict, match="not a worktree that crew made"):
+        make(repo, tree)
+    with pytest.raises(Conflict):
+        ensure_detached(repo, tree, "main")
+    with pytest.raises(Conflict):
+        remove_worktree(repo, tree)
+    assert (tree / "thesis.txt").read_text() == "years"
+    for path in (person.path, person.path / "a.txt"):
+        with pytest.raises(Conflict):
+            make(repo, path)
+    with pytest.raises(Conflict):
+        remove_worktree(repo, person.path)
+
+
+def test_a_persons_own_worktree_is_refused_and_kept(repo, tree, person):
+    person.git("worktree", "add", "-q", "--detach", str(tree))
+    (tree / "a.txt").write_text("theirs")
+    with pytest.raises(Conflict):
+        make(repo, tree)
+    with pytest.raises(Conflict):
+        ensure_detached(repo, tree, "main")
+    assert (tree / "a.txt").read_text() == "theirs"
+
+
+def test_a_branch_checked_out_elsewhere_or_in_the_way_is_a_conflict(repo, tree, person):
+    person.git("switch", "-q", "-c", "crew-7")
+    with pytest.raises(Conflict, match="checked out"):
+        make(repo, tree)
+    person.git("switch", "-q", "main")
+    person.git("branch", "-m", "crew-7", "crew-7/x")
+    with pytest.raises(Conflict, match="stands where"):
+        make(repo, tree)
+
+
+# What a kill leaves behind
+
+
+def test_killed_before_anything_but_the_mark_was_written(repo, tree):
+    half = repo.common_dir / "worktrees" / tree.name
+    half.mkdir(parents=True)
+    (half / "locked").write_text("initializing")
+    make(repo, tree)
+    assert_whole(repo, tree)
+    assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
+
+
+@pytest.mark.parametrize("missing", ["HEAD", "commondir"])
+def test_killed_while_the_git_dir_was_written(repo, tree, missing):
+    make(repo, tree)
+    git_dir = admin(repo, tree)
+    (git_dir / missing).unlink()
+    (git_dir / "locked").write_text("initializing")
+    for file in list(tree.iterdir()):
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    make(repo, tree)
+    assert_whole(repo, tree)
+
+
+def test_killed_between_adding_and_the_checkout(repo, tree, person):
+    person.git("worktree", "add", "-q", "--no-checkout", "-b", "crew-7", str(tree))
+    make(repo, tree)
+    assert_whole(repo, tree)
+
+
+def test_killed_in_the_middle_of_the_first_checkout(repo, tree, person):
+    person.git("worktree", "add", "-q", "--no-checkout", "-b", "crew-7", str(tree))
+    (admin(repo, tree) / "index.lock").write_bytes(b"half an ind")
+    (admin(repo, tree) / "locked").write_text("initializing")
+    (tree / "a.txt").write_text("a1\na")
+    make(repo, tree)
+    assert_whole(repo, tree)
+
+
+def test_a_lost_directory_comes_back_with_what_was_staged(repo, tree):
+    make(repo, tree)
+    agent = Person(tree)
+    head = agent.commit({"done.txt": "done\n"})
+    agent.write("staged.txt", "staged\n")
+    agent.git("add", "staged.txt")
+    shutil.rmtree(tree)
+    assert make(repo, tree) == head
+    assert (tree / "staged.txt").read_text() == "staged\n"
+    assert state_of(tree).changed == ("staged.txt",)
+
+
+def test_a_lost_directory_is_refilled_even_if_the_refill_was_killed(repo, tree):
+    make(repo, tree)
+    shutil.rmtree(tree)
+    linked.mark_refill(admin(repo, tree))
+    linked.point(admin(repo, tree), tree)
+    (tree / "a.txt").write_text("a1")
+    make(repo, tree)
+    assert_whole(repo, tree)
+
+
+def test_a_worktree_that_lost_its_git_file_keeps_its_files(repo, tree):
+    make(repo, tree)
+    (tree / "a.txt").write_text("mine\n")
+    (tree / ".git").unlink()
+    make(repo, tree)
+    assert state_of(tree).changed == ("a.txt",)
+    assert (tree / "a.txt").read_text() == "mine\n"
+
+
+def test_a_git_file_pointed_at_another_repository_is_pointed_back(repo, tree, tmp_path):
+    make(repo, tree)
+    evil = Person(tmp_path / "evil")
+    evil.path.mkdir()
+    evil.git("init", "-q")
+    (tree / ".git").write_text(f"gitdir: {evil.path}/.git\n")
+    make(repo, tree)
+    assert_whole(repo, tree)
+
+
+def test_files_whose_git_dir_was_pruned_are_adopted(repo, tree):
+    make(repo, tree)
+    head = Person(tree).commit({"done.txt": "done\n"})
+    (tree / "a.txt").write_text("mine\n")
+    (tree / "new.txt").write_text("new\n")
+    shutil.rmtree(admin(repo, tree))
+    assert make(repo, tree) == head
+    assert sorted(state_of(tree).changed) == ["a.txt", "new.txt"]
+
+
+def test_a_worktree_that_lost_its_index_keeps_its_files(repo, tree):
+    make(repo, tree)
+    (tree / "a.txt").write_text("mine\n")
+    (admin(repo, tree) / "index").unlink()
+    make(repo, tree)
+    assert state_of(tree).changed == ("a.txt",)
+
+
+# Gates
+
+
+def test_a_gate_worktree_is_exact_and_keeps_only_ignored_files(repo, person, tmp_path):
+    first = commit_of(repo, "main")
+    second = person.commit({"a.txt": "second\n", ".gitignore": "cache/\n"})
+    gate = tmp_path / "gate"
+    ensure_detached(repo, gate, second)
+    for name in ("cache/x", "left/over", "b.txt"):
+        Person(gate).write(name, "dirt\n")
+    Person(gate).git("init", "-q", "nested")
+    (admin(repo, gate) / "index.lock").touch()
+    ensure_detached(repo, gate, second)
+    assert state_of(gate).changed == ()
+    assert (gate / "cache" / "x").exists()
+    assert not (gate / "left").exists()
+    assert not (gate / "nested").exists()
+    ensure_detached(repo, gate, first)
+    assert (state_of(gate).head, state_of(gate).branch) == (first, None)
+    assert (gate / "a.txt").read_text() == "a1\na2\na3\n"
+    with pytest.raises(NotFound):
+        ensure_detached(repo, gate, "nothing")
+
+
+def test_a_gate_worktree_forgets_a_merge_it_was_killed_in(repo, person, tmp_path):
+    gate = tmp_path / "gate"
+    ours = person.commit({"a.txt": "ours\n"})
+    person.git("switch", "-q", "--detach", "HEAD~1")
+    theirs = person.commit({"a.txt": "theirs\n"})
+    ensure_detached(repo, gate, ours)
+    Person(gate).git("merge", theirs, check=False)
+    assert state_of(gate).unfinished == "merge"
+    ensure_detached(repo, gate, ours)
+    assert (state_of(gate).changed, state_of(gate).unfinished) == ((), None)
+
+
+# Removing
+
+
+def test_removing_is_repeatable_and_leaves_the_branch(repo, tree):
+    make(repo, tree)
+    remove_worktree(repo, tree)
+    remove_worktree(repo, tree)
+    assert list(tree.parent.iterdir()) == []
+    assert list((repo.common_dir / "worktrees").iterdir()) == []
+    assert commit_of(repo, "crew-7") is not None
+    make(repo, tree)
+    assert_whole(repo, tree)
+
+
+def test_a_removal_killed_half_way_is_finished(repo, tree):
+    make(repo, tree)
+    tree.rename(tree.with_name(f".{tree.name}.crew-gone-1"))
+    remove_worktree(repo, tree)
+    assert list(tree.parent.iterdir()) == []
+    assert worktree_paths(repo).get(tree) is None
+    make(repo, tree)
+    shutil.rmtree(admin(repo, tree))
+    remove_worktree(repo, tree)
+    assert not tree.exists()
+
+
+def test_a_worktree_somebody_locked_is_not_removed(repo, tree, person):
+    make(repo, tree)
+    person.git("worktree", "lock", "--reason", "mine", str(tree))
+    with pytest.raises(Conflict, match="mine"):
+        remove_worktree(repo, tree)
+    assert tree.exists()
+
+
+def test_a_branch_is_deleted_only_where_it_was_expected_and_free(repo, tree, person):
+    make(repo, tree)
+    head = Person(tree).commit({"x": "x"})
+    with pytest.raises(Conflict, match="checked out"):
+        delete_branch(repo, "crew-7", expected=head)
+    remove_worktree(repo, tree)
+    with pytest.raises(Moved):
+        delete_branch(repo, "crew-7", expected=commit_of(repo, "main"))
+    delete_branch(repo, "crew-7", expected=head)
+    delete_branch(repo, "crew-7", expected=head)
+    assert commit_of(repo, "crew-7") is None
+
+
+# Stale locks
+
+
+def test_locks_of_the_dead_are_cleared_in_our_worktrees_only(repo, tree, person):
+    make(repo, tree)
+    git_dir = admin(repo, tree)
+    for lock in (git_dir / "index.lock", git_dir / "HEAD.lock"):
+        lock.touch()
+    (repo.common_dir / "refs" / "heads" / "crew-7.lock").touch()
+    (repo.common_dir / "index.lock").touch()
+    assert sorted(clear_stale_locks(repo, tree)) == ["HEAD.lock", "crew-7.lock", "index.lock"]
+    Person(tree).commit({"works": "again"})
+    with pytest.raises(NotFound):
+        clear_stale_locks(repo, person.path)
+    assert (repo.common_dir / "index.lock").exists()
+
+
+def test_a_commit_killed_after_its_ref_moved_is_finished(repo, tree):
+    make(repo, tree)
+    agent = Person(tree)
+    index = admin(repo, tree) / "index"
+    stale = index.read_bytes()
+    agent.commit({"new.txt": "new\n"})
+    index.rename(index.with_name("index.lock"))
+    index.write_bytes(stale)
+    clear_stale_locks(repo, tree)
+    assert state_of(tree).changed == ()
+    assert agent.git("ls-files", "new.txt") == "new.txt"
+
+
+def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person):
+    make(repo, tree)
+    agent = Person(tree)
+    agent.commit({"a.txt": "agent\n"})
+    person.commit({"a.txt": "person\n"})
+    agent.git("merge", "main", check=False)
+    assert state_of(tree).unfinished == "merge"
+    assert state_of(tree).changed == ("a.txt",)
+    agent.git("merge", "--abort")
+    agent.git("rebase", "main", check=False)
+    assert state_of(tree).unfinished == "rebase"
+
+
+def test_nothing_here_touches_the_persons_checkout(repo, tree, person, tmp_path):
+    person.write("a.txt", "uncommitted\n")
+    person.write("untracked.txt", "u\n")
+    person.git("add", "a.txt")
+    index = (repo.common_dir / "index").read_bytes()
+    before = person.tree()
+    make(repo, tree)
+    ensure_detached(repo, tmp_path / "gate", "main")
+    remove_worktree(repo, tree)
+    assert person.tree() == before
+    assert (repo.common_dir / "index").read_bytes() == index
