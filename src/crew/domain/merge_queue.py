@@ -39,6 +39,7 @@ class Line:
 
     `base_proven` is false when crew itself had to merge those in: the result needs a test.
     `held` are tasks that conflict with somebody before them, who may still fail.
+    `target_seen` is where the target stood when the line was built; `upstream`: it moved since.
     """
 
     kind: ClassVar[str] = "line"
@@ -57,8 +58,8 @@ class Line:
     delivered_at: float | None = None
     waiting: str = ""
     remedy: str = ""
-    retry_at: float | None = None
     upstream: bool = False
+    target_seen: str = ""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:

@@ -20,7 +20,7 @@ from crew.domain.progress import assigned, failed, sent_back
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.world import World, apply, moved, noted
+from crew.domain.world import World, apply, born, moved, noted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +105,8 @@ class Deliver(Command):
 
 def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
     """The facts that follow from the present ones without anything being done outside."""
+    if facts := _new_lines(world, now):
+        return facts
     for line in world.lines.values():
         if facts := _send_back_culprit(world, line, rules=rules, now=now):
             return facts
@@ -132,10 +134,11 @@ def plan(
 def next_deadline(world: World, now: float, *, rules: Rules) -> float | None:
     """When the plan can change although nothing happens."""
     waits = [agent.retry_at for agent in world.agents.values()]
-    for line in world.lines.values():
-        waits.append(line.retry_at)
-        if line.delivered != line.integration and line.delivered_at is not None:
-            waits.append(line.delivered_at + rules.deliver_every_s)
+    waits += [
+        line.delivered_at + rules.deliver_every_s
+        for line in world.lines.values()
+        if line.delivered != line.integration and line.delivered_at is not None
+    ]
     return min((at for at in waits if at is not None and at > now), default=None)
 
 
@@ -152,6 +155,11 @@ def is_ready(world: World, task: Task) -> bool:
 def _is_finished(world: World, task: str) -> bool:
     found = world.tasks.get(task)
     return found is not None and found.state in FINISHED
+
+
+def _new_lines(world: World, now: float) -> list[Fact]:
+    targets = {task.target for task in world.tasks.values() if task.is_queued}
+    return [born(Line(id=t), "opened", at=now) for t in sorted(targets - world.lines.keys())]
 
 
 def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
@@ -243,6 +251,7 @@ def returned(
             rules=rules,
             at=at,
             merge_commit=merge_commit,
+            merge_head=task.head,
             merge_paths=merge_paths,
         ),
     ]
@@ -337,8 +346,6 @@ def _line_work(
 
 def _should_deliver(world: World, line: Line, now: float, *, rules: Rules) -> bool:
     if line.delivered == line.integration or line.upstream:
-        return False
-    if line.retry_at is not None and line.retry_at > now:
         return False
     working = any(t.state == TaskState.IN_PROGRESS or t.is_queued for t in world.tasks.values())
     recently = line.delivered_at is not None and now - line.delivered_at < rules.deliver_every_s

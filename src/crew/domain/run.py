@@ -91,6 +91,7 @@ class Run:
     notes: str = ""
     complaints: int = 0
     merge_commit: str = ""
+    merge_head: str = ""
     merge_paths: tuple[str, ...] = ()
     input_tokens: int = 0
     output_tokens: int = 0

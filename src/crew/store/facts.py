@@ -59,7 +59,7 @@ def facts_after(
     kind, _, id_ = (subject or "").rpartition(":")
     with translated():
         found = db.execute(
-            f"{_SELECT} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"  # noqa: S608
+            f"{_SELECT} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"
             " AND (? = '' OR kind = ?) ORDER BY id",
             (number, since, id_, id_, kind, kind),
         ).fetchall()

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,24 +27,44 @@ class LockHeld(Conflict):
         self.holder = holder
 
 
+RUNNER = "runner"
+COMMAND = "command"
+
+_SHORT_WAIT_S = 10.0
+
+
 @contextmanager
-def writer_lock(path: Path, *, started: str) -> Iterator[None]:
-    """Hold the lock while inside; `LockHeld` if somebody else has it. The kernel frees it."""
+def writer_lock(path: Path, *, role: str, started: str) -> Iterator[None]:
+    """Hold the lock while inside; `LockHeld` if a runner has it. The kernel frees it at our end.
+
+    A short command or somebody who only looks is waited for.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise LockHeld(_holder(path)) from error
-        _sign(handle, started)
+        _take(handle, path)
+        _sign(handle, {"pid": os.getpid(), "started": started, "role": role})
         yield
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)
 
 
-def find_holder(path: Path) -> dict[str, Any] | None:
-    """Who holds the lock now, or None."""
+def _take(handle: int, path: Path) -> None:
+    give_up_at = time.monotonic() + _SHORT_WAIT_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = _holder(path)
+            if holder.get("role") == RUNNER or time.monotonic() > give_up_at:
+                raise LockHeld(holder) from error
+            time.sleep(0.02)
+        else:
+            return
+
+
+def find_runner(path: Path) -> dict[str, Any] | None:
+    """The runner that holds the lock now, or None."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -51,7 +72,8 @@ def find_holder(path: Path) -> dict[str, Any] | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return _holder(path)
+        holder = _holder(path)
+        return holder if holder.get("role") == RUNNER else None
     else:
         return None
     finally:
@@ -59,9 +81,9 @@ def find_holder(path: Path) -> dict[str, Any] | None:
 
 
 @effect("store.lock")
-def _sign(handle: int, started: str) -> None:
+def _sign(handle: int, holder: dict[str, Any]) -> None:
     os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps({"pid": os.getpid(), "started": started}).encode(), 0)
+    os.pwrite(handle, json.dumps(holder).encode(), 0)
 
 
 def _holder(path: Path) -> dict[str, Any]:

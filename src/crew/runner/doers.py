@@ -1,0 +1,188 @@
+"""do: one function a command; each asks what is there already, acts, and returns the facts."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from crew.domain import plan
+from crew.domain.agent import AgentState
+from crew.domain.fact import Fact
+from crew.domain.names import branch_name
+from crew.domain.plan import Command
+from crew.domain.progress import (
+    Evidence,
+    Prepared,
+    checked,
+    killed,
+    prepared,
+    step_ended,
+    step_started,
+)
+from crew.domain.rules import Rules
+from crew.domain.run import Run, RunState
+from crew.domain.task import Task, TaskState
+from crew.domain.world import World, moved, noted
+from crew.runner.outside import Look, Outside, StepCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a doer works with; `world` is asked anew whenever time may have passed."""
+
+    outside: Outside
+    rules: Rules
+    epoch: int
+    world: Callable[[], World]
+    now: Callable[[], float]
+    record: Callable[[list[Fact]], None]
+    session_of: Callable[[Run], str]
+    doing: Callable[[str, str], None]
+    cancel: Callable[[str], Awaitable[None]]
+    later: Callable[[Command, float], None]
+
+    def run(self, command: Command) -> tuple[Run, Task]:
+        world = self.world()
+        run = world.runs[command.subject]
+        return run, world.tasks[run.task]
+
+    def task(self, command: Command) -> Task:
+        return self.world().tasks[command.subject]
+
+
+Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
+
+
+async def prepare(desk: Desk, command: Command) -> list[Fact]:
+    run, task = desk.run(command)
+    base = await _newest_base(desk, task.target)
+    branch = task.branch or branch_name(task.id)
+    worktree = await desk.outside.ensure_worktree(task, branch=branch, base=base)
+    where = Prepared(worktree=worktree, branch=branch, base=base)
+    return prepared(desk.world(), run, where, at=desk.now())
+
+
+async def _newest_base(desk: Desk, target: str) -> str:
+    """What landed, and what others committed on the target if that holds all that landed."""
+    tips = await desk.outside.tips(target)
+    newer = await desk.outside.contains(ancestor=tips.integration, descendant=tips.target)
+    return tips.target if newer else tips.integration
+
+
+async def step(desk: Desk, command: Command) -> list[Fact]:
+    """The start is recorded before the process exists, the end after its work is kept."""
+    run, task = desk.run(command)
+    if await desk.outside.look_at(task) is None:
+        return _worktree_lost(desk, task)
+    resume = run.session_used or run.stepping
+    desk.record(
+        step_started(
+            desk.world(), run, epoch=desk.epoch, session=desk.session_of(run), at=desk.now()
+        )
+    )
+    run, task = desk.run(command)
+    call = StepCall(
+        run=run,
+        task=task,
+        resume=resume,
+        started=lambda pid: _pid_known(desk, run, pid),
+        doing=lambda words: desk.doing(str(run.agent), words),
+    )
+    try:
+        outcome = await desk.outside.run_step(call)
+    finally:
+        await desk.outside.checkpoint(task, f"run {run.id} round {run.round} step {run.step}")
+    return step_ended(desk.world(), desk.run(command)[0], outcome, rules=desk.rules, at=desk.now())
+
+
+def _pid_known(desk: Desk, run: Run, pid: int) -> None:
+    agent = desk.world().agents[str(run.agent)]
+    desk.record([noted(agent, "process_started", at=desk.now(), pid=pid)])
+
+
+def _worktree_lost(desk: Desk, task: Task) -> list[Fact]:
+    return [noted(task, "worktree_lost", at=desk.now(), worktree="")]
+
+
+async def check(desk: Desk, command: Command) -> list[Fact]:
+    run, task = desk.run(command)
+    look = await desk.outside.look_at(task)
+    if look is None:
+        return _worktree_lost(desk, task)
+    evidence = await _evidence(desk, run, task, look)
+    return checked(desk.world(), run, evidence, rules=desk.rules, at=desk.now())
+
+
+async def _evidence(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
+    """What can be seen at once comes first; the gate runs only on what could be merged."""
+    if look.uncommitted:
+        return Evidence(head=look.head, uncommitted=look.uncommitted)
+    outside = desk.outside
+    if run.merge_commit:
+        merged = await outside.contains(ancestor=run.merge_commit, descendant=look.head)
+        if not merged:
+            return Evidence(head=look.head, unmerged=True)
+        if lost := await outside.lost_sides(run, head=look.head):
+            return Evidence(head=look.head, lost_sides=lost)
+    if await outside.contains(ancestor=look.head, descendant=await _newest_base(desk, task.target)):
+        return Evidence(head=look.head, has_commits=False)
+    gate = await outside.run_gate(look.head, task=task.id)
+    return Evidence(head=look.head, gate_passed=gate.passed, gate_output=gate.output)
+
+
+async def recover(desk: Desk, command: Command) -> list[Fact]:
+    """Seed 000's recovery table; what it would throw away is kept as a checkpoint first."""
+    run, task = desk.run(command)
+    agent = desk.world().agents[str(run.agent)]
+    look = await desk.outside.look_at(task)
+    if look is not None and not look.uncommitted and look.done_said:
+        return [
+            noted(run, "step_found_done", at=desk.now(), stepping=False),
+            moved(run, "done", to=RunState.REVIEWING, at=desk.now()),
+            *_agent_done(desk, agent.id),
+        ]
+    if look is not None:
+        await desk.outside.checkpoint(task, f"run {run.id} reset")
+        await desk.outside.remove_worktree(task)
+    facts = killed(desk.world(), agent, at=desk.now(), trigger="reset")
+    return [*facts, noted(task, "worktree_removed", at=desk.now(), worktree="")]
+
+
+def _agent_done(desk: Desk, name: str) -> list[Fact]:
+    agent = desk.world().agents[name]
+    return [moved(agent, "done", to=AgentState.DONE, at=desk.now(), pid=None)]
+
+
+async def kill(desk: Desk, command: Command) -> list[Fact]:
+    agent = desk.world().agents[command.subject]
+    if agent.run is not None:
+        await desk.cancel(f"run {agent.run}")
+    task = desk.world().tasks.get(agent.task or "")
+    if task is not None:
+        await desk.outside.checkpoint(task, f"kill of agent {agent.id}")
+    return killed(desk.world(), desk.world().agents[command.subject], at=desk.now())
+
+
+async def write_task(desk: Desk, command: Command) -> list[Fact]:
+    task = desk.task(command)
+    await desk.outside.write_task(task)
+    return [noted(desk.task(command), "written", at=desk.now(), written=task.state)]
+
+
+async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
+    """Only once its content is proven to be reachable; the branch goes only when it landed."""
+    task = desk.task(command)
+    await desk.outside.checkpoint(task, "before its worktree is removed")
+    await desk.outside.remove_worktree(task)
+    if task.state == TaskState.MERGED:
+        await desk.outside.delete_branch(task)
+    return [noted(task, "worktree_removed", at=desk.now(), worktree="", cleaning=False)]
+
+
+RUN_DOERS: Mapping[type[Command], Doer] = {
+    plan.Prepare: prepare,
+    plan.Step: step,
+    plan.Check: check,
+    plan.Recover: recover,
+    plan.Kill: kill,
+    plan.WriteTask: write_task,
+    plan.RemoveWorktree: remove_worktree,
+}

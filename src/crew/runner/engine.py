@@ -1,0 +1,169 @@
+"""plan, do, record: keeps under way whatever the plan asks for, and records what comes of it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from crew.domain.errors import CrewError
+from crew.domain.fact import Fact
+from crew.domain.plan import Command, RunCommand, decide, next_deadline, plan
+from crew.domain.progress import troubled
+from crew.domain.rules import Rules
+from crew.domain.run import Run
+from crew.domain.world import World
+from crew.runner.doers import RUN_DOERS, Desk, Doer
+from crew.runner.landing import LINE_DOERS
+from crew.runner.outside import Outside
+
+log = logging.getLogger(__name__)
+
+DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS}
+
+
+@dataclass(slots=True, kw_only=True)
+class Engine:
+    """`store` records facts and returns the world after them; `only` limits what is done."""
+
+    outside: Outside
+    rules: Rules
+    epoch: int
+    world: World
+    store: Callable[[World, Iterable[Fact]], World]
+    now: Callable[[], float]
+    session_of: Callable[[Run], str]
+    doing: Callable[[str, str], None] = lambda _agent, _words: None
+    wants: Callable[[Command], bool] = lambda _command: True
+    taking_work: bool = True
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: BaseException | None = None
+    under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _later: dict[str, float] = field(default_factory=dict)
+    _failures: dict[str, int] = field(default_factory=dict)
+
+    def record(self, facts: Iterable[Fact]) -> None:
+        self.world = self.store(self.world, facts)
+        self.changed.set()
+
+    def tick(self) -> None:
+        """Decide what follows at once, then start what is due and not under way."""
+        while facts := self._decided():
+            self.record(facts)
+        for command in self._due():
+            task = asyncio.ensure_future(self._do(command))
+            self.under_way[command.key] = task
+            task.add_done_callback(lambda _, key=command.key: self._ended(key))  # type: ignore[misc]
+
+    async def run(self, *, until: Callable[[], bool]) -> None:
+        """Tick whenever something happened or a deadline passed; raises what cannot be mended."""
+        while self.failure is None:
+            self.changed.clear()
+            self.tick()
+            if until():
+                return
+            await self._wait()
+        raise self.failure
+
+    async def _wait(self) -> None:
+        deadline = self.deadline()
+        try:
+            async with asyncio.timeout(None if deadline is None else deadline - self.now()):
+                await self.changed.wait()
+        except TimeoutError:
+            return
+
+    def deadline(self) -> float | None:
+        """When to tick again although nothing happened."""
+        waits = [at for at in self._later.values() if at > self.now()]
+        planned = next_deadline(self.world, self.now(), rules=self.rules)
+        return min([*waits, *([planned] if planned is not None else [])], default=None)
+
+    def is_quiet(self) -> bool:
+        """Nothing is under way and nothing is due, now or after a wait."""
+        return not self.under_way and self.deadline() is None and not self._due()
+
+    async def cancel(self, key: str) -> None:
+        """End what is under way for this key, with everything it started."""
+        task = self.under_way.get(key)
+        if task is None or task is asyncio.current_task():
+            return
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def shut_down(self) -> None:
+        """End everything; what was interrupted is planned again by the next runner."""
+        self.taking_work = False
+        for key in list(self.under_way):
+            await self.cancel(key)
+
+    def _decided(self) -> list[Fact]:
+        return decide(self.world, self.now(), rules=self.rules, taking_work=self.taking_work)
+
+    def _due(self) -> list[Command]:
+        now = self.now()
+        commands = plan(
+            self.world,
+            now,
+            rules=self.rules,
+            epoch=self.epoch,
+            taking_work=self.taking_work,
+            busy=frozenset(self.under_way),
+        )
+        due: dict[str, Command] = {}
+        for command in commands:
+            if self._later.get(command.key, now) <= now and self.wants(command):
+                due.setdefault(command.key, command)
+        return list(due.values())
+
+    def _ended(self, key: str) -> None:
+        self.under_way.pop(key, None)
+        self.changed.set()
+
+    async def _do(self, command: Command) -> None:
+        self._later.pop(command.key, None)
+        try:
+            facts = await DOERS[type(command)](self._desk(), command)
+            self._failures.pop(command.key, None)
+        except (CrewError, OSError) as error:
+            facts = self._failed(command, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
+            self._give_up(error)
+            return
+        try:
+            self.record(facts)
+        except CrewError as error:
+            self._give_up(error)
+
+    def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
+        """A run's trouble is counted by its agent; anything else is tried again a few times."""
+        log.warning("%s failed: %s", command.key, error)
+        if isinstance(command, RunCommand):
+            run = self.world.runs[command.subject]
+            return troubled(self.world, run, str(error), rules=self.rules, at=self.now())
+        failures = self._failures.get(command.key, 0) + 1
+        self._failures[command.key] = failures
+        self._later[command.key] = self.now() + self.rules.backoff(failures)
+        if failures >= self.rules.stuck_after:
+            self._give_up(error)
+        return []
+
+    def _give_up(self, error: BaseException) -> None:
+        self.failure = error
+        self.changed.set()
+
+    def _desk(self) -> Desk:
+        return Desk(
+            outside=self.outside,
+            rules=self.rules,
+            epoch=self.epoch,
+            world=lambda: self.world,
+            now=self.now,
+            record=self.record,
+            session_of=self.session_of,
+            doing=self.doing,
+            cancel=self.cancel,
+            later=self._put_off,
+        )
+
+    def _put_off(self, command: Command, until: float) -> None:
+        self._later[command.key] = until

@@ -1,0 +1,208 @@
+"""do, for the merge queue: assemble the line, test candidates, land, deliver."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crew.domain import plan
+from crew.domain.fact import Fact
+from crew.domain.merge_queue import Line, TestResult, learned_rate, prefix_to_land, tested
+from crew.domain.names import landed_ref
+from crew.domain.plan import Command, queue, returned
+from crew.domain.progress import NOTES_LIMIT
+from crew.domain.run import Ask
+from crew.domain.task import Task, TaskState
+from crew.domain.world import moved, noted
+from crew.runner.doers import Desk, Doer
+from crew.runner.outside import MergeResult, Tips
+
+
+@dataclass(slots=True, kw_only=True)
+class _Assembly:
+    """The line while it is being put together."""
+
+    base: str
+    proven: bool
+    waiting: str = ""
+    tip: str = ""
+    chain: list[tuple[str, str, str]] = field(default_factory=list)
+    held: list[tuple[str, str]] = field(default_factory=list)
+    landed: list[Task] = field(default_factory=list)
+    conflicts: list[tuple[Task, MergeResult]] = field(default_factory=list)
+
+
+async def assemble(desk: Desk, command: Command) -> list[Fact]:
+    """Merge the waiting tasks in memory, each onto those before it."""
+    target = command.subject
+    tips = await desk.outside.tips(target)
+    assembly = await _base(desk, tips, target)
+    for task in queue(desk.world(), target)[: desk.rules.longest_line]:
+        await _append(desk, assembly, task)
+    return _assembled(desk, target, tips, assembly)
+
+
+async def _base(desk: Desk, tips: Tips, target: str) -> _Assembly:
+    """The integration tip with everybody else's commits on the target."""
+    contains = desk.outside.contains
+    if await contains(ancestor=tips.target, descendant=tips.integration):
+        return _Assembly(base=tips.integration, tip=tips.integration, proven=True)
+    if await contains(ancestor=tips.integration, descendant=tips.target):
+        return _Assembly(base=tips.target, tip=tips.target, proven=True)
+    merged = await desk.outside.merge_target(tips, target)
+    if merged.commit:
+        return _Assembly(base=merged.commit, tip=merged.commit, proven=False)
+    reason = f"{target} and what crew landed conflict in {', '.join(merged.conflicts)}"
+    return _Assembly(base=tips.integration, tip=tips.integration, proven=True, waiting=reason)
+
+
+async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
+    outside = desk.outside
+    if await outside.contains(ancestor=task.head, descendant=assembly.base):
+        assembly.landed.append(task)
+        return
+    merged = await outside.merge(onto=assembly.tip, task=task)
+    if merged.commit:
+        assembly.chain.append((task.id, task.head, merged.commit))
+        assembly.tip = merged.commit
+        return
+    if assembly.chain:
+        merged = await outside.merge(onto=assembly.base, task=task)
+    if merged.commit:
+        assembly.held.append((task.id, task.head))
+    else:
+        assembly.conflicts.append((task, merged))
+
+
+def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:
+    world, now = desk.world(), desk.now()
+    line = world.lines[target]
+    current = {assembly.base, *(commit for _, _, commit in assembly.chain)}
+    facts = [
+        noted(
+            line,
+            "assembled",
+            at=now,
+            integration=tips.integration,
+            base=assembly.base,
+            base_proven=assembly.proven,
+            chain=tuple(assembly.chain),
+            held=tuple(assembly.held),
+            results=tuple(r for r in line.results if r[0] in current),
+            target_seen=tips.target,
+            upstream=False,
+            waiting=assembly.waiting,
+            remedy=f"git merge {landed_ref(target)}" if assembly.waiting else "",
+        )
+    ]
+    for task in assembly.landed:
+        facts += _landed(desk, task.id, task.head, assembly.base)
+    for task, conflict in assembly.conflicts:
+        if _still_waits(desk, task.id, task.head):
+            facts += _conflicted(desk, task, conflict, onto=assembly.base)
+    return facts
+
+
+def _conflicted(desk: Desk, task: Task, conflict: MergeResult, *, onto: str) -> list[Fact]:
+    return returned(
+        desk.world(),
+        task.id,
+        ask=Ask.CONFLICT,
+        notes=conflict.detail,
+        rules=desk.rules,
+        at=desk.now(),
+        merge_commit=onto,
+        merge_paths=conflict.conflicts,
+    )
+
+
+def _still_waits(desk: Desk, task: str, head: str) -> bool:
+    found = desk.world().tasks[task]
+    return found.is_queued and found.head == head
+
+
+def _landed(desk: Desk, task: str, head: str, commit: str) -> list[Fact]:
+    if not _still_waits(desk, task, head):
+        return []
+    row = desk.world().tasks[task]
+    return [moved(row, "landed", to=TaskState.MERGED, at=desk.now(), landed_commit=commit)]
+
+
+async def test_candidate(desk: Desk, command: Command) -> list[Fact]:
+    assert isinstance(command, plan.TestCandidate)
+    tasks = [c for c in _line(desk, command).candidates if c.commit == command.commit]
+    gate = await desk.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
+    line = _line(desk, command)
+    notes = "" if gate.passed else gate.output[-NOTES_LIMIT:]
+    result = TestResult(commit=command.commit, passed=gate.passed, times=1, notes=notes)
+    results = tuple(tuple(r) for r in tested(line, result))
+    return [noted(line, "tested", at=desk.now(), results=results)]
+
+
+async def land(desk: Desk, command: Command) -> list[Fact]:
+    """Asks first whether the ref is there already: the last try may have died right after it."""
+    line = _line(desk, command)
+    length = prefix_to_land(line)
+    if length is None:
+        return []
+    commit = line.commit_at(length)
+    tips = await desk.outside.tips(line.id)
+    if tips.integration != commit:
+        await desk.outside.advance(line.id, to=commit, expected=line.integration)
+    return _line_landed(desk, line, length, commit)
+
+
+def _line_landed(desk: Desk, line: Line, length: int, commit: str) -> list[Fact]:
+    facts = [
+        noted(
+            line,
+            "landed",
+            at=desk.now(),
+            integration=commit,
+            base=commit,
+            base_proven=True,
+            chain=line.chain[length:],
+            held=(),
+            failure_rate=learned_rate(line.failure_rate, passed=length),
+        )
+    ]
+    for candidate in line.candidates[:length]:
+        facts += _landed(desk, candidate.task, candidate.head, candidate.commit)
+    return facts
+
+
+async def deliver(desk: Desk, command: Command) -> list[Fact]:
+    """What stands in the way is recorded once; then it is tried again until it is gone."""
+    integration = _line(desk, command).integration
+    done = await desk.outside.deliver(command.subject)
+    line = _line(desk, command)
+    if done.state in {"delivered", "current"}:
+        return [_delivered(line, integration, at=desk.now())]
+    desk.later(command, desk.now() + desk.rules.delivery_retry_s)
+    if done.state == "diverged":
+        tips = await desk.outside.tips(line.id)
+        return _upstream_moved(desk, line, tips)
+    if (line.waiting, line.remedy) == (done.reason, done.remedy):
+        return []
+    waits = noted(line, "delivery_waits", at=desk.now(), waiting=done.reason, remedy=done.remedy)
+    return [waits]
+
+
+def _delivered(line: Line, commit: str, *, at: float) -> Fact:
+    return noted(line, "delivered", at=at, delivered=commit, delivered_at=at, waiting="", remedy="")
+
+
+def _upstream_moved(desk: Desk, line: Line, tips: Tips) -> list[Fact]:
+    if tips.target == line.target_seen or line.upstream:
+        return []
+    return [noted(line, "diverged", at=desk.now(), upstream=True)]
+
+
+def _line(desk: Desk, command: Command) -> Line:
+    return desk.world().lines[command.subject]
+
+
+LINE_DOERS: Mapping[type[Command], Doer] = {
+    plan.Assemble: assemble,
+    plan.TestCandidate: test_candidate,
+    plan.Land: land,
+    plan.Deliver: deliver,
+}

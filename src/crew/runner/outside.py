@@ -1,0 +1,100 @@
+"""Everything the doers may ask of the outside; the local machine and the simulator provide it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from crew.domain.run import Run
+from crew.domain.step import StepOutcome
+from crew.domain.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tips:
+    """Where the integration ref and the target branch stand."""
+
+    integration: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What is in a task's worktree; `done_said` is whether the last step's log says DONE."""
+
+    head: str
+    uncommitted: tuple[str, ...] = ()
+    done_said: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """A merge commit, or the paths that conflict and what git says of them."""
+
+    commit: str = ""
+    conflicts: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    passed: bool
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """What came of a delivery: current, delivered, waiting or diverged."""
+
+    state: str
+    reason: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCall:
+    """A step as the doers order it; `resume` says that the session may exist already."""
+
+    run: Run
+    task: Task
+    resume: bool
+    started: Callable[[int], None]
+    doing: Callable[[str], None]
+
+
+class Outside(Protocol):
+    """git, agents, gates and task sources, each call safe to repeat."""
+
+    async def tips(self, target: str) -> Tips: ...
+
+    async def contains(self, *, ancestor: str, descendant: str) -> bool: ...
+
+    async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
+        """The path of the task's worktree, made from its branch, its last checkpoint or `base`."""
+
+    async def look_at(self, task: Task) -> Look | None:
+        """What is in the worktree, or None when there is none."""
+
+    async def run_step(self, call: StepCall) -> StepOutcome: ...
+
+    async def checkpoint(self, task: Task, label: str) -> None:
+        """Keep everything in the worktree under a hidden ref; nothing, when there is none."""
+
+    async def remove_worktree(self, task: Task) -> None: ...
+
+    async def delete_branch(self, task: Task) -> None: ...
+
+    async def run_gate(self, commit: str, *, task: str) -> GateResult: ...
+
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...
+
+    async def merge(self, *, onto: str, task: Task) -> MergeResult: ...
+
+    async def merge_target(self, tips: Tips, target: str) -> MergeResult:
+        """Somebody else's commits on the target merged into the integration tip."""
+
+    async def advance(self, target: str, *, to: str, expected: str) -> None:
+        """Move the integration ref, unless somebody else did."""
+
+    async def deliver(self, target: str) -> Delivered: ...
+
+    async def write_task(self, task: Task) -> None: ...

@@ -1,0 +1,1 @@
+"""The whole crew on a virtual clock."""

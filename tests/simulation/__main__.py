@@ -1,0 +1,23 @@
+"""Replays histories: `python -m simulation SEED [COUNT]`."""
+
+import sys
+import time
+
+from simulation.history import run_history
+from simulation.virtual_loop import VirtualLoop
+
+first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+loop = VirtualLoop()
+began = time.process_time()
+lives = events = 0
+for seed in range(first, first + count):
+    try:
+        history = run_history(seed, loop)
+    except BaseException:
+        print(f"seed {seed} failed; replay: python -m simulation {seed}", file=sys.stderr)
+        raise
+    lives += history.lives
+    events += len(history.ledger.facts)
+spent = time.process_time() - began
+print(f"{count} histories, {lives} lives, {events} facts, {count / spent:.0f} histories/s")
+loop.close()

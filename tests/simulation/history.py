@@ -1,0 +1,312 @@
+"""One history: a crew, a seed, faults, crashes and restarts; the invariants after every event.
+
+Replay one with `.venv/bin/python -m simulation SEED` in the folder `tests`.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+
+from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
+from simulation.repository import Repository
+from simulation.virtual_loop import VirtualLoop
+
+from crew.domain.agent import AgentState
+from crew.domain.errors import CrewError
+from crew.domain.fact import Fact
+from crew.domain.intake import Intake, seen
+from crew.domain.requests import Request, answer
+from crew.domain.rules import Rules
+from crew.domain.run import Run
+from crew.domain.task import FINISHED, TaskState
+from crew.domain.task_item import TaskItem
+from crew.domain.world import World, apply, row_from, with_rows
+from crew.runner.engine import Engine
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The store of a simulated crew: facts and rows as text, so that both survive a crash."""
+
+    facts: list[str] = field(default_factory=list)
+    rows: dict[tuple[str, str], str] = field(default_factory=dict)
+    folded: World = field(default_factory=World)
+
+    def record(self, world: World, facts: Iterable[Fact]) -> World:
+        facts = tuple(facts)
+        for fact in facts:
+            world = apply(world, fact)
+        for fact in facts:
+            text = _fact_text(fact)
+            self.facts.append(text)
+            self.folded = apply(self.folded, Fact(**json.loads(text)))
+        for fact in facts:
+            row = world.rows(fact.kind)[fact.subject]
+            self.rows[fact.kind, fact.subject] = json.dumps(_values(row))
+            if self.folded.rows(fact.kind)[fact.subject] != row:
+                raise Broken(f"facts of {fact.kind} {fact.subject} do not fold to its row")
+        return world
+
+    def load(self) -> World:
+        return with_rows(row_from(kind, json.loads(t)) for (kind, _), t in self.rows.items())
+
+
+def _values(row) -> dict:
+    return {f.name: getattr(row, f.name) for f in fields(row)}
+
+
+def _fact_text(fact: Fact) -> str:
+    return json.dumps(_values(fact))
+
+
+@dataclass(slots=True)
+class History:
+    """One seed's story; `run` raises `Broken` or returns."""
+
+    seed: int
+    loop: VirtualLoop
+    lives: int = 0
+    events: int = 0
+    state: State = None
+    ledger: Ledger = field(default_factory=Ledger)
+    rules: Rules = None
+    items: list[TaskItem] = None
+    quiet_limit: int = 400
+
+    def __post_init__(self) -> None:
+        rng = random.Random(self.seed)
+        repo = Repository()
+        repo.target = repo.integration = repo.commit({"readme": frozenset({"hello"})}, ())
+        self.state = State(rng=rng, repo=repo, shared_files=rng.choice([3, 8, 50]))
+        self.rules = Rules(
+            max_steps=rng.choice([2, 20]),
+            test_slots=rng.choice([1, 1, 2, 4]),
+            longest_line=rng.choice([2, 16]),
+            one_at_a_time=rng.random() < 0.2,
+            reset_on_recovery=rng.random() < 0.3,
+        )
+        self.items = _tasks(rng)
+        self.state.source = {item.id: str(item.status) for item in self.items}
+
+    def run(self) -> None:
+        rng = self.state.rng
+        asyncio.set_event_loop(self.loop)
+        calm_after = self.loop.time() + rng.choice([60, 300, 1200])
+        self.state.faults = _faults(rng)
+        while self.loop.time() < calm_after and not self._is_over():
+            self.loop.run_until_complete(self._life(until=calm_after))
+            self.loop.virtual_time += rng.uniform(0, 20)
+        self.state.faults = CALM
+        for _ in range(60):
+            self.loop.run_until_complete(self._life(until=None))
+            if self._is_over():
+                return self._check_end()
+            self._retry_all()
+        raise Broken(f"it does not end: {self._open()}")
+
+    async def _life(self, until: float | None) -> None:
+        """From a start of the runner to its end or its death."""
+        self.lives += 1
+        outside = SimulatedOutside(self.state)
+        engine = self._engine(outside)
+        self._take_in(engine)
+        people = asyncio.ensure_future(self._people(engine)) if until else None
+        try:
+            await engine.run(until=lambda: self._ended(engine, outside, until))
+        except Crashed:
+            outside.dead = True
+        finally:
+            outside.dead = True
+            await _drop([*engine.under_way.values(), *([people] if people else [])])
+        if isinstance(engine.failure, Exception):
+            raise Broken(f"the runner gave up: {engine.failure!r}") from engine.failure
+
+    def _engine(self, outside: SimulatedOutside) -> Engine:
+        def store(world: World, facts: Iterable[Fact]) -> World:
+            outside._maybe_die()
+            after = self.ledger.record(world, facts)
+            self._check(after)
+            outside._maybe_die()
+            return after
+
+        world = self.ledger.load()
+        if world != self.ledger.folded:
+            raise Broken("the rows are not what the facts fold to")
+        return Engine(
+            outside=outside,
+            rules=self.rules,
+            epoch=self.lives,
+            world=world,
+            store=store,
+            now=self.loop.time,
+            session_of=_session_of,
+        )
+
+    def _take_in(self, engine: Engine) -> None:
+        if not engine.world.tasks:
+            intake = Intake(target="main", at=self.loop.time())
+            engine.world = self.ledger.record(engine.world, seen(engine.world, self.items, intake))
+        if not engine.world.agents:
+            count = self.state.rng.choice([1, 2, 3, 5])
+            self._ask(engine, "spawn", kind="scripted", count=count)
+
+    def _ended(self, engine: Engine, outside: SimulatedOutside, until: float | None) -> bool:
+        if outside.dead:
+            return True
+        self.events += 1
+        if self.events > 60_000:
+            raise Broken("more events than any history needs: something spins")
+        if until is not None and self.loop.time() >= until:
+            return True
+        return engine.is_quiet()
+
+    async def _people(self, engine: Engine) -> None:
+        """Somebody who kills, closes, retries and assigns at random, also what makes no sense."""
+        rng = self.state.rng
+        while True:
+            await asyncio.sleep(rng.uniform(5, 400))
+            agent, task = rng.choice(sorted(engine.world.agents)), rng.choice(self.items).id
+            verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
+            if verb == "close" and rng.random() < 0.8:
+                continue
+            for _ in range(rng.choice([1, 1, 2])):
+                self._ask(engine, verb, agent=agent, task=task, subject=rng.choice([agent, task]))
+
+    def _ask(self, engine: Engine, verb: str, **args) -> None:
+        try:
+            asked = answer(
+                engine.world,
+                Request(verb=verb, args=args),
+                rules=self.rules,
+                at=self.loop.time(),
+            )
+        except CrewError:
+            return
+        try:
+            engine.record(asked.facts)
+        except Crashed:
+            engine.outside.dead = True
+            engine.changed.set()
+
+    def _retry_all(self) -> None:
+        """What a person does once the faults are over: everything stuck or failed tries again."""
+        engine = self._engine(SimulatedOutside(self.state))
+        for agent in list(engine.world.agents.values()):
+            if agent.state == AgentState.STUCK:
+                self._ask(engine, "retry", subject=agent.id)
+        for task in list(engine.world.tasks.values()):
+            if task.state == TaskState.ERROR:
+                self._ask(engine, "retry", subject=task.id)
+
+    def _open(self) -> list[str]:
+        world = self.ledger.folded
+        return [f"{t.id} {t.state}" for t in world.tasks.values() if t.state not in FINISHED] + [
+            f"{a.id} {a.state} {a.task} {a.last_error}" for a in world.agents.values()
+        ]
+
+    def _is_over(self) -> bool:
+        tasks = self.ledger.folded.tasks.values()
+        return bool(tasks) and all(task.state in FINISHED for task in tasks)
+
+    def _check(self, world: World) -> None:
+        """The invariants that hold after every event."""
+        if set(world.tasks) != {item.id for item in self.items}:
+            raise Broken("a task was lost")
+        carried = [agent.task for agent in world.agents.values() if agent.task]
+        if len(carried) != len(set(carried)):
+            raise Broken("two agents carry one task")
+        live = [run.task for run in world.runs.values() if run.is_live]
+        if len(live) != len(set(live)):
+            raise Broken("a task has two live runs")
+        self._check_repository()
+
+    def _check_repository(self) -> None:
+        repo = self.state.repo
+        reachable = repo.reachable()
+        for commit in self.state.agent_commits:
+            if not reachable >> repo.commits[commit].number & 1:
+                raise Broken(f"commit {commit} of an agent cannot be reached any more")
+        if not repo.is_green(repo.integration):
+            raise Broken("the integration ref is red")
+
+    def _check_end(self) -> None:
+        world, repo = self.ledger.folded, self.state.repo
+        if world != self.ledger.load():
+            raise Broken("the rows are not what the facts fold to")
+        landed = [json.loads(f)["subject"] for f in self.ledger.facts if '"landed"' in f]
+        tasks = [subject for subject in landed if subject in world.tasks]
+        if len(tasks) != len(set(tasks)):
+            raise Broken("a task landed twice")
+        for task in world.tasks.values():
+            if task.state == TaskState.MERGED and not _has_work(repo, task.id):
+                raise Broken(f"task {task.id} is merged, but its work is not in the target")
+            if self.state.source[task.id] != task.state:
+                raise Broken(f"the source was not told that task {task.id} is {task.state}")
+        if any(agent.task for agent in world.agents.values()):
+            raise Broken("an agent still holds a task")
+        if repo.worktrees:
+            raise Broken(f"worktrees are left: {sorted(repo.worktrees)}")
+        if not repo.contains(repo.integration, repo.target):
+            raise Broken("what landed was not delivered")
+
+
+def _has_work(repo: Repository, task: str) -> bool:
+    lines = {line for v in repo.commits[repo.target].files.values() for line in v}
+    return bool(lines & {f"line {task}", f"pair {task}"})
+
+
+def _session_of(run: Run) -> str:
+    return run.session or f"{run.id}/{run.session_number}"
+
+
+async def _drop(tasks: list) -> None:
+    """End what the dead runner had under way; none of it can act, the outside is closed to it."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tasks(rng: random.Random) -> list[TaskItem]:
+    count = rng.choice([2, 4, 8, 12])
+    items = []
+    for number in range(1, count + 1):
+        before = [str(n) for n in range(1, number)]
+        deps = tuple(rng.sample(before, min(len(before), rng.choice([0, 0, 1, 2]))))
+        items.append(TaskItem(id=str(number), title=f"task {number}", deps=deps))
+    return items
+
+
+def _faults(rng: random.Random) -> Faults:
+    def rate(most: float) -> float:
+        return rng.choice([0.0, rng.random() * most])
+
+    return Faults(
+        step_error=rate(0.5),
+        hang=rate(0.1),
+        crash=rate(0.03),
+        flake=rate(0.2),
+        lost_worktree=rate(0.1),
+        bug=rate(0.3),
+        dirty=rate(0.3),
+        lazy=rate(0.3),
+        busy_checkout=rate(0.5),
+        person=rate(0.3),
+        bad_merge=rate(0.5),
+    )
+
+
+def run_history(seed: int, loop: VirtualLoop | None = None) -> History:
+    own = loop or VirtualLoop()
+    history = History(seed=seed, loop=own)
+    try:
+        history.run()
+    finally:
+        if loop is None:
+            own.close()
+    return history

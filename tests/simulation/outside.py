@@ -1,0 +1,279 @@
+"""The outside of a simulated crew: an in-memory repository, agents that misbehave, seeded faults."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+from simulation.repository import Repository, Worktree
+
+from crew.domain.errors import Conflict
+from crew.domain.run import Ask, Run
+from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.task import Task
+from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+
+
+class Crashed(BaseException):
+    """The runner died: nothing after this point happens in this life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How often what goes wrong; all zero once the faults stop."""
+
+    step_error: float = 0.0
+    hang: float = 0.0
+    crash: float = 0.0
+    flake: float = 0.0
+    lost_worktree: float = 0.0
+    bug: float = 0.0
+    dirty: float = 0.0
+    lazy: float = 0.0
+    busy_checkout: float = 0.0
+    person: float = 0.0
+    bad_merge: float = 0.0
+
+
+CALM = Faults()
+
+
+@dataclass(slots=True)
+class State:
+    """What outlives the runner."""
+
+    rng: random.Random
+    repo: Repository
+    shared_files: int
+    faults: Faults = CALM
+    gate_passed: set[str] = field(default_factory=set)
+    agent_commits: list[str] = field(default_factory=list)
+    sessions_open: set[str] = field(default_factory=set)
+    sessions_known: set[str] = field(default_factory=set)
+    source: dict[str, str] = field(default_factory=dict)
+    effects: int = 0
+    landings: list[str] = field(default_factory=list)
+
+
+class SimulatedOutside:
+    """One life's way to the outside; every call may be the one at which the runner dies."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.dead = False
+
+    async def _effect(self, seconds: float = 0.01) -> None:
+        """Time passes, then the runner may die: called before and after everything that changes."""
+        await asyncio.sleep(self.state.rng.random() * seconds)
+        self._maybe_die()
+
+    def _maybe_die(self) -> None:
+        self.state.effects += 1
+        if self.dead or self.state.rng.random() < self.state.faults.crash:
+            self.dead = True
+            raise Crashed
+
+    def _chance(self, share: float) -> bool:
+        return self.state.rng.random() < share
+
+    async def tips(self, target: str) -> Tips:
+        repo = self.state.repo
+        return Tips(integration=repo.integration, target=repo.target)
+
+    async def contains(self, *, ancestor: str, descendant: str) -> bool:
+        return self.state.repo.contains(ancestor, descendant)
+
+    async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
+        await self._effect()
+        repo = self.state.repo
+        found = repo.worktrees.get(task.id)
+        if found is None or found.half_made:
+            repo.worktrees[task.id] = Worktree(head=base, half_made=True)
+            self._maybe_die()
+            head = repo.branches.setdefault(branch, base)
+            made = Worktree(head=head)
+            if points := repo.checkpoints.get(task.id):
+                last_head, last_dirty = points[-1]
+                if last_head == head:
+                    made.dirty = dict(last_dirty)
+            repo.worktrees[task.id] = made
+        self._maybe_die()
+        return f"worktrees/{task.id}"
+
+    async def look_at(self, task: Task) -> Look | None:
+        found = self.state.repo.worktrees.get(task.id)
+        if found is None or found.half_made:
+            return None
+        return Look(head=found.head, uncommitted=tuple(sorted(found.dirty)))
+
+    async def run_step(self, call: StepCall) -> StepOutcome:
+        state, session = self.state, call.run.session
+        assert session not in state.sessions_open, "two writers in one session"
+        state.sessions_open.add(session)
+        try:
+            await self._effect()
+            if call.resume and session not in state.sessions_known:
+                return _error(call, ErrorKind.SESSION_UNKNOWN)
+            if not call.resume and session in state.sessions_known:
+                return _error(call, ErrorKind.SESSION_IN_USE)
+            state.sessions_known.add(session)
+            call.started(4711)
+            return await self._work(call)
+        finally:
+            state.sessions_open.discard(session)
+
+    async def _work(self, call: StepCall) -> StepOutcome:
+        faults = self.state.faults
+        await self._effect(20.0)
+        if self._chance(faults.lost_worktree):
+            self.state.repo.worktrees.pop(call.task.id, None)
+        if self._chance(faults.hang):
+            await asyncio.sleep(1800)
+            return _error(call, ErrorKind.TIMEOUT)
+        if self._chance(faults.step_error):
+            kind = self.state.rng.choice(
+                [ErrorKind.CRASHED, ErrorKind.OVERLOADED, ErrorKind.RATE_LIMIT, ErrorKind.STALLED]
+            )
+            self._commit_something(call)
+            return _error(call, kind)
+        if self._chance(faults.lazy):
+            return StepOutcome(session=call.run.session, done=self._chance(0.3))
+        self._commit_something(call)
+        self._maybe_die()
+        usage = Usage(input_tokens=10, output_tokens=1, cost_usd=0.01)
+        return StepOutcome(session=call.run.session, done=not self._chance(0.3), usage=usage)
+
+    def _commit_something(self, call: StepCall) -> None:
+        repo = self.state.repo
+        tree = repo.worktrees.get(call.task.id)
+        if tree is None:
+            return
+        if call.run.merge_commit and not repo.contains(call.run.merge_commit, tree.head):
+            self._merge_by_hand(call, tree)
+        files = dict(repo.commits[tree.head].files)
+        for name, added in tree.dirty.items():
+            files[name] = files.get(name, frozenset()) | added
+        tree.dirty = {}
+        name = self._file_of(call.task)
+        line = self._line_for(call)
+        lines = {v for v in files.get(name, frozenset()) if v != f"bug {call.task.id}"}
+        if call.run.ask == Ask.RED_GATE:
+            lines.add("peace")
+        if self._chance(self.state.faults.dirty):
+            tree.dirty = {name: frozenset({line})}
+            return
+        files[name] = frozenset({*lines, line})
+        self._committed(call, tree, files, (tree.head,))
+
+    def _merge_by_hand(self, call: StepCall, tree: Worktree) -> None:
+        repo = self.state.repo
+        if self._chance(self.state.faults.bad_merge):
+            return
+        ours, theirs = repo.commits[tree.head].files, repo.commits[call.run.merge_commit].files
+        both = {n: ours.get(n, frozenset()) | theirs.get(n, frozenset()) for n in {*ours, *theirs}}
+        self._committed(call, tree, both, (tree.head, call.run.merge_commit))
+
+    def _committed(self, call: StepCall, tree: Worktree, files: dict, parents: tuple) -> None:
+        made = self.state.repo.commit(files, parents, salt=call.task.id)
+        tree.head = made
+        self.state.repo.branches[call.task.branch] = made
+        self.state.agent_commits.append(made)
+
+    def _file_of(self, task: Task) -> str:
+        return f"file{int(task.id) % self.state.shared_files}"
+
+    def _line_for(self, call: StepCall) -> str:
+        number = int(call.task.id)
+        if self._chance(self.state.faults.bug):
+            return f"bug {call.task.id}"
+        return f"pair {number}" if number % 5 == 0 else f"line {call.task.id}"
+
+    async def checkpoint(self, task: Task, label: str) -> None:
+        await self._effect()
+        tree = self.state.repo.worktrees.get(task.id)
+        if tree is not None and not tree.half_made:
+            points = self.state.repo.checkpoints.setdefault(task.id, [])
+            if not points or points[-1] != (tree.head, tree.dirty):
+                points.append((tree.head, dict(tree.dirty)))
+        self._maybe_die()
+
+    async def remove_worktree(self, task: Task) -> None:
+        await self._effect()
+        tree = self.state.repo.worktrees.get(task.id)
+        if tree is not None and not tree.half_made:
+            kept = self.state.repo.checkpoints.get(task.id, [])
+            assert not tree.dirty or (tree.head, tree.dirty) in kept, "dirty work thrown away"
+            tree.half_made = True
+            self._maybe_die()
+        self.state.repo.worktrees.pop(task.id, None)
+        self._maybe_die()
+
+    async def delete_branch(self, task: Task) -> None:
+        await self._effect()
+        repo = self.state.repo
+        head = repo.branches.get(task.branch)
+        if head is not None and repo.contains(head, repo.integration):
+            del repo.branches[task.branch]
+        self._maybe_die()
+
+    async def run_gate(self, commit: str, *, task: str) -> GateResult:
+        await self._effect(10.0)
+        green = self.state.repo.is_green(commit)
+        if green and self._chance(self.state.faults.flake):
+            return GateResult(passed=False, output="a flake")
+        if green:
+            self.state.gate_passed.add(commit)
+        return GateResult(passed=green, output="" if green else "red")
+
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
+        return ()
+
+    async def merge(self, *, onto: str, task: Task) -> MergeResult:
+        commit, conflicts = self.state.repo.merge(onto, task.head, salt=f"merge {task.id}")
+        return MergeResult(commit=commit, conflicts=conflicts)
+
+    async def merge_target(self, tips: Tips, target: str) -> MergeResult:
+        commit, conflicts = self.state.repo.merge(tips.integration, tips.target, salt="upstream")
+        return MergeResult(commit=commit, conflicts=conflicts)
+
+    async def advance(self, target: str, *, to: str, expected: str) -> None:
+        await self._effect()
+        repo = self.state.repo
+        if repo.integration != expected:
+            raise Conflict("the ref is elsewhere", hint="look again")
+        assert to in self.state.gate_passed or to == repo.target, "landed without a green gate"
+        repo.integration = to
+        self.state.landings.append(to)
+        self._maybe_die()
+
+    async def deliver(self, target: str) -> Delivered:
+        await self._effect(0.5)
+        repo = self.state.repo
+        if self._chance(self.state.faults.person):
+            self._person_commits()
+        if repo.contains(repo.integration, repo.target):
+            return Delivered(state="current")
+        if not repo.contains(repo.target, repo.integration):
+            return Delivered(state="diverged")
+        if self._chance(self.state.faults.busy_checkout):
+            return Delivered(state="waiting", reason="a file is being edited", remedy="commit it")
+        repo.target = repo.integration
+        self._maybe_die()
+        return Delivered(state="delivered")
+
+    def _person_commits(self) -> None:
+        repo = self.state.repo
+        files = dict(repo.commits[repo.target].files)
+        files["person"] = files.get("person", frozenset()) | {f"edit {len(repo.commits)}"}
+        repo.target = repo.commit(files, (repo.target,), salt="person")
+        self.state.agent_commits.append(repo.target)
+
+    async def write_task(self, task: Task) -> None:
+        await self._effect()
+        self.state.source[task.id] = str(task.state)
+        self._maybe_die()
+
+
+def _error(call: StepCall, kind: ErrorKind) -> StepOutcome:
+    return StepOutcome(
+        session=call.run.session, error=StepError(kind=kind, message=f"simulated {kind}")
+    )
