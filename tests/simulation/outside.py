@@ -227,8 +227,8 @@ class SimulatedOutside:
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return ()
 
-    async def merge(self, *, onto: str, task: Task) -> MergeResult:
-        commit, conflicts = self.state.repo.merge(onto, task.head, salt=f"merge {task.id}")
+    async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
+        commit, conflicts = self.state.repo.merge(onto, head, salt=f"{message} {at}")
         return MergeResult(commit=commit, conflicts=conflicts)
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:

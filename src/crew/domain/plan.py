@@ -131,15 +131,19 @@ def plan(
     return [command for command in commands if command.key not in busy]
 
 
-def next_deadline(world: World, now: float, *, rules: Rules) -> float | None:
-    """When the plan can change although nothing happens."""
-    waits = [agent.retry_at for agent in world.agents.values()]
-    waits += [
-        line.delivered_at + rules.deliver_every_s
-        for line in world.lines.values()
-        if line.delivered != line.integration and line.delivered_at is not None
-    ]
-    return min((at for at in waits if at is not None and at > now), default=None)
+def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
+    """What the plan will ask for later although nothing happens: the command's key and when."""
+    found: dict[str, float] = {}
+    for agent in world.agents.values():
+        if agent.run and agent.retry_at and agent.state in _STEPPING:
+            found[f"run {agent.run}"] = agent.retry_at
+    for line in world.lines.values():
+        if line.delivered != line.integration and line.delivered_at is not None:
+            found[f"deliver {line.id}"] = line.delivered_at + rules.deliver_every_s
+    return {key: at for key, at in found.items() if at > now}
+
+
+_STEPPING = frozenset({AgentState.READY, AgentState.WORKING, AgentState.DONE})
 
 
 def is_ready(world: World, task: Task) -> bool:
@@ -238,6 +242,9 @@ def returned(
     after = apply(world, back)
     if run is None or run.state != RunState.COMPLETE:
         return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
+    if ask == Ask.CONFLICT and not rules.conflicts_to_agent:
+        reason = f"conflicts with {merge_commit[:12]} in {', '.join(merge_paths)}"
+        return [back, *failed(after, run, reason, at=at)]
     if run.round >= run.max_rounds:
         reason = f"the merge queue sent it back after {run.round} rounds"
         return [back, *failed(after, run, reason, at=at)]
@@ -285,7 +292,7 @@ def _for_agents(
         if run is None or agent.state in {AgentState.IDLE, AgentState.STUCK}:
             continue
         command = _for_run(world, run, agent, now, rules=rules, epoch=epoch)
-        if command is not None and (taking_work or isinstance(command, Check)):
+        if command is not None and taking_work:
             yield command
 
 

@@ -17,6 +17,7 @@ class Rules:
     test_slots: int = 1
     longest_line: int = 16
     one_at_a_time: bool = False
+    conflicts_to_agent: bool = True
     deliver_every_s: float = 10.0
     delivery_retry_s: float = 2.0
     keep_worktrees: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
-from crew.domain.plan import Command, RunCommand, decide, next_deadline, plan
+from crew.domain.plan import Command, RunCommand, decide, plan, waits
 from crew.domain.progress import troubled
 from crew.domain.rules import Rules
 from crew.domain.run import Run
@@ -23,7 +23,9 @@ DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS}
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """`store` records facts and returns the world after them; `only` limits what is done."""
+    """`store` records facts and returns the world after them; `only` names the kinds of
+    commands, the first word of their keys, that may be done; None means all.
+    """
 
     outside: Outside
     rules: Rules
@@ -33,7 +35,7 @@ class Engine:
     now: Callable[[], float]
     session_of: Callable[[Run], str]
     doing: Callable[[str, str], None] = lambda _agent, _words: None
-    wants: Callable[[Command], bool] = lambda _command: True
+    only: frozenset[str] | None = None
     taking_work: bool = True
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
@@ -74,13 +76,24 @@ class Engine:
 
     def deadline(self) -> float | None:
         """When to tick again although nothing happened."""
-        waits = [at for at in self._later.values() if at > self.now()]
-        planned = next_deadline(self.world, self.now(), rules=self.rules)
-        return min([*waits, *([planned] if planned is not None else [])], default=None)
+        return min(self._waits().values(), default=None)
 
-    def is_quiet(self) -> bool:
-        """Nothing is under way and nothing is due, now or after a wait."""
-        return not self.under_way and self.deadline() is None and not self._due()
+    def is_quiet(self, *, ignoring: str = "") -> bool:
+        """Nothing is under way, due, or due after a wait, but for keys that begin like this."""
+        keys = {*self.under_way, *self._waits(), *(command.key for command in self._due())}
+        return all(ignoring and key.startswith(ignoring) for key in keys)
+
+    def _waits(self) -> dict[str, float]:
+        now = self.now()
+        put_off = {key: at for key, at in self._later.items() if at > now}
+        found = {**waits(self.world, now, rules=self.rules), **put_off}
+        return {key: at for key, at in found.items() if self._is_wanted(key)}
+
+    def _is_wanted(self, key: str) -> bool:
+        kind = key.partition(" ")[0]
+        if kind == "run" and not self.taking_work:
+            return False
+        return self.only is None or kind in self.only
 
     async def cancel(self, key: str) -> None:
         """End what is under way for this key, with everything it started."""
@@ -111,7 +124,7 @@ class Engine:
         )
         due: dict[str, Command] = {}
         for command in commands:
-            if self._later.get(command.key, now) <= now and self.wants(command):
+            if self._later.get(command.key, now) <= now and self._is_wanted(command.key):
                 due.setdefault(command.key, command)
         return list(due.values())
 
@@ -127,12 +140,12 @@ class Engine:
         except (CrewError, OSError) as error:
             facts = self._failed(command, error)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
-            self._give_up(error)
+            self.fail(error)
             return
         try:
             self.record(facts)
         except CrewError as error:
-            self._give_up(error)
+            self.fail(error)
 
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
         """A run's trouble is counted by its agent; anything else is tried again a few times."""
@@ -144,10 +157,11 @@ class Engine:
         self._failures[command.key] = failures
         self._later[command.key] = self.now() + self.rules.backoff(failures)
         if failures >= self.rules.stuck_after:
-            self._give_up(error)
+            self.fail(error)
         return []
 
-    def _give_up(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
+        """Nothing can go on: `run` raises this."""
         self.failure = error
         self.changed.set()
 

@@ -9,7 +9,7 @@ from crew.domain.merge_queue import Line, TestResult, learned_rate, prefix_to_la
 from crew.domain.names import landed_ref
 from crew.domain.plan import Command, queue, returned
 from crew.domain.progress import NOTES_LIMIT
-from crew.domain.run import Ask
+from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
 from crew.domain.world import moved, noted
 from crew.runner.doers import Desk, Doer
@@ -59,17 +59,33 @@ async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
     if await outside.contains(ancestor=task.head, descendant=assembly.base):
         assembly.landed.append(task)
         return
-    merged = await outside.merge(onto=assembly.tip, task=task)
+    merged = await _merge(desk, task, onto=assembly.tip)
     if merged.commit:
         assembly.chain.append((task.id, task.head, merged.commit))
         assembly.tip = merged.commit
         return
     if assembly.chain:
-        merged = await outside.merge(onto=assembly.base, task=task)
+        merged = await _merge(desk, task, onto=assembly.base)
     if merged.commit:
         assembly.held.append((task.id, task.head))
     else:
         assembly.conflicts.append((task, merged))
+
+
+async def _merge(desk: Desk, task: Task, *, onto: str) -> MergeResult:
+    run = desk.world().runs.get(task.run or "")
+    return await desk.outside.merge(
+        onto=onto, head=task.head, message=merge_message(task, run), at=task.queued_at or 0.0
+    )
+
+
+def merge_message(task: Task, run: Run | None) -> str:
+    """Names the task, who did it, in how many steps and for how much."""
+    lines = [f"Merge {task.branch or task.id}: {task.title}", "", f"Task: {task.id}"]
+    if run is not None:
+        cost = "unknown" if run.cost_usd is None else f"${run.cost_usd:.2f}"
+        lines += [f"Run: {run.id} ({run.agent_kind})", f"Steps: {run.steps}", f"Cost: {cost}"]
+    return "\n".join(lines) + "\n"
 
 
 def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:

@@ -87,7 +87,8 @@ class Outside(Protocol):
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...
 
-    async def merge(self, *, onto: str, task: Task) -> MergeResult: ...
+    async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
+        """Merge in memory; the same call makes the same commit again."""
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
         """Somebody else's commits on the target merged into the integration tip."""

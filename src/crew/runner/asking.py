@@ -1,0 +1,113 @@
+"""How a short command gets something done: it asks the runner, or does it itself if none is up."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from crew.domain.effects import effect
+from crew.domain.errors import CrewError, TimedOut
+from crew.domain.requests import Request
+from crew.domain.world import World
+from crew.runner.loop import HOUSEKEEPING, holding_the_lock, make_runner
+from crew.runner.workplace import Workplace
+from crew.store.facts import load_world
+from crew.store.lock import LockHeld, find_runner
+from crew.store.requests import add_request, find_reply, withdraw
+
+POLL_S = 0.02
+PATIENCE_S = 60.0
+
+Settled = Callable[[World], bool]
+
+
+class Refused(CrewError):
+    """The runner said no; its words, code and hint are passed on."""
+
+    def __init__(self, error: dict[str, str], exit_code: int) -> None:
+        super().__init__(error["message"], hint=error["hint"])
+        self.code = error["code"]  # type: ignore[misc]
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+def ask(
+    workplace: Workplace,
+    request: Request,
+    *,
+    settled: Settled = lambda _world: True,
+    only: frozenset[str] = HOUSEKEEPING,
+    timeout_s: float = PATIENCE_S,
+) -> Any:
+    """Have a request answered and wait until what it asked for is done."""
+    while True:
+        if find_runner(workplace.lock_file) is not None:
+            answered, reply = _ask_runner(workplace, request, settled, timeout_s)
+            if answered:
+                return reply
+        try:
+            return _do_it_here(workplace, request, only)
+        except LockHeld:
+            continue
+
+
+def _ask_runner(
+    workplace: Workplace, request: Request, settled: Settled, timeout_s: float
+) -> tuple[bool, Any]:
+    """False when the runner went away before it answered."""
+    db = workplace.db
+    number = add_request(db, request, at=time.time())
+    wake(workplace)
+    give_up_at = time.monotonic() + timeout_s
+    while (found := find_reply(db, number)) is None:
+        if time.monotonic() > give_up_at:
+            withdraw(db, number)
+            raise TimedOut(
+                "the runner does not answer", hint="`crew ps` shows it; `crew stop --now` ends it"
+            )
+        if find_runner(workplace.lock_file) is None and withdraw(db, number):
+            return False, None
+        time.sleep(POLL_S)
+    if "error" in found:
+        raise Refused(found["error"], found["exit_code"])
+    _wait_until(workplace, settled, give_up_at)
+    return True, found["reply"]
+
+
+def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> None:
+    while not settled(load_world(workplace.db)):
+        if time.monotonic() > give_up_at:
+            raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
+        if find_runner(workplace.lock_file) is None:
+            return
+        time.sleep(POLL_S)
+
+
+def _do_it_here(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
+    with holding_the_lock(workplace):
+        return asyncio.run(_do(workplace, request, only))
+
+
+async def _do(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
+    runner = make_runner(workplace, drain=True)
+    runner.engine.only = only
+    runner.engine.taking_work = False
+    runner.take_in()
+    reply = runner.heed(request)
+    await runner.run()
+    return reply
+
+
+@effect("runner.wake")
+def wake(workplace: Workplace) -> None:
+    """Tell the runner that there is something to look at; nothing happens when none is up."""
+    try:
+        pipe = os.open(workplace.wake_file, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        os.write(pipe, b".")
+    except BlockingIOError:
+        return
+    finally:
+        os.close(pipe)

@@ -1,0 +1,117 @@
+"""What an agent is told and given for one step: prompt, environment, limits."""
+
+from crew.agents.adapter import AgentSpec
+from crew.config.model import AgentSettings
+from crew.config.prompts import prompt
+from crew.domain.errors import NotFound
+from crew.domain.run import Ask, Run
+from crew.domain.step import StepOrder
+from crew.domain.task import Task
+from crew.domain.task_item import TaskItem
+from crew.runner.outside import StepCall
+from crew.runner.workplace import Workplace
+
+
+def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
+    known = workplace.settings.agents.by_name
+    if kind not in known:
+        raise NotFound(
+            f"no agent is configured as {kind!r}",
+            hint=f"known: {', '.join(sorted(known))}; add [agents.{kind}] to .crew/config.toml",
+        )
+    return known[kind]
+
+
+def agent_spec(workplace: Workplace, settings: AgentSettings, system_prompt: str) -> AgentSpec:
+    defaults = AgentSpec(name=settings.name)
+    return AgentSpec(
+        name=settings.name,
+        adapter=settings.adapter,  # type: ignore[arg-type]
+        command=settings.command or "",
+        command_template=settings.command_template or defaults.command_template,
+        prompt_via=settings.prompt_via,  # type: ignore[arg-type]
+        model=settings.default_model or "",
+        args=settings.args,
+        env=settings.env,
+        system_prompt=system_prompt,
+        script=settings.script or "",
+        sandbox=workplace.settings.sandbox.mode,  # type: ignore[arg-type]
+    )
+
+
+def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) -> StepOrder:
+    """`held` is what the branch holds already, told to a session that does not know it."""
+    run, task = call.run, call.task
+    settings = workplace.settings.run
+    return StepOrder(
+        key=f"{workplace.repo_id}/{run.id}/{run.round}/{run.step}/{run.attempt}",
+        agent=str(run.agent),
+        kind=run.agent_kind,
+        worktree=workplace.root / task.worktree,
+        prompt=_prompt(workplace, run, task, item, held),
+        session=run.session,
+        resume=call.resume,
+        log=workplace.task_log(task.id),
+        done_word=workplace.rules.done_word,
+        timeout_s=settings.step_timeout_s,
+        idle_timeout_s=settings.idle_timeout_s,
+        env=_environment(workplace, run, task),
+    )
+
+
+def system_prompt(workplace: Workplace, call: StepCall, item: TaskItem) -> str:
+    values = _values(workplace, call.run, call.task, item, "")
+    own = agent_settings(workplace, call.run.agent_kind).system_prompt
+    common = prompt("system", **values)
+    return f"{common}\n{own}\n" if own else common
+
+
+def _prompt(workplace: Workplace, run: Run, task: Task, item: TaskItem, held: str) -> str:
+    settings = agent_settings(workplace, run.agent_kind)
+    words = prompt(run.ask, **_values(workplace, run, task, item, held))
+    extra = settings.prompt or workplace.settings.agents.worker_prompt
+    starts = run.ask in {Ask.FIRST, Ask.RESUMED}
+    return f"{words}\n{extra}\n" if extra and starts else words
+
+
+def _values(
+    workplace: Workplace, run: Run, task: Task, item: TaskItem, held: str
+) -> dict[str, str]:
+    return {
+        "agent": str(run.agent),
+        "task": task.id,
+        "title": item.title,
+        "body": item.body,
+        "branch": task.branch,
+        "target": task.target,
+        "worktree": str(workplace.root / task.worktree),
+        "notes": _notes(run, held),
+        "done_word": workplace.rules.done_word,
+    }
+
+
+def _notes(run: Run, held: str) -> str:
+    if run.ask == Ask.RESUMED:
+        return held
+    if run.ask == Ask.CONFLICT:
+        files = "\n".join(f"  {path}" for path in run.merge_paths)
+        return f"The commit to merge: {run.merge_commit}\nConflicts:\n{files}\n\n{run.notes}"
+    return run.notes
+
+
+def _environment(workplace: Workplace, run: Run, task: Task) -> dict[str, str]:
+    return {
+        "CREW_TASK_ID": task.id,
+        "CREW_TASK_TITLE": task.title,
+        "CREW_RUN_ID": run.id,
+        "CREW_ROUND": str(run.round),
+        "CREW_STEP": str(run.step),
+        "CREW_ROLE": "worker",
+        "CREW_REPO": str(workplace.root),
+        "CREW_GIT_DIR": str(workplace.repo.common_dir),
+        "CREW_BRANCH": task.branch,
+        "CREW_BASE_BRANCH": task.target,
+        "CREW_REASON": run.ask,
+        "CREW_MERGE_COMMIT": run.merge_commit,
+        "CREW_STATE_DIR": str(workplace.folder / "sessions"),
+    }

@@ -1,0 +1,105 @@
+"""Runs the gate on an exact commit, in worktrees of its own that are used again and again."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crew.agents.environment import allowed_environment
+from crew.agents.output import Tail, plain, printable
+from crew.agents.process import ProcessEnd, ProcessOrder, run_process
+from crew.config.gates import Gate, choose_gate, read_gate_files
+from crew.config.gates import GateResult as Verdict
+from crew.domain.errors import CrewError
+from crew.git.worktrees import clear_stale_locks, ensure_detached
+from crew.runner.outside import GateResult
+from crew.runner.workplace import Workplace
+
+OUTPUT_KEPT = 64_000
+CANNOT_RUN = frozenset({126, 127})
+"""What a shell exits with when the program is missing or must not be run."""
+
+
+@dataclass(slots=True, kw_only=True)
+class GateRuns:
+    """As many gates at once as there are processors, each in the lowest free worktree."""
+
+    workplace: Workplace
+    _slots: list[int] = field(default_factory=lambda: list(range(1, (os.cpu_count() or 1) + 1)))
+    _free: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _started: int = 0
+
+    async def run(self, commit: str, *, task: str) -> GateResult:
+        async with self._worktree() as path:
+            await asyncio.to_thread(self._check_out, path, commit)
+            files = await asyncio.to_thread(read_gate_files, path)
+            gate = choose_gate(self.workplace.settings.complete.command, files)
+            if gate is None:
+                return GateResult(passed=True, output="no gate: nothing says how to test this")
+            return await self._run(gate, path, commit, task)
+
+    @asynccontextmanager
+    async def _worktree(self) -> AsyncIterator[Path]:
+        async with self._free:
+            await self._free.wait_for(lambda: self._slots)
+            number = self._slots.pop(0)
+        try:
+            yield self.workplace.worktrees / f".gate-{number}"
+        finally:
+            async with self._free:
+                self._slots = sorted([*self._slots, number])
+                self._free.notify()
+
+    def _check_out(self, path: Path, commit: str) -> None:
+        """Whoever had this worktree is dead: the runner's own gates use other slots."""
+        clear_stale_locks(self.workplace.repo, path)
+        ensure_detached(self.workplace.repo, path, commit)
+
+    async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
+        settings = self.workplace.settings.complete
+        tail = Tail(OUTPUT_KEPT)
+        end = await run_process(
+            self._order(gate, path, commit, task),
+            on_started=lambda _pid: None,
+            on_output=lambda chunk: tail.add(plain(printable(chunk))),
+        )
+        _check_it_ran(gate, end)
+        verdict = gate.result(end.code)
+        if end.reason != "exited":
+            output = f"{tail.text}\nthe gate was ended: {end.message}"
+            return GateResult(passed=False, output=output)
+        if verdict is Verdict.NO_TESTS:
+            passed = settings.on_no_tests == "pass"
+            return GateResult(passed=passed, output=f"{tail.text}\nno tests were collected")
+        return GateResult(passed=verdict is Verdict.GREEN, output=tail.text)
+
+    def _order(self, gate: Gate, path: Path, commit: str, task: str) -> ProcessOrder:
+        self._started += 1
+        limit_s = self.workplace.settings.complete.timeout_s
+        caller = allowed_environment(os.environ)
+        return ProcessOrder(
+            argv=("sh", "-c", f"exec 2>&1\n{gate.command}"),
+            cwd=path,
+            env={
+                **caller,
+                "CREW_TASK_ID": task,
+                "CREW_COMMIT": commit,
+                "CREW_WORKTREE": str(path),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            log=self.workplace.task_log(task) if task else self.workplace.logs / "merge.log",
+            marker=f"{self.workplace.repo_id}/gate/{commit[:12]}/{self._started}",
+            timeout_s=limit_s,
+            idle_timeout_s=limit_s,
+            sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
+        )
+
+
+def _check_it_ran(gate: Gate, end: ProcessEnd) -> None:
+    if end.reason == "not_found" or (end.reason == "exited" and end.code in CANNOT_RUN):
+        raise CrewError(
+            f"the gate `{gate.command}` cannot be run (exit {end.code})",
+            hint="install it, or set the right one: [complete] command in .crew/config.toml",
+        )

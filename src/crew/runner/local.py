@@ -1,0 +1,210 @@
+"""The outside on this machine: real git, real processes, the task source of this repository."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from crew.agents.adapter import Watch, adapter_for
+from crew.domain.effects import effect
+from crew.domain.names import landed_ref
+from crew.domain.run import Run
+from crew.domain.step import StepOutcome
+from crew.domain.task import Task, TaskState
+from crew.git import checkpoints, landing, merges, worktrees
+from crew.git.command import git
+from crew.git.refs import advance
+from crew.git.repository import commit_of
+from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
+from crew.runner.gate_runs import GateRuns
+from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from crew.runner.workplace import Workplace
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "node_modules/")
+"""Untracked folders that test runners leave behind; a checkpoint keeps them, nobody must commit."""
+
+
+async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Off the loop, and to its end: a git call that is under way must not be left half done."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
+
+
+@dataclass(slots=True)
+class LocalOutside:
+    workplace: Workplace
+    gates: GateRuns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gates = GateRuns(workplace=self.workplace)
+
+    async def tips(self, target: str) -> Tips:
+        return await _thread(self._tips, target)
+
+    def _tips(self, target: str) -> Tips:
+        repo = self.workplace.repo
+        integration = landing.integration_tip(repo, target)
+        return Tips(integration=integration, target=commit_of(repo, target) or integration)
+
+    async def contains(self, *, ancestor: str, descendant: str) -> bool:
+        if ancestor == descendant:
+            return True
+        repo = self.workplace.repo
+        return await _thread(merges.contains, repo, ancestor=ancestor, descendant=descendant)
+
+    async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
+        path = self.workplace.worktrees / task.id
+        await _thread(self._ensure_worktree, task, path, branch, base)
+        return str(path)
+
+    def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
+        """A worktree that was lost gets back what its last checkpoint kept."""
+        repo, was_there = self.workplace.repo, path.exists()
+        worktrees.clear_stale_locks(repo, path)
+        head = worktrees.ensure_worktree(repo, path, branch=branch, base=base)
+        kept = [] if was_there else checkpoints.checkpoints(repo, task.id)
+        if kept and kept[-1].parent == head:
+            checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
+
+    async def look_at(self, task: Task) -> Look | None:
+        return await _thread(self._look_at, task)
+
+    def _look_at(self, task: Task) -> Look | None:
+        path = Path(task.worktree)
+        if not task.worktree or not (path / ".git").exists():
+            return None
+        state = worktrees.state_of(path)
+        changed = tuple(p for p in state.changed if not _is_noise(p))
+        unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
+        return Look(
+            head=state.head or "",
+            uncommitted=(*unfinished, *changed),
+            done_said=_says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
+        )
+
+    async def run_step(self, call: StepCall) -> StepOutcome:
+        workplace = self.workplace
+        item = await _thread(workplace.source.show, call.task.id)
+        held = await _thread(self._held, call.run, call.task)
+        order = step_order(workplace, call, item, held)
+        spec = agent_spec(
+            workplace,
+            agent_settings(workplace, call.run.agent_kind),
+            system_prompt(workplace, call, item),
+        )
+        _start_log(order.log, f"=== {order.agent}: step {order.key.partition('/')[2]} ===\n")
+        watch = Watch(started=call.started, doing=call.doing)
+        return await adapter_for(spec).run_step(order, watch)
+
+    def _held(self, run: Run, task: Task) -> str:
+        """What the branch holds, for a session that does not know."""
+        if run.ask != "resumed":
+            return ""
+        path = Path(task.worktree)
+        log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
+        changed = git(path, "status", "--short")
+        return f"Commits:\n{log or '(none)'}\n\nUncommitted:\n{changed or '(nothing)'}"
+
+    async def checkpoint(self, task: Task, label: str) -> None:
+        if task.worktree and Path(task.worktree).exists():
+            await _thread(
+                checkpoints.take_checkpoint,
+                self.workplace.repo,
+                Path(task.worktree),
+                task.id,
+                label=label,
+                at=time.time(),
+            )
+
+    async def remove_worktree(self, task: Task) -> None:
+        if task.worktree:
+            await _thread(worktrees.remove_worktree, self.workplace.repo, Path(task.worktree))
+
+    async def delete_branch(self, task: Task) -> None:
+        await _thread(self._delete_branch, task)
+
+    def _delete_branch(self, task: Task) -> None:
+        """Only when everything on it is in what landed."""
+        repo = self.workplace.repo
+        head = commit_of(repo, f"refs/heads/{task.branch}") if task.branch else None
+        tip = landing.integration_tip(repo, task.target)
+        if head and merges.contains(repo, ancestor=head, descendant=tip):
+            worktrees.delete_branch(repo, task.branch, expected=head)
+
+    async def run_gate(self, commit: str, *, task: str) -> GateResult:
+        return await self.gates.run(commit, task=task)
+
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
+        return await _thread(
+            merges.dropped_sides,
+            self.workplace.repo,
+            ours=run.merge_head,
+            theirs=run.merge_commit,
+            result=head,
+            paths=run.merge_paths,
+        )
+
+    async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
+        done = await _thread(
+            merges.merge, self.workplace.repo, onto=onto, head=head, message=message, at=at
+        )
+        if isinstance(done, merges.Merged):
+            return MergeResult(commit=done.commit)
+        return MergeResult(conflicts=done.paths, detail=done.detail)
+
+    async def merge_target(self, tips: Tips, target: str) -> MergeResult:
+        """Dated by the newer of the two, so that a repeat makes the same commit."""
+        at = await _thread(self._newest, tips)
+        message = f"Merge {target} into what crew landed\n"
+        return await self.merge(onto=tips.integration, head=tips.target, message=message, at=at)
+
+    def _newest(self, tips: Tips) -> float:
+        dates = git(
+            self.workplace.repo.root,
+            *("log", "--no-walk", "--format=%ct", tips.integration, tips.target),
+        )
+        return max(float(date) for date in dates.split())
+
+    async def advance(self, target: str, *, to: str, expected: str) -> None:
+        await _thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
+
+    async def deliver(self, target: str) -> Delivered:
+        done = await _thread(landing.deliver, self.workplace.repo, target)
+        return Delivered(state=done.state, reason=done.reason, remedy=done.remedy)
+
+    async def write_task(self, task: Task) -> None:
+        await _thread(
+            self.workplace.source.set_status, task.id, TaskState(task.state), at=time.time()
+        )
+
+
+def _is_noise(path: str) -> bool:
+    return path.endswith(".pyc") or any(f"/{part}" in f"/{path}/" for part in NOISE)
+
+
+def _says_done(log: Path, word: str) -> bool:
+    """Whether the last step in the log printed the word alone on a line."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 64_000))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return False
+    return word in (line.strip() for line in lines[-200:])
+
+
+@effect("log.start")
+def _start_log(log: Path, header: str) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        file.write(header.encode())

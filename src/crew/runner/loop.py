@@ -1,0 +1,228 @@
+"""The runner: holds the lock, drives the engine, hears requests, takes in tasks, ends cleanly."""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from crew.agents.ownership import kill_leftovers
+from crew.domain.errors import CrewError
+from crew.domain.intake import Intake, seen
+from crew.domain.requests import Request, answer
+from crew.domain.world import World
+from crew.git.landing import repair_sync
+from crew.runner.engine import Engine
+from crew.runner.local import LocalOutside
+from crew.runner.views import moment, write_state
+from crew.runner.workplace import Workplace
+from crew.store.database import StoreFailed
+from crew.store.facts import load_world, record
+from crew.store.lock import COMMAND, RUNNER, writer_lock
+from crew.store.requests import open_requests, reply_to
+from crew.store.settings import keep_doing, keep_setting, setting
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 1.0
+"""How often the task source is looked at, for those who change it without telling us."""
+
+DELIVERY_PATIENCE_S = 10.0
+"""How long `--drain` waits for a checkout that stands in the way of a delivery."""
+
+DOING_EVERY_S = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """`crew run`: from the lock to the last delivery."""
+
+    workplace: Workplace
+    engine: Engine
+    drain: bool = False
+    stopping: bool = False
+    stopping_now: bool = False
+    interrupted: bool = False
+    _stamp: object = None
+    _said: dict[str, float] = field(default_factory=dict)
+    _blocked_since: float | None = None
+    _written: World | None = None
+
+    async def run(self) -> None:
+        """Until stopped, or, with `drain`, until nothing more can move."""
+        async with self._listening():
+            looking = asyncio.ensure_future(self._look_now_and_then())
+            try:
+                self.take_in()
+                await self.engine.run(until=self._is_over)
+            finally:
+                looking.cancel()
+                await self.engine.shut_down()
+                self._keep_state()
+
+    def take_in(self) -> None:
+        """Bring the world up to what the task source says; reads only what changed."""
+        stamp = self.workplace.source.stamp()
+        if stamp == self._stamp:
+            return
+        intake = Intake(target=self.workplace.target, at=time.time())
+        facts = seen(self.engine.world, self.workplace.snapshot().items, intake)
+        self._stamp = stamp
+        if facts:
+            self.engine.record(facts)
+
+    def hear_requests(self) -> None:
+        """Answer what other processes asked; a refusal is an answer too."""
+        db = self.workplace.db
+        for number, request in open_requests(db):
+            self.take_in()
+            reply_to(db, number, self._replied(request))
+
+    def _replied(self, request: Request) -> dict[str, Any]:
+        try:
+            return {"reply": self.heed(request)}
+        except CrewError as error:
+            return {
+                "error": {"code": error.code, "message": error.message, "hint": error.hint},
+                "exit_code": error.exit_code,
+            }
+
+    def heed(self, request: Request) -> Any:
+        if request.verb == "stop":
+            self.stop(now=bool(request.args.get("now")))
+            return os.getpid()
+        if request.verb == "look":
+            return None
+        asked = answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
+        self.engine.record(asked.facts)
+        return asked.reply
+
+    def stop(self, *, now: bool = False) -> None:
+        """Running steps may finish, unless it is to end now; no new ones start."""
+        self.stopping_now = self.stopping_now or now
+        self.stopping = True
+        self.engine.taking_work = False
+        self.engine.changed.set()
+
+    def interrupt(self) -> None:
+        """The first Ctrl-C lets steps finish, the second ends them."""
+        self.stop(now=self.interrupted)
+        self.interrupted = True
+
+    def _is_over(self) -> bool:
+        self._keep_state()
+        if self.stopping_now:
+            return True
+        if not (self.stopping or self.drain):
+            return False
+        return self.engine.is_quiet() or self._only_a_checkout_stands_in_the_way()
+
+    def _only_a_checkout_stands_in_the_way(self) -> bool:
+        """A person edits what landed: wait a moment, then end and say so."""
+        engine = self.engine
+        blocked = any(line.waiting for line in engine.world.lines.values())
+        if not blocked or not engine.is_quiet(ignoring="deliver "):
+            self._blocked_since = None
+            return False
+        self._blocked_since = self._blocked_since or time.monotonic()
+        return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
+
+    def _keep_state(self) -> None:
+        if self.engine.world is not self._written:
+            write_state(self.workplace.state_file, self.engine.world)
+            self._written = self.engine.world
+
+    def doing(self, agent: str, words: str) -> None:
+        """What an agent does now, at most twice a second."""
+        now = time.monotonic()
+        if now - self._said.get(agent, 0.0) >= DOING_EVERY_S:
+            self._said[agent] = now
+            keep_doing(self.workplace.db, agent, words, at=time.time())
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[None]:
+        """Woken by a byte in a named pipe, which has no limit on the length of its path."""
+        pipe = os.open(self.workplace.wake_file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(pipe, self._woken, pipe)
+        try:
+            yield
+        finally:
+            loop.remove_reader(pipe)
+            os.close(pipe)
+
+    def _woken(self, pipe: int) -> None:
+        os.read(pipe, 65536)
+        self._guarded(self.hear_requests)
+        self._guarded(self.take_in)
+        self.engine.changed.set()
+
+    async def _look_now_and_then(self) -> None:
+        while True:
+            self._guarded(self.hear_requests)
+            self._guarded(self.take_in)
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """A task source that cannot be read now is tried again; a broken store ends the runner."""
+        try:
+            action()
+        except StoreFailed as error:
+            self.engine.fail(error)
+        except (CrewError, OSError) as error:
+            log.warning("%s: %s", action.__name__, error)
+
+
+def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) -> Runner:
+    """The caller holds the lock."""
+    db = workplace.db
+    engine = Engine(
+        outside=LocalOutside(workplace),
+        rules=workplace.rules,
+        epoch=epoch,
+        world=load_world(db),
+        store=lambda world, facts: record(db, world, facts),
+        now=time.time,
+        session_of=workplace.session_of,
+    )
+    runner = Runner(workplace=workplace, engine=engine, drain=drain)
+    engine.doing = runner.doing
+    return runner
+
+
+@contextmanager
+def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[None]:
+    """One writer at a time; whatever an earlier one left running or half done is ended first."""
+    with writer_lock(workplace.lock_file, role=role, started=str(moment(time.time()))):
+        kill_leftovers(workplace.repo_id)
+        repair_sync(workplace.repo)
+        yield
+
+
+def run_crew(workplace: Workplace, prepare: Callable[[Runner], None], *, drain: bool) -> Runner:
+    """Hold the lock and run; `prepare` may ask for something first, like agents to be there."""
+    with holding_the_lock(workplace, role=RUNNER):
+        epoch = int(setting(workplace.db, "epoch") or 0) + 1
+        keep_setting(workplace.db, "epoch", str(epoch))
+        runner = make_runner(workplace, drain=drain, epoch=epoch)
+        prepare(runner)
+        asyncio.run(_run_with_signals(runner))
+        return runner
+
+
+async def _run_with_signals(runner: Runner) -> None:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, runner.interrupt)
+    loop.add_signal_handler(signal.SIGTERM, runner.stop)
+    await runner.run()
+
+
+HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree"})
+"""What a short command may do besides its own request: finish and tidy, start no agent."""
+
+LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
+"""What `crew merge` does without a runner."""

@@ -1,0 +1,143 @@
+"""Rows as people and scripts see them: the fields of `crew ps`, `show`, `runs` and `state.json`."""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from crew.domain.agent import Agent
+from crew.domain.effects import effect
+from crew.domain.fact import Fact
+from crew.domain.run import Run
+from crew.domain.task import Task
+from crew.domain.task_item import TaskItem
+from crew.domain.world import World
+
+
+def moment(at: float | None) -> str | None:
+    """A time as RFC 3339 in UTC."""
+    if at is None:
+        return None
+    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def agent_view(world: World, agent: Agent) -> dict[str, Any]:
+    run = world.runs.get(agent.run or "")
+    task = world.tasks.get(agent.task or "")
+    return {
+        "name": agent.id,
+        "kind": agent.agent_kind,
+        "status": agent.state,
+        "task": agent.task,
+        "session": (run.session if run else "") or None,
+        "worktree": (task.worktree if task else "") or None,
+        "branch": (task.branch if task else "") or None,
+        "task_assigned_at": moment(agent.task_assigned_at),
+        "started_at": moment(agent.started_at),
+        "step_count": run.steps if run else 0,
+        "last_step_at": moment(agent.last_step_at),
+        "total_input_tokens": agent.input_tokens,
+        "total_output_tokens": agent.output_tokens,
+        "total_cost_usd": _dollars(agent.cost_usd),
+        "error_count": agent.error_count,
+        "last_error": agent.last_error or None,
+        "retry_at": moment(agent.retry_at),
+        "pid": agent.pid,
+    }
+
+
+def run_view(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "task": run.task,
+        "state": run.state,
+        "round": run.round,
+        "max_rounds": run.max_rounds,
+        "steps": run.steps,
+        "history": list(run.history),
+        "session": run.session or None,
+        "verdicts": [],
+        "error": run.error or None,
+        "started": moment(run.started_at),
+        "ended": moment(run.ended_at),
+        "agent": run.agent,
+        "kind": run.agent_kind,
+        "input_tokens": run.input_tokens,
+        "output_tokens": run.output_tokens,
+        "cost_usd": _dollars(run.cost_usd),
+    }
+
+
+def task_view(item: TaskItem, world: World) -> dict[str, Any]:
+    """A task as its source tells it, with what crew knows of it."""
+    task = world.tasks.get(item.id) or Task(id=item.id, state=item.status)
+    run = world.runs.get(task.run or "")
+    pending = task.state != task.written and item.id in world.tasks
+    return {
+        "id": item.id,
+        "title": item.title,
+        "body": item.body,
+        "status": str(task.state if pending else item.status),
+        "priority": item.priority,
+        "labels": list(item.labels),
+        "parent": item.parent,
+        "deps": list(item.deps),
+        "agent": item.agent,
+        "base": item.base or task.target or None,
+        "branch": task.branch or None,
+        "worktree": task.worktree or None,
+        "issue": item.issue,
+        "created": moment(item.created),
+        "started": moment(item.started),
+        "review_count": item.review_count,
+        "comments": [_comment_view(comment) for comment in item.comments],
+        "run": run_view(run) if run else None,
+        "corrupt": item.corrupt,
+        "landed_commit": task.landed_commit or None,
+    }
+
+
+def _comment_view(comment: Any) -> dict[str, Any]:
+    return {
+        "index": comment.index,
+        "author": comment.author,
+        "type": comment.kind or None,
+        "text": comment.text,
+        "at": moment(comment.at),
+    }
+
+
+def fact_view(number: int, fact: Fact) -> dict[str, Any]:
+    """One fact as one line of `crew events`."""
+    moves = fact.target is not None
+    return {
+        "id": number,
+        "timestamp": moment(fact.at),
+        "event": "state_transition" if moves else fact.trigger,
+        "subject": f"{fact.kind}:{fact.subject}",
+        "agentId": fact.subject if fact.kind == "agent" else fact.changes.get("agent"),
+        "from": fact.source,
+        "to": fact.target,
+        "trigger": fact.trigger,
+        "channel": None,
+        **({"details": dict(fact.extra)} if fact.extra else {}),
+    }
+
+
+def _dollars(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 6)
+
+
+def state_document(world: World) -> Mapping[str, Any]:
+    return {"version": 1, "agents": [agent_view(world, a) for a in world.agents.values()]}
+
+
+@effect("state.write")
+def write_state(path: Path, world: World) -> None:
+    """`.crew/state.json`: whole or as before, never half."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.write_text(json.dumps(state_document(world), indent=2, ensure_ascii=False) + "\n")
+    fresh.replace(path)

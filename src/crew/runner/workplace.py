@@ -1,0 +1,166 @@
+"""One repository with a crew in it: where its files are, its config, its store and its tasks."""
+
+import functools
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.config.layers import load_settings
+from crew.config.model import Settings
+from crew.domain.effects import effect
+from crew.domain.errors import CrewError, UsageError
+from crew.domain.rules import Rules
+from crew.domain.run import Run
+from crew.git.repository import (
+    Repository,
+    check_usable,
+    exclude_locally,
+    find_repository,
+    target_branch,
+)
+from crew.store.database import Database, open_database
+from crew.store.settings import find_index, first_setting, keep_index
+from crew.tasks.snapshot import Snapshot
+from crew.tasks.source import TaskSource, open_source
+
+EXCLUDED = ("/.crew/*", "!/.crew/tasks/")
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every command needs; each part is opened when it is first asked for."""
+
+    repo: Repository
+
+    @property
+    def root(self) -> Path:
+        return self.repo.root
+
+    @property
+    def folder(self) -> Path:
+        return self.root / ".crew"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.folder / "lock"
+
+    @property
+    def wake_file(self) -> Path:
+        return self.folder / "wake"
+
+    @property
+    def state_file(self) -> Path:
+        return self.folder / "state.json"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    def task_log(self, task: str) -> Path:
+        return self.logs / f"task-{task}.log"
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.root)
+
+    @functools.cached_property
+    def db(self) -> Database:
+        return open_database(self.folder / "crew.db")
+
+    @functools.cached_property
+    def repo_id(self) -> str:
+        """A name for this repository that no other one has; it marks crew's processes."""
+        return first_setting(self.db, "repo_id", str(uuid.uuid4()))
+
+    @functools.cached_property
+    def source(self) -> TaskSource:
+        tasks = self.settings.tasks
+        return open_source(tasks.source, self.root, namespace=tasks.namespace)
+
+    @functools.cached_property
+    def target(self) -> str:
+        return target_branch(self.repo, self.settings.merge.target)
+
+    @functools.cached_property
+    def worktrees(self) -> Path:
+        configured = self.settings.worktree.dir
+        if configured:
+            return (self.root / Path(configured).expanduser()).resolve()
+        return self.root.parent / f"{self.root.name}-worktrees"
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        return rules_from(self.settings)
+
+    def session_of(self, run: Run) -> str:
+        """The run's session; a new one is named after the run, so that a repeat names it again."""
+        name = f"{run.id}/{run.session_number}"
+        return run.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
+
+    def snapshot(self) -> Snapshot:
+        """All tasks as their source tells them now; only what changed is read again."""
+        rows = find_index(self.db, self._index_name)
+        before = Snapshot.from_rows(rows) if rows is not None else None
+        now = self.source.scan(before)
+        if now is not before:
+            keep_index(self.db, self._index_name, now.rows())
+        return now
+
+    @property
+    def _index_name(self) -> str:
+        tasks = self.settings.tasks
+        return f"{tasks.source}:{tasks.namespace}"
+
+
+def rules_from(settings: Settings) -> Rules:
+    return Rules(
+        max_steps=settings.run.max_steps,
+        max_rounds=settings.review.max_rounds,
+        backoff_s=settings.run.backoff_s,
+        max_backoff_s=settings.run.max_backoff_s,
+        stuck_after=settings.run.stuck_after,
+        reset_on_recovery=settings.run.recovery == "reset",
+        test_slots=settings.merge.slots,
+        longest_line=settings.merge.batch,
+        one_at_a_time=settings.merge.strategy == "serial",
+        conflicts_to_agent=settings.merge.conflict == "agent",
+        keep_worktrees=settings.worktree.keep,
+    )
+
+
+def find_workplace(start: Path) -> Workplace:
+    """The crew of the repository that `start` is in; an agent's worktree belongs to it too."""
+    repo = find_repository(start)
+    workplace = Workplace(repo=repo)
+    if not (workplace.folder / "crew.db").exists():
+        raise UsageError(
+            f"{repo.root} has no crew yet",
+            hint="run `crew init` there; your files stay as they are",
+        )
+    return workplace
+
+
+def make_workplace(start: Path) -> Workplace:
+    """Set up `.crew/` in this repository; repeatable, and nothing that is there is changed."""
+    repo = find_repository(start)
+    check_usable(repo)
+    workplace = Workplace(repo=repo)
+    _make_folders(workplace)
+    exclude_locally(repo, EXCLUDED)
+    workplace.source.ensure()
+    workplace.repo_id  # noqa: B018 - makes the database and the name in it
+    return workplace
+
+
+@effect("crew.init")
+def _make_folders(workplace: Workplace) -> None:
+    try:
+        workplace.logs.mkdir(parents=True, exist_ok=True)
+        if not workplace.wake_file.exists():
+            os.mkfifo(workplace.wake_file, 0o600)
+    except OSError as error:
+        raise CrewError(
+            f"cannot write to {workplace.folder}: {error.strerror}",
+            hint="crew keeps its state there: check the folder's owner, its rights and the disk",
+        ) from error
