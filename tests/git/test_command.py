@@ -128,7 +128,7 @@ def poison(person, marker):
         ):
             (folder / name).write_text(f"#!/bin/sh\n{fire}\n")
             (folder / name).chmod(0o755)
-    program = person.path.parent / "program"
+    program = marker.parent / "program"
     program.write_text(f"#!/bin/sh\n{fire}\nexit 0\n")
     program.chmod(0o755)
     settings = {
@@ -166,6 +166,10 @@ def poison(person, marker):
 def test_no_setting_hook_or_attribute_of_the_repository_is_ever_run(person, tmp_path, marker):
     person.commit({"x.one": "1\n", "x.two": "2\n", "x.lfs": "3\n"})
     poison(person, marker)
+    for command_line in (["status"], ["diff", "HEAD~1"], ["update-ref", "refs/x", "HEAD"]):
+        person.git(*command_line, check=False)
+        assert marker.exists(), command_line
+        marker.unlink()
     repo = find_repository(person.path)
     tree = tmp_path / "w 1"
     ensure_worktree(repo, tree, branch="crew-1", base="main")

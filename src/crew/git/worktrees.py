@@ -50,13 +50,13 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
             _add(repo, path, branch=None, base=found, lock=lock)
             git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=None)
+    linked.finish_making(git_dir)  # ours from here on, whatever its files look like after a kill
     with held(git_dir / "crew.lock") as lock:
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
                 linked.clear_lock(left)
         _switch(git_dir, path, found, lock=lock)
         _clean(git_dir, path, lock=lock)
-        linked.finish_making(git_dir)
 
 
 def remove_worktree(repo: Repository, path: Path) -> None:

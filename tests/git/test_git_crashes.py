@@ -1,0 +1,109 @@
+"""Killed at any effect and started again, the git layer ends where it would have ended anyway."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crew.git.checkpoints import checkpoints
+from crew.git.repository import commit_of
+from crew.git.worktrees import state_of, worktree_paths
+from git.people import Person
+
+STORY = """
+import sys
+from pathlib import Path
+from crew.git.checkpoints import (
+    checkpoints, drop_checkpoints, restore, restore_into_worktree, take_checkpoint
+)
+from crew.git.merges import merge
+from crew.git.repository import commit_of, exclude_locally, find_repository
+from crew.git.worktrees import (
+    delete_branch, ensure_detached, ensure_worktree, remove_worktree, state_of
+)
+
+repo = find_repository(Path(sys.argv[1]))
+place = Path(sys.argv[2])
+tree, out, progress = place / "tree", place / "out", place / "progress"
+done = progress.read_text().split() if progress.exists() else []
+
+def step(name, action):
+    # A step that ended is written down; one that did not is simply done again.
+    if name not in done:
+        action()
+        with progress.open("a") as file:
+            file.write(name + "\\n")
+
+def work():
+    (tree / "a.txt").write_text("agent\\n")
+    (tree / "new.txt").write_text("new\\n")
+
+def bring_back():
+    if not state_of(tree).changed or (repo.common_dir / "worktrees/tree/crew-restoring").exists():
+        restore_into_worktree(repo, tree, checkpoints(repo, "7")[-1].commit)
+
+ensure = lambda: ensure_worktree(repo, tree, branch="crew-7", base="main")
+step("exclude", lambda: exclude_locally(repo, ["/.crew/"]))
+step("make", ensure)
+step("work", work)
+step("keep", lambda: take_checkpoint(repo, tree, "7", label="step", at=1.0))
+step("remove", lambda: remove_worktree(repo, tree))
+step("again", ensure)
+step("back", bring_back)
+step("restore", lambda: out.exists() or restore(repo, "7", None, out))
+step("gate", lambda: ensure_detached(repo, place / "gate", "main"))
+step("merge", lambda: merge(repo, onto="main", head="crew-7", message="m", at=1.0))
+step("ungate", lambda: remove_worktree(repo, place / "gate"))
+"""
+
+POINTS = [
+    "git.exclude",
+    "git.worktree_add",
+    "git.reset_worktree",
+    "git.finish_making",
+    "git.commit_checkpoint",
+    "git.advance",
+    "git.set_aside",
+    "git.forget_worktree",
+    "git.delete_set_aside",
+    "git.mark_restoring",
+    "git.bring_back",
+    "git.unstage",
+    "git.restore_files",
+    "git.place_restored",
+    "git.switch_detached",
+    "git.clean_worktree",
+    "git.write_attributes",
+    "git.commit_merge",
+]
+
+
+def tell(person, place, crash_at=""):
+    return subprocess.run(
+        [sys.executable, "-c", STORY, str(person.path), str(place)],
+        env={**os.environ, "CREW_CRASH_AT": crash_at},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, point, when):
+    place = tmp_path / "place"
+    place.mkdir()
+    died = tell(person, place, f"{point}.{when}")
+    assert died.returncode == -9, died.stderr
+    again = tell(person, place)
+    assert again.returncode == 0, again.stderr
+    agent = Person(place / "tree")
+    assert agent.tree() == Person(place / "out").tree()
+    assert agent.tree()["new.txt"] == b"new\n"
+    assert sorted(state_of(agent.path).changed) == ["a.txt", "new.txt"]
+    assert [kept.number for kept in checkpoints(repo, "7")] == [1]
+    assert commit_of(repo, "crew-7") == commit_of(repo, "main")
+    assert worktree_paths(repo) == {person.path: "main", agent.path: "crew-7"}
+    assert sorted(entry.name for entry in place.iterdir()) == ["out", "progress", "tree"]
+    assert person.git("status", "--porcelain") == ""
