@@ -274,3 +274,19 @@ def test_old_checkpoints_are_dropped(repo, agent):
     assert drop_checkpoints(repo, older_than=250) == 2
     assert drop_checkpoints(repo, older_than=250) == 0
     assert [kept.number for kept in checkpoints(repo, "7")] == [3]
+
+
+def test_a_state_whose_checkpoint_was_dropped_is_kept_again(repo, agent):
+    agent.write("a.txt", "changed\n")
+    assert take(repo, agent, at=100) is not None
+    drop_checkpoints(repo, older_than=200)
+    assert take(repo, agent, at=300) is not None
+
+
+def test_numbers_go_on_after_the_refs_were_packed(repo, agent, person):
+    agent.write("a.txt", "one\n")
+    take(repo, agent)
+    person.git("pack-refs", "--all")
+    assert take(repo, agent) is None
+    agent.write("a.txt", "two\n")
+    assert take(repo, agent).number == 2

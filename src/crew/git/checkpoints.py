@@ -22,6 +22,8 @@ _FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:un
 _RESTORING = "crew-restoring"
 LONG_S = 1800.0
 
+_taken: dict[tuple[Path, str], "Checkpoint"] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
@@ -223,7 +225,7 @@ def _keep(
     repo: Repository, task: str, *, tree: str, parent: str | None, label: str, at: float
 ) -> Checkpoint | None:
     while True:
-        last = max(checkpoints(repo, task), key=lambda kept: kept.number, default=None)
+        last = _last(repo, task)
         if last is not None and (last.tree, last.parent) == (tree, parent):
             return None
         number = last.number + 1 if last is not None else 1
@@ -232,10 +234,23 @@ def _keep(
         try:
             advance(repo, checkpoint_ref(task, number), to=commit, expected=None)
         except Moved:
+            _taken.pop((repo.common_dir, task), None)
             continue
-        return Checkpoint(
+        kept = Checkpoint(
             number=number, commit=commit, tree=tree, parent=parent, label=subject, at=float(int(at))
         )
+        _taken[repo.common_dir, task] = kept
+        return kept
+
+
+def _last(repo: Repository, task: str) -> Checkpoint | None:
+    """The newest checkpoint; remembered, but only believed while its ref is there to be seen."""
+    known = _taken.get((repo.common_dir, task))
+    if known is not None:
+        ref = repo.common_dir / checkpoint_ref(task, known.number)
+        if ref.is_file() and ref.read_text().strip() == known.commit:
+            return known
+    return max(checkpoints(repo, task), key=lambda kept: kept.number, default=None)
 
 
 @effect("git.commit_checkpoint")

@@ -28,7 +28,7 @@ FIXED: dict[str, str] = {
     "core.filesRefLockTimeout": "2000",
     # A checkpoint that is lost with the power is no checkpoint.
     "core.fsync": "committed,reference",
-    "core.fsyncMethod": "batch",
+    "core.fsyncMethod": "fsync",
     "credential.helper": "",
     "diff.external": "",
     "diff.ignoreSubmodules": "none",
