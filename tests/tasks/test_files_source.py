@@ -111,6 +111,22 @@ def test_a_comment_is_added_behind_what_is_there(source):
     )
 
 
+def test_a_comment_leaves_one_blank_line_before_it(source):
+    task = source.add(NewTask(title="T", body="text"), at=AT)
+    source.comment(task, NewComment(author="a", text="said", at=AT))
+    assert markdown(source, task) == (
+        "---\ntitle: T\nparent:\nlabels:\nskip_review:\n---\n\ntext\n\n---\n"
+        "# Comment: 0\n# Author: a\n# Time: 2023-11-14T22:13:20Z\n\nsaid\n"
+    )
+
+
+def test_a_cleared_base_keeps_the_field_that_every_file_must_have(source):
+    source.edit("1", TaskChanges(base="", agent=""))
+    assert source.show("1").base is None
+    assert_the_original_would_accept(source, "1")
+    assert "agent" not in json.loads(meta(source))
+
+
 def test_unknown_lines_and_fields_stay(source):
     (source.folder / "1.md").write_text(MARKDOWN.replace("parent:\n", "parent:\nzebra:  7 \n"))
     (source.folder / "1.meta.json").write_text(META.replace('"pr":   7', '"x": [1.50, {}]'))

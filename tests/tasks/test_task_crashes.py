@@ -1,7 +1,6 @@
 """Whatever moment a writer is killed at, everybody else reads on and the work can be repeated."""
 
 import os
-import signal
 import subprocess
 import sys
 
@@ -12,22 +11,45 @@ from crew.domain.effects import EFFECTS
 from crew.domain.task import TaskState
 from crew.tasks.source import BUILT_IN, NewTask, open_source
 
+# One interpreter for all deaths of a point: each try is a fork that dies one effect later.
 WORK = """
+import os
+import signal
 import sys
 from pathlib import Path
+from crew.domain import effects
 from crew.domain.task import TaskState
 from crew.tasks.source import NewComment, NewTask, TaskChanges, open_source
 
-source = open_source(sys.argv[1], Path.cwd())
-source.ensure()
-first = source.add(NewTask(title="first"), at=1.0)
-print(first, flush=True)
-second = source.add(NewTask(title="second", deps=(first,), priority=0), at=2.0)
-print(second, flush=True)
-source.set_status(second, TaskState.IN_PROGRESS, at=3.0)
-source.comment(second, NewComment(author="a", text="said", at=4.0, key="k"))
-source.edit(second, TaskChanges(title="renamed", body="text", priority=1))
-source.remove(first)
+def work(name):
+    told = open("told", "w")
+    source = open_source(name, Path.cwd() / "repo")
+    source.ensure()
+    first = source.add(NewTask(title="first"), at=1.0)
+    print(first, file=told, flush=True)
+    second = source.add(NewTask(title="second", deps=(first,), priority=0), at=2.0)
+    print(second, file=told, flush=True)
+    source.set_status(second, TaskState.IN_PROGRESS, at=3.0)
+    source.comment(second, NewComment(author="a", text="said", at=4.0, key="k"))
+    source.edit(second, TaskChanges(title="renamed", body="text", priority=1))
+    source.remove(first)
+
+open_source(sys.argv[1], Path.cwd())
+for number in range(1, 100):
+    folder = Path(str(number))
+    (folder / "repo").mkdir(parents=True)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        effects._at, effects._left = sys.argv[2], number
+        work(sys.argv[1])
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 0:
+        sys.exit(0)
+    if status != -signal.SIGKILL:
+        sys.exit(f"try {number} ended with {status}")
+    print(number, flush=True)
 """
 POINTS = sorted(
     f"{name}.{when}"
@@ -35,20 +57,6 @@ POINTS = sorted(
     if name.startswith("tasks.")
     for when in ("before", "after")
 )
-
-
-def run(folder, name, crash_at=""):
-    environment = {**os.environ, "CREW_CRASH_AT": crash_at}
-    environment.pop("TICKETS_DIR", None)
-    return subprocess.run(
-        [sys.executable, "-c", WORK, name],
-        check=False,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=25,
-    )
 
 
 def test_every_write_of_the_sources_is_an_effect():
@@ -65,18 +73,22 @@ def test_every_write_of_the_sources_is_an_effect():
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_writer_leaves_a_readable_store(tmp_path, monkeypatch, name, point):
     monkeypatch.delenv("TICKETS_DIR", raising=False)
-    deaths = 0
-    while True:
-        folder = tmp_path / str(deaths)
-        folder.mkdir()
-        ended = run(folder, name, f"{point}:{deaths + 1}")
-        if ended.returncode == 0:
-            break
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
-        deaths += 1
-        monkeypatch.chdir(folder)
-        assert_whole(open_source(name, folder), ended.stdout.split())
-    assert deaths > 0
+    monkeypatch.chdir(tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-c", WORK, name, point],
+        check=False,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=25,
+    )
+    assert ended.returncode == 0, ended.stderr
+    deaths = ended.stdout.split()
+    assert deaths
+    for death in deaths:
+        folder = tmp_path / death
+        told = folder / "told"
+        assert_whole(open_source(name, folder / "repo"), told.read_text().split())
 
 
 def assert_whole(source, told):

@@ -1,7 +1,7 @@
 """What dependencies mean."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crew.domain.task import TaskState
@@ -50,6 +50,7 @@ def test_a_new_dependency_that_would_close_a_cycle_shows_it():
 IDS = st.sampled_from("abcdef")
 
 
+@settings(deadline=None)
 @given(st.dictionaries(IDS, st.lists(IDS, max_size=4, unique=True)), IDS, IDS)
 def test_a_cycle_that_is_shown_is_a_cycle(graph, task, new_dep):
     items = [item(one, *deps) for one, deps in graph.items()]
@@ -62,6 +63,7 @@ def test_a_cycle_that_is_shown_is_a_cycle(graph, task, new_dep):
             assert following in after[one]
 
 
+@settings(deadline=None)
 @given(st.dictionaries(IDS, st.lists(IDS, max_size=4, unique=True)))
 def test_cycles_are_found_exactly_where_there_are_some(graph):
     items = [item(one, *deps) for one, deps in graph.items()]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crew.domain.errors import UsageError
@@ -75,6 +75,7 @@ def said(comments):
     return [(one.author, one.text, one.at, one.key) for one in comments]
 
 
+@settings(deadline=None)
 @given(NEW_TASKS, COMMENTS, TEXTS)
 def test_what_is_written_as_files_is_read_again(new, comments, other_body):
     markdown = files_format.new_markdown(new)
@@ -94,6 +95,7 @@ def test_what_is_written_as_files_is_read_again(new, comments, other_body):
     assert again.comments == item.comments
 
 
+@settings(deadline=None)
 @given(NEW_TASKS, COMMENTS, TEXTS, TITLES)
 def test_what_is_written_as_a_ticket_is_read_again(new, comments, other_body, other_title):
     text = tk_format.new_ticket("p-1234", new, at=5.0)
@@ -110,6 +112,7 @@ def test_what_is_written_as_a_ticket_is_read_again(new, comments, other_body, ot
     assert again.comments == item.comments
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.integers() | TEXTS | st.lists(st.floats())))
 def test_a_json_field_changes_and_the_others_keep_their_bytes(fields):
     text = json.dumps({"schema": 1, **fields, "status": "todo"}, indent=3)
