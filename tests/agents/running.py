@@ -50,7 +50,16 @@ def order(tmp_path, argv, *, marker, **changes):
 
 
 def run(process_order, *, on_started=lambda pid: None, on_output=lambda chunk: None):
-    return asyncio.run(run_process(process_order, on_started=on_started, on_output=on_output))
+    """Run to the end; an error that only the event loop sees fails the test too."""
+    unseen = []
+
+    async def watched():
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: unseen.append(told))
+        return await run_process(process_order, on_started=on_started, on_output=on_output)
+
+    end = asyncio.run(watched())
+    assert unseen == []
+    return end
 
 
 def wait_until(condition, *, limit_s=20.0):

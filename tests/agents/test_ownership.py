@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from agents.running import DAEMON, RUNNING, python, wait_until, written
+from crew.agents import ownership
 from crew.agents.ownership import (
     RunningProcess,
     find_process,
@@ -82,6 +83,39 @@ def test_what_descends_from_a_marked_process_goes_with_it(start, marker):
     assert find_process(child) is None
     parent.wait()
     parent.stdout.close()
+
+
+def test_an_orphan_that_was_seen_below_ours_is_followed_to_its_end(marker, tmp_path):
+    """Its parent ends at once; the orphan hears no SIGTERM and carries no marker."""
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)\n"
+    source = (
+        "import subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {deaf + 'time.sleep(600)'!r}], "
+        "env={}, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline(); print(child.pid, flush=True); child.wait()"
+    )
+    variables = {**os.environ, "CREW_OWNER": f"{marker}/run"}
+    with subprocess.Popen(
+        [sys.executable, "-c", source], env=variables, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        orphan = int(parent.stdout.readline())
+        assert kill_leftovers(f"{marker}/") == 2
+    assert find_process(orphan) is None
+
+
+def test_parents_are_asked_before_their_children(monkeypatch):
+    """Else a script would go on to its next command; numbers say nothing about who came first."""
+    lines = [(30, 1, ""), (20, 30, "m"), (10, 20, "m"), (40, 10, ""), (50, 30, "n")]
+    table = {
+        pid: RunningProcess(pid=pid, parent=parent, started=1, marker=owner)
+        for pid, parent, owner in lines
+    }
+    asked = []
+    monkeypatch.setattr(ownership, "running_processes", lambda: table)
+    monkeypatch.setattr(ownership, "send_signal", lambda one, number: asked.append(one.pid))
+    ownership.ask_to_end(30, "m")
+    assert asked[0] in (20, 50)
+    assert [pid for pid in asked if pid != 50] == [20, 10, 40]
 
 
 def test_the_caller_and_its_ancestors_are_spared(marker):

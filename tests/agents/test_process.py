@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import uuid
 from pathlib import Path
 
 import pytest
@@ -182,9 +183,12 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path, sandbox, marker):
     assert owned_processes(marker) == ()
 
 
-def test_kill_0_in_a_script_ends_the_script_and_is_told_as_such(tmp_path, sandbox, marker):
-    end = run(order(tmp_path, ("sh", "-c", "kill 0; sleep 9"), marker=marker, sandbox=sandbox))
-    assert (end.code, end.reason, end.message) == (143, "killed", "ended by SIGTERM")
+def test_kill_0_in_a_script_reaches_the_script_and_not_what_watches_over_it(
+    tmp_path, sandbox, marker
+):
+    script = "trap 'sleep 0.3; exit 7' TERM; kill 0; sleep 0.1"
+    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox))
+    assert (end.code, end.reason) == (7, "exited")
 
 
 def test_a_program_killed_by_somebody_else_is_told_as_killed(tmp_path, sandbox, marker):
@@ -224,6 +228,15 @@ def test_a_daemon_is_dead_when_the_step_has_ended_well(tmp_path, sandbox, marker
     assert owned_processes(marker) == ()
 
 
+def test_a_crowd_without_marker_or_parent_is_dead_when_the_step_has_ended(
+    tmp_path, sandbox, marker
+):
+    seconds = f"600.{uuid.uuid4().int}"
+    script = f"for i in $(seq 100); do setsid env -i sleep {seconds} & done; sleep 0.2"
+    assert run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox)).code == 0
+    assert processes_holding(seconds) == []
+
+
 def test_a_daemon_is_dead_after_a_timeout(tmp_path, sandbox, marker):
     script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
     end = run(
@@ -235,7 +248,7 @@ def test_a_daemon_is_dead_after_a_timeout(tmp_path, sandbox, marker):
 
 
 def test_cancelling_ends_the_step_before_it_goes_on(tmp_path, sandbox, marker):
-    script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
+    script = f"trap '' TERM; {shell_python(DAEMON, tmp_path / 'pid')}; while :; do sleep 0.1; done"
     start = order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox)
 
     async def cancel_it():
