@@ -3,14 +3,47 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check faults bench docs clean
+.PHONY: demo test check lint faults bench docs tools clean
+
+demo: $(READY)
+	@$(BIN)/crew demo
+
+# Everything that must hold before a change lands, apart from the long fault suites.
+test: $(READY) tools
+	$(PYTEST) -q -n 2 -m "not faults"
+
+# The same after format, lint, types and layers.
+check: lint test
+
+lint: $(READY)
+	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# A hundred kills, every crash point, full disks: minutes, not seconds.
+faults: $(READY) tools
+	$(PYTEST) -q -m faults --timeout 1800
+
+# Figures as ratios in one run; they never fail a test.
+bench: $(READY)
+	$(BIN)/python -m bench
+
+# The pages that are made from the code.
+docs: $(READY)
+	$(BIN)/python docs/generate.py
+
+# What the tests use when it is there; named, not hidden, when it cannot be had.
+tools:
+	@sh tests/install_tools.sh
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $@
+	@touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -22,7 +22,7 @@ from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem
-from crew.domain.world import World, apply, row_from, with_rows
+from crew.domain.world import Row, World, apply, row_from, with_rows
 from crew.runner.engine import Engine
 
 
@@ -32,10 +32,10 @@ class Broken(AssertionError):
 
 @dataclass(slots=True)
 class Ledger:
-    """The store of a simulated crew: facts and rows as text, so that both survive a crash."""
+    """The store of a simulated crew: what it holds survives a crash, as text and back."""
 
     facts: list[str] = field(default_factory=list)
-    rows: dict[tuple[str, str], str] = field(default_factory=dict)
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     folded: World = field(default_factory=World)
 
     def record(self, world: World, facts: Iterable[Fact]) -> World:
@@ -48,13 +48,14 @@ class Ledger:
             self.folded = apply(self.folded, Fact(**json.loads(text)))
         for fact in facts:
             row = world.rows(fact.kind)[fact.subject]
-            self.rows[fact.kind, fact.subject] = json.dumps(_values(row))
+            self.rows[fact.kind, fact.subject] = row
             if self.folded.rows(fact.kind)[fact.subject] != row:
                 raise Broken(f"facts of {fact.kind} {fact.subject} do not fold to its row")
         return world
 
     def load(self) -> World:
-        return with_rows(row_from(kind, json.loads(t)) for (kind, _), t in self.rows.items())
+        texts = [(kind, json.dumps(_values(row))) for (kind, _), row in self.rows.items()]
+        return with_rows(row_from(kind, json.loads(text)) for kind, text in texts)
 
 
 def _values(row) -> dict:

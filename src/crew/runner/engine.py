@@ -80,6 +80,8 @@ class Engine:
 
     def is_quiet(self, *, ignoring: str = "") -> bool:
         """Nothing is under way, due, or due after a wait, but for keys that begin like this."""
+        if self.under_way and not ignoring:
+            return False
         keys = {*self.under_way, *self._waits(), *(command.key for command in self._due())}
         return all(ignoring and key.startswith(ignoring) for key in keys)
 

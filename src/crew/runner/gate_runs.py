@@ -1,6 +1,7 @@
 """Runs the gate on an exact commit, in worktrees of its own that are used again and again."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,11 +14,12 @@ from crew.agents.process import ProcessEnd, ProcessOrder, run_process
 from crew.config.gates import Gate, choose_gate, read_gate_files
 from crew.config.gates import GateResult as Verdict
 from crew.domain.errors import CrewError
-from crew.git.worktrees import clear_stale_locks, ensure_detached
+from crew.git.worktrees import clear_stale_locks, ensure_detached, remove_worktree
 from crew.runner.outside import GateResult
 from crew.runner.workplace import Workplace
 
 OUTPUT_KEPT = 64_000
+_NAME = ".gate-"
 CANNOT_RUN = frozenset({126, 127})
 """What a shell exits with when the program is missing or must not be run."""
 
@@ -40,13 +42,23 @@ class GateRuns:
                 return GateResult(passed=True, output="no gate: nothing says how to test this")
             return await self._run(gate, path, commit, task)
 
+    def tidy(self) -> None:
+        """Remove the worktrees that `[worktree] pool` does not ask to keep warm."""
+        kept = self.workplace.settings.worktree.pool
+        for path in sorted(self.workplace.worktrees.glob(f"{_NAME}*")):
+            number = path.name.removeprefix(_NAME)
+            if not number.isdigit() or int(number) > kept:
+                remove_worktree(self.workplace.repo, path)
+        with contextlib.suppress(OSError):
+            self.workplace.worktrees.rmdir()
+
     @asynccontextmanager
     async def _worktree(self) -> AsyncIterator[Path]:
         async with self._free:
             await self._free.wait_for(lambda: self._slots)
             number = self._slots.pop(0)
         try:
-            yield self.workplace.worktrees / f".gate-{number}"
+            yield self.workplace.worktrees / f"{_NAME}{number}"
         finally:
             async with self._free:
                 self._slots = sorted([*self._slots, number])
@@ -54,7 +66,8 @@ class GateRuns:
 
     def _check_out(self, path: Path, commit: str) -> None:
         """Whoever had this worktree is dead: the runner's own gates use other slots."""
-        clear_stale_locks(self.workplace.repo, path)
+        if path.exists():
+            clear_stale_locks(self.workplace.repo, path)
         ensure_detached(self.workplace.repo, path, commit)
 
     async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:

@@ -69,7 +69,8 @@ class LocalOutside:
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
         """A worktree that was lost gets back what its last checkpoint kept."""
         repo, was_there = self.workplace.repo, path.exists()
-        worktrees.clear_stale_locks(repo, path)
+        if was_there:
+            worktrees.clear_stale_locks(repo, path)
         head = worktrees.ensure_worktree(repo, path, branch=branch, base=base)
         kept = [] if was_there else checkpoints.checkpoints(repo, task.id)
         if kept and kept[-1].parent == head:

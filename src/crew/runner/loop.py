@@ -42,6 +42,7 @@ class Runner:
     """`crew run`: from the lock to the last delivery."""
 
     workplace: Workplace
+    outside: LocalOutside
     engine: Engine
     drain: bool = False
     stopping: bool = False
@@ -63,6 +64,7 @@ class Runner:
                 looking.cancel()
                 await self.engine.shut_down()
                 self._keep_state()
+                await asyncio.to_thread(self.outside.gates.tidy)
 
     def take_in(self) -> None:
         """Bring the world up to what the task source says; reads only what changed."""
@@ -179,9 +181,9 @@ class Runner:
 
 def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) -> Runner:
     """The caller holds the lock."""
-    db = workplace.db
+    db, outside = workplace.db, LocalOutside(workplace)
     engine = Engine(
-        outside=LocalOutside(workplace),
+        outside=outside,
         rules=workplace.rules,
         epoch=epoch,
         world=load_world(db),
@@ -189,7 +191,7 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
         now=time.time,
         session_of=workplace.session_of,
     )
-    runner = Runner(workplace=workplace, engine=engine, drain=drain)
+    runner = Runner(workplace=workplace, outside=outside, engine=engine, drain=drain)
     engine.doing = runner.doing
     return runner
 

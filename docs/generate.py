@@ -1,0 +1,86 @@
+"""Writes the pages that are made from the code: the machines' diagrams and the command pages.
+
+`python docs/generate.py` writes them, `--check` only says whether they are up to date.
+"""
+
+import sys
+from pathlib import Path
+
+import click
+
+from crew.domain.agent import AGENT
+from crew.domain.channel import TURN
+from crew.domain.machine import Machine
+from crew.domain.quest import QUEST_STEP
+from crew.domain.run import RUN
+from crew.domain.task import TASK
+
+DOCS = Path(__file__).parent
+
+SEEDS = {
+    "agent": "A named worker slot that carries one task at a time.",
+    "task": "The unit of work, with its branch and worktree.",
+    "run": "One try at a task, as rounds of work and review.",
+    "channel turn": "Who may speak in a conversation of agents and people.",
+    "quest step": "One planned piece of a request, moved by signals.",
+}
+
+
+def machines_page() -> str:
+    parts = [
+        "# The five machines",
+        "",
+        "Generated from the tables in `src/crew/domain/`; what is not in a table is refused.",
+        "Moves with a reason in the last column are crew's own additions.",
+    ]
+    for machine in (AGENT, TASK, RUN, TURN, QUEST_STEP):
+        parts += ["", *_machine(machine)]
+    return "\n".join(parts) + "\n"
+
+
+def _machine(machine: Machine) -> list[str]:
+    lines = [f"## {machine.name.capitalize()}", "", SEEDS[machine.name], "", "```mermaid"]
+    lines += ["stateDiagram-v2", f"    [*] --> {machine.first}"]
+    lines += [f"    {m.source} --> {m.target}: {m.trigger}" for m in machine.moves]
+    lines += [f"    {state} --> [*]" for state in machine.states if machine.is_final(state)]
+    lines += ["```", "", "| from | to | trigger | meaning | why it was added |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {m.source} | {m.target} | {m.trigger} | {m.meaning} | {m.added} |" for m in machine.moves
+    ]
+    return lines
+
+
+def commands_page() -> str:
+    from crew.front.cli.main import cli  # noqa: PLC0415 - needs every command to be loaded
+
+    parts = ["# Commands", "", "Generated from the commands' own help.", ""]
+    top = click.Context(cli, info_name="crew")
+    for name in cli.list_commands(top):
+        command = cli.get_command(top, name)
+        if command is None or command.hidden:
+            continue
+        context = click.Context(command, info_name=name, parent=top, terminal_width=80)
+        parts += [f"## crew {name}", "", "```text", command.get_help(context).rstrip(), "```", ""]
+    return "\n".join(parts)
+
+
+PAGES = {"machines.md": machines_page, "commands.md": commands_page}
+
+
+def main(check: bool) -> int:
+    stale = []
+    for name, make in PAGES.items():
+        path, text = DOCS / name, make()
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.write_text(text)
+    if check and stale:
+        print(f"out of date: {', '.join(stale)}; run `make docs`")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv))

@@ -1,0 +1,83 @@
+"""The rules a machine can check: sizes, first sentences, doors, and documents that are generated."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+PROCESS_DOORS = {"git/command.py", "agents/process.py"}
+PROGRAMS = {"agents/script_player.py", "agents/keeper.py"}  # run as programs, behind the doors
+PROCESS_STARTERS = (
+    *("subprocess.run", "subprocess.Popen", "subprocess.check_", "subprocess.call"),
+    *("create_subprocess", "subprocess_exec", "subprocess_shell", "os.system", "os.popen"),
+    *("os.posix_spawn", "os.spawn", "os.exec", "os.fork"),
+)
+
+
+def _functions(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node, node.end_lineno - node.lineno + 1
+
+
+def test_functions_are_short():
+    lengths = [length for path in SOURCES for _, length in _functions(path)]
+    assert sum(length <= 20 for length in lengths) / len(lengths) >= 0.85
+    too_long = [
+        f"{path.name}:{node.name} ({length})"
+        for path in SOURCES
+        for node, length in _functions(path)
+        if length > 50
+    ]
+    assert too_long == []
+
+
+def test_modules_are_small_and_say_what_they_are_for():
+    for path in SOURCES:
+        text = path.read_text()
+        assert text.count("\n") <= 400, f"{path} is too long"
+        docstring = ast.get_docstring(ast.parse(text))
+        assert docstring, f"{path} does not say what it is for"
+        assert docstring[0].isupper() or docstring.startswith(("`", "plan", "do", "crew"))
+
+
+def test_no_file_is_a_drawer_for_everything():
+    names = {path.stem for path in SOURCES}
+    assert names.isdisjoint({"utils", "util", "helpers", "helper", "common", "misc"})
+
+
+def test_only_two_doors_start_processes():
+    for path in SOURCES:
+        inside = path.relative_to(ROOT / "src" / "crew").as_posix()
+        if inside in PROCESS_DOORS | PROGRAMS:
+            continue
+        starts = [call for call in _calls(path) if any(word in call for word in PROCESS_STARTERS)]
+        assert starts == [], f"{inside} starts processes: {starts}"
+
+
+def _calls(path):
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+
+
+def test_layers_import_only_what_is_below_them():
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("page", ["machines.md"])
+def test_generated_pages_are_up_to_date(page):
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (ROOT / "docs" / page).exists()
