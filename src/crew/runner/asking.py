@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crew.domain.effects import effect
-from crew.domain.errors import CrewError, TimedOut
+from crew.domain.errors import CrewError, NotFound, TimedOut
 from crew.domain.requests import Request
 from crew.domain.world import World
 from crew.runner.loop import HOUSEKEEPING, holding_the_lock, make_runner
@@ -40,25 +40,40 @@ def ask(
     timeout_s: float = PATIENCE_S,
 ) -> Any:
     """Have a request answered and wait until what it asked for is done."""
+    give_up_at = time.monotonic() + timeout_s
     while True:
         if find_runner(workplace.lock_file) is not None:
-            answered, reply = _ask_runner(workplace, request, settled, timeout_s)
+            answered, reply = _ask_runner(workplace, request, settled, give_up_at)
             if answered:
                 return reply
         try:
             return _do_it_here(workplace, request, only)
         except LockHeld:
-            continue
+            if time.monotonic() > give_up_at:
+                raise
 
 
 def _ask_runner(
-    workplace: Workplace, request: Request, settled: Settled, timeout_s: float
+    workplace: Workplace, request: Request, settled: Settled, give_up_at: float
 ) -> tuple[bool, Any]:
     """False when the runner went away before it answered."""
-    db = workplace.db
-    number = add_request(db, request, at=time.time())
+    number = add_request(workplace.db, request, at=time.time())
     wake(workplace)
-    give_up_at = time.monotonic() + timeout_s
+    try:
+        found = _reply(workplace, number, give_up_at)
+    except NotFound:
+        return False, None
+    if found is None:
+        return False, None
+    if "error" in found:
+        raise Refused(found["error"], found["exit_code"])
+    _wait_until(workplace, settled, give_up_at)
+    return True, found["reply"]
+
+
+def _reply(workplace: Workplace, number: int, give_up_at: float) -> Any | None:
+    """The runner's reply; None when it went away and the request could be taken back."""
+    db = workplace.db
     while (found := find_reply(db, number)) is None:
         if time.monotonic() > give_up_at:
             withdraw(db, number)
@@ -66,12 +81,9 @@ def _ask_runner(
                 "the runner does not answer", hint="`crew ps` shows it; `crew stop --now` ends it"
             )
         if find_runner(workplace.lock_file) is None and withdraw(db, number):
-            return False, None
+            return None
         time.sleep(POLL_S)
-    if "error" in found:
-        raise Refused(found["error"], found["exit_code"])
-    _wait_until(workplace, settled, give_up_at)
-    return True, found["reply"]
+    return found
 
 
 def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> None:

@@ -167,6 +167,7 @@ async def land(desk: Desk, command: Command) -> list[Fact]:
 
 
 def _line_landed(desk: Desk, line: Line, length: int, commit: str) -> list[Fact]:
+    later = {candidate.commit for candidate in line.candidates[length:]}
     facts = [
         noted(
             line,
@@ -177,6 +178,7 @@ def _line_landed(desk: Desk, line: Line, length: int, commit: str) -> list[Fact]
             base_proven=True,
             chain=line.chain[length:],
             held=(),
+            results=tuple(r for r in line.results if r[0] in later),
             failure_rate=learned_rate(line.failure_rate, passed=length),
         )
     ]

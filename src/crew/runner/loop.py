@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crew.agents.ownership import kill_leftovers
-from crew.domain.errors import CrewError
+from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
 from crew.domain.requests import Request, answer
 from crew.domain.world import World
@@ -23,7 +23,7 @@ from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
 from crew.store.facts import load_world, record
 from crew.store.lock import COMMAND, RUNNER, writer_lock
-from crew.store.requests import open_requests, reply_to
+from crew.store.requests import drop_requests, open_requests, reply_to
 from crew.store.settings import keep_doing, keep_setting, setting
 
 log = logging.getLogger(__name__)
@@ -87,11 +87,10 @@ class Runner:
     def _replied(self, request: Request) -> dict[str, Any]:
         try:
             return {"reply": self.heed(request)}
+        except (KeyError, ValueError) as error:
+            return _refusal(UsageError(f"{request.verb}: {error!r}", hint="see `crew --help`"))
         except CrewError as error:
-            return {
-                "error": {"code": error.code, "message": error.message, "hint": error.hint},
-                "exit_code": error.exit_code,
-            }
+            return _refusal(error)
 
     def heed(self, request: Request) -> Any:
         if request.verb == "stop":
@@ -179,6 +178,11 @@ class Runner:
             log.warning("%s: %s", action.__name__, error)
 
 
+def _refusal(error: CrewError) -> dict[str, Any]:
+    words = {"code": error.code, "message": error.message, "hint": error.hint}
+    return {"error": words, "exit_code": error.exit_code}
+
+
 def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) -> Runner:
     """The caller holds the lock."""
     db, outside = workplace.db, LocalOutside(workplace)
@@ -210,6 +214,7 @@ def run_crew(workplace: Workplace, prepare: Callable[[Runner], None], *, drain: 
     with holding_the_lock(workplace, role=RUNNER):
         epoch = int(setting(workplace.db, "epoch") or 0) + 1
         keep_setting(workplace.db, "epoch", str(epoch))
+        drop_requests(workplace.db)
         runner = make_runner(workplace, drain=drain, epoch=epoch)
         prepare(runner)
         asyncio.run(_run_with_signals(runner))

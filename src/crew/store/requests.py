@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from crew.domain.effects import effect
+from crew.domain.errors import NotFound
 from crew.domain.requests import Request
 from crew.store.database import Database, translated
 
@@ -35,9 +36,19 @@ def reply_to(db: Database, number: int, reply: Any) -> None:
 
 
 def find_reply(db: Database, number: int) -> Any | None:
+    """The reply, or None while there is none; `NotFound` when nobody will ever give one."""
     with translated():
         found = db.execute("SELECT reply FROM requests WHERE id = ?", (number,)).fetchone()
-    return json.loads(found[0]) if found and found[0] is not None else None
+    if found is None:
+        raise NotFound(f"request {number} was dropped", hint="ask again")
+    return json.loads(found[0]) if found[0] is not None else None
+
+
+@effect("store.drop_requests")
+def drop_requests(db: Database) -> None:
+    """Forget what was asked of a runner that is gone; whoever still waits asks the next one."""
+    with translated():
+        db.execute("DELETE FROM requests WHERE reply IS NULL")
 
 
 @effect("store.withdraw")
