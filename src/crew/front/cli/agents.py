@@ -1,0 +1,67 @@
+"""`crew agents`: the configured agents and whether their programs are here."""
+
+import shlex
+import shutil
+from typing import Any
+
+from crew.config.model import AgentSettings
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import print_json, table
+
+HEAD = ("NAME", "ROLE", "ADAPTER", "MODEL", "INSTALLED", "DESCRIPTION")
+
+
+@command("agents", example="crew agents\ncrew agents --json")
+@pass_call
+def agents(call: Call) -> None:
+    """List the configured agents."""
+    settings = call.workplace().settings.agents
+    views = [_view(one, settings.worker_default) for one in settings.by_name.values()]
+    if call.json:
+        print_json(views)
+    else:
+        table(HEAD, [_row(view) for view in views], call)
+
+
+def _view(agent: AgentSettings, default: str) -> dict[str, Any]:
+    program = program_of(agent)
+    return {
+        "name": agent.name,
+        "role": agent.role,
+        "model": agent.default_model,
+        "adapter": agent.adapter,
+        "program": program,
+        "installed": missing_program(agent) is None,
+        "default": agent.name == default,
+        "description": agent.description,
+    }
+
+
+def _row(view: dict[str, Any]) -> tuple[str, ...]:
+    name = f"{view['name']} *" if view["default"] else view["name"]
+    installed = "yes" if view["installed"] else f"no: {view['program']} is missing"
+    model = view["model"] or "-"
+    return (name, view["role"], view["adapter"], model, installed, view["description"])
+
+
+def program_of(agent: AgentSettings) -> str | None:
+    """The program that is started first; None where crew brings it along."""
+    if agent.adapter == "scripted":
+        return None
+    if agent.command or not agent.command_template:
+        return agent.command
+    try:
+        words = shlex.split(agent.command_template)
+    except ValueError:
+        return None
+    first = next((word for word in words if "=" not in word.partition("/")[0]), None)
+    return first if first and "{{" not in first else None
+
+
+def missing_program(agent: AgentSettings) -> str | None:
+    """The agent's program if it is not on the path; a relative one is for its worktree to know."""
+    program = program_of(agent)
+    if program is None or shutil.which(program) is not None:
+        return None
+    return None if "/" in program and not program.startswith("/") else program

@@ -1,0 +1,65 @@
+"""Every command: where its code is and one line of help, so that help needs none of the code."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """`target` is `module:attribute` below `crew.front.cli`."""
+
+    target: str
+    help: str
+
+
+SECTIONS: Mapping[str, Mapping[str, Entry]] = {
+    "Setting up": {
+        "init": Entry("init:init", "Set up crew in this repository."),
+        "doctor": Entry("doctor:doctor", "Check everything crew needs and say how to fix it."),
+        "config": Entry("config:config", "Show the configuration."),
+        "agents": Entry("agents:agents", "List the configured agents."),
+        "demo": Entry("demo:demo", "Watch a crew at work in a sample repository."),
+        "completion": Entry("completion:completion", "Print the completion script of a shell."),
+    },
+    "Tasks": {
+        "new": Entry("new:new", "Make a task, or many from a file."),
+        "list": Entry("listing:list_tasks", "List the open tasks."),
+        "ready": Entry("listing:ready", "List the tasks that could start now."),
+        "show": Entry("show:show", "Show everything about a task."),
+        "edit": Entry("changing:edit", "Change a task."),
+        "dep": Entry("changing:dep", "Make a task wait for another one."),
+        "undep": Entry("changing:undep", "Let a task no longer wait for another one."),
+        "comment": Entry("changing:comment", "Say something about a task."),
+        "close": Entry("changing:close", "Give a task up without merging it."),
+        "rm": Entry("changing:rm", "Delete a task."),
+    },
+    "The crew": {
+        "run": Entry("run:run", "Run the crew until you stop it, or until all is done."),
+        "stop": Entry("stop:stop", "Stop the runner and keep all state."),
+        "spawn": Entry("crew_agents:spawn", "Add idle agents."),
+        "assign": Entry("crew_agents:assign", "Give a task to an idle agent."),
+        "kill": Entry("crew_agents:kill", "End what an agent does; its task goes back to todo."),
+        "retry": Entry("crew_agents:retry", "Let a stuck agent or a failed task try again."),
+        "cleanup": Entry("crew_agents:cleanup", "Remove an agent's worktree, keep its content."),
+        "merge": Entry("merge:merge", "Merge a done task now."),
+    },
+    "Watching": {
+        "ps": Entry("ps:ps", "List the agents and what they do."),
+        "dashboard": Entry("dashboard:dashboard", "Watch the crew live."),
+        "peek": Entry("logs:peek", "Show the last lines an agent printed."),
+        "logs": Entry("logs:logs", "Show what an agent printed."),
+        "events": Entry("events:events", "Show what happened, fact by fact."),
+        "runs": Entry("costs:runs", "List the tries at a task, or at all tasks."),
+        "cost": Entry("costs:cost", "Add up tokens and dollars."),
+    },
+    "Undoing": {
+        "checkpoints": Entry("undo:checkpoints", "List the kept states of a task's worktree."),
+        "restore": Entry("undo:restore", "Write a checkpoint's files to a folder."),
+        "clean": Entry("clean:clean", "Remove all worktrees and state; tasks stay."),
+    },
+}
+
+ALIASES = {"add": "new", "ls": "list", "d": "dashboard"}
+
+COMMANDS: Mapping[str, Entry] = {
+    name: entry for section in SECTIONS.values() for name, entry in section.items()
+}

@@ -1,0 +1,48 @@
+"""The shape of every command: common flags after its name too, and an example in its help."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from crew.front.cli.call import Call
+
+
+def _set(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    if value:
+        setattr(ctx.find_object(Call), str(param.name), True)
+
+
+def common_flags() -> list[click.Parameter]:
+    def flag(*names: str, help_text: str) -> click.Option:
+        return click.Option(
+            [*names], is_flag=True, expose_value=False, callback=_set, help=help_text
+        )
+
+    return [
+        flag("--json", help_text="Print one JSON document on stdout."),
+        flag("--no-color", "no_colour", help_text="Print no colours."),
+        flag("-q", "--quiet", help_text="Say nothing but the answer."),
+        flag("-v", "--verbose", help_text="Show where an unexpected error came from."),
+    ]
+
+
+class CrewCommand(click.Command):
+    """A command with the common flags and an example."""
+
+    def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.example = example
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        *own, help_option = super().get_params(ctx)
+        return [*own, *common_flags(), help_option]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Example"):
+            for line in self.example.splitlines():
+                formatter.write(f"  {line}\n")
+
+
+def command(name: str, *, example: str) -> Callable[[Callable[..., Any]], CrewCommand]:
+    return click.command(name, cls=CrewCommand, example=example)

@@ -1,0 +1,91 @@
+"""`crew dashboard`: the live view of the crew, in plain ANSI."""
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from crew.domain.agent import SYMBOLS, AgentState
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.frame import Painter, frame_lines
+from crew.front.cli.output import print_json, say
+from crew.runner.views import agent_view
+from crew.store.database import Database
+from crew.store.facts import load_world
+from crew.store.lock import find_runner
+from crew.store.settings import all_doing
+
+LOOK_EVERY_S = 0.5
+QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
+
+
+@command("dashboard", example="crew dashboard\ncrew d --once")
+@click.option("--once", is_flag=True, help="Print one frame and end.")
+@pass_call
+def dashboard(call: Call, *, once: bool) -> None:
+    """Watch the crew live.
+
+    q or Ctrl-C ends the view; the crew goes on. Without a terminal one frame is printed.
+    """
+    workplace = call.workplace()
+    db = workplace.db
+    if call.json:
+        _print_json(db, find_runner(workplace.lock_file))
+        return
+    if once or not (sys.stdin.isatty() and sys.stdout.isatty() and call.is_live):
+        for text in frame_lines(call, workplace, db):
+            say(text)
+        return
+    painter = Painter(sys.stdout)
+    with _keys():
+        while True:
+            seen = _version(db)
+            painter.paint([*frame_lines(call, workplace, db), "", "q ends this view"])
+            while _version(db) == seen:
+                if _pressed(LOOK_EVERY_S) in QUIT_KEYS:
+                    return
+
+
+def _version(db: Database) -> int:
+    """Another number once any other process has written to the store."""
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
+
+
+@contextmanager
+def _keys() -> Iterator[None]:
+    """Keys come one by one and are not echoed; the terminal is as before afterwards."""
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _pressed(wait_s: float) -> bytes:
+    readable, _, _ = select.select([sys.stdin], [], [], wait_s)
+    return (os.read(sys.stdin.fileno(), 1) or b"q") if readable else b""
+
+
+def _print_json(db: Database, runner: dict[str, object] | None) -> None:
+    world, doing = load_world(db), all_doing(db)
+    agents = [
+        {
+            **agent_view(world, agent),
+            "symbol": SYMBOLS[AgentState(agent.state)],
+            "doing": doing.get(agent.id) if agent.state == AgentState.WORKING else None,
+        }
+        for agent in world.agents.values()
+    ]
+    waiting = [
+        {"target": line.id, "reason": line.waiting, "remedy": line.remedy}
+        for line in world.lines.values()
+        if line.waiting
+    ]
+    print_json({"runner": runner, "agents": agents, "waiting": waiting})

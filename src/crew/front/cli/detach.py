@@ -1,0 +1,66 @@
+"""Starts a runner in the background, in a session of its own."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crew.domain.effects import effect
+from crew.domain.errors import CrewError, TimedOut
+from crew.store.lock import LockHeld, find_runner
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+START_LIMIT_S = 60.0
+POLL_S = 0.02
+
+
+def start_runner(workplace: "Workplace", args: list[str]) -> int:
+    """The pid of the new runner, once it holds the lock."""
+    log = workplace.logs / "crew.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begins_at = log.stat().st_size if log.exists() else 0
+    pid = _spawn(workplace.root, args, log)
+    give_up_at = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < give_up_at:
+        holder = find_runner(workplace.lock_file)
+        if holder is not None and holder.get("pid") == pid:
+            return pid
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return _ended_early(pid, os.waitstatus_to_exitcode(status), holder, log, begins_at)
+        time.sleep(POLL_S)
+    raise TimedOut("the runner did not start in time", hint=f"look into {log}")
+
+
+def _ended_early(
+    pid: int, code: int, holder: dict[str, object] | None, log: Path, begins_at: int
+) -> int:
+    """A runner with nothing to do may have come and gone already."""
+    if code == 0:
+        return pid
+    if holder is not None:
+        raise LockHeld(holder)
+    said = log.read_bytes()[begins_at:].decode(errors="replace").strip().splitlines()
+    words = next((line for line in said if line.startswith("crew: ")), f"it ended with {code}")
+    raise CrewError(f"the runner did not start: {words}", hint=f"look into {log}")
+
+
+@effect("front.detach")
+def _spawn(root: Path, args: list[str], log: Path) -> int:
+    # -P: a folder called `crew` where the user stands must not be taken for the package.
+    argv = [sys.executable, "-P", "-m", "crew", "-C", str(root), "--no-color", *args]
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        sys.executable,
+        argv,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )

@@ -1,0 +1,170 @@
+"""Reads a file of task drafts: blocks of front matter and text, one after the other.
+
+    ---
+    title: First
+    labels: backend, api
+    ---
+    What to do.
+
+    ---
+    title: Second
+    parent: 1
+    after: 1, #12
+    ---
+
+A bare number names a block of the same file, `#12` a task that exists already. A `---` that no
+block follows is part of the text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from crew.domain.errors import Conflict, UsageError
+
+_FENCE = "---"
+_FIELD = re.compile(r"([a-z_]+):(?:\s+(.*))?")
+_HINT = "a block starts with ---, then lines like `title: …`, then --- and the text"
+KNOWN = (
+    "title",
+    "labels",
+    "parent",
+    "after",
+    "deps",
+    "priority",
+    "agent",
+    "base",
+    "issue",
+    "skip_review",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A task as its block says it; references are still as written."""
+
+    title: str
+    body: str = ""
+    labels: tuple[str, ...] = ()
+    parent: str | None = None
+    after: tuple[str, ...] = ()
+    priority: int | None = None
+    agent: str | None = None
+    base: str | None = None
+    issue: int | None = None
+    skip_review: bool | None = None
+
+
+def read_drafts(text: str) -> list[Draft]:
+    """Every draft of the file, checked; the first mistake is named with its line."""
+    lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
+    starts = [number for number in range(len(lines)) if _head_end(lines, number) is not None]
+    # The fence that ends a head may look like the start of the next one.
+    starts = [
+        s for i, s in enumerate(starts) if i == 0 or s > (_head_end(lines, starts[i - 1]) or 0)
+    ]
+    if not starts or any(line.strip() for line in lines[: starts[0]]):
+        raise UsageError("there is text before the first task", hint=_HINT)
+    ends = [*starts[1:], len(lines)]
+    drafts = [_draft(lines, start, end) for start, end in zip(starts, ends, strict=True)]
+    _refuse_wrong_references(drafts)
+    return drafts
+
+
+def block_number(reference: str) -> int | None:
+    """The number of a block of the same file; None for a task that exists already."""
+    return int(reference) if reference.isdecimal() else None
+
+
+def _head_end(lines: list[str], start: int) -> int | None:
+    """The line that ends the head which begins here, if one does."""
+    if lines[start].rstrip() != _FENCE:
+        return None
+    fields = 0
+    for number in range(start + 1, len(lines)):
+        line = lines[number].strip()
+        if line == _FENCE:
+            return number if fields else None
+        if line and not _FIELD.fullmatch(line):
+            return None
+        fields += bool(line)
+    return None
+
+
+def _draft(lines: list[str], start: int, end: int) -> Draft:
+    head = _head_end(lines, start) or start
+    fields = dict(_fields(lines, start + 1, head))
+    if not fields.get("title"):
+        raise UsageError(f"line {start + 1}: this task has no title", hint=_HINT)
+    try:
+        return Draft(
+            title=fields["title"],
+            body="\n".join(lines[head + 1 : end]).strip("\n"),
+            labels=_words(fields.get("labels", "")),
+            parent=fields.get("parent") or None,
+            after=_words(fields.get("after") or fields.get("deps") or ""),
+            priority=int(fields["priority"]) if fields.get("priority") else None,
+            agent=fields.get("agent") or None,
+            base=fields.get("base") or None,
+            issue=int(fields["issue"].removeprefix("#")) if fields.get("issue") else None,
+            skip_review=_flag(fields.get("skip_review", "")),
+        )
+    except ValueError as error:
+        raise UsageError(
+            f"line {start + 1}: {error}", hint="priority and issue are numbers"
+        ) from error
+
+
+def _fields(lines: list[str], start: int, end: int) -> Iterator[tuple[str, str]]:
+    for number in range(start, end):
+        match = _FIELD.fullmatch(lines[number].strip())
+        if match is None:
+            continue
+        if match[1] not in KNOWN:
+            raise UsageError(
+                f"line {number + 1}: nobody knows {match[1]!r}", hint=f"known: {', '.join(KNOWN)}"
+            )
+        yield match[1], (match[2] or "").strip()
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.strip("[]").split(",") if word.strip())
+
+
+def _flag(text: str) -> bool | None:
+    if text.lower() not in {"", "true", "false"}:
+        raise ValueError("skip_review is true or false")
+    return text.lower() == "true" if text else None
+
+
+def _refuse_wrong_references(drafts: list[Draft]) -> None:
+    waits: dict[int, list[int]] = {}
+    parents: dict[int, list[int]] = {}
+    for number, draft in enumerate(drafts, 1):
+        waits[number] = [b for ref in draft.after if (b := block_number(ref)) is not None]
+        parent = block_number(draft.parent or "")
+        parents[number] = [] if parent is None else [parent]
+        for block in (*waits[number], *parents[number]):
+            if not 1 <= block <= len(drafts):
+                raise UsageError(
+                    f"{draft.title!r} names block {block}, and the file has {len(drafts)}",
+                    hint=f"write #{block} if you mean the task with that id",
+                )
+    for graph, what in ((waits, "waits for"), (parents, "is the child of")):
+        if cycle := _cycle(graph):
+            words = f" {what} ".join(str(block) for block in cycle)
+            raise Conflict(f"these blocks go in a circle: {words}", hint="break it at one of them")
+
+
+def _cycle(graph: dict[int, list[int]]) -> list[int] | None:
+    """Take away whoever waits for nobody until all are gone, or only a circle is left."""
+    left = {node: set(edges) for node, edges in graph.items()}
+    while free := [node for node, edges in left.items() if not edges & left.keys()]:
+        for node in free:
+            del left[node]
+    if not left:
+        return None
+    way = [min(left)]
+    while (following := min(left[way[-1]] & left.keys())) not in way:
+        way.append(following)
+    return [*way[way.index(following) :], following]

@@ -1,0 +1,88 @@
+"""One frame of the live view: who runs, what it cost so far, and what each agent does now."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from crew.domain.agent import SYMBOLS, Agent, AgentState
+from crew.domain.task import TaskState
+from crew.domain.world import World
+from crew.front.cli.call import Call
+from crew.front.cli.output import cut, dollars, line, table_lines, thousands
+from crew.front.cli.ps import around
+from crew.store.database import Database
+from crew.store.facts import load_world
+from crew.store.lock import find_runner
+from crew.store.settings import all_doing
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+HEAD = (" ", "NAME", "STATUS", "TASK", "STEPS", "TOKENS", "COST", "NOW")
+
+
+def frame_lines(call: Call, workplace: "Workplace", db: Database) -> list[str]:
+    world = load_world(db)
+    return frame(call, world, doing=all_doing(db), lock=workplace.lock_file)
+
+
+def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> list[str]:
+    agents = world.agents.values()
+    rows = [_row(world, agent, doing.get(agent.id, "")) for agent in agents]
+    shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
+    runner, *waiting = around(world, find_runner(lock))
+    return [runner, _tasks(world), _totals(agents), "", *shown, *waiting]
+
+
+def _tasks(world: World) -> str:
+    states = [task.state for task in world.tasks.values() if not task.gone]
+    counts = [(state, states.count(state)) for state in TaskState]
+    return "tasks: " + (", ".join(f"{count} {state}" for state, count in counts if count) or "none")
+
+
+def _totals(agents: Iterable[Agent]) -> str:
+    agents = list(agents)
+    tokens = sum(agent.input_tokens + agent.output_tokens for agent in agents)
+    costs = [agent.cost_usd for agent in agents]
+    total = dollars(None if None in costs else sum(cost or 0.0 for cost in costs))
+    return f"total: {thousands(tokens)} tokens, {total}"
+
+
+def _row(world: World, agent: Agent, doing: str) -> tuple[str, ...]:
+    task = world.tasks.get(agent.task or "")
+    run = world.runs.get(agent.run or "")
+    return (
+        SYMBOLS[AgentState(agent.state)],
+        agent.id,
+        agent.state,
+        line(f"{task.id} {task.title}", limit=40) if task else "-",
+        str(run.steps if run else 0),
+        thousands(agent.input_tokens + agent.output_tokens),
+        dollars(agent.cost_usd),
+        _now(agent, doing),
+    )
+
+
+def _now(agent: Agent, doing: str) -> str:
+    if agent.state == AgentState.WORKING:
+        return agent.last_error if agent.retry_at else doing
+    if agent.state == AgentState.STUCK:
+        return agent.last_error
+    return {"done": "checking", "ready": "preparing"}.get(agent.state, "")
+
+
+class Painter:
+    """Paints a frame over the one before it, cut to the terminal; plain ANSI, no library."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._height = 0
+
+    def paint(self, lines: list[str]) -> None:
+        size = shutil.get_terminal_size()
+        shown = [cut(text, size.columns - 1) for text in lines[: max(1, size.lines - 1)]]
+        up = f"\x1b[{self._height}F" if self._height else ""
+        self._stream.write(up + "\x1b[J" + "".join(f"{text}\n" for text in shown))
+        self._stream.flush()
+        self._height = len(shown)

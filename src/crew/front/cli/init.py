@@ -1,0 +1,106 @@
+"""`crew init`: makes `.crew/` and says what it found."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.config.gates import choose_gate, read_gate_files
+from crew.domain.effects import effect
+from crew.front.cli.agents import missing_program
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json, say
+from crew.git.repository import check_usable, find_repository
+from crew.runner.workplace import make_workplace
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+_TABLE = re.compile(r"^\[tasks\][ \t]*(#.*)?$", re.MULTILINE)
+_SOURCE = re.compile(r"^source[ \t]*=.*$", re.MULTILINE)
+_NEXT_TABLE = re.compile(r"^\[", re.MULTILINE)
+
+
+@command("init", example="crew init\ncrew init --tasks tk")
+@click.option("--tasks", type=click.Choice(["files", "tk"]), help="Where tasks are kept; files.")
+@pass_call
+def init(call: Call, tasks: str | None) -> None:
+    """Set up crew in this repository.
+
+    Makes .crew/, keeps it out of git (tasks aside) and prints what it found. Repeatable: nothing
+    that is there is changed.
+    """
+    if tasks is not None:
+        _keep_source(call, tasks)
+    workplace = make_workplace(call.directory)
+    found = _found(workplace)
+    if call.json:
+        print_json(found)
+    else:
+        _print(call, found)
+
+
+def _keep_source(call: Call, source: str) -> None:
+    """Before anything else is made: the source decides where tasks go."""
+    repo = find_repository(call.directory)
+    check_usable(repo)
+    file = repo.root / ".crew" / "config.toml"
+    present = file.read_text(encoding="utf-8") if file.exists() else ""
+    is_set = _TABLE.search(present) is not None
+    if source != "files" or is_set:
+        _write(file, with_source(present, source))
+
+
+def with_source(text: str, source: str) -> str:
+    """The config with `[tasks] source` set and everything else as it was."""
+    line = f'source = "{source}"'
+    table = _TABLE.search(text)
+    if table is None:
+        gap = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{gap}[tasks]\n{line}\n"
+    following = _NEXT_TABLE.search(text, table.end())
+    end = following.start() if following else len(text)
+    inside = text[table.end() : end]
+    if _SOURCE.search(inside):
+        return text[: table.end()] + _SOURCE.sub(line, inside, count=1) + text[end:]
+    return f"{text[: table.end()]}\n{line}{text[table.end() :]}"
+
+
+@effect("front.config")
+def _write(file: Path, text: str) -> None:
+    if file.exists() and file.read_text(encoding="utf-8") == text:
+        return
+    file.parent.mkdir(exist_ok=True)
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(file)
+
+
+def _found(workplace: "Workplace") -> dict[str, Any]:
+    settings = workplace.settings
+    gate = choose_gate(settings.complete.command, read_gate_files(workplace.root))
+    named = settings.agents.by_name.values()
+    return {
+        "root": str(workplace.root),
+        "tasks": settings.tasks.source,
+        "target": workplace.target,
+        "gate": {"command": gate.command, "reason": gate.reason} if gate else None,
+        "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
+        "worker": settings.agents.worker_default,
+    }
+
+
+def _print(call: Call, found: dict[str, Any]) -> None:
+    gate = found["gate"]
+    say(f"crew is set up in {found['root']}")
+    say(f"  tasks:   {found['tasks']}")
+    say(f"  target:  {found['target']} (finished work lands there)")
+    if gate:
+        say(f"  gate:    {gate['command']} ({gate['reason']})")
+    else:
+        say("  gate:    none found: set [complete] command in .crew/config.toml to your tests")
+    names = [f"{a['name']}{'' if a['installed'] else ' (not installed)'}" for a in found["agents"]]
+    say(f"  agents:  {', '.join(names)}; workers are {found['worker']}")
+    narrate(call, 'next: crew new --title "…", then crew run')

@@ -1,0 +1,107 @@
+"""What a drained crew leaves behind: the tasks that are not merged and why, and the exit code."""
+
+import sys
+from typing import Any
+
+from crew.domain.agent import AgentState
+from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.world import World
+from crew.front.cli.call import Call
+from crew.front.cli.endings import INTERRUPTED, error_document
+from crew.front.cli.output import line
+from crew.front.cli.ps import deliveries
+from crew.runner.views import moment
+
+CHECK_FAILED = 6
+TRY_LATER = 75
+
+
+def unfinished(before: World, after: World) -> list[Task]:
+    """The tasks that are neither merged nor closed; not those that had failed before."""
+    left = []
+    for task in after.tasks.values():
+        if task.gone or task.state in FINISHED:
+            continue
+        old = before.tasks.get(task.id)
+        failed_before = old is not None and old.state == task.state == TaskState.ERROR
+        if not (failed_before and old is not None and old.run == task.run and not task.corrupt):
+            left.append(task)
+    return left
+
+
+def drained_code(world: World, left: list[Task]) -> int:
+    if left:
+        return CHECK_FAILED
+    return TRY_LATER if any(line.waiting for line in world.lines.values()) else 0
+
+
+def why_not(world: World, task: Task) -> str:
+    """Why a task is not merged, in one sentence."""
+    if task.corrupt:
+        return "its file cannot be read"
+    run = world.runs.get(task.run or "")
+    agent = next((a for a in world.agents.values() if a.task == task.id), None)
+    if task.state == TaskState.ERROR:
+        return (run.error if run else "") or "it failed"
+    if agent is not None and agent.state == AgentState.STUCK:
+        return f"agent {agent.id} is stuck: {agent.last_error}"
+    if agent is not None and agent.last_error:
+        return f"agent {agent.id}: {agent.last_error}"
+    if task.state == TaskState.TODO and (waits_for := _open_deps(world, task)):
+        return f"blocked by {', '.join(waits_for)}"
+    return _by_state(world, task)
+
+
+def _open_deps(world: World, task: Task) -> list[str]:
+    tasks = world.tasks
+    return [dep for dep in task.deps if dep not in tasks or tasks[dep].state not in FINISHED]
+
+
+def _by_state(world: World, task: Task) -> str:
+    if task.state == TaskState.DONE:
+        return "it waits in the merge queue"
+    if task.state == TaskState.IN_PROGRESS:
+        return "it is not finished"
+    return "no agent took it" if world.agents else "there are no agents"
+
+
+def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:
+    """On stderr, also when quiet: it is why the exit code is not 0."""
+    if call.json:
+        return
+    for task in left:
+        why = line(why_not(world, task))
+        print(f"not merged: {task.id} {line(task.title)} ({task.state}): {why}", file=sys.stderr)
+    for words in deliveries(world):
+        print(words, file=sys.stderr)
+
+
+def summary(world: World, left: list[Task], code: int) -> dict[str, Any]:
+    """The one document of `crew run --json`."""
+    merged = [t for t in world.tasks.values() if t.state == TaskState.MERGED and not t.gone]
+    views = [
+        {"id": t.id, "title": t.title, "status": str(t.state), "reason": why_not(world, t)}
+        for t in left
+    ]
+    waiting = [
+        {
+            "target": one.id,
+            "reason": one.waiting,
+            "remedy": one.remedy,
+            "since": moment(one.delivered_at),
+        }
+        for one in world.lines.values()
+        if one.waiting
+    ]
+    document = {"merged": [task.id for task in merged], "not_merged": views, "waiting": waiting}
+    return {**_error(code, len(left)), **document} if code else document
+
+
+def _error(code: int, count: int) -> dict[str, Any]:
+    if code == CHECK_FAILED:
+        return error_document(
+            "check_failed", f"{count} tasks are not merged", "`crew show ID` tells more of each"
+        )
+    if code == INTERRUPTED:
+        return error_document("interrupted", "interrupted", "`crew run` goes on where it stopped")
+    return error_document("try_later", "a delivery waits", "`waiting` says what stands in the way")

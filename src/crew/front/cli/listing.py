@@ -1,0 +1,114 @@
+"""`crew list` and `crew ready`: the tasks, one a line."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.agent import Agent
+from crew.domain.merge_queue import Line
+from crew.domain.task import FINISHED, TaskState
+from crew.domain.task_item import TaskItem, blockers
+from crew.domain.world import with_rows
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json, table
+from crew.front.cli.ps import deliveries
+from crew.runner.views import task_view
+from crew.store.facts import load_rows, load_world
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+HEAD = ("ID", "STATUS", "PRI", "AGENT", "TITLE")
+STATUSES = [str(state) for state in TaskState]
+
+
+@command("list", example="crew list\ncrew list --status error --label backend\ncrew ls -a --json")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also merged and closed tasks.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(STATUSES),
+    help="Only these (repeatable).",
+)
+@click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
+@click.option("--ready", is_flag=True, help="Only tasks that could start now, the next one first.")
+@pass_call
+def list_tasks(
+    call: Call, *, everything: bool, statuses: tuple[str, ...], labels: tuple[str, ...], ready: bool
+) -> None:
+    """List the open tasks.
+
+    Merged and closed tasks are hidden unless -a or --status asks for them; done ones are shown,
+    since they still wait for their merge.
+    """
+    workplace = call.workplace()
+    items = workplace.snapshot().by_id
+    chosen = [item for item in items.values() if set(labels) <= set(item.labels)]
+    if ready:
+        chosen = in_turn([item for item in chosen if could_start(item, items)])
+    if statuses:
+        chosen = [item for item in chosen if item.status in statuses]
+    elif not everything:
+        chosen = [item for item in chosen if item.status not in FINISHED]
+    if call.json:
+        world = load_world(workplace.db)
+        print_json([task_view(item, world) for item in chosen])
+    else:
+        _print(call, workplace, chosen, items)
+
+
+@command("ready", example="crew ready\ncrew ready --json")
+@click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
+@click.pass_context
+def ready(ctx: click.Context, *, labels: tuple[str, ...]) -> None:
+    """List the tasks that could start now."""
+    ctx.invoke(list_tasks, everything=False, statuses=(), labels=labels, ready=True)
+
+
+def could_start(item: TaskItem, items: Mapping[str, TaskItem]) -> bool:
+    return item.status == TaskState.TODO and not item.corrupt and not blockers(item, items)
+
+
+def in_turn(items: list[TaskItem]) -> list[TaskItem]:
+    """The order in which the runner would take them."""
+    return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
+
+
+def _print(
+    call: Call, workplace: "Workplace", chosen: list[TaskItem], items: Mapping[str, TaskItem]
+) -> None:
+    agents = load_rows(workplace.db, "agent").values()
+    holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
+    if chosen:
+        table(HEAD, [_row(item, items, holders) for item in chosen], call)
+    elif items:
+        narrate(call, "no such task among the open ones: `crew list -a` shows all")
+    else:
+        narrate(call, 'no tasks yet: crew new --title "…" makes one')
+    lines = [row for row in load_rows(workplace.db, "line").values() if isinstance(row, Line)]
+    for words in deliveries(with_rows(lines)):
+        narrate(call, words)
+
+
+def _row(
+    item: TaskItem, items: Mapping[str, TaskItem], holders: Mapping[str, str]
+) -> tuple[str, ...]:
+    return (
+        item.id,
+        str(item.status),
+        str(item.priority),
+        holders.get(item.id) or item.agent or "-",
+        _title(item, items),
+    )
+
+
+def _title(item: TaskItem, items: Mapping[str, TaskItem]) -> str:
+    if item.corrupt:
+        return f"[corrupt] {item.corrupt}"
+    waits_for = blockers(item, items) if item.status == TaskState.TODO else ()
+    labels = f"  [{', '.join(item.labels)}]" if item.labels else ""
+    blocked = f"  (blocked by {', '.join(waits_for)})" if waits_for else ""
+    return f"{item.title}{labels}{blocked}"

@@ -1,0 +1,72 @@
+"""`crew merge`: a done task, into the target branch, now."""
+
+from typing import TYPE_CHECKING
+
+from crew.domain.errors import CheckFailed, TryLater
+from crew.domain.requests import Request, find_task
+from crew.domain.task import TaskState
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import subject_argument
+from crew.front.cli.subjects import task_of
+from crew.runner.asking import ask
+from crew.runner.loop import LANDING
+from crew.runner.views import task_view
+from crew.store.facts import load_world
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+PATIENCE_S = 24 * 3600.0
+"""The gate may take long, and it has a limit of its own."""
+
+
+@command("merge", example="crew merge 12\ncrew merge A")
+@subject_argument()
+@pass_call
+def merge(call: Call, subject: str) -> None:
+    """Merge a done task now.
+
+    It joins the queue, is tested together with what landed before it, and is delivered to the
+    target branch. Exit code 6 if the queue sent it back, 75 if its delivery still waits.
+    """
+    workplace = call.workplace()
+    task = task_of(workplace, subject)
+    row = load_world(workplace.db).tasks.get(task)
+    is_merged = row is not None and row.state == TaskState.MERGED
+    # What is merged may still wait for its delivery, which looking at the line tries again.
+    request = Request(verb="look" if is_merged else "merge", args={"task": task})
+
+    def settled(world: World) -> bool:
+        now = world.tasks.get(task)
+        if now is None or now.state == TaskState.DONE:
+            return False
+        line = world.lines.get(now.target)
+        return line is None or line.waiting != "" or line.delivered == line.integration
+
+    ask(workplace, request, settled=settled, only=LANDING, timeout_s=PATIENCE_S)
+    _tell(call, workplace, task)
+
+
+def _tell(call: Call, workplace: "Workplace", task: str) -> None:
+    world = load_world(workplace.db)
+    row = find_task(world, task)
+    if row.state != TaskState.MERGED:
+        run = world.runs.get(row.run or "")
+        why = (run.error or run.notes if run else "").strip().partition("\n")[0]
+        raise CheckFailed(
+            f"task {task} was not merged, it is {row.state}{': ' + why if why else ''}",
+            hint=f"`crew show {task}` tells why; `crew run` lets an agent go on with it",
+        )
+    line = world.lines.get(row.target)
+    if line is not None and line.waiting:
+        raise TryLater(
+            f"task {task} is merged, its delivery to {line.id} waits: {line.waiting}",
+            hint=line.remedy or "`crew run` delivers it when the way is free",
+        )
+    if call.json:
+        print_json(task_view(workplace.source.show(task), world))
+    else:
+        narrate(call, f"task {task} is merged into {row.target}")

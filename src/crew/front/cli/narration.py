@@ -1,0 +1,97 @@
+"""What a person sees while the crew runs: a live frame in a terminal, else one line a change."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from crew.domain.errors import CrewError
+from crew.domain.fact import Fact
+from crew.front.cli.call import Call
+from crew.front.cli.frame import Painter, frame_lines
+from crew.front.cli.output import line
+from crew.runner.views import moment
+from crew.store.database import Database, open_database
+from crew.store.facts import facts_after
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+LOOK_EVERY_S = 0.25
+
+
+@contextmanager
+def narrated(call: Call, workplace: "Workplace") -> Iterator[None]:
+    """A thread that reads the store as any other program would; the runner knows nothing of it."""
+    if call.quiet:
+        yield
+        return
+    over = threading.Event()
+    look = _live if call.is_live and not call.json else _lines
+    start = facts_after_last(workplace.db)
+    thread = threading.Thread(target=look, args=(call, workplace, over, start), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=5)
+
+
+def facts_after_last(db: Database) -> int:
+    """The number of the newest fact."""
+    found = db.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()
+    return int(found[0])
+
+
+def _lines(call: Call, workplace: "Workplace", over: threading.Event, last: int) -> None:  # noqa: ARG001
+    db = open_database(workplace.folder / "crew.db")
+    while True:
+        is_last = over.wait(LOOK_EVERY_S)
+        try:
+            found = facts_after(db, last)
+        except CrewError:
+            found = []
+        for _, fact in found:
+            if words := told(fact):
+                print(f"{moment(fact.at)} {words}", file=sys.stderr, flush=True)
+        last = found[-1][0] if found else last
+        if is_last:
+            return
+
+
+def told(fact: Fact) -> str | None:
+    """A change of state as a line; what is no change of state goes without saying."""
+    if fact.kind == "line":
+        return _told_of_line(fact)
+    if fact.target is None:
+        return None
+    if fact.source == fact.target or (fact.kind, fact.trigger) == ("task", "seen"):
+        return None
+    title = line(str(fact.changes.get("title") or ""))
+    why = line(str(fact.changes.get("error") or fact.changes.get("last_error") or ""))
+    came = f"{fact.source} → " if fact.source else ""
+    words = f"{fact.kind} {fact.subject}: {came}{fact.target} ({fact.trigger})"
+    return " ".join(part for part in (words, title, why) if part)
+
+
+def _told_of_line(fact: Fact) -> str | None:
+    if fact.trigger == "delivered":
+        return f"{fact.subject}: delivered {str(fact.changes.get('delivered'))[:12]}"
+    if fact.trigger == "delivery_waits":
+        return f"{fact.subject}: delivery waits: {line(str(fact.changes.get('waiting')))}"
+    return None
+
+
+def _live(call: Call, workplace: "Workplace", over: threading.Event, number: int) -> None:  # noqa: ARG001
+    db = open_database(workplace.folder / "crew.db")
+    painter = Painter(sys.stderr)
+    while True:
+        is_last = over.wait(LOOK_EVERY_S * 2)
+        try:
+            painter.paint(frame_lines(call, workplace, db))
+        except CrewError:
+            painter.paint(["the store cannot be read at this moment"])
+        if is_last:
+            return

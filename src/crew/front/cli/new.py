@@ -1,0 +1,186 @@
+"""`crew new`: one task from flags, or many from a file."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.errors import NotFound, UsageError
+from crew.domain.task_item import DEFAULT_PRIORITY
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.drafts import Draft, block_number, read_drafts
+from crew.front.cli.output import print_json, say
+from crew.front.cli.params import complete_kinds, complete_tasks, text_or_stdin
+from crew.tasks.source import NewTask, TaskChanges
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+EXAMPLE = """crew new --title "Fix the login" --body - < report.txt
+crew new --title "Document it" --after 12 --label docs --priority 1
+crew new --from tasks.md"""
+
+
+@command("new", example=EXAMPLE)
+@click.option("-t", "--title", help="What the task is, in one line.")
+@click.option("-b", "--body", help="What to do; - reads it from stdin.")
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_tasks,
+    help="Wait for this task (repeatable).",
+)
+@click.option(
+    "--parent", metavar="ID", shell_complete=complete_tasks, help="The task it is part of."
+)
+@click.option("--priority", type=click.IntRange(0, 4), help="0 is the most urgent, 4 the least; 2.")
+@click.option("--label", "labels", multiple=True, help="A label (repeatable).")
+@click.option("--issue", type=click.IntRange(1), metavar="N", help="The issue it answers.")
+@click.option("--base", metavar="BRANCH", help="Start from, and land on, this branch.")
+@click.option(
+    "--agent", metavar="A", shell_complete=complete_kinds, help="The agent that takes it."
+)
+@click.option("--skip-review", is_flag=True, default=None, help="Do without a review.")
+@click.option("--from", "file", metavar="FILE", help="Make every task of a file; - is stdin.")
+@pass_call
+def new(
+    call: Call, /, *, file: str | None, title: str | None, body: str | None, **flags: object
+) -> None:
+    """Make a task, or many from a file.
+
+    Prints the id, or one id a line. A file holds blocks like `---`, `title: …`, `labels: …`,
+    `parent: 1`, `after: 1, #12`, `---`, text; a bare number is a block of the file.
+    """
+    workplace = call.workplace()
+    if (file is None) == (title is None):
+        raise UsageError("a task needs a title", hint='crew new --title "…", or --from FILE')
+    if file is not None:
+        drafts = read_drafts(_read(file))
+    else:
+        drafts = [_from_flags(str(title), body, flags)]
+    _tell(call, workplace, add_drafts(workplace, drafts), many=file is not None)
+
+
+def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> Draft:
+    """Ids on the command line always mean tasks that exist."""
+    parent = flags.pop("parent")
+    after = flags.pop("after")
+    assert isinstance(after, tuple)
+    return Draft(
+        title=title,
+        body=text_or_stdin(body) or "",
+        parent=f"#{str(parent).removeprefix('#')}" if parent else None,
+        after=tuple(f"#{task.removeprefix('#')}" for task in after),
+        **flags,  # type: ignore[arg-type]
+    )
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return text_or_stdin(file) or ""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {file}", hint="- reads the drafts from stdin") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text", hint="save it as UTF-8") from error
+
+
+def add_drafts(workplace: "Workplace", drafts: list[Draft]) -> list[str]:
+    """Everything is checked before the first task is made; the ids come in the file's order.
+
+    Whoever is waited for is made first: a runner may take a task the moment it is there.
+    """
+    base = _default_base(workplace)
+    ready = [_resolved(workplace, replace(draft, base=draft.base or base)) for draft in drafts]
+    ids: dict[int, str] = {}
+    for block in _making_order(ready):
+        ids[block] = workplace.source.add(_new_task(ready[block - 1], ids), at=time.time())
+    for block, draft in enumerate(ready, 1):
+        parent = block_number(draft.parent or "")
+        if parent is not None:
+            workplace.source.edit(ids[block], TaskChanges(parent=ids[parent]))
+    from crew.runner.asking import wake  # noqa: PLC0415 - checked first, then paid for
+
+    wake(workplace)
+    return [ids[block] for block in sorted(ids)]
+
+
+def _making_order(drafts: list[Draft]) -> list[int]:
+    left = {
+        block: {waits for ref in draft.after if (waits := block_number(ref)) is not None}
+        for block, draft in enumerate(drafts, 1)
+    }
+    order: list[int] = []
+    while left:
+        block = next(block for block, waits in left.items() if not waits & left.keys())
+        order.append(block)
+        del left[block]
+    return order
+
+
+def _default_base(workplace: "Workplace") -> str | None:
+    """The branch a person is on, if the config says so and it is not the target itself."""
+    from crew.git.repository import current_branch  # noqa: PLC0415
+
+    if workplace.settings.tasks.new_task_base != "current":
+        return None
+    branch = current_branch(workplace.repo)
+    return branch if branch != workplace.target else None
+
+
+def _resolved(workplace: "Workplace", draft: Draft) -> Draft:
+    from crew.git.repository import has_branch  # noqa: PLC0415
+
+    if draft.agent:
+        workplace.settings.agents.named(draft.agent)
+    if draft.base and not has_branch(workplace.repo, draft.base):
+        raise NotFound(f"there is no branch {draft.base!r}", hint="`git branch` lists them")
+    return replace(
+        draft,
+        parent=_reference(workplace, draft.parent) if draft.parent else None,
+        after=tuple(_reference(workplace, task) for task in draft.after),
+    )
+
+
+def _reference(workplace: "Workplace", text: str) -> str:
+    """A block number stays as it is; a task becomes `#` and its full id."""
+    return text if block_number(text) is not None else f"#{workplace.source.resolve(text)}"
+
+
+def _new_task(draft: Draft, ids: dict[int, str]) -> NewTask:
+    parent = draft.parent if draft.parent and block_number(draft.parent) is None else None
+    return NewTask(
+        title=draft.title,
+        body=draft.body,
+        labels=draft.labels,
+        parent=parent.removeprefix("#") if parent else None,
+        deps=tuple(_id(reference, ids) for reference in draft.after),
+        priority=DEFAULT_PRIORITY if draft.priority is None else draft.priority,
+        agent=draft.agent,
+        base=draft.base,
+        issue=draft.issue,
+        skip_review=draft.skip_review,
+    )
+
+
+def _id(reference: str, ids: dict[int, str]) -> str:
+    block = block_number(reference)
+    return reference.removeprefix("#") if block is None else ids[block]
+
+
+def _tell(call: Call, workplace: "Workplace", ids: list[str], *, many: bool) -> None:
+    if not call.json:
+        for task in ids:
+            say(task)
+        return
+    from crew.runner.views import task_view  # noqa: PLC0415
+    from crew.store.facts import load_world  # noqa: PLC0415
+
+    world = load_world(workplace.db)
+    made = [task_view(workplace.source.show(task), world) for task in ids]
+    print_json(made if many else made[0])

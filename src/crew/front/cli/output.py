@@ -1,0 +1,166 @@
+"""Answers on stdout, narration on stderr; whatever came from outside is made safe to show."""
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+from crew.agents.output import one_line, plain, printable
+from crew.front.cli.call import Call
+
+COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
+
+STATUS_COLOURS = {
+    "in_progress": "cyan",
+    "working": "cyan",
+    "ready": "blue",
+    "done": "green",
+    "merged": "green",
+    "error": "red",
+    "stuck": "red",
+    "closed": "dim",
+    "idle": "dim",
+}
+
+UNKNOWN = "unknown"
+
+
+def print_json(document: Any) -> None:
+    """The one document of JSON mode."""
+    print(_json_text(document, indent=2))
+
+
+def print_json_line(document: Any) -> None:
+    print(_json_text(document, indent=None), flush=True)
+
+
+def _json_text(document: Any, *, indent: int | None) -> str:
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a path that is not UTF-8
+        return json.dumps(document, indent=indent)
+    return text
+
+
+def say(text: str = "") -> None:
+    """One line of the answer."""
+    print(text)
+
+
+def narrate(call: Call, text: str) -> None:
+    """One line for the person who watches; never part of the answer."""
+    if not call.quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def safe(text: str, call: Call) -> str:
+    """Text of an agent or a task, possibly many lines, for this terminal."""
+    if call.has_colour(sys.stdout):
+        return printable(text.encode(errors="surrogateescape"))
+    return plain(text)
+
+
+def line(text: str, *, limit: int = 200) -> str:
+    return one_line(text, limit=limit)
+
+
+def painted(text: str, colour: str, call: Call, stream: TextIO | None = None) -> str:
+    if not text or not colour or not call.has_colour(stream or sys.stdout):
+        return text
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
+
+
+def status(word: str, call: Call) -> str:
+    return painted(word, STATUS_COLOURS.get(word, ""), call)
+
+
+def dollars(cost: float | None) -> str:
+    return (
+        UNKNOWN if cost is None else f"${cost:.2f}" if cost >= 0.1 or not cost else f"${cost:.4f}"
+    )
+
+
+def thousands(count: int) -> str:
+    if count < 10_000:
+        return str(count)
+    return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], call: Call) -> None:
+    for text in table_lines(head, rows, call, width=terminal_width()):
+        say(text)
+
+
+def table_lines(
+    head: Sequence[str], rows: Iterable[Sequence[str]], call: Call, *, width: int | None
+) -> list[str]:
+    """Columns side by side; the last one is cut at the terminal's edge, in a pipe nothing is."""
+    kept = [[line(cell) for cell in row] for row in rows]
+    widths = [max(map(text_width, column)) for column in zip(head, *kept, strict=True)]
+    lines = [painted(_row(head, widths, width), "bold", call)]
+    for row in kept:
+        text = _row(row, widths, width)
+        lines.append(_coloured(text, row, call))
+    return lines
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], width: int | None) -> str:
+    padded = [
+        cell + " " * (size - text_width(cell)) for cell, size in zip(cells, widths, strict=True)
+    ]
+    text = "  ".join(padded).rstrip()
+    return text if width is None else cut(text, width)
+
+
+def _coloured(text: str, row: Sequence[str], call: Call) -> str:
+    """Only the word that tells the status is painted."""
+    word = next((cell for cell in row[:4] if cell in STATUS_COLOURS), None)
+    if word is None or not call.has_colour(sys.stdout):
+        return text
+    return text.replace(f"  {word}", f"  {status(word, call)}", 1)
+
+
+def terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def text_width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(_cells(character) for character in text)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    if text_width(text) <= width:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += _cells(character)
+        if used > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def prepare_streams() -> None:
+    """UTF-8 whatever the locale says; a name that is no UTF-8 goes out as it came in."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def give_up_stdout() -> None:
+    """Nobody reads any more: what is still buffered must not fail a second time at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,106 @@
+"""Arguments and options that many commands share, and how a shell completes them."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from crew.domain.errors import CrewError, UsageError
+from crew.front.cli.call import Call
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]
+    """`30s`, `10m`, `2h`, as seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        from crew.config.values import read_duration  # noqa: PLC0415 - for few commands
+
+        try:
+            return read_duration(float(value) if str(value).isdigit() else value)
+        except ValueError as error:
+            self.fail(f"{value!r} is not {error}", param, ctx)
+
+
+DURATION = Duration()
+
+
+def complete_tasks(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
+    with contextlib.suppress(CrewError, OSError):
+        items = _call(ctx).workplace().snapshot().items
+        return [CompletionItem(t.id, help=t.title) for t in items if t.id.startswith(start)]
+    return []
+
+
+def complete_agents(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
+    from crew.front.cli.place import load_folder  # noqa: PLC0415
+    from crew.store.database import open_database  # noqa: PLC0415
+    from crew.store.facts import load_rows  # noqa: PLC0415
+
+    with contextlib.suppress(CrewError, OSError):
+        db = open_database(load_folder(_call(ctx).directory) / "crew.db")
+        agents = load_rows(db, "agent").values()
+        return [CompletionItem(a.id, help=a.state) for a in agents if a.id.startswith(start)]
+    return []
+
+
+def complete_subjects(
+    ctx: click.Context, param: click.Parameter, start: str
+) -> list[CompletionItem]:
+    return [*complete_agents(ctx, param, start), *complete_tasks(ctx, param, start)]
+
+
+def complete_kinds(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
+    with contextlib.suppress(CrewError, OSError):
+        known = _call(ctx).workplace().settings.agents.by_name
+        return [CompletionItem(name) for name in known if name.startswith(start)]
+    return []
+
+
+def _call(ctx: click.Context) -> Call:
+    return ctx.find_object(Call) or Call()
+
+
+def task_argument(name: str = "task", *, required: bool = True) -> Decorator:
+    return click.argument(name, shell_complete=complete_tasks, required=required)
+
+
+def agent_argument(name: str = "name") -> Decorator:
+    return click.argument(name, shell_complete=complete_agents)
+
+
+def subject_argument() -> Decorator:
+    """An agent's name or a task."""
+    return click.argument("subject", metavar="NAME|TASK", shell_complete=complete_subjects)
+
+
+def kind_option(text: str) -> Decorator:
+    return click.option("--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help=text)
+
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask a person; where there is none, `--yes` must have been given."""
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{question} Nobody is here to answer.", hint="say so with --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def text_or_stdin(text: str | None) -> str | None:
+    """`-` stands for what comes on stdin."""
+    if text != "-":
+        return text
+    return sys.stdin.buffer.read().decode(errors="replace")

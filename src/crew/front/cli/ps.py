@@ -1,0 +1,73 @@
+"""`crew ps`: the agents, at once."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import dollars, narrate, print_json, table, thousands
+from crew.front.cli.place import load_folder
+from crew.runner.views import agent_view
+from crew.store.database import open_database
+from crew.store.facts import load_world
+from crew.store.lock import find_runner
+
+HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
+
+
+@command("ps", example="crew ps\ncrew ps --json | jq '.[] | select(.status == \"stuck\")'")
+@pass_call
+def ps(call: Call) -> None:
+    """List the agents and what they do."""
+    folder = load_folder(call.directory)
+    world = load_world(open_database(folder / "crew.db"))
+    agents = [agent_view(world, agent) for agent in world.agents.values()]
+    if call.json:
+        print_json(agents)
+        return
+    if agents:
+        table(HEAD, [_row(agent) for agent in agents], call)
+    else:
+        narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
+    for words in around(world, find_runner(folder / "lock")):
+        narrate(call, words)
+
+
+def _row(agent: dict[str, Any]) -> tuple[str, ...]:
+    tokens = agent["total_input_tokens"] + agent["total_output_tokens"]
+    return (
+        agent["name"],
+        agent["status"],
+        agent["task"] or "-",
+        agent["kind"],
+        str(agent["step_count"]),
+        thousands(tokens),
+        dollars(agent["total_cost_usd"]),
+        _note(agent),
+    )
+
+
+def _note(agent: dict[str, Any]) -> str:
+    error = agent["last_error"]
+    if agent["status"] == "stuck":
+        return f"{error} (crew retry {agent['name']})"
+    if error and agent["retry_at"]:
+        return f"tries again at {agent['retry_at']}: {error}"
+    return ""
+
+
+def around(world: World, runner: dict[str, Any] | None) -> Iterable[str]:
+    """What a person should know besides the agents: who runs them, and what cannot be delivered."""
+    if runner is None:
+        yield "no runner is up: `crew run` starts one"
+    else:
+        yield f"runner: pid {runner['pid']}, since {runner['started']}"
+    yield from deliveries(world)
+
+
+def deliveries(world: World) -> Iterable[str]:
+    for line in world.lines.values():
+        if line.waiting:
+            remedy = f" ({line.remedy})" if line.remedy else ""
+            yield f"delivery to {line.id} waits: {line.waiting}{remedy}"

@@ -1,0 +1,95 @@
+"""`crew show`: everything about one task."""
+
+from typing import TYPE_CHECKING, Any
+
+from crew.domain.task_item import blockers
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import dollars, line, painted, print_json, safe, say, status
+from crew.front.cli.params import task_argument
+from crew.front.cli.undo import checkpoint_view
+from crew.git.checkpoints import checkpoints
+from crew.runner.views import run_view, task_view
+from crew.store.facts import load_world
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+FIELDS = (
+    "priority",
+    "labels",
+    "parent",
+    "deps",
+    "blocked_by",
+    "agent",
+    "base",
+    "branch",
+    "worktree",
+)
+MORE_FIELDS = ("issue", "created", "started", "review_count", "landed_commit", "close_reason")
+
+
+@command("show", example="crew show 12\ncrew show '#12' --json")
+@task_argument()
+@pass_call
+def show(call: Call, task: str) -> None:
+    """Show everything about a task."""
+    workplace = call.workplace()
+    world = load_world(workplace.db)
+    view = whole_view(workplace, world, workplace.source.resolve(task))
+    if call.json:
+        print_json(view)
+    else:
+        _print(call, view)
+
+
+def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any]:
+    """The task with all its runs and checkpoints."""
+    item = workplace.source.show(task)
+    runs = sorted((r for r in world.runs.values() if r.task == task), key=lambda run: run.number)
+    costs = [run.cost_usd for run in runs]
+    row = world.tasks.get(task)
+    return {
+        **task_view(item, world),
+        "blocked_by": list(blockers(item, workplace.snapshot().by_id)),
+        "close_reason": (row.close_reason if row else "") or None,
+        "runs": [run_view(run) for run in runs],
+        "checkpoints": [checkpoint_view(kept) for kept in checkpoints(workplace.repo, task)],
+        "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
+    }
+
+
+def _print(call: Call, view: dict[str, Any]) -> None:
+    name, state = painted(view["id"], "bold", call), status(view["status"], call)
+    say(f"{name}  {line(view['title'])}  {state}")
+    if view["corrupt"]:
+        say(f"  cannot be read: {line(view['corrupt'])}")
+    for name in (*FIELDS, *MORE_FIELDS):
+        value = view[name]
+        if value not in (None, [], ""):
+            words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            say(f"  {name.replace('_', ' ')}: {line(words)}")
+    if view["body"]:
+        say()
+        say(safe(view["body"], call))
+    for comment in view["comments"]:
+        kind = f" ({line(comment['type'])})" if comment["type"] else ""
+        say(f"\n{line(comment['author'] or 'somebody')}{kind}, {comment['at'] or 'some time ago'}:")
+        say(safe(comment["text"], call))
+    _print_history(call, view)
+
+
+def _print_history(call: Call, view: dict[str, Any]) -> None:
+    if view["runs"]:
+        say()
+    for run in view["runs"]:
+        rounds = f"round {run['round']} of {run['max_rounds']}, {run['steps']} steps"
+        who = f"{run['agent'] or 'nobody'} ({run['kind']})"
+        say(f"run {run['id']}: {run['state']}, {who}, {rounds}, {dollars(run['cost_usd'])}")
+        if run["error"]:
+            say(f"  {painted(line(run['error']), 'red', call)}")
+    if view["checkpoints"]:
+        *_, last = view["checkpoints"]
+        words = f"{last['number']} at {last['at']}, {line(last['label'])}"
+        say(f"{len(view['checkpoints'])} checkpoints, the last one: {words}")

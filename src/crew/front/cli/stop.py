@@ -1,0 +1,43 @@
+"""`crew stop`: the runner ends, everything it knows stays."""
+
+import time
+
+import click
+
+from crew.domain.requests import Request
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json
+from crew.store.lock import find_runner
+
+POLL_S = 0.02
+
+
+@command("stop", example="crew stop\ncrew stop --now")
+@click.option("--now", is_flag=True, help="End running steps instead of letting them finish.")
+@pass_call
+def stop(call: Call, *, now: bool) -> None:
+    """Stop the runner and keep all state.
+
+    Running steps may finish, unless --now says otherwise; nothing is lost either way.
+    """
+    workplace = call.workplace()
+    holder = find_runner(workplace.lock_file)
+    if holder is None:
+        _tell(call, None, "no runner is up; nothing to stop")
+        return
+    from crew.runner.asking import ask  # noqa: PLC0415 - nothing running needs none of it
+
+    if not now:
+        narrate(call, "running steps may finish; `crew stop --now` ends them")
+    ask(workplace, Request(verb="stop", args={"now": now}))
+    while (found := find_runner(workplace.lock_file)) and found["pid"] == holder["pid"]:
+        time.sleep(POLL_S)
+    _tell(call, holder["pid"], f"runner {holder['pid']} has stopped")
+
+
+def _tell(call: Call, pid: int | None, words: str) -> None:
+    if call.json:
+        print_json({"stopped": pid})
+    else:
+        narrate(call, words)
