@@ -53,6 +53,8 @@ Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
 
 async def prepare(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
+    if task.worktree and await desk.outside.look_at(task) is None:
+        return _worktree_lost(desk, task)
     base = await _newest_base(desk, task.target)
     branch = task.branch or branch_name(task.id)
     worktree = await desk.outside.ensure_worktree(task, branch=branch, base=base)

@@ -1,6 +1,7 @@
 """The outside on this machine: real git, real processes, the task source of this repository."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,11 +10,12 @@ from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
 from crew.domain.effects import effect
+from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref
 from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task, TaskState
-from crew.git import checkpoints, landing, merges, worktrees
+from crew.git import checkpoints, landing, linked, merges, worktrees
 from crew.git.command import git
 from crew.git.refs import advance
 from crew.git.repository import commit_of
@@ -67,21 +69,26 @@ class LocalOutside:
         return str(path)
 
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
-        """A worktree that was lost gets back what its last checkpoint kept."""
-        repo, was_there = self.workplace.repo, path.exists()
-        if was_there:
-            worktrees.clear_stale_locks(repo, path)
+        repo = self.workplace.repo
         head = worktrees.ensure_worktree(repo, path, branch=branch, base=base)
-        kept = [] if was_there else checkpoints.checkpoints(repo, task.id)
+        worktrees.clear_stale_locks(repo, path)
+        if not task.worktree:
+            self._bring_back(task, path, head)
+
+    def _bring_back(self, task: Task, path: Path, head: str) -> None:
+        """A worktree that was lost gets back what its last checkpoint kept; repeatable."""
+        repo = self.workplace.repo
+        kept = checkpoints.checkpoints(repo, task.id)
         if kept and kept[-1].parent == head:
-            checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
+            with contextlib.suppress(Conflict):  # something is there already: it was not lost
+                checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
 
     async def look_at(self, task: Task) -> Look | None:
         return await _thread(self._look_at, task)
 
     def _look_at(self, task: Task) -> Look | None:
         path = Path(task.worktree)
-        if not task.worktree or not (path / ".git").exists():
+        if not task.worktree or not self._is_worktree(path):
             return None
         state = worktrees.state_of(path)
         changed = tuple(p for p in state.changed if not _is_noise(p))
@@ -91,6 +98,11 @@ class LocalOutside:
             uncommitted=(*unfinished, *changed),
             done_said=_says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
         )
+
+    def _is_worktree(self, path: Path) -> bool:
+        """Its `.git` file is there, and so is what git itself keeps of it."""
+        git_dir = linked.git_dir_for(self.workplace.repo, path)
+        return (path / ".git").exists() and git_dir is not None and linked.is_whole(git_dir)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
@@ -116,7 +128,8 @@ class LocalOutside:
         return f"Commits:\n{log or '(none)'}\n\nUncommitted:\n{changed or '(nothing)'}"
 
     async def checkpoint(self, task: Task, label: str) -> None:
-        if task.worktree and Path(task.worktree).exists():
+        """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""
+        if task.worktree and not linked.is_bare_of_files(Path(task.worktree)):
             await _thread(
                 checkpoints.take_checkpoint,
                 self.workplace.repo,
