@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +15,11 @@ from crew.agents.process import ProcessEnd, ProcessOrder, run_process
 from crew.config.gates import Gate, choose_gate, read_gate_files
 from crew.config.gates import GateResult as Verdict
 from crew.domain.errors import CrewError
-from crew.git.worktrees import clear_stale_locks, ensure_detached, remove_worktree
+from crew.git.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside import GateResult
 from crew.runner.workplace import Workplace
+
+log = logging.getLogger(__name__)
 
 OUTPUT_KEPT = 64_000
 _NAME = ".gate-"
@@ -35,7 +38,7 @@ class GateRuns:
 
     async def run(self, commit: str, *, task: str) -> GateResult:
         async with self._worktree() as path:
-            await asyncio.to_thread(self._check_out, path, commit)
+            await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
             files = await asyncio.to_thread(read_gate_files, path)
             gate = choose_gate(self.workplace.settings.complete.command, files)
             if gate is None:
@@ -43,14 +46,20 @@ class GateRuns:
             return await self._run(gate, path, commit, task)
 
     def tidy(self) -> None:
-        """Remove the worktrees that `[worktree] pool` does not ask to keep warm."""
-        kept = self.workplace.settings.worktree.pool
-        for path in sorted(self.workplace.worktrees.glob(f"{_NAME}*")):
-            number = path.name.removeprefix(_NAME)
-            if not number.isdigit() or int(number) > kept:
-                remove_worktree(self.workplace.repo, path)
+        """Remove the worktrees that `[worktree] pool` does not ask to keep warm.
+
+        Also those of which there is only a trace, because the last runner died right here.
+        """
+        folder, kept = self.workplace.worktrees, self.workplace.settings.worktree.pool
+        found = (path.name.removeprefix(_NAME) for path in folder.glob(f"{_NAME}*"))
+        numbers = {*self._slots, *(int(number) for number in found if number.isdigit())}
+        for number in sorted(number for number in numbers if number > kept):
+            try:
+                remove_worktree(self.workplace.repo, folder / f"{_NAME}{number}")
+            except (CrewError, OSError) as error:
+                log.warning("a gate's worktree stays: %s", error)
         with contextlib.suppress(OSError):
-            self.workplace.worktrees.rmdir()
+            folder.rmdir()
 
     @asynccontextmanager
     async def _worktree(self) -> AsyncIterator[Path]:
@@ -63,12 +72,6 @@ class GateRuns:
             async with self._free:
                 self._slots = sorted([*self._slots, number])
                 self._free.notify()
-
-    def _check_out(self, path: Path, commit: str) -> None:
-        """Whoever had this worktree is dead: the runner's own gates use other slots."""
-        if path.exists():
-            clear_stale_locks(self.workplace.repo, path)
-        ensure_detached(self.workplace.repo, path, commit)
 
     async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
         settings = self.workplace.settings.complete
