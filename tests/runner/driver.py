@@ -1,0 +1,94 @@
+"""Runs a crew once in a process of its own: `python driver.py REPO SCENE.json`.
+
+The scene names the tasks (made if they are not there yet), the kind and number of agents and what
+is asked for first; or `do`, one thing to do instead of running. What came of it is the last line of
+stdout, as JSON; an error exits with its own code. `CREW_TRACE=FILE` writes down every crash point
+that is passed.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+
+from crew.domain import effects
+from crew.domain.errors import CrewError
+from crew.domain.requests import Request
+from crew.git.checkpoints import drop_checkpoints, restore
+from crew.runner import asking, loop
+from crew.runner.workplace import Workplace, make_workplace
+from crew.store.facts import rebuild_rows
+from crew.tasks.source import NewTask
+
+
+def main(repo: Path, scene: dict) -> None:
+    loop.DELIVERY_PATIENCE_S = scene.get("patience_s", loop.DELIVERY_PATIENCE_S)
+    workplace = make_workplace(repo)
+    add_missing(workplace, scene.get("tasks", []))
+    if "do" in scene:
+        verb, *args = scene["do"]
+        DEEDS[verb](workplace, *args)
+        return
+
+    def prepare(runner: loop.Runner) -> None:
+        runner.take_in()
+        kind, count = scene.get("kind", "scripted"), scene.get("agents", 3)
+        runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count}))
+        for verb, args in scene.get("first", []):
+            runner.heed(Request(verb=verb, args=args))
+
+    runner = loop.run_crew(workplace, prepare, drain=scene.get("drain", True))
+    tasks = runner.engine.world.tasks.values()
+    print(json.dumps({"tasks": {task.id: task.state for task in tasks}}))
+
+
+def add_missing(workplace: Workplace, tasks: list[dict]) -> None:
+    """Repeatable: a task is known by its title; dependencies are named by title too."""
+    ids = {item.title: item.id for item in workplace.source.scan(None).items}
+    for task in tasks:
+        if task["title"] not in ids:
+            deps = tuple(ids[title] for title in task.get("deps", []))
+            new = NewTask(title=task["title"], deps=deps, body=task.get("body", ""))
+            ids[task["title"]] = workplace.source.add(new, at=time.time())
+
+
+def ask(workplace: Workplace, verb: str, args: dict) -> None:
+    print(json.dumps(asking.ask(workplace, Request(verb=verb, args=args))))
+
+
+def bring_back(workplace: Workplace, task: str, into: str) -> None:
+    if not Path(into).exists():
+        restore(workplace.repo, task, None, Path(into))
+
+
+DEEDS = {
+    "ask": ask,
+    "restore": bring_back,
+    "drop": lambda workplace: drop_checkpoints(workplace.repo, older_than=time.time() + 60),
+    "rebuild": lambda workplace: rebuild_rows(workplace.db),
+    "remove": lambda workplace, task: workplace.source.remove(task),
+}
+
+
+def trace_to(file: str) -> None:
+    passed = open(file, "a", buffering=1)  # noqa: PTH123, SIM115 - open until the process dies
+    crash = effects.crash_point
+
+    def crash_point(point: str) -> None:
+        passed.write(f"{point}\n")
+        crash(point)
+
+    effects.crash_point = crash_point
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level="INFO", format="%(relativeCreated)d %(name)s %(message)s")
+    if os.environ.get("CREW_TRACE"):
+        trace_to(os.environ["CREW_TRACE"])
+    try:
+        main(Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text()))
+    except CrewError as error:
+        print(json.dumps({"error": error.message, "hint": error.hint}))
+        sys.exit(error.exit_code)

@@ -1,0 +1,282 @@
+"""Small scenes that together pass every crash point; each says which names it answers for."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from runner.scene import Scene, check_the_end
+
+Script = dict[str, Any]
+
+
+def work(name: str, text: str = "x\n") -> list[dict[str, Any]]:
+    return [{"write": {"path": name, "text": text}}, {"commit": f"add {name}"}]
+
+
+def done(*actions: Any) -> list[Any]:
+    return [*actions, {"done": True}]
+
+
+BOTH = [done({"resolve": "both"})] * 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """A scene told in one go or in pieces; `names` are in the order in which they come up.
+
+    `first` is where it is killed before the death that is looked at, `between` what a person does
+    then.
+    """
+
+    names: tuple[str, ...]
+    script: Script = field(default_factory=dict)
+    tasks: tuple[Any, ...] = ()
+    config: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    first: str = ""
+    between: Callable[[Scene], None] = lambda _scene: None
+    after: Callable[[Scene], None] = lambda _scene: None
+
+    def begin(self, make_scene: Callable[..., Scene]) -> tuple[Scene, str]:
+        scene = make_scene(self.script, tasks=self.tasks, config=self.config, **self.options)
+        base = scene.git("rev-parse", "HEAD")
+        if self.first:
+            scene.run(code=-9, CREW_CRASH_AT=self.first)
+            self.between(scene)
+        return scene, base
+
+    def end(self, scene: Scene, base: str) -> None:
+        scene.run()
+        check_the_end(scene, base=base, merged=len(self.tasks))
+        self.after(scene)
+
+
+ROAD = Story(
+    script={
+        "tasks": {
+            "one": {
+                "steps": [
+                    [{"write": {"path": "shared.txt", "text": "one\n"}}],
+                    done({"commit": "1"}),
+                ],
+                "on_conflict": BOTH,
+            },
+            "two": {
+                "steps": [done(*work("shared.txt", "two\n"), *work("b.txt", "BROKEN\n"))],
+                "on_red_gate": [done(*work("b.txt", "fine\n"))],
+                "on_conflict": BOTH,
+            },
+        }
+    },
+    tasks=("one", "two"),
+    options={"agents": 2},
+    names=(
+        "crew.init",
+        "git.exclude",
+        "tasks.make_folder",
+        "tasks.write_temporary",
+        "tasks.put_in_place",
+        "store.migrate",
+        "store.first_set",
+        "store.lock",
+        "store.set",
+        "store.index",
+        "store.record",
+        "state.write",
+        "git.worktree_add",
+        "git.reset_worktree",
+        "git.finish_making",
+        "git.clear_lock",
+        "log.start",
+        "agents.write_file",
+        "agents.open_log",
+        "agents.spawn",
+        "agents.append_log",
+        "store.doing",
+        "git.commit_checkpoint",
+        "git.finish_commit",
+        "git.switch_detached",
+        "git.clean_worktree",
+        "git.write_attributes",
+        "git.commit_merge",
+        "git.advance",
+        "git.sync_journal",
+        "git.sync_lock_index",
+        "git.sync_next_index",
+        "git.sync_stage_files",
+        "git.sync_seen",
+        "git.sync_set_aside",
+        "git.sync_place",
+        "git.sync_refresh",
+        "git.sync_install_index",
+        "git.sync_unlock_index",
+        "git.sync_delete_staging",
+        "git.sync_forget",
+        "git.set_aside",
+        "git.forget_worktree",
+        "git.delete_set_aside",
+        "git.delete_ref",
+    ),
+)
+
+_GIT_DIR = "git_dir=$(git rev-parse --absolute-git-dir)"
+
+LOST = Story(
+    script={
+        "tasks": {
+            "lost": {
+                "steps": [
+                    [*work("a.txt"), {"write": {"path": "draft.txt", "text": "draft\n"}}],
+                    [{"run": 'cd / && find "$CREW_WORKTREE" -mindepth 1 -delete'}],
+                    done({"run": "cat draft.txt >> a.txt"}, {"commit": "with the draft"}),
+                ]
+            },
+        }
+    },
+    tasks=("lost",),
+    options={"agents": 1},
+    after=lambda scene: _holds(scene, "draft.txt", "draft\n"),
+    names=(
+        "git.mark_refill",
+        "git.point_worktree",
+        "git.write_files",
+        "git.mark_restoring",
+        "git.bring_back",
+        "git.unstage",
+    ),
+)
+
+
+def _holds(scene: Scene, name: str, text: str) -> None:
+    assert (scene.path / name).read_text() == text
+
+
+HALF_MADE = Story(
+    script={
+        "tasks": {
+            "forgotten": {
+                "steps": [
+                    [
+                        *work("a.txt"),
+                        {"write": {"path": "draft.txt", "text": "draft\n"}},
+                        {"run": f'{_GIT_DIR}; rm -rf "$git_dir"'},
+                    ],
+                    done({"commit": "with the draft"}),
+                ]
+            },
+            "half made": {
+                "steps": [
+                    [
+                        *work("b.txt"),
+                        {
+                            "run": f'{_GIT_DIR}; rm "$git_dir/commondir"; cd /; '
+                            'find "$CREW_WORKTREE" -mindepth 1 -not -name .git -delete'
+                        },
+                    ],
+                    done(*work("c.txt")),
+                ]
+            },
+        }
+    },
+    tasks=("forgotten", "half made"),
+    options={"agents": 2},
+    after=lambda scene: _holds(scene, "draft.txt", "draft\n"),
+    names=("git.register_worktree", "git.delete_empty"),
+)
+
+DEAF_PROGRAM = """
+if test -e ../../deaf; then
+  echo x > a.txt; git add a.txt; git commit -qm a; echo DONE
+else
+  touch ../../deaf; trap '' TERM; while :; do sleep 0.2; done
+fi
+"""
+
+DEAF = Story(
+    tasks=("deaf",),
+    options={"agents": 1, "kind": "deaf"},
+    config='[run]\nbackoff_s = 0.01\nstep_timeout = "0.5s"\n'
+    f"[agents.deaf]\ncommand_template = {json.dumps(DEAF_PROGRAM)}\n",
+    names=("agents.signal", "agents.end_step"),
+)
+
+_SIMPLE = {"default": {"steps": [done(*work("shared.txt", "new\n"), *work("new.txt"))]}}
+
+
+UNDONE = Story(
+    script=_SIMPLE,
+    tasks=("simple",),
+    options={"agents": 1},
+    first="git.sync_place.after:2",
+    names=("git.sync_unplace", "git.sync_put_back"),
+)
+
+_EDIT = "written through a file that was open\n"
+
+
+def _edit_what_was_set_aside(scene: Scene) -> None:
+    (old,) = (scene.path / ".git" / "crew-sync").glob("*/old/*")
+    old.write_text(_EDIT)
+
+
+def _edit_is_kept(scene: Scene) -> None:
+    (kept,) = scene.path.glob("shared.txt.before-crew-*")
+    assert kept.read_text() == _EDIT
+
+
+EDITED = Story(
+    script=_SIMPLE,
+    tasks=("simple",),
+    options={"agents": 1},
+    first="git.sync_refresh.before",
+    between=_edit_what_was_set_aside,
+    after=_edit_is_kept,
+    names=("git.sync_rescue",),
+)
+
+TICKETS = Story(
+    script=_SIMPLE,
+    tasks=("simple",),
+    options={"agents": 1},
+    config='[tasks]\nsource = "tk"\n',
+    names=("tasks.make_folder", "tasks.write_temporary", "tasks.put_in_place"),
+)
+
+FAKE_CLAUDE = f"""#!{sys.executable} -IS
+import json, subprocess, sys
+
+def say(**event):
+    print(json.dumps({{"session_id": session, **event}}), flush=True)
+
+asked = "--session-id" if "--session-id" in sys.argv else "--resume"
+session = sys.argv[sys.argv.index(asked) + 1]
+open("a.txt", "w").write("x")
+subprocess.run(["git", "add", "-A"])
+subprocess.run(["git", "commit", "-qm", "a"])
+say(type="system", subtype="init")
+say(type="assistant", message={{"id": "m", "content": [{{"type": "text", "text": "DONE"}}]}})
+say(
+    type="result", subtype="success", is_error=False, result="DONE", total_cost_usd=0.5,
+    usage={{}}, terminal_reason="completed",
+)
+"""
+
+CLAUDE = Story(
+    tasks=("simple",),
+    options={"agents": 1, "kind": "claude", "programs": {"claude": FAKE_CLAUDE}},
+    config='[agents.claude]\ncommand = "PLACE/claude"\n',
+    names=("agents.remember_total",),
+)
+
+STORIES = {
+    "road": ROAD,
+    "lost": LOST,
+    "half made": HALF_MADE,
+    "deaf": DEAF,
+    "undone": UNDONE,
+    "edited": EDITED,
+    "tickets": TICKETS,
+    "claude": CLAUDE,
+}

@@ -1,0 +1,207 @@
+"""Killed before and after every single effect and started again, the crew ends where it would have.
+
+By default every effect is met once, many deaths in one history, and whether it is before or after
+changes from day to day; `make faults` tries each death alone, in a repository of its own.
+"""
+
+import datetime as dt
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crew.domain.requests import Request
+from crew.git.checkpoints import checkpoints, take_checkpoint
+from crew.runner.asking import ask
+from crew.store.facts import differences
+from crew.store.lock import find_runner
+from crew.tasks.source import NewTask
+from runner.scene import Scene, check_the_end, until
+from runner.stories import STORIES, done, work
+
+WHEN = ("before", "after")
+TODAY = int(os.environ.get("CREW_FAULTS_DAY", dt.datetime.now(tz=dt.UTC).toordinal()))
+CHAIN = 6
+"""Deaths in one history: enough to be quick, few enough that a failure says where."""
+
+ERRANDS = {
+    "git.restore_files": "restore",
+    "git.place_restored": "restore",
+    "git.drop_checkpoints": "drop",
+    "store.rebuild": "rebuild",
+    "tasks.delete_file": "remove",
+}
+ASKED = ("store.ask", "runner.wake")
+ANSWERED = ("store.reply", "store.withdraw")
+
+
+LIST_EFFECTS = """
+import importlib, pkgutil, crew
+from crew.domain.effects import EFFECTS
+for module in pkgutil.walk_packages(crew.__path__, "crew."):
+    if not module.name.startswith("crew.front") and not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print(*EFFECTS)
+"""
+"""The front ends have tests of their own for what they do themselves."""
+
+
+def test_every_effect_below_the_front_ends_is_killed_here():
+    listed = subprocess.run(
+        [sys.executable, "-c", LIST_EFFECTS], capture_output=True, text=True, check=True
+    )
+    told = {name for story in STORIES.values() for name in story.names}
+    assert told | {*ERRANDS, *ASKED, *ANSWERED} == set(listed.stdout.split())
+
+
+def _chains() -> list[object]:
+    """Each story's effects in order, cut into histories; then who dies before and who after."""
+    params = []
+    for title, story in STORIES.items():
+        count = -(-len(story.names) // CHAIN)
+        for number in range(count):
+            names = story.names[number::count]
+            points = [f"{name}.{WHEN[(TODAY + i) % 2]}" for i, name in enumerate(names)]
+            params.append(pytest.param(story, points, id=f"{title}-{number}"))
+    return params
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("story", "points"), _chains())
+def test_a_crew_that_dies_again_and_again_ends_as_if_it_had_not(make_scene, story, points):
+    scene, base = story.begin(make_scene)
+    for point in points:
+        running = scene.start(CREW_CRASH_AT=point)
+        if running.wait() == -9:
+            continue
+        assert running.returncode == 0, f"{point}\n{scene.said()}"
+        story.end(scene, base)  # it had passed that point for good: take a fresh repository
+        scene, base = story.begin(make_scene)
+        scene.run(code=-9, CREW_CRASH_AT=point)
+    story.end(scene, base)
+
+
+OFTEN = ("store.record", "git.advance", "agents.spawn", "git.sync_place", "tasks.put_in_place")
+"""Effects whose later times differ from their first."""
+
+
+def _alone() -> list[object]:
+    points = [
+        (title, story, f"{name}.{when}:1")
+        for title, story in STORIES.items()
+        for name in story.names
+        for when in WHEN
+    ]
+    points += [
+        ("road", STORIES["road"], f"{name}.{when}:{count}")
+        for name in OFTEN
+        for when in WHEN
+        for count in (2, 3)
+    ]
+    points += [
+        ("road", STORIES["road"], f"store.record.{when}:{count}")
+        for when in WHEN
+        for count in range(4, 40, 3)
+    ]
+    return [pytest.param(story, point, id=f"{title}-{point}") for title, story, point in points]
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("story", "point"), _alone())
+def test_a_crew_that_dies_at_one_point_ends_as_if_it_had_not(make_scene, story, point):
+    scene, base = story.begin(make_scene)
+    scene.run(code=-9, CREW_CRASH_AT=point)
+    story.end(scene, base)
+
+
+@pytest.fixture
+def kept(make_scene) -> Scene:
+    """A scene with an agent, two tasks and a checkpoint of the first."""
+    scene = make_scene()
+    workplace = scene.make()
+    for title in ("one", "two"):
+        workplace.source.add(NewTask(title=title), at=1.0)
+    ask(workplace, Request(verb="spawn", args={"kind": "scripted", "count": 2}))
+    scene.write({"draft.txt": "draft\n"})
+    take_checkpoint(workplace.repo, scene.path, "1", label="kept", at=1.0)
+    (scene.path / "draft.txt").unlink()
+    workplace.db.close()
+    return scene
+
+
+def _restored(scene: Scene) -> None:
+    assert (scene.path.parent / "back" / "draft.txt").read_text() == "draft\n"
+    assert [p.name for p in scene.path.parent.iterdir() if "crew-restore" in p.name] == []
+
+
+CHECKS = {
+    "restore": _restored,
+    "drop": lambda scene: checkpoints(scene.workplace.repo, "1") == [] or pytest.fail("kept"),
+    "rebuild": lambda scene: len(scene.world.agents) == 2 or pytest.fail("agents are lost"),
+    "remove": lambda scene: (
+        len(scene.workplace.source.scan(None).items) == 1 or pytest.fail("it is still there")
+    ),
+}
+
+
+@pytest.mark.parametrize("when", WHEN)
+@pytest.mark.parametrize("name", sorted(ERRANDS))
+def test_an_errand_that_was_killed_can_be_done_again(kept, name, when):
+    deed = ERRANDS[name]
+    arguments = {"restore": ["1", str(kept.path.parent / "back")], "remove": ["2"]}
+    kept.options["do"] = [deed, *arguments.get(deed, [])]
+    kept.run(code=-9, CREW_CRASH_AT=f"{name}.{when}")
+    if (deed, when) == ("remove", "after"):
+        kept.options["do"] = ["rebuild"]
+    kept.run()
+    CHECKS[deed](kept)
+    workplace = kept.workplace
+    assert differences(workplace.db) == []
+    workplace.db.close()
+
+
+@pytest.fixture
+def busy(make_scene) -> Scene:
+    """A scene whose one task takes a moment."""
+    script = {"default": {"steps": [[{"sleep_s": 1.0}], done(*work("a.txt"))]}}
+    return make_scene(script, tasks=["slow"], agents=1)
+
+
+def _asking(scene: Scene, **env: str) -> int:
+    """Ask for an agent called Zed in a process of its own; how that ended."""
+    other = Scene(path=scene.path, options={"do": ["ask", "spawn", {"kind": "x", "name": "Zed"}]})
+    return other.start(**env).wait(timeout=25)
+
+
+def _is_up(scene: Scene) -> bool:
+    return find_runner(scene.path / ".crew" / "lock") is not None
+
+
+@pytest.mark.parametrize("when", WHEN)
+@pytest.mark.parametrize("name", ASKED)
+def test_a_request_whose_asker_was_killed_is_done_once_or_not_at_all(busy, name, when):
+    base = busy.git("rev-parse", "HEAD")
+    running = busy.start()
+    until(lambda: _is_up(busy), what="a runner")
+    assert _asking(busy, CREW_CRASH_AT=f"{name}.{when}") == -9
+    assert _asking(busy) in {0, 5}  # 5: there is a Zed already
+    assert running.wait(timeout=25) == 0, busy.said()
+    assert "Zed" in busy.world.agents
+    check_the_end(busy, base=base, merged=1)
+
+
+@pytest.mark.parametrize("when", WHEN)
+@pytest.mark.parametrize("name", ANSWERED)
+def test_a_request_survives_the_runner_that_was_asked(busy, name, when):
+    base = busy.git("rev-parse", "HEAD")
+    deaths = {"store.reply": f"store.reply.{when}", "store.withdraw": "store.reply.before"}
+    running = busy.start(CREW_CRASH_AT=deaths[name])
+    until(lambda: _is_up(busy), what="a runner")
+    asked = _asking(busy, CREW_CRASH_AT=f"store.withdraw.{when}")
+    assert asked in ({-9} if name == "store.withdraw" else {-9, 0, 5})
+    assert running.wait(timeout=25) == -9
+    busy.run()
+    assert "Zed" in busy.world.agents
+    check_the_end(busy, base=base, merged=1)
