@@ -1,0 +1,1 @@
+"""Measures what crew costs, as ratios within one run; no test depends on these figures."""

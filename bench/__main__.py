@@ -1,0 +1,34 @@
+"""Runs the benchmarks and ends with a summary: `python -m bench [--quick] [NAME...]`."""
+
+import argparse
+from collections.abc import Callable
+
+from bench import commands, cpu_per_step, histories, makespan, memory, merge_queue
+from bench.sizes import FULL, QUICK, Size
+from bench.tables import Figure, summary
+
+BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
+    "makespan": makespan.measure,
+    "cpu": cpu_per_step.measure,
+    "commands": commands.measure,
+    "memory": memory.measure_agents,
+    "flood": memory.measure_flood,
+    "histories": histories.measure,
+    "queue": merge_queue.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
+    given = parser.parse_args()
+    if unknown := sorted(set(given.names) - BENCHMARKS.keys()):
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    size = QUICK if given.quick else FULL
+    figures = [f for name in given.names or BENCHMARKS for f in BENCHMARKS[name](size)]
+    summary(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""(d) The memory of the runner while many agents work, and (e) while one prints a gigabyte.
+
+Memory is the runner's own share (PSS) from the kernel, agents not counted. For the flood, growth is
+the highest resident size ever (VmHWM) after it, less that from just before it.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bench.processes import MB, memory_mb, peak_mb
+from bench.scene import Scene, ScriptedTask, made_scene, working
+from bench.sizes import Size
+from bench.tables import Figure, say, title
+
+PATIENCE_S = 300.0
+POLL_S = 0.05
+
+
+def measure_agents(size: Size) -> list[Figure]:
+    count = size.working_agents
+    title(f"(d) Memory of the runner with {count} working agents")
+    tasks = [
+        ScriptedTask(title=f"task{n}", steps=[[{"say": "at work"}, {"sleep_s": 3600}]])
+        for n in range(count)
+    ]
+    with made_scene(tasks) as scene, _running(scene, agents=count) as runner:
+        _until(lambda: _working(scene) == count, runner)
+        time.sleep(2.0)  # what starting them took is given back, or it is part of the figure
+        figure = memory_mb(runner.pid)
+    say(f"{figure:.1f} MB, {figure / count:.2f} MB an agent\n")
+    return [Figure(name=f"runner's memory, {count} agents", measured=figure, unit="MB", aim=100)]
+
+
+def measure_flood(size: Size) -> list[Figure]:
+    title(f"(e) {size.flood_bytes / 1e9:g} GB of output from one agent")
+    flood = [{"sleep_s": 2.0}, {"flood": size.flood_bytes}, *working("flood", sleep_s=0.0)]
+    with made_scene([ScriptedTask(title="flood", steps=[flood])]) as scene:
+        log = scene.repo / ".crew" / "logs" / f"task-{scene.ids['flood']}.log"
+        with _running(scene, agents=1) as runner:
+            _until(lambda: _working(scene) == 1, runner)
+            before = peak_mb(runner.pid)
+            _until(lambda: log.stat().st_size > MB, runner)
+            began, peak = time.monotonic(), before
+            while log.stat().st_size < size.flood_bytes and runner.poll() is None:
+                peak = max(peak, peak_mb(runner.pid))
+                time.sleep(POLL_S)
+            seconds = time.monotonic() - began
+    rate = size.flood_bytes / MB / seconds
+    say(f"{before:.1f} MB before, {peak:.1f} MB at most; {rate:.0f} MB/s into the log\n")
+    return [
+        Figure(name="growth by a flood of output", measured=peak - before, unit="MB", aim=50),
+        Figure(name="speed of a flood", measured=rate, unit="MB/s"),
+    ]
+
+
+@contextmanager
+def _running(scene: Scene, *, agents: int) -> Iterator["subprocess.Popen[str]"]:
+    """A crew that is told to end, and ends all its agents with it."""
+    runner = scene.start(agents)
+    try:
+        yield runner
+    finally:
+        runner.kill()  # its agents die with it
+        runner.communicate()
+
+
+def _until(condition: Callable[[], bool], runner: "subprocess.Popen[str]") -> None:
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not condition():
+        if runner.poll() is not None or time.monotonic() > give_up_at:
+            raise RuntimeError("the crew never came so far")
+        time.sleep(POLL_S)
+
+
+def _working(scene: Scene) -> int:
+    """How many agents have a process, as `state.json` tells it."""
+    try:
+        document = json.loads((scene.repo / ".crew" / "state.json").read_text())
+    except FileNotFoundError:
+        return 0
+    return sum(1 for agent in document["agents"] if agent["pid"])
