@@ -250,7 +250,7 @@ def sent_back(
     world: World, run: Run, *, ask: Ask, notes: str, rules: Rules, at: float, **changes: Any
 ) -> list[Fact]:
     """Back to working with the reason, in the next round; or failed when no round is left."""
-    complaints = run.complaints + 1 if ask == run.ask or run.complaints == 0 else 1
+    complaints = run.complaints + 1 if ask == run.complaint else 1
     stubborn = (
         ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE}
         and complaints >= rules.same_complaint_limit
@@ -268,6 +268,7 @@ def sent_back(
             step=0,
             ask=ask,
             notes=notes[-NOTES_LIMIT:],
+            complaint=ask,
             complaints=complaints,
             ended_at=None,
             **changes,

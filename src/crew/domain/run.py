@@ -63,6 +63,7 @@ class Run:
 
     `epoch` is the runner that started the step: another one's step was interrupted.
     `session_used` says that the agent's CLI may know the session already.
+    `complaint` is why it was last sent back, `complaints` how many times in a row for that.
     """
 
     kind: ClassVar[str] = "run"
@@ -89,6 +90,7 @@ class Run:
     base: str = ""
     ask: str = Ask.FIRST
     notes: str = ""
+    complaint: str = ""
     complaints: int = 0
     merge_commit: str = ""
     merge_head: str = ""
