@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crew.domain.fact import Fact
+from crew.domain.progress import abandoned
 from crew.domain.task import Task, TaskState
 from crew.domain.task_item import TaskItem
 from crew.domain.world import World, born, moved, noted
@@ -81,6 +82,5 @@ def _status_edited(world: World, task: Task, item: TaskItem, intake: Intake) -> 
     trigger = _ADOPTED.get((TaskState(task.state), TaskState(item.status)))
     if trigger is None or task.state != task.written:
         return [noted(task, "read", at=intake.at, written=item.status)]
-    facts = [moved(task, trigger, to=item.status, at=intake.at, written=item.status)]
-    holders = [a for a in world.agents.values() if a.task == task.id and not a.killing]
-    return facts + [noted(agent, "kill_asked", at=intake.at, killing=True) for agent in holders]
+    adopted = moved(task, trigger, to=item.status, at=intake.at, written=item.status)
+    return [adopted, *abandoned(world, task, at=intake.at)]

@@ -325,6 +325,19 @@ def killed(world: World, agent: Agent, *, at: float, trigger: str = "killed") ->
     return [*facts, _freed(agent, trigger, at=at)]
 
 
+def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:
+    """What ends with a task that is closed: whoever works at it, and a run that waits for one."""
+    facts = [
+        noted(agent, "kill_asked", at=at, killing=True)
+        for agent in world.agents.values()
+        if agent.task == task.id and not agent.killing
+    ]
+    run = world.runs.get(task.run or "")
+    if run is not None and run.is_live and run.agent is None:
+        facts.append(moved(run, "failed", to=RunState.FAILED, at=at, error="closed", ended_at=at))
+    return facts
+
+
 def _freed(agent: Agent, trigger: str, *, at: float) -> Fact:
     return moved(
         agent,

@@ -9,9 +9,8 @@ from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.fact import Fact
 from crew.domain.names import agent_name, next_agent_names
 from crew.domain.plan import is_ready
-from crew.domain.progress import assigned
+from crew.domain.progress import abandoned, assigned
 from crew.domain.rules import Rules
-from crew.domain.run import Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.world import World, born, moved, noted
 
@@ -130,24 +129,10 @@ def close(asked: Asked) -> Answer:
     if task.state in FINISHED:
         raise Conflict(f"task {task.id} is {task.state} already", hint="nothing is left to close")
     reason = str(asked.args.get("reason") or "")
-    facts = [
-        moved(
-            task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None
-        ),
-        *(
-            noted(agent, "kill_asked", at=asked.at, killing=True)
-            for agent in asked.world.agents.values()
-            if agent.task == task.id
-        ),
-    ]
-    run = asked.world.runs.get(task.run or "")
-    if run is not None and run.is_live and run.agent is None:
-        facts.append(_cancelled(run, at=asked.at))
-    return Answer(facts=tuple(facts), reply=task.id)
-
-
-def _cancelled(run: Run, *, at: float) -> Fact:
-    return moved(run, "failed", to=RunState.FAILED, at=at, error="closed", ended_at=at)
+    closed = moved(
+        task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None
+    )
+    return Answer(facts=(closed, *abandoned(asked.world, task, at=asked.at)), reply=task.id)
 
 
 def retry(asked: Asked) -> Answer:
