@@ -75,7 +75,7 @@ def assign(asked: Asked) -> Answer:
             f"agent {agent.id} is {agent.state} with task {agent.task}",
             hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
         )
-    if task.state != TaskState.ERROR and not is_ready(asked.world, task):
+    if not _can_start(asked.world, task):
         raise Conflict(f"task {task.id} cannot start: {_why_not(asked.world, task)}", hint=_SHOW)
     return Answer(facts=tuple(assigned(asked.world, agent, task, rules=asked.rules, at=asked.at)))
 
@@ -162,11 +162,19 @@ def find_task(world: World, task: str) -> Task:
     return world.tasks[task]
 
 
+def _can_start(world: World, task: Task) -> bool:
+    """A failed task may be started again although it waits for others, if it can be read."""
+    restarts = task.state == TaskState.ERROR and not task.corrupt and not task.gone
+    return restarts or is_ready(world, task)
+
+
 def _why_not(world: World, task: Task) -> str:
-    if task.state != TaskState.TODO:
-        return f"it is {task.state}"
     if task.corrupt:
         return "its file cannot be read"
+    if task.gone:
+        return "its source does not have it any more"
+    if task.state != TaskState.TODO:
+        return f"it is {task.state}"
     tasks = world.tasks
     open_deps = [d for d in task.deps if d not in tasks or tasks[d].state not in FINISHED]
     return f"it waits for {', '.join(open_deps)}"
