@@ -301,6 +301,8 @@ def _for_run(
 ) -> Command | None:
     if agent.retry_at is not None and agent.retry_at > now:
         return None
+    if world.tasks[run.task].cleaning:
+        return None
     if rules.reset_on_recovery and run.stepping and run.epoch != epoch:
         return Recover(subject=run.id)
     if run.state == RunState.INIT or not world.tasks[run.task].worktree:
