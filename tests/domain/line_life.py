@@ -1,0 +1,126 @@
+"""The life of a merge line, round by round, with a gate that may flake; it checks as it goes."""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from crew.domain.merge_queue import Line, commits_to_test, culprit, learned_rate, prefix_to_land
+from crew.domain.merge_queue import TestResult as Result
+from crew.domain.merge_queue import tested as with_result
+from crew.domain.rules import Rules
+from domain.scenes import line_of
+
+
+@dataclass
+class Life:
+    """A line with tasks that come, a gate that may flake, and the record of what was seen.
+
+    A commit is named by what is in it, so a task that leaves renames all commits behind it.
+    """
+
+    rules: Rules
+    random: Random
+    bad: set[str]
+    flake_rate: float = 0.0
+    finish_all: bool = True
+    waiting: list[str] = field(default_factory=list)
+    line: Line = field(default_factory=line_of)
+    running: set[str] = field(default_factory=set)
+    landed: list[str] = field(default_factory=list)
+    blamed: dict[str, Result] = field(default_factory=dict)
+    tests_of: dict[str, list[bool]] = field(default_factory=dict)
+    rounds: int = 0
+
+    def tasks_in(self, commit: str) -> list[str]:
+        return commit.split("+")[1:]
+
+    def assemble(self) -> None:
+        ids = self.waiting[: self.rules.longest_line]
+        chain, commit = [], self.line.base
+        for id_ in ids:
+            commit += f"+{id_}"
+            chain.append((id_, f"head-{id_}", commit))
+        commits = {self.line.base, *(entry[2] for entry in chain)}
+        known = tuple(r for r in self.line.results if r[0] in commits)
+        self.line = replace(self.line, chain=tuple(chain), results=known)
+
+    def settle(self) -> None:
+        """Land and blame until neither is possible."""
+        self.assemble()
+        while self._land() or self._blame():
+            self.assemble()
+
+    def _land(self) -> bool:
+        length = prefix_to_land(self.line)
+        if length is None:
+            return False
+        tip = self.line.commit_at(length)
+        result = self.line.result_of(tip)
+        assert result is not None, "an untested commit landed"
+        assert result.passed, "a red commit landed"
+        self.landed += self.waiting[:length]
+        del self.waiting[:length]
+        rate = learned_rate(self.line.failure_rate, passed=length)
+        self.line = replace(
+            self.line, base=tip, integration=tip, base_proven=True, failure_rate=rate
+        )
+        return True
+
+    def _blame(self) -> bool:
+        found = culprit(self.line)
+        if found is None:
+            return False
+        candidate, result = found
+        if candidate is None:
+            self.upstream()
+            return True
+        before = self.line.chain.index(tuple(candidate))
+        green = before == 0 and self.line.base_proven
+        assert green or self.line.result_of(self.line.commit_at(before)).passed
+        self.waiting.remove(candidate.task)
+        self.blamed[candidate.task] = result
+        rate = learned_rate(self.line.failure_rate, failed=1)
+        self.line = replace(self.line, failure_rate=rate)
+        return True
+
+    def upstream(self) -> None:
+        """Somebody else's commits are merged below the line: all commits change."""
+        self.line = replace(
+            self.line, base=f"u{self.rounds}{self.line.base}", base_proven=False, results=()
+        )
+
+    def round(self) -> None:
+        """One planning: start what the free slots should test, then some tests end."""
+        self.rounds += 1
+        self.settle()
+        new = commits_to_test(self.line, self.rules, busy=frozenset(self.running))
+        assert len(set(new)) == len(new)
+        assert not self.running & set(new)
+        self.running |= set(new)
+        assert len(self.running) <= self.rules.test_slots
+        assert self.running or not self.waiting, "tasks wait and nothing is tested"
+        ended = sorted(self.running)
+        if not self.finish_all and ended:
+            ended = self.random.sample(ended, self.random.randint(1, len(ended)))
+        for commit in ended:
+            self._end_test(commit)
+
+    def _end_test(self, commit: str) -> None:
+        passed = not self.bad & set(self.tasks_in(commit))
+        passed = passed and self.random.random() >= self.flake_rate
+        self.running.discard(commit)
+        self.tests_of.setdefault(commit, []).append(passed)
+        result = Result(commit=commit, passed=passed, times=0, notes="")
+        self.line = replace(self.line, results=with_result(self.line, result))
+
+    def live(self, *, arrivals: list[list[str]], upstream_rate: float = 0.0) -> None:
+        """Until nobody waits; `upstream_rate` is how often the target moves as tasks come."""
+        limit = 20 * (sum(map(len, arrivals)) + len(arrivals) + 5)
+        for new in arrivals:
+            self.waiting += new
+            if self.random.random() < upstream_rate:
+                self.upstream()
+            self.round()
+        while self.waiting or not self.line.base_proven:
+            assert self.rounds < limit, "the line does not come to an end"
+            self.round()
+            self.settle()

@@ -1,0 +1,77 @@
+"""Small worlds to start from, and what a list of facts makes of them."""
+
+from dataclasses import replace
+from functools import reduce
+
+from crew.domain.agent import Agent
+from crew.domain.fact import Fact
+from crew.domain.merge_queue import Line
+from crew.domain.rules import Rules
+from crew.domain.run import Run
+from crew.domain.task import Task
+from crew.domain.world import Row, World, apply, with_rows
+
+RULES = Rules()
+
+_RUN_STATE = {"ready": "init", "working": "working", "done": "reviewing", "stuck": "working"}
+
+
+def after(world: World, facts: list[Fact]) -> World:
+    return reduce(apply, facts, world)
+
+
+def given(*rows: Row) -> World:
+    return with_rows(rows)
+
+
+def holding(state: str, **changes) -> World:
+    """Agent A in this state with run 1.1 of task 1; a change goes to whoever has such a field."""
+    agent = Agent(id="A", agent_kind="claude", state=state, task="1", run="1.1")
+    run = Run(id="1.1", task="1", agent="A", agent_kind="claude", state=_RUN_STATE[state])
+    worktree = "" if state == "ready" else "/work/1"
+    task = Task(
+        id="1", state="in_progress", run="1.1", run_count=1, target="main", worktree=worktree
+    )
+    return with_changes(given(agent, run, task), **changes)
+
+
+def with_changes(world: World, **changes) -> World:
+    """`run_round=3` sets `round` of the run; so do `agent_` and `task_`."""
+    for name, value in changes.items():
+        kind, _, field = name.partition("_")
+        (row,) = world.rows(kind).values()
+        table = {f"{kind}s": {row.id: replace(row, **{field: value})}}
+        world = replace(world, **table)
+    return world
+
+
+def queued(*ids: str, target: str = "main") -> list[Row]:
+    """Done tasks that wait for the target in this order, each with its completed run."""
+    rows: list[Row] = []
+    for place, id_ in enumerate(ids):
+        run = f"{id_}.1"
+        rows += [
+            Task(
+                id=id_,
+                state="done",
+                written="done",
+                run=run,
+                target=target,
+                head=f"head-{id_}",
+                queued_at=float(place),
+                branch=f"crew-{id_}",
+                worktree=f"/work/{id_}",
+            ),
+            Run(id=run, task=id_, agent_kind="claude", state="complete"),
+        ]
+    return rows
+
+
+def line_of(*ids: str, **changes) -> Line:
+    """A line on commit `base` whose candidates are `base+1`, `base+1+2`, …"""
+    chain, commit = [], "base"
+    for id_ in ids:
+        commit += f"+{id_}"
+        chain.append((id_, f"head-{id_}", commit))
+    settled = {"integration": "base", "base": "base", "delivered": "base"}
+    return Line(id="main", chain=tuple(chain), **{**settled, **changes})

@@ -1,0 +1,256 @@
+"""The merge queue: what is tested, what lands and who is blamed."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given as for_all
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from crew.domain.merge_queue import (
+    Candidate,
+    commits_to_test,
+    culprit,
+    learned_rate,
+    longest_green,
+    prefix_to_land,
+    shortest_red,
+)
+from crew.domain.merge_queue import TestResult as Result
+from crew.domain.merge_queue import tested as with_result
+from crew.domain.rules import Rules
+from domain.line_life import Life
+from domain.scenes import line_of
+
+ONE, TWO, THREE = "base+1", "base+1+2", "base+1+2+3"
+
+
+def with_results(*results, **changes):
+    """A line of three with these results: a commit that passed, or how often it failed."""
+    rows = [(c, said is True, 1 if said is True else said, f"of {c}") for c, said in results]
+    return line_of("1", "2", "3", results=tuple(rows), **changes)
+
+
+# Small lines
+
+
+def test_nothing_is_known_of_a_new_line_but_its_base():
+    line = with_results()
+    assert (longest_green(line), shortest_red(line)) == (0, 4)
+    assert prefix_to_land(line) is None
+    assert culprit(line) is None
+
+
+def test_the_longest_green_prefix_lands_whatever_was_red_before_it():
+    line = with_results((ONE, 1), (TWO, True), (THREE, 1))
+    assert (longest_green(line), shortest_red(line), prefix_to_land(line)) == (2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("results", "blamed"),
+    [
+        ([(ONE, 1)], None),
+        ([(ONE, 2)], "1"),
+        ([(TWO, 2)], None),
+        ([(ONE, True), (TWO, 1)], None),
+        ([(ONE, True), (TWO, 2)], "2"),
+        ([(ONE, True), (THREE, 2)], None),
+        ([(TWO, True), (THREE, 2)], "3"),
+        ([(THREE, True)], None),
+    ],
+)
+def test_blame_needs_two_red_tests_right_after_a_green_prefix(results, blamed):
+    found = culprit(with_results(*results))
+    assert (found[0].task if found else None) == blamed
+
+
+def test_the_culprit_is_told_with_what_the_gate_said():
+    assert culprit(with_results((ONE, 2))) == (
+        Candidate(task="1", head="head-1", commit=ONE),
+        Result(commit=ONE, passed=False, times=2, notes=f"of {ONE}"),
+    )
+
+
+def test_a_base_that_is_not_proven_is_green_only_by_its_own_test_or_a_longer_one():
+    assert longest_green(with_results(base_proven=False)) == -1
+    assert longest_green(with_results(("base", True), base_proven=False)) == 0
+    assert longest_green(with_results((TWO, True), base_proven=False)) == 2
+
+
+def test_a_red_base_is_nobodys_fault():
+    found = culprit(with_results(("base", 2), (ONE, 1), base_proven=False))
+    assert found == (None, Result(commit="base", passed=False, times=2, notes="of base"))
+    assert culprit(with_results(("base", 1), base_proven=False)) is None
+
+
+def test_a_red_base_is_tested_twice_and_then_waits_for_somebody():
+    rules = Rules(test_slots=4)
+    once = with_results(("base", 1), (ONE, 1), base_proven=False)
+    assert commits_to_test(once, rules, busy=frozenset()) == ("base",)
+    twice = with_results(("base", 2), (ONE, 1), base_proven=False)
+    assert commits_to_test(twice, rules, busy=frozenset()) == ()
+
+
+@pytest.mark.parametrize("serial", [True, False])
+def test_a_base_alone_is_tested_and_lands_as_it_is(serial):
+    line = line_of(base="merged", base_proven=False)
+    rules = Rules(one_at_a_time=serial, test_slots=3)
+    assert commits_to_test(line, rules, busy=frozenset()) == ("merged",)
+    green = replace(line, results=(("merged", True, 1, ""),))
+    assert prefix_to_land(green) == 0
+    assert commits_to_test(green, rules, busy=frozenset()) == ()
+    assert prefix_to_land(replace(green, integration="merged")) is None
+
+
+def test_a_base_with_tasks_behind_it_lands_together_with_them():
+    line = with_results(("base", True), base_proven=False, integration="old")
+    assert prefix_to_land(line) is None
+
+
+def test_one_at_a_time_tests_the_next_in_line_only():
+    rules = Rules(one_at_a_time=True, test_slots=8)
+    assert commits_to_test(with_results(), rules, busy=frozenset()) == (ONE,)
+    assert commits_to_test(with_results((ONE, True)), rules, busy=frozenset()) == (TWO,)
+    unproven = with_results(base_proven=False)
+    assert commits_to_test(unproven, rules, busy=frozenset()) == ("base",)
+
+
+def test_a_red_test_right_after_a_green_prefix_is_tried_once_more_and_then_counts():
+    rules = Rules(test_slots=4)
+    assert commits_to_test(with_results((ONE, 1)), rules, busy=frozenset()) == (ONE,)
+    assert commits_to_test(with_results((ONE, 2)), rules, busy=frozenset()) == ()
+
+
+def test_between_green_and_red_the_middle_is_tested():
+    ids = [str(number) for number in range(1, 10)]
+    line = line_of(*ids)
+    line = replace(line, results=((line.commit_at(9), False, 1, ""),))
+    (commit,) = commits_to_test(line, Rules(test_slots=1), busy=frozenset())
+    assert commit in {line.commit_at(4), line.commit_at(5)}
+
+
+def test_free_slots_test_different_prefixes_and_busy_ones_are_left_alone():
+    line = line_of(*(str(number) for number in range(1, 13)))
+    wanted = commits_to_test(line, Rules(test_slots=3), busy=frozenset())
+    assert len(set(wanted)) == 3
+    rest = commits_to_test(line, Rules(test_slots=3), busy=frozenset(wanted[:1]))
+    assert rest == wanted[1:]
+    assert commits_to_test(line, Rules(test_slots=3), busy=frozenset({"a", "b", "c"})) == ()
+
+
+def test_one_slot_takes_longer_prefixes_the_rarer_failures_are():
+    line = line_of(*(str(number) for number in range(1, 17)))
+
+    def reach(rate):
+        careful = replace(line, failure_rate=rate)
+        (commit,) = commits_to_test(careful, Rules(), busy=frozenset())
+        return commit.count("+")
+
+    assert [reach(0.5), reach(0.1), reach(0.01)] == sorted({reach(0.5), reach(0.1), reach(0.01)})
+    assert reach(0.5) == 1
+
+
+def test_a_second_result_of_a_commit_replaces_the_first_and_counts_on():
+    line = with_results((ONE, 1), (TWO, 1))
+    results = with_result(line, Result(commit=ONE, passed=False, times=0, notes="again"))
+    assert results == (
+        Result(commit=TWO, passed=False, times=1, notes=f"of {TWO}"),
+        Result(commit=ONE, passed=False, times=2, notes="again"),
+    )
+    assert with_result(line_of(), Result(ONE, True, 0, ""))[0].times == 1
+
+
+@for_all(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
+def test_the_learned_rate_stays_between_rare_and_even(seen):
+    rate = 0.1
+    for passed, failed in seen:
+        rate = learned_rate(rate, passed=passed, failed=failed)
+        assert 0.01 <= rate <= 0.5
+
+
+def test_the_rate_rises_with_failures_and_falls_with_landings():
+    assert learned_rate(0.1, failed=1) == pytest.approx(0.19)
+    assert learned_rate(0.1, passed=1) == pytest.approx(0.09)
+
+
+def test_a_line_knows_whom_it_was_built_from():
+    line = line_of("1", held=(("2", "head-2"),))
+    assert line.entries == {("1", "head-1"), ("2", "head-2")}
+    assert line.candidates == (Candidate("1", "head-1", ONE),)
+
+
+# Whole lives of a line
+
+
+@settings(deadline=None, max_examples=300)
+@for_all(
+    seed=st.integers(0, 2**32),
+    slots=st.integers(1, 8),
+    serial=st.booleans(),
+    longest=st.integers(1, 16),
+    flake_rate=st.sampled_from([0.0, 0.0, 0.1, 0.3]),
+    bad_rate=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+)
+def test_only_proven_work_lands_and_only_proven_faults_are_blamed(
+    *, seed, slots, serial, longest, flake_rate, bad_rate
+):
+    random = Random(seed)
+    ids = [f"t{number}" for number in range(random.randint(1, 30))]
+    bad = {id_ for id_ in ids if random.random() < bad_rate}
+    rules = Rules(test_slots=slots, one_at_a_time=serial, longest_line=longest)
+    life = Life(rules=rules, random=random, bad=bad, flake_rate=flake_rate, finish_all=False)
+    life.live(arrivals=_groups(ids, random), upstream_rate=0.1)
+
+    assert set(life.landed) | set(life.blamed) == set(ids)
+    assert len(life.landed) + len(life.blamed) == len(ids)
+    assert not bad & set(life.landed)
+    for result in life.blamed.values():
+        assert life.tests_of[result.commit][-2:] == [False, False]
+    if not flake_rate:
+        assert set(life.blamed) == bad
+
+
+def _groups(ids, random):
+    """The ids in order, some at a time, some times none."""
+    groups, rest = [], list(ids)
+    while rest:
+        count = random.randint(0, 6)
+        groups.append(rest[:count])
+        rest = rest[count:]
+    return groups
+
+
+def test_a_good_task_lands_although_its_first_test_flakes():
+    class FirstTestFlakes(Random):
+        tries = iter([0.0])
+
+        def random(self):
+            return next(self.tries, 1.0)
+
+    life = Life(rules=Rules(), random=FirstTestFlakes(), bad=set(), flake_rate=0.5)
+    life.live(arrivals=[["t1"]])
+    assert (life.landed, life.blamed, life.rounds) == (["t1"], {}, 2)
+
+
+def rounds_of(*, serial, slots, bad=()):
+    rules = Rules(test_slots=slots, one_at_a_time=serial)
+    life = Life(rules=rules, random=Random(1), bad=set(bad))
+    life.live(arrivals=[[f"t{number}" for number in range(60)]])
+    assert set(life.blamed) == set(bad)
+    return life.rounds
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4, 8])
+@pytest.mark.parametrize("bad", [(), ("t20",), ("t7", "t41")])
+def test_a_long_line_with_few_failures_needs_far_fewer_rounds_than_one_at_a_time(slots, bad):
+    together = rounds_of(serial=False, slots=slots, bad=bad)
+    alone = rounds_of(serial=True, slots=slots, bad=bad)
+    assert alone >= 60
+    assert together * 2 < alone
+
+
+def test_more_slots_need_fewer_rounds():
+    rounds = [rounds_of(serial=False, slots=slots, bad=("t7", "t41")) for slots in (1, 4, 8)]
+    assert rounds == sorted(rounds, reverse=True)
+    assert rounds[-1] < rounds[0]

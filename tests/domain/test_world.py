@@ -1,0 +1,167 @@
+"""Facts and the rows they make."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given as for_all
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from crew.domain.agent import Agent
+from crew.domain.errors import Conflict, InvalidTransition
+from crew.domain.fact import Fact
+from crew.domain.merge_queue import Line
+from crew.domain.run import Run
+from crew.domain.task import Task
+from crew.domain.world import TABLES, World, apply, born, fold, moved, noted, row_from
+from domain.scenes import after, given
+
+AGENT = Agent(id="A", agent_kind="claude")
+TASK = Task(id="1", title="first", deps=("2", "3"))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [AGENT, TASK, Run(id="1.1", task="1", number=7), Line(id="main", chain=(("1", "h", "c"),))],
+)
+def test_a_row_is_born_with_everything_it_has(row):
+    world = apply(World(), born(row, "made", at=5.0))
+    assert world == given(row)
+
+
+def test_the_first_fact_of_a_row_shows_its_state_to_readers_of_the_log():
+    fact = born(replace(TASK, state="error"), "seen", at=5.0, by="ann")
+    assert (fact.source, fact.target, fact.extra) == (None, "error", {"by": "ann"})
+
+
+def test_nothing_is_born_twice():
+    with pytest.raises(Conflict, match="task 1 is todo"):
+        fold([born(TASK, "seen", at=1.0), born(TASK, "seen", at=2.0)])
+
+
+def test_a_move_changes_the_state_and_the_named_fields_of_one_row_only():
+    other = Task(id="2")
+    start = given(TASK, other, AGENT)
+    world = apply(start, moved(TASK, "started", to="in_progress", at=1.0, run="1.1"))
+    assert world.tasks == {"1": replace(TASK, state="in_progress", run="1.1"), "2": other}
+    assert world.agents == start.agents
+
+
+def test_the_world_before_a_fact_stays_as_it_was():
+    start = given(TASK)
+    apply(start, noted(TASK, "edited", at=1.0, title="second"))
+    assert start.tasks["1"].title == "first"
+
+
+def test_a_note_changes_fields_and_moves_nothing():
+    fact = noted(AGENT, "error", at=1.0, error_count=3)
+    assert (fact.source, fact.target) == (None, None)
+    assert apply(given(AGENT), fact).agents["A"] == replace(AGENT, error_count=3)
+
+
+def test_a_move_that_is_not_in_the_table_is_refused():
+    with pytest.raises(InvalidTransition, match="task cannot go from todo to merged"):
+        apply(given(TASK), moved(TASK, "landed", to="merged", at=1.0))
+
+
+def test_a_move_from_a_state_that_is_past_is_refused_and_says_who_it_was_meant_for():
+    late = moved(TASK, "closed", to="closed", at=2.0)
+    world = apply(given(TASK), moved(TASK, "started", to="in_progress", at=1.0))
+    with pytest.raises(
+        Conflict, match="task 1 is in_progress, 'closed' was meant for todo"
+    ) as caught:
+        apply(world, late)
+    assert "ask again" in caught.value.hint
+
+
+def test_a_line_has_no_moves_at_all():
+    line = Line(id="main")
+    with pytest.raises(InvalidTransition, match="line"):
+        apply(given(line), moved(line, "shut", to="closed", at=1.0))
+
+
+def test_a_value_that_nobody_knows_is_left_out_of_a_row():
+    assert row_from("task", {"id": "1", "colour": "red"}) == Task(id="1")
+
+
+def test_lists_become_tuples_however_deep_they_stand():
+    line = row_from("line", {"id": "main", "chain": [["1", "h", "c"]], "held": [["2", "g"]]})
+    assert line.chain == (("1", "h", "c"),)
+    assert line.held == (("2", "g"),)
+    changed = apply(given(line), noted(line, "built", at=1.0, chain=[["3", "h", "d"]]))
+    assert changed.lines["main"].chain == (("3", "h", "d"),)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_world_has_a_table_for_each_kind(kind):
+    assert World().rows(kind) == {}
+    assert TABLES[kind].kind == kind
+
+
+def _some(kind, number):
+    rows = {
+        "agent": Agent(id=f"a{number}", agent_kind="claude"),
+        "task": Task(id=f"t{number}", deps=("x",)),
+        "run": Run(id=f"r{number}", task="1"),
+        "line": Line(id=f"l{number}", results=(("c", True, 1, "fine"),)),
+    }
+    return rows[kind]
+
+
+_NOTES = {
+    "agent": st.fixed_dictionaries({"cost_usd": st.none() | st.floats(0, 1e6), "pid": st.none()}),
+    "task": st.fixed_dictionaries({"deps": st.lists(st.text(), max_size=3), "title": st.text()}),
+    "run": st.fixed_dictionaries({"notes": st.text(), "merge_paths": st.lists(st.text())}),
+    "line": st.fixed_dictionaries(
+        {"chain": st.lists(st.tuples(st.text(), st.text(), st.text()), max_size=3)}
+    ),
+}
+
+
+@st.composite
+def legal_facts(draw):
+    """A history that can happen: rows are born, then move by their tables or are noted."""
+    world, facts = World(), []
+    for at in range(draw(st.integers(1, 30))):
+        kind = draw(st.sampled_from(sorted(TABLES)))
+        row = world.rows(kind).get(_some(kind, number := draw(st.integers(0, 2))).id)
+        if row is None:
+            fact = born(_some(kind, number), "made", at=at)
+        elif (moves := row.machine.moves_from(row.state)) and draw(st.booleans()):
+            move = draw(st.sampled_from(moves))
+            fact = moved(row, move.trigger, to=move.target, at=at)
+        else:
+            fact = noted(row, "noted", at=at, **draw(_NOTES[kind]))
+        world = apply(world, fact)
+        facts.append(fact)
+    return facts
+
+
+@settings(deadline=None, max_examples=60)
+@for_all(legal_facts())
+def test_facts_fold_to_the_same_rows_after_a_trip_through_json(facts):
+    back = [Fact(**value) for value in json.loads(json.dumps([asdict(fact) for fact in facts]))]
+    assert fold(back) == fold(facts)
+
+
+@settings(deadline=None, max_examples=30)
+@for_all(legal_facts())
+def test_a_row_survives_a_trip_through_json(facts):
+    world = fold(facts)
+    for kind in TABLES:
+        for row in world.rows(kind).values():
+            assert row_from(kind, json.loads(json.dumps(asdict(row)))) == row
+
+
+@settings(deadline=None, max_examples=30)
+@for_all(legal_facts())
+def test_the_history_of_a_run_is_the_list_of_its_moves(facts):
+    for run in fold(facts).runs.values():
+        ours = [f.target for f in facts if (f.kind, f.subject) == ("run", run.id) and f.target]
+        assert list(run.history) == ours
+
+
+def test_folding_in_two_parts_is_folding_at_once():
+    facts = [born(TASK, "seen", at=1.0), moved(TASK, "started", to="in_progress", at=2.0)]
+    assert after(fold(facts[:1]), facts[1:]) == fold(facts)
