@@ -16,7 +16,8 @@ from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task, TaskState
 from crew.git import checkpoints, landing, linked, merges, worktrees
-from crew.git.command import git
+from crew.git.changes import changed_paths
+from crew.git.command import ask, git
 from crew.git.refs import advance
 from crew.git.repository import commit_of
 from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
@@ -158,14 +159,15 @@ class LocalOutside:
         return await self.gates.run(commit, task=task)
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
-        return await _thread(
-            merges.dropped_sides,
-            self.workplace.repo,
-            ours=run.merge_head,
-            theirs=run.merge_commit,
-            result=head,
-            paths=run.merge_paths,
-        )
+        return await _thread(self._lost_sides, run, head)
+
+    def _lost_sides(self, run: Run, head: str) -> tuple[str, ...]:
+        """Also outside of the conflict: `merge -s ours` undoes all that landed and stays green."""
+        repo, ours, theirs = self.workplace.repo, run.merge_head, run.merge_commit
+        base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
+        landed = [change.path for change in changed_paths(repo, base, theirs)] if base else []
+        paths = tuple(dict.fromkeys([*run.merge_paths, *landed]))
+        return merges.dropped_sides(repo, ours=ours, theirs=theirs, result=head, paths=paths)
 
     async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
         done = await _thread(
