@@ -1,0 +1,135 @@
+"""A real CLI, a scripted model, and an environment in which the one can reach only the other."""
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from agents.conftest import marker, need
+from crew.agents.adapter import AgentSpec, adapter_for
+from crew.domain.step import StepOrder
+from real_clis.scripted_model import ScriptedModel
+
+__all__ = ["marker"]
+
+INSTALLED = Path(sys.prefix) / "clis" / "node_modules" / ".bin"  # by install.sh
+GIT_CONFIG = (
+    "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+    "[core]\n\tfsync = none\n[gc]\n\tauto = 0\n"
+)
+
+
+@pytest.fixture
+def claude() -> Path:
+    """Where the program is; the one that was tested with comes first."""
+    found = shutil.which("claude", path=f"{INSTALLED}:{os.environ['PATH']}")
+    need(found, "claude")
+    return Path(found)
+
+
+@pytest.fixture
+def model():
+    """The scripted model; to ask anybody else is refused and fails the test."""
+    with ScriptedModel() as model:
+        yield model
+    assert model.outside == []
+
+
+@pytest.fixture
+def script(model):
+    """Lay out what the model does next; the scenario, whose `asked` grows as it is played."""
+
+    def script(*steps):
+        model.play("play", steps)
+        return model.scenarios["play"]
+
+    return script
+
+
+@pytest.fixture
+def caller(tmp_path, model, claude):
+    """The whole environment of whoever calls: nothing of the real one but the system's programs."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(GIT_CONFIG)
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), model.address)
+    return {
+        "PATH": f"{claude.parent}:{Path(str(shutil.which('git'))).parent}:/usr/bin:/bin",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        **proxies,
+        "NO_PROXY": "127.0.0.1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+@pytest.fixture
+def model_env(model):
+    """What points Claude Code at the script."""
+    return {"ANTHROPIC_API_KEY": "sk-ant-dummy", "ANTHROPIC_BASE_URL": f"{model.address}/s/play"}
+
+
+@pytest.fixture
+def git(caller):
+    def git(*arguments, at):
+        done = subprocess.run(
+            ["git", *arguments], cwd=at, env=caller, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    return git
+
+
+@pytest.fixture
+def repo(tmp_path, git):
+    path = tmp_path / "repo"
+    path.mkdir()
+    git("init", "-q", at=path)
+    (path / "readme.txt").write_text("hello\n")
+    git("add", "readme.txt", at=path)
+    git("commit", "-qm", "first", at=path)
+    return path
+
+
+@pytest.fixture
+def order(tmp_path, repo, git, marker):
+    """The first step of a session, in a worktree."""
+    worktree = tmp_path / "worktrees" / "1"
+    git("worktree", "add", "-q", "-b", "crew-1", str(worktree), at=repo)
+    return StepOrder(
+        key="run-1/1/1/1",
+        agent="A",
+        kind="claude",
+        worktree=worktree,
+        prompt="do it",
+        session=str(uuid.uuid4()),
+        resume=False,
+        log=tmp_path / "logs" / "1.log",
+        timeout_s=28.0,
+        idle_timeout_s=28.0,
+        env={"CREW_OWNER": marker},
+    )
+
+
+@pytest.fixture
+def agent(caller, model_env):
+    """The adapter of the real program."""
+
+    def agent(*args, sandbox="auto", system_prompt="", **env):
+        spec = AgentSpec(
+            name="claude",
+            adapter="claude",
+            args=args,
+            env={**model_env, **env},
+            sandbox=sandbox,
+            system_prompt=system_prompt,
+        )
+        return adapter_for(spec, caller=caller)
+
+    return agent

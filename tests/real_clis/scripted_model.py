@@ -1,0 +1,230 @@
+"""A model that follows a script: an HTTP server on loopback for the real agent CLIs in tests.
+
+Each script lives below a URL of its own (`/s/<scenario>`), so many agents can play at once. Only a
+request that offers tools takes the next step; what a CLI asks on the side (titles, summaries) gets
+a fixed answer. A new protocol is one more module like `anthropic_messages` and a row in `SPEAKERS`.
+
+The server is also a proxy that lets nothing through: whoever is told to use it and asks for another
+host is refused and remembered in `outside`.
+"""
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
+
+from real_clis import anthropic_messages
+
+SPEAKERS = {"/v1/messages": anthropic_messages}
+SIDE_ANSWER = "A title"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool call of the model."""
+
+    name: str
+    input: dict
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A whole answer: words, then tool calls; without tools it ends the turn."""
+
+    text: str = ""
+    tools: tuple[Tool, ...] = ()
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """An HTTP error, `times` in a row; a negative number means for ever."""
+
+    status: int
+    kind: str
+    message: str
+    headers: dict[str, str] = field(default_factory=dict)
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Half an answer, then the connection is reset."""
+
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A stream that is not what the protocol says."""
+
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Half an answer, then silence until the server closes."""
+
+    times: int = -1
+
+
+Step = Say | Fail | Drop | Malformed | Hang
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as it came; `took_step` is None for one that was only asked on the side."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict
+    took_step: Step | None
+
+
+OVER = Fail(400, "invalid_request_error", "the script is over", times=-1)
+
+
+@dataclass(slots=True)
+class Scenario:
+    """A script with a finger on its next step, and what was asked so far."""
+
+    steps: list[Step]
+    asked: list[Asked] = field(default_factory=list)
+    _taken: int = 0  # how often the first of the steps was taken
+
+    def next_step(self) -> Step:
+        step = self.steps[0] if self.steps else OVER
+        self._taken += 1
+        if self._taken == getattr(step, "times", 1):
+            self.steps, self._taken = self.steps[1:], 0
+        return step
+
+    @property
+    def turns(self) -> list[Asked]:
+        """The requests that took a step."""
+        return [asked for asked in self.asked if asked.took_step]
+
+
+class ScriptedModel:
+    """The server; use it as a context."""
+
+    def __init__(self) -> None:
+        self.scenarios: dict[str, Scenario] = {}
+        self.outside: list[str] = []
+        self.closing = threading.Event()
+        self.lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.model = self
+        self.address = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def play(self, name: str, steps: Iterable[Step]) -> str:
+        """Lay out a script; the base URL under which it is played."""
+        self.scenarios[name] = Scenario(list(steps))
+        return f"{self.address}/s/{name}"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model: ScriptedModel
+
+    def handle_error(self, request, client_address) -> None:
+        """A client that was killed in the middle of an answer is part of the play."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet: `asked` is the log."""
+
+    def do_CONNECT(self) -> None:
+        self._refuse_outside()
+
+    def do_HEAD(self) -> None:
+        self._answer(b"")
+
+    def do_GET(self) -> None:
+        self._answer(b"{}", 404)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        speaker, scenario = self._addressed()
+        if not self.path.startswith("/"):
+            self._refuse_outside()
+        elif speaker is None or scenario is None:
+            self._answer(b"{}", 404)
+        else:
+            self._play(speaker, scenario, json.loads(body))
+
+    def _addressed(self):
+        _, _, name_and_route = self.path.partition("?")[0].partition("/s/")
+        name, slash, route = name_and_route.partition("/")
+        return SPEAKERS.get(slash + route), self.server.model.scenarios.get(name)
+
+    def _refuse_outside(self) -> None:
+        self.server.model.outside.append(self.path)
+        self._answer(b"", 403)
+
+    def _play(self, speaker, scenario: Scenario, body: dict) -> None:
+        with self.server.model.lock:
+            step = scenario.next_step() if speaker.offers_tools(body) else None
+            scenario.asked.append(
+                Asked(path=self.path, headers=dict(self.headers), body=body, took_step=step)
+            )
+        match step or Say(SIDE_ANSWER):
+            case Say() as said:
+                time.sleep(said.delay_s)
+                send = self._stream if speaker.streams(body) else self._answer
+                send(speaker.answer(said.text, said.tools, body))
+            case Fail() as failed:
+                words = json.dumps(speaker.error(failed.kind, failed.message)).encode()
+                self._answer(words, failed.status, failed.headers)
+            case Malformed():
+                self._stream(b"event: message_start\ndata: {not json\n\n")
+            case Hang():
+                self._stream(speaker.half_an_answer(body), ends=False)
+                self.server.model.closing.wait()
+            case Drop():
+                self._stream(speaker.half_an_answer(body), ends=False)
+                self._reset()
+
+    def _answer(
+        self, body: bytes, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        told = {"content-type": "application/json", "content-length": str(len(body))}
+        for name, value in {**told, **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self, events: bytes, *, ends: bool = True) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(f"{len(events):x}\r\n".encode() + events + b"\r\n")
+        if ends:
+            self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+    def _reset(self) -> None:
+        no_linger = struct.pack("ii", 1, 0)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_linger)
+        self.close_connection = True
+        self.connection.close()
