@@ -12,14 +12,14 @@ from crew.config.checking import Layer
 from crew.config.layers import DEFAULTS, load_layers, merged, merged_settings
 from crew.domain.errors import NotFound
 from crew.front.cli.call import Call, pass_call
-from crew.front.cli.command import command
+from crew.front.cli.command import command, common_flags
 from crew.front.cli.output import print_json, say
 from crew.git.repository import find_repository
 
 BUILT_IN = "built-in"
 
 
-@click.group("config")
+@click.group("config", params=common_flags())
 def config() -> None:
     """Show the configuration."""
 

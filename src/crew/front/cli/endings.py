@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,9 @@ def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
             return _tell(
                 "interrupted", "interrupted", "", INTERRUPTED, as_json=as_json, silent=True
             )
+        case click.exceptions.NoArgsIsHelpError() if not as_json and error.ctx:
+            print(error.ctx.get_help(), file=sys.stderr)
+            return 2
         case click.ClickException():
             message, _, hint = _usage(error).partition("\n")
             return _tell("usage", message, hint, 2, as_json=as_json)
@@ -82,6 +84,8 @@ def error_document(code: str, message: str, hint: str) -> dict[str, Any]:
 def _usage(error: click.ClickException) -> str:
     """The message and, after a line end, the next step."""
     words = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        words = "missing command"
     if "\n" in words:
         return words
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "crew"
@@ -99,6 +103,8 @@ def _os_hint(error: OSError) -> str:
 
 
 def _bug(error: BaseException, call: Call) -> tuple[str, str]:
+    import traceback  # noqa: PLC0415 - slow to import, and hopefully never needed
+
     words = f"{type(error).__name__}: {error}"
     trace = "".join(traceback.format_exception(error))
     if call.verbose:

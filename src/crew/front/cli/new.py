@@ -149,7 +149,11 @@ def _resolved(workplace: "Workplace", draft: Draft) -> Draft:
 
 def _reference(workplace: "Workplace", text: str) -> str:
     """A block number stays as it is; a task becomes `#` and its full id."""
-    return text if block_number(text) is not None else f"#{workplace.source.resolve(text)}"
+    return (
+        text
+        if block_number(text) is not None
+        else f"#{workplace.source.resolve(text.removeprefix('#'))}"
+    )
 
 
 def _new_task(draft: Draft, ids: dict[int, str]) -> NewTask:

@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
@@ -29,8 +27,8 @@ UNKNOWN = "unknown"
 
 
 def print_json(document: Any) -> None:
-    """The one document of JSON mode."""
-    print(_json_text(document, indent=2))
+    """The one document of JSON mode; laid out for people only where people look."""
+    print(_json_text(document, indent=2 if sys.stdout.isatty() else None))
 
 
 def print_json_line(document: Any) -> None:
@@ -65,6 +63,9 @@ def safe(text: str, call: Call) -> str:
 
 
 def line(text: str, *, limit: int = 200) -> str:
+    """One line of it; plain text, which most is, is known at a glance."""
+    if text.isascii() and text.isprintable() and len(text) <= limit and "  " not in text:
+        return text.strip()
     return one_line(text, limit=limit)
 
 
@@ -91,8 +92,7 @@ def thousands(count: int) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], call: Call) -> None:
-    for text in table_lines(head, rows, call, width=terminal_width()):
-        say(text)
+    say("\n".join(table_lines(head, rows, call, width=terminal_width())))
 
 
 def table_lines(
@@ -100,41 +100,40 @@ def table_lines(
 ) -> list[str]:
     """Columns side by side; the last one is cut at the terminal's edge, in a pipe nothing is."""
     kept = [[line(cell) for cell in row] for row in rows]
-    widths = [max(map(text_width, column)) for column in zip(head, *kept, strict=True)]
+    *columns, _ = zip(head, *kept, strict=True)
+    widths = [max(map(text_width, column)) for column in columns]
+    has_colour = call.has_colour(sys.stdout)
     lines = [painted(_row(head, widths, width), "bold", call)]
     for row in kept:
         text = _row(row, widths, width)
-        lines.append(_coloured(text, row, call))
+        lines.append(_coloured(text, row, call) if has_colour else text)
     return lines
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], width: int | None) -> str:
-    padded = [
-        cell + " " * (size - text_width(cell)) for cell, size in zip(cells, widths, strict=True)
-    ]
-    text = "  ".join(padded).rstrip()
+    *first, last = cells
+    padded = [cell + " " * (w - text_width(cell)) for cell, w in zip(first, widths, strict=True)]
+    text = "  ".join((*padded, last)).rstrip()
     return text if width is None else cut(text, width)
 
 
 def _coloured(text: str, row: Sequence[str], call: Call) -> str:
     """Only the word that tells the status is painted."""
     word = next((cell for cell in row[:4] if cell in STATUS_COLOURS), None)
-    if word is None or not call.has_colour(sys.stdout):
-        return text
-    return text.replace(f"  {word}", f"  {status(word, call)}", 1)
+    return text.replace(f"  {word}", f"  {status(word, call)}", 1) if word else text
 
 
 def terminal_width() -> int | None:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else None
 
 
 def text_width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    return sum(_cells(character) for character in text)
+    return len(text) if text.isascii() else sum(_cells(character) for character in text)
 
 
 def _cells(character: str) -> int:
+    import unicodedata  # noqa: PLC0415 - only for those who write more than ASCII
+
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

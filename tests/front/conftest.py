@@ -1,0 +1,185 @@
+"""A repository with a crew in it, and the installed `crew` to call there."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+CREW = Path(sys.executable).with_name("crew")
+
+AGENT = """\
+case "$(cat "$SCENE/plan-$CREW_TASK_ID" 2>/dev/null)" in
+  fail) echo "I cannot"; exit 1 ;;
+  wait) while [ ! -e "$SCENE/go" ]; do sleep 0.05; done ;;
+  nothing) echo DONE; exit 0 ;;
+  clash) echo "$CREW_TASK_ID" > shared ;;
+esac
+echo "working on $CREW_TASK_ID"
+echo "$CREW_TASK_ID" > "file-$CREW_TASK_ID"
+git add -A && git commit -q -m "task $CREW_TASK_ID"
+echo DONE
+"""
+
+CONFIG = """\
+[run]
+agents = 1
+backoff_s = 0.05
+max_backoff_s = 0.1
+stuck_after = 2
+[agents]
+worker_default = "sh"
+[agents.sh]
+command_template = "sh {agent}"
+env = {{ SCENE = "{scene}" }}
+"""
+
+
+@pytest.fixture(autouse=True)
+def lonely(monkeypatch, tmp_path_factory):
+    """No configuration and no variables of whoever runs the tests."""
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "CREW_", "_CREW", "NO_COLOR", "FORCE_COLOR")):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one call of crew answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def lines(self):
+        return self.out.splitlines()
+
+
+@dataclass
+class Scene:
+    """A repository, and what the agents in it will do."""
+
+    root: Path
+    folder: Path
+
+    def crew(self, *args: str, stdin: str = "", cwd: Path | None = None, **env: str) -> Said:
+        done = subprocess.run(
+            [CREW, *args],
+            cwd=cwd or self.root,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **env},
+            timeout=28,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *args: str, **more: str) -> Said:
+        said = self.crew(*args, **more)
+        assert said.code == 0, said
+        return said
+
+    def start(self, *args: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [CREW, *args],
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def git(self, *args: str) -> str:
+        done = subprocess.run(
+            ["git", *args], cwd=self.root, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def plan(self, task: str, what: str) -> None:
+        """What the agent does with this task instead of simply doing it."""
+        (self.folder / f"plan-{task}").write_text(what)
+
+    def let_go(self) -> None:
+        (self.folder / "go").touch()
+
+    def configure(self, text: str) -> None:
+        with (self.root / ".crew" / "config.toml").open("a") as file:
+            file.write(text)
+
+    def status(self, task: str) -> str:
+        return str(self.ok("show", task, "--json").json["status"])
+
+    def agent(self, name: str = "A"):
+        found = [a for a in self.ok("ps", "--json").json if a["name"] == name]
+        return found[0] if found else None
+
+
+def until(is_true: Callable[[], bool], *, limit_s: float = 20.0) -> None:
+    """Look until it is so; far longer than it should ever take."""
+    give_up_at = time.monotonic() + limit_s
+    while not is_true():
+        assert time.monotonic() < give_up_at, "it never came true"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def bare_scene(tmp_path) -> Scene:
+    """A repository without a crew."""
+    root = tmp_path / "my repo"
+    folder = tmp_path / "scene"
+    root.mkdir()
+    folder.mkdir()
+    scene = Scene(root, folder)
+    scene.git("init", "-q")
+    (root / "readme").write_text("hello\n")
+    scene.git("add", "readme")
+    scene.git("commit", "-q", "-m", "first")
+    return scene
+
+
+@pytest.fixture
+def scene(bare_scene) -> Scene:
+    """A repository with a crew whose agent is a small shell script."""
+    agent = bare_scene.folder / "agent.sh"
+    agent.write_text(AGENT)
+    bare_scene.ok("init")
+    config = CONFIG.format(agent=agent, scene=bare_scene.folder)
+    (bare_scene.root / ".crew" / "config.toml").write_text(config)
+    return bare_scene
+
+
+@pytest.fixture
+def running(scene):
+    """Starts `crew run`, and ends it with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*args: str) -> "subprocess.Popen[str]":
+        process = scene.start("run", *args)
+        started.append(process)
+        until(lambda: "pid" in (scene.root / ".crew" / "lock").read_text())
+        return process
+
+    yield start
+    scene.let_go()
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=20)

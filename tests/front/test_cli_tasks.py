@@ -1,0 +1,266 @@
+"""Tasks from the command line: made, listed, shown, changed, given up, deleted."""
+
+import pytest
+
+TASK_FIELDS = set(
+    [
+        "id",
+        "title",
+        "body",
+        "status",
+        "priority",
+        "labels",
+        "parent",
+        "deps",
+        "agent",
+        "base",
+        "branch",
+        "worktree",
+        "issue",
+        "created",
+        "started",
+        "review_count",
+        "comments",
+        "run",
+    ]
+)
+
+
+def test_new_prints_the_id_and_nothing_else_on_stdout(scene):
+    said = scene.ok("new", "--title", "First")
+    assert (said.out, said.err) == ("1\n", "")
+    assert scene.ok("add", "--title", "Second").out == "2\n"
+
+
+def test_new_keeps_every_flag(scene):
+    scene.ok("new", "--title", "First")
+    said = scene.ok(
+        *("new", "--title", "All", "--body", "-", "--after", "#1", "--parent", "crew-1"),
+        *("--priority", "0", "--label", "a", "--label", "b", "--issue", "7", "--agent", "sh"),
+        *("--base", "main", "--skip-review", "--json"),
+        stdin="the body\n",
+    )
+    made = said.json
+    assert set(made) >= TASK_FIELDS
+    assert made["deps"] == ["1"]
+    assert made["parent"] == "1"
+    assert (made["body"], made["priority"], made["labels"]) == ("the body", 0, ["a", "b"])
+    assert (made["issue"], made["agent"], made["base"]) == (7, "sh", "main")
+    assert (made["status"], made["run"], made["comments"]) == ("todo", None, [])
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["new"], 2),
+        (["new", "--title", ""], 2),
+        (["new", "--title", "x", "--priority", "9"], 2),
+        (["new", "--title", "x", "--from", "y"], 2),
+        (["new", "--title", "x", "--after", "77"], 3),
+        (["new", "--title", "x", "--parent", "77"], 3),
+        (["new", "--title", "x", "--agent", "nobody"], 3),
+        (["new", "--title", "x", "--base", "nowhere"], 3),
+        (["new", "--from", "nowhere.md"], 3),
+        (["show", "77"], 3),
+        (["show"], 2),
+        (["show", "a;b"], 2),
+        (["edit", "77", "--title", "x"], 3),
+        (["dep", "77", "78"], 3),
+        (["comment", "77", "x"], 3),
+        (["close", "77"], 3),
+        (["rm", "77", "--yes"], 3),
+        (["list", "--status", "nonsense"], 2),
+        (["list", "surplus"], 2),
+    ],
+)
+def test_a_wrong_call_makes_nothing_and_says_so_with_its_code(scene, args, code):
+    said = scene.crew(*args)
+    assert said.code == code, said
+    assert said.out == ""
+    assert said.err.startswith("crew: ")
+    assert "hint: " in said.err
+    as_json = scene.crew(*args, "--json")
+    assert as_json.code == code
+    assert set(as_json.json["error"]) == {"code", "message", "hint"}
+    assert scene.ok("list", "-a", "--json").json == []
+
+
+def test_a_file_makes_many_tasks_whose_numbers_mean_blocks_of_the_file(scene):
+    scene.ok("new", "--title", "There before")
+    drafts = (
+        "---\ntitle: Parent\nlabels: big, one\n---\n\nText with a rule\n\n---\n\nstill text\n\n"
+        "---\ntitle: Child\nparent: 1\nafter: 3, #1\npriority: 1\n---\nDo it.\n"
+        "---\ntitle: Before\n---\n"
+    )
+    (scene.root / "drafts.md").write_text(drafts)
+    ids = scene.ok("new", "--from", "drafts.md").lines
+    parent, child, before = (scene.ok("show", task, "--json").json for task in ids)
+    assert [t["title"] for t in (parent, child, before)] == ["Parent", "Child", "Before"]
+    assert parent["body"] == "Text with a rule\n\n---\n\nstill text"
+    assert parent["labels"] == ["big", "one"]
+    assert (child["parent"], child["deps"]) == (parent["id"], [before["id"], "1"])
+    assert (child["priority"], child["body"]) == (1, "Do it.")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("no block", 2),
+        ("---\nlabels: a\n---\n", 2),
+        ("---\ntitle: a\nparent: 2\n---\n", 2),
+        ("---\ntitle: a\nurgency: 2\n---\n", 2),
+        ("---\ntitle: a\npriority: soon\n---\n", 2),
+        ("---\ntitle: a\nparent: #9\n---\n", 3),
+        ("---\ntitle: a\nafter: 2\n---\n---\ntitle: b\nafter: 1\n---\n", 5),
+    ],
+)
+def test_a_file_with_a_mistake_makes_no_task_at_all(scene, text, code):
+    said = scene.crew("new", "--from", "-", stdin="---\ntitle: good\n---\n" * 0 + text)
+    assert said.code == code, said
+    assert scene.ok("list", "-a", "--json").json == []
+
+
+def test_a_new_task_starts_from_the_branch_that_is_checked_out(scene):
+    scene.git("checkout", "-q", "-b", "feature")
+    scene.ok("new", "--title", "x")
+    assert scene.ok("show", "1", "--json").json["base"] == "feature"
+    scene.configure('[tasks]\nnew_task_base = "default"\n')
+    scene.ok("new", "--title", "y")
+    assert scene.ok("show", "2", "--json").json["base"] != "feature"
+
+
+def test_list_hides_what_is_over_and_shows_what_blocks(scene):
+    scene.ok("new", "--title", "one", "--label", "a")
+    scene.ok("new", "--title", "two", "--after", "1")
+    scene.ok("new", "--title", "three")
+    scene.ok("close", "3")
+    out = scene.ok("list").out
+    assert "blocked by 1" in out
+    assert "three" not in out
+    assert "three" in scene.ok("ls", "-a").out
+    assert [t["id"] for t in scene.ok("list", "--json").json] == ["1", "2"]
+    assert [t["id"] for t in scene.ok("list", "--status", "closed", "--json").json] == ["3"]
+    assert [t["id"] for t in scene.ok("list", "--label", "a", "--json").json] == ["1"]
+    assert [t["id"] for t in scene.ok("ready", "--json").json] == ["1"]
+    assert scene.ok("list", "--ready", "--json").json == scene.ok("ready", "--json").json
+
+
+def test_ready_tasks_stand_in_the_order_in_which_they_will_be_taken(scene):
+    for priority in ("3", "1", "2"):
+        scene.ok("new", "--title", priority, "--priority", priority)
+    assert [t["title"] for t in scene.ok("ready", "--json").json] == ["1", "2", "3"]
+
+
+def test_a_task_that_cannot_be_read_is_listed_and_marked(scene):
+    scene.ok("new", "--title", "fine")
+    scene.ok("new", "--title", "broken")
+    (scene.root / ".crew/tasks/default/2.meta.json").write_text("{")
+    out = scene.ok("list").out
+    assert "[corrupt]" in out
+    assert "fine" in out
+    assert scene.ok("rm", "2", "--yes")
+    assert "[corrupt]" not in scene.ok("list", "-a").out
+
+
+def test_ids_are_understood_as_people_write_them(scene):
+    for _ in range(3):
+        scene.ok("new", "--title", "x")
+    for spelling in ("2", "#2", "crew-2"):
+        assert scene.ok("show", spelling, "--json").json["id"] == "2"
+
+
+def test_edit_changes_what_is_named_and_only_that(scene):
+    scene.ok("new", "--title", "old", "--body", "text", "--label", "a")
+    scene.ok("edit", "1", "--title", "new", "--priority", "4", "--label", "b", "--agent", "sh")
+    task = scene.ok("show", "1", "--json").json
+    assert (task["title"], task["priority"], task["labels"]) == ("new", 4, ["b"])
+    assert (task["agent"], task["body"]) == ("sh", "text")
+    scene.ok("edit", "1", "--label", "", "--agent", "", "--body", "-", stdin="other")
+    task = scene.ok("show", "1", "--json").json
+    assert (task["labels"], task["agent"], task["body"]) == ([], None, "other")
+    assert scene.crew("edit", "1").code == 2
+
+
+def test_parents_cannot_go_in_a_circle(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("new", "--title", "b", "--parent", "1")
+    said = scene.crew("edit", "1", "--parent", "2")
+    assert said.code == 5
+    assert "1 → 2 → 1" in said.err
+
+
+def test_a_circle_of_dependencies_is_refused_and_shown(scene):
+    for _ in range(3):
+        scene.ok("new", "--title", "x")
+    scene.ok("dep", "2", "1")
+    scene.ok("dep", "3", "2")
+    said = scene.crew("dep", "1", "3")
+    assert said.code == 5
+    assert "1 → 3 → 2 → 1" in said.err
+    assert scene.ok("show", "1", "--json").json["deps"] == []
+    assert scene.crew("dep", "1", "1").code == 5
+    scene.ok("undep", "3", "2")
+    scene.ok("dep", "1", "3")
+
+
+def test_a_dependency_on_a_task_that_is_gone_can_be_taken_away(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("new", "--title", "b", "--after", "1")
+    for file in (scene.root / ".crew/tasks/default").glob("1.*"):
+        file.unlink()
+    assert scene.ok("ready", "--json").json == []
+    scene.ok("undep", "2", "1")
+    assert [t["id"] for t in scene.ok("ready", "--json").json] == ["2"]
+
+
+def test_comments_are_kept_in_order(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("comment", "1", "first")
+    scene.ok("comment", "1", "-", "--author", "bob", stdin="second\nline\n")
+    comments = scene.ok("show", "1", "--json").json["comments"]
+    assert [c["text"] for c in comments] == ["first", "second\nline"]
+    assert comments[1]["author"] == "bob"
+    assert scene.crew("comment", "1", " ").code == 2
+
+
+def test_close_and_reopen_tell_the_file(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("close", "1", "--reason", "not wanted")
+    task = scene.ok("show", "1", "--json").json
+    assert (task["status"], task["close_reason"]) == ("closed", "not wanted")
+    assert '"closed"' in (scene.root / ".crew/tasks/default/1.meta.json").read_text()
+    assert scene.crew("close", "1").code == 5
+    assert scene.crew("edit", "1", "--status", "todo").code == 5
+
+
+def test_rm_asks_and_needs_yes_where_nobody_can_answer(scene):
+    scene.ok("new", "--title", "a")
+    said = scene.crew("rm", "1")
+    assert said.code == 2
+    assert "--yes" in said.err
+    scene.ok("rm", "1", "--yes")
+    assert scene.crew("show", "1").code == 3
+    assert scene.ok("new", "--title", "b").out == "2\n"
+
+
+def test_rm_refuses_a_task_that_others_wait_for(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("new", "--title", "b", "--after", "1")
+    said = scene.crew("rm", "1", "--yes")
+    assert said.code == 5
+    assert "waited for by 2" in said.err
+
+
+def test_show_is_readable_and_safe_to_print(scene):
+    scene.ok("new", "--title", "bad \x1b]0;title\x07 \x1b[2J name", "--body", "\x1b[31mred\x1b[0m")
+    for command in (["show", "1"], ["list"]):
+        said = scene.ok(*command)
+        assert "\x1b" not in said.out
+        assert "name" in said.out
+
+
+def test_tk_tickets_are_tasks_too(bare_scene):
+    bare_scene.ok("init", "--tasks", "tk")
+    task = bare_scene.ok("new", "--title", "ticket").out.strip()
+    assert (bare_scene.root / ".tickets" / f"{task}.md").exists()
+    assert bare_scene.ok("show", task[:-1], "--json").json["id"] == task
