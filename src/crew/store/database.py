@@ -22,11 +22,19 @@ def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
     """A connection to the database, which is made or migrated first where that is needed."""
     with translated(path):
         db = sqlite3.connect(path, timeout=wait_s, isolation_level=None)
-        if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")
-        _migrate(db, path)
+        try:
+            _bring_up(db, path)
+        except BaseException:
+            db.close()
+            raise
         return db
+
+
+def _bring_up(db: Database, path: Path) -> None:
+    if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    _migrate(db, path)
 
 
 def _migrate(db: Database, path: Path) -> None:
