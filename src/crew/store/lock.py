@@ -55,12 +55,22 @@ def _take(handle: int, path: Path) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = _holder(path)
+            holder = {} if _is_only_looked_at(handle) else _holder(path)
             if holder.get("role") == RUNNER or time.monotonic() > give_up_at:
                 raise LockHeld(holder) from error
             time.sleep(0.02)
         else:
             return
+
+
+def _is_only_looked_at(handle: int) -> bool:
+    """Nobody writes: the signature in the file is that of one who was killed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True
 
 
 def find_runner(path: Path) -> dict[str, Any] | None:
