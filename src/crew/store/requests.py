@@ -31,8 +31,12 @@ def open_requests(db: Database) -> list[tuple[int, Request]]:
 
 @effect("store.reply")
 def reply_to(db: Database, number: int, reply: Any) -> None:
+    """Answer a request; the first answer stands."""
     with translated():
-        db.execute("UPDATE requests SET reply = ? WHERE id = ?", (json.dumps(reply), number))
+        db.execute(
+            "UPDATE requests SET reply = ? WHERE id = ? AND reply IS NULL",
+            (json.dumps(reply), number),
+        )
 
 
 def find_reply(db: Database, number: int) -> Any | None:
