@@ -74,6 +74,16 @@ def transaction(db: Database) -> Iterator[None]:
 
 
 @contextmanager
+def one_moment(db: Database) -> Iterator[None]:
+    """All that is read inside is of the same moment, whatever others write meanwhile."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
+@contextmanager
 def translated(path: Path | None = None) -> Iterator[None]:
     """SQLite's errors as sentences with a next step."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from crew.domain.effects import effect
 from crew.domain.fact import Fact
 from crew.domain.world import Row, World, apply, fold, row_from, with_rows
-from crew.store.database import Database, transaction, translated
+from crew.store.database import Database, one_moment, transaction, translated
 
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
 
@@ -68,8 +68,9 @@ def facts_after(
 
 def differences(db: Database) -> list[str]:
     """The subjects whose row is not what their facts fold to; none, unless somebody meddled."""
-    folded = fold(fact for _, fact in facts_after(db))
-    stored = load_world(db)
+    with translated(), one_moment(db):
+        folded = fold(fact for _, fact in facts_after(db))
+        stored = load_world(db)
     wrong = []
     for kind in ("agent", "task", "run", "line"):
         ours, theirs = folded.rows(kind), stored.rows(kind)
@@ -80,9 +81,9 @@ def differences(db: Database) -> list[str]:
 @effect("store.rebuild")
 def rebuild_rows(db: Database) -> None:
     """Fold all facts again and write the rows anew."""
-    world = fold(fact for _, fact in facts_after(db))
-    rows = [(r.kind, r.id, _row_text(r)) for r in _all_rows(world)]
     with translated(), transaction(db):
+        world = fold(fact for _, fact in facts_after(db))
+        rows = [(r.kind, r.id, _row_text(r)) for r in _all_rows(world)]
         db.execute("DELETE FROM rows")
         db.executemany("INSERT INTO rows (kind, id, value) VALUES (?, ?, ?)", rows)
 
