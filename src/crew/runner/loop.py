@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from crew.domain.world import World
 from crew.git.landing import repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
-from crew.runner.views import moment, write_state
+from crew.runner.views import moment, state_document, write_state
 from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
 from crew.store.facts import load_world, record
@@ -51,7 +51,8 @@ class Runner:
     _stamp: object = None
     _said: dict[str, float] = field(default_factory=dict)
     _blocked_since: float | None = None
-    _written: World | None = None
+    _seen: World | None = None
+    _written: Mapping[str, Any] | None = None
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -133,9 +134,14 @@ class Runner:
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
 
     def _keep_state(self) -> None:
-        if self.engine.world is not self._written:
-            write_state(self.workplace.state_file, self.engine.world)
-            self._written = self.engine.world
+        """Written when what it tells changes: most facts tell nothing about agents."""
+        world = self.engine.world
+        if world is self._seen:
+            return
+        document = state_document(world)
+        if document != self._written:
+            write_state(self.workplace.state_file, document)
+        self._seen, self._written = world, document
 
     def doing(self, agent: str, words: str) -> None:
         """What an agent does now, at most twice a second."""

@@ -136,8 +136,10 @@ def state_document(world: World) -> Mapping[str, Any]:
 
 
 @effect("state.write")
-def write_state(path: Path, world: World) -> None:
-    """`.crew/state.json`: whole or as before, never half."""
+def write_state(path: Path, document: Mapping[str, Any]) -> None:
+    """`.crew/state.json`: whole or as before, never half; one agent a line."""
+    agents = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in document["agents"])
+    text = f'{{\n  "version": {document["version"]},\n  "agents": [\n    {agents}\n  ]\n}}\n'
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(state_document(world), indent=2, ensure_ascii=False) + "\n")
+    fresh.write_text(text)
     fresh.replace(path)
