@@ -1,0 +1,43 @@
+"""Small things that the store keeps."""
+
+from crew.store.settings import (
+    all_doing,
+    find_index,
+    first_setting,
+    keep_doing,
+    keep_index,
+    keep_setting,
+    setting,
+)
+
+
+def test_a_setting_is_what_was_kept_last(db):
+    assert setting(db, "token") is None
+    keep_setting(db, "token", "one")
+    keep_setting(db, "token", "two")
+    assert setting(db, "token") == "two"
+    assert setting(db, "other") is None
+
+
+def test_of_several_who_set_it_first_one_counts_for_all(connect):
+    first, second = connect(), connect()
+    assert first_setting(first, "id", "ours") == "ours"
+    assert first_setting(second, "id", "theirs") == "ours"
+    assert setting(second, "id") == "ours"
+
+
+def test_what_an_agent_does_now_replaces_what_it_did_before(db):
+    assert all_doing(db) == {}
+    keep_doing(db, "A", "reads", at=1.0)
+    keep_doing(db, "B", "thinks", at=2.0)
+    keep_doing(db, "A", "schreibt Ümläute", at=3.0)
+    assert all_doing(db) == {"A": "schreibt Ümläute", "B": "thinks"}
+
+
+def test_each_source_has_an_index_of_its_own(db):
+    assert find_index(db, "files") is None
+    keep_index(db, "files", {"1": ["größe", 3, None]})
+    keep_index(db, "tk", [])
+    keep_index(db, "files", {"2": {"title": "ü"}})
+    assert find_index(db, "files") == {"2": {"title": "ü"}}
+    assert find_index(db, "tk") == []
