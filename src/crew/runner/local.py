@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
-from crew.domain.effects import effect
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref
 from crew.domain.run import Run
@@ -23,6 +22,7 @@ from crew.git.repository import commit_of
 from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from crew.runner.step_log import says_done, start_step
 from crew.runner.workplace import Workplace
 
 P = ParamSpec("P")
@@ -46,6 +46,7 @@ async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 class LocalOutside:
     workplace: Workplace
     gates: GateRuns = field(init=False)
+    _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gates = GateRuns(workplace=self.workplace)
@@ -54,15 +55,25 @@ class LocalOutside:
         return await _thread(self._tips, target)
 
     def _tips(self, target: str) -> Tips:
-        repo = self.workplace.repo
-        integration = landing.integration_tip(repo, target)
-        return Tips(integration=integration, target=commit_of(repo, target) or integration)
+        """Both refs from one process; the integration ref is made when it is not there yet."""
+        repo, landed, branch = self.workplace.repo, landed_ref(target), f"refs/heads/{target}"
+        listed = git(
+            repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", landed, branch
+        )
+        at = dict(line.split(" ") for line in listed.splitlines())
+        integration = at.get(landed) or landing.integration_tip(repo, target)
+        return Tips(integration=integration, target=at.get(branch, integration))
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
+        """Asked once: what a commit contains never changes."""
         if ancestor == descendant:
             return True
-        repo = self.workplace.repo
-        return await _thread(merges.contains, repo, ancestor=ancestor, descendant=descendant)
+        asked = (ancestor, descendant)
+        if asked not in self._contained:
+            self._contained[asked] = await _thread(
+                merges.contains, self.workplace.repo, ancestor=ancestor, descendant=descendant
+            )
+        return self._contained[asked]
 
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         path = self.workplace.worktrees / task.id
@@ -97,7 +108,7 @@ class LocalOutside:
         return Look(
             head=state.head or "",
             uncommitted=(*unfinished, *changed),
-            done_said=_says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
+            done_said=says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
         )
 
     def _is_worktree(self, path: Path) -> bool:
@@ -115,7 +126,7 @@ class LocalOutside:
             agent_settings(workplace, call.run.agent_kind),
             system_prompt(workplace, call, item),
         )
-        _start_log(order.log, f"=== {order.agent}: step {order.key.partition('/')[2]} ===\n")
+        start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=call.started, doing=call.doing)
         return await adapter_for(spec).run_step(order, watch)
 
@@ -205,22 +216,3 @@ class LocalOutside:
 
 def _is_noise(path: str) -> bool:
     return path.endswith(".pyc") or any(f"/{part}" in f"/{path}/" for part in NOISE)
-
-
-def _says_done(log: Path, word: str) -> bool:
-    """Whether the last step in the log printed the word alone on a line."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 64_000))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return False
-    return word in (line.strip() for line in lines[-200:])
-
-
-@effect("log.start")
-def _start_log(log: Path, header: str) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
-        file.write(header.encode())
