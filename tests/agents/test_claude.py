@@ -182,6 +182,16 @@ ROWS = {
     "malformed": (
         ErrorKind.CRASHED,
         [
+            failed_message("unknown"),
+            error_result(
+                "API Error: API returned an empty or malformed response (HTTP 200)",
+                api_error_status=None,
+            ),
+        ],
+    ),
+    "nothing but noise": (
+        ErrorKind.CRASHED,
+        [
             result(
                 subtype="error_during_execution",
                 is_error=True,
@@ -281,18 +291,35 @@ def test_a_denied_tool_does_not_fail_the_step(fake, order):
     assert run_step(fake(text("could not write"), line), order).error is None
 
 
+def limit(status):
+    told = {"status": status, "resetsAt": 1893456000, "rateLimitType": "five_hour"}
+    return event(type="rate_limit_event", rate_limit_info=told)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         [error_result("Claude AI usage limit reached|1893456000", api_error_status=429)],
         [
-            event(type="rate_limit_event", rate_limit_info={"resetsAt": 1893456000}),
-            error_result("API Error: 429", api_error_status=429),
+            limit("rejected"),
+            failed_message("rate_limit"),
+            error_result(
+                "You've hit your limit · resets 12am (UTC)",
+                api_error_status=429,
+                api_error_type="rate_limit_error",
+                api_error="usage_limit_reached",
+            ),
         ],
     ],
 )
 def test_the_end_of_a_rate_limit_is_told_if_known(fake, order, lines):
     assert run_step(fake(*lines, code=1), order).error.reset_at == 1893456000.0
+
+
+def test_the_end_of_a_window_that_is_not_used_up_is_not_the_end_of_a_rate_limit(fake, order):
+    lines = [limit("allowed"), error_result("API Error: 429", api_error_status=429)]
+    error = run_step(fake(*lines, code=1), order).error
+    assert (error.kind, error.reset_at) == (ErrorKind.RATE_LIMIT, None)
 
 
 def test_a_missing_program_is_named(order):
@@ -334,6 +361,12 @@ def test_of_several_results_the_last_decides_and_all_are_paid(fake, order):
     assert outcome.error is None
     assert outcome.done
     assert outcome.usage == Usage(input_tokens=150, output_tokens=2, cost_usd=0.75)
+
+
+def test_each_result_tells_only_what_came_since_the_one_before(fake, order):
+    lines = [result(total_cost_usd=0.25), result(total_cost_usd=0.75)]
+    usage = run_step(fake(text("waiting"), *lines), order).usage
+    assert usage == Usage(input_tokens=220, output_tokens=14, cost_usd=0.75)
 
 
 def test_a_run_that_died_shows_the_tokens_it_was_seen_to_use(fake, order):

@@ -70,7 +70,7 @@ def session_id(text: str) -> str:
 
 
 def claude_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """Everything is passed on every step: a resumed session remembers none of it."""
+    """Everything is passed on every step: of it all, a session remembers its system prompt only."""
     return (
         spec.command or "claude",
         "-p",

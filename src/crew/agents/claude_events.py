@@ -23,8 +23,8 @@ class Result:
     api_error: str
     errors: tuple[str, ...]
     total_cost_usd: float | None  # of the whole session, not of this run
-    run_usage: Usage | None  # of the run so far; its cost is never known
-    since_last: Usage | None  # since the result before it
+    usage: Usage | None  # of the main model since the result before it; its cost is never known
+    model_usage: Usage | None  # of all models since the result before it
 
     @property
     def words(self) -> str:
@@ -58,11 +58,10 @@ class Conversation:
     @property
     def usage(self) -> Usage:
         """What this run used; when no result came, what its messages showed."""
-        parts = [result.since_last for result in self.results if result.since_last]
-        if parts:
-            return _sum(parts)
-        last = self.results[-1].run_usage if self.results else None
-        return last or _sum([Usage(cost_usd=None), *self._messages.values()])
+        by_model = [result.model_usage for result in self.results if result.model_usage]
+        by_result = [result.usage for result in self.results if result.usage]
+        by_message = [Usage(cost_usd=None), *self._messages.values()]
+        return _sum(by_model or by_result or by_message)
 
     def _read(self, line: str) -> None:
         try:
@@ -80,7 +79,7 @@ class Conversation:
             case "system" if event.get("subtype") == "api_retry":
                 self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
             case "rate_limit_event":
-                self.reset_at = _number(_mapping(event, "rate_limit_info").get("resetsAt"))
+                self._hear_of_limit(_mapping(event, "rate_limit_info"))
             case _:
                 pass
 
@@ -95,6 +94,12 @@ class Conversation:
         for block in message.get("content") or ():
             if isinstance(block, dict):
                 self._hear_block(block, is_own=is_own)
+
+    def _hear_of_limit(self, limit: Mapping[str, Any]) -> None:
+        """Good answers tell of the window's end too: it matters once a request is turned down."""
+        self.reset_at = (
+            _number(limit.get("resetsAt")) if limit.get("status") == "rejected" else None
+        )
 
     def _hear_block(self, block: Mapping[str, Any], *, is_own: bool) -> None:
         if block.get("type") == "tool_use":
@@ -137,19 +142,19 @@ def _result(event: Mapping[str, Any]) -> Result:
         api_error=" ".join(str(part) for part in api_error if part),
         errors=tuple(map(str, errors)) if isinstance(errors, list) else (),
         total_cost_usd=_number(event.get("total_cost_usd")),
-        run_usage=_tokens(usage) if (usage := _mapping(event, "usage")) else None,
-        since_last=_since_last(event),
+        usage=_tokens(usage) if (usage := _mapping(event, "usage")) else None,
+        model_usage=_model_usage(event),
     )
 
 
-def _since_last(event: Mapping[str, Any]) -> Usage | None:
-    """What all models used that took part since the last result."""
+def _model_usage(event: Mapping[str, Any]) -> Usage | None:
+    """What all models used that took part, helpers included."""
     models = _mapping(event, "model_usage_since_last_result")
-    parts = [_model_usage(entry) for entry in models.values() if isinstance(entry, dict)]
+    parts = [_one_models_usage(entry) for entry in models.values() if isinstance(entry, dict)]
     return _sum(parts) if parts else None
 
 
-def _model_usage(entry: Mapping[str, Any]) -> Usage:
+def _one_models_usage(entry: Mapping[str, Any]) -> Usage:
     read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     return Usage(
         input_tokens=sum(_count(entry, name) for name in read),
