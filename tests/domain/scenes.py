@@ -3,6 +3,8 @@
 from dataclasses import replace
 from functools import reduce
 
+from hypothesis import HealthCheck, settings
+
 from crew.domain.agent import Agent
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
@@ -12,6 +14,9 @@ from crew.domain.task import Task
 from crew.domain.world import Row, World, apply, with_rows
 
 RULES = Rules()
+
+patient = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+"""How properties are tried: a busy machine is no fault."""
 
 _RUN_STATE = {"ready": "init", "working": "working", "done": "reviewing", "stuck": "working"}
 

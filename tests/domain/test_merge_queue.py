@@ -21,7 +21,7 @@ from crew.domain.merge_queue import TestResult as Result
 from crew.domain.merge_queue import tested as with_result
 from crew.domain.rules import Rules
 from domain.line_life import Life
-from domain.scenes import line_of
+from domain.scenes import line_of, patient
 
 ONE, TWO, THREE = "base+1", "base+1+2", "base+1+2+3"
 
@@ -161,6 +161,7 @@ def test_a_second_result_of_a_commit_replaces_the_first_and_counts_on():
     assert with_result(line_of(), Result(ONE, True, 0, ""))[0].times == 1
 
 
+@patient
 @for_all(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
 def test_the_learned_rate_stays_between_rare_and_even(seen):
     rate = 0.1
@@ -183,7 +184,7 @@ def test_a_line_knows_whom_it_was_built_from():
 # Whole lives of a line
 
 
-@settings(deadline=None, max_examples=300)
+@settings(patient, max_examples=200)
 @for_all(
     seed=st.integers(0, 2**32),
     slots=st.integers(1, 8),

@@ -15,6 +15,7 @@ from crew.domain.names import (
     task_id,
     task_of_branch,
 )
+from domain.scenes import patient
 
 HOSTILE = ["", "-rf", "a b", "a/b", "..", "a.lock", "$(id)", "a\n", "é", "x" * 65, "#", "crew-"]
 
@@ -60,6 +61,7 @@ def test_new_agents_take_the_first_names_that_nobody_has():
     assert next_agent_names(frozenset(), 0) == ()
 
 
+@patient
 @given(st.sets(st.from_regex(r"[A-C][1-2]?", fullmatch=True)), st.integers(0, 80))
 def test_new_names_are_free_different_and_valid(taken, count):
     names = next_agent_names(frozenset(taken), count)
@@ -73,6 +75,7 @@ def test_branches_are_named_as_in_the_seed():
     assert branch_name("1", 123) == "crew-1-gh-123"
 
 
+@patient
 @given(
     st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_]{0,20}", fullmatch=True),
     st.none() | st.integers(1, 99_999),

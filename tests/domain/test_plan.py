@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given as for_all
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from crew.domain.agent import Agent
@@ -33,7 +32,7 @@ from crew.domain.plan import (
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
-from domain.scenes import RULES, after, given, holding, line_of, queued, with_changes
+from domain.scenes import RULES, after, given, holding, line_of, patient, queued, with_changes
 
 IDLE = Agent(id="A", agent_kind="claude")
 
@@ -539,7 +538,7 @@ def worlds(draw):
     return given(*rows, *([line] if set(ids) <= known else [Line(id="main")]))
 
 
-@settings(deadline=None, max_examples=200)
+@patient
 @for_all(worlds(), st.integers(1, 4), st.booleans(), st.booleans())
 def test_no_two_commands_have_one_key_and_none_is_busy(world, slots, serial, reset):
     rules = Rules(test_slots=slots, one_at_a_time=serial, reset_on_recovery=reset)
@@ -549,7 +548,7 @@ def test_no_two_commands_have_one_key_and_none_is_busy(world, slots, serial, res
     assert plan(world, 50.0, rules=rules, epoch=1, busy=frozenset(keys)) == []
 
 
-@settings(deadline=None, max_examples=200)
+@patient
 @for_all(worlds(), st.booleans())
 def test_what_is_decided_is_always_legal_and_soon_all_is_decided(world, serial):
     rules = Rules(one_at_a_time=serial)

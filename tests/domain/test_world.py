@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given as for_all
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from crew.domain.agent import Agent
@@ -15,7 +14,7 @@ from crew.domain.merge_queue import Line
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.domain.world import TABLES, World, apply, born, fold, moved, noted, row_from
-from domain.scenes import after, given
+from domain.scenes import after, given, patient
 
 AGENT = Agent(id="A", agent_kind="claude")
 TASK = Task(id="1", title="first", deps=("2", "3"))
@@ -138,14 +137,14 @@ def legal_facts(draw):
     return facts
 
 
-@settings(deadline=None, max_examples=60)
+@patient
 @for_all(legal_facts())
 def test_facts_fold_to_the_same_rows_after_a_trip_through_json(facts):
     back = [Fact(**value) for value in json.loads(json.dumps([asdict(fact) for fact in facts]))]
     assert fold(back) == fold(facts)
 
 
-@settings(deadline=None, max_examples=30)
+@patient
 @for_all(legal_facts())
 def test_a_row_survives_a_trip_through_json(facts):
     world = fold(facts)
@@ -154,7 +153,7 @@ def test_a_row_survives_a_trip_through_json(facts):
             assert row_from(kind, json.loads(json.dumps(asdict(row)))) == row
 
 
-@settings(deadline=None, max_examples=30)
+@patient
 @for_all(legal_facts())
 def test_the_history_of_a_run_is_the_list_of_its_moves(facts):
     for run in fold(facts).runs.values():
