@@ -18,10 +18,11 @@ from crew.runner.outside import MergeResult, Tips
 
 @dataclass(slots=True, kw_only=True)
 class _Assembly:
-    """The line while it is being put together."""
+    """The line while it is being put together; `known` are the merges of the line as it was."""
 
     base: str
     proven: bool
+    known: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     waiting: str = ""
     tip: str = ""
     chain: list[tuple[str, str, str]] = field(default_factory=list)
@@ -35,6 +36,7 @@ async def assemble(desk: Desk, command: Command) -> list[Fact]:
     target = command.subject
     tips = await desk.outside.tips(target)
     assembly = await _base(desk, tips, target)
+    assembly.known = _merges_in(_line(desk, command))
     for task in queue(desk.world(), target)[: desk.rules.longest_line]:
         await _append(desk, assembly, task)
     return _assembled(desk, target, tips, assembly)
@@ -54,8 +56,22 @@ async def _base(desk: Desk, tips: Tips, target: str) -> _Assembly:
     return _Assembly(base=tips.integration, tip=tips.integration, proven=True, waiting=reason)
 
 
+def _merges_in(line: Line) -> dict[tuple[str, str, str], str]:
+    """Which commit came of merging a task's head onto what stands before it in the line."""
+    onto = [line.base, *(commit for _, _, commit in line.chain)]
+    return {
+        (before, task, head): commit
+        for before, (task, head, commit) in zip(onto, line.chain, strict=False)
+    }
+
+
 async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
+    """A task that stands where it stood needs no new merge: it would make the same commit."""
     outside = desk.outside
+    if commit := assembly.known.get((assembly.tip, task.id, task.head)):
+        assembly.chain.append((task.id, task.head, commit))
+        assembly.tip = commit
+        return
     if await outside.contains(ancestor=task.head, descendant=assembly.base):
         assembly.landed.append(task)
         return
