@@ -16,6 +16,7 @@ from crew.domain.merge_queue import (
     learned_rate,
     prefix_to_land,
 )
+from crew.domain.names import landed_ref
 from crew.domain.progress import assigned, failed, sent_back
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
@@ -214,7 +215,7 @@ def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) ->
         return []
     candidate, result = found
     if candidate is None:
-        return []
+        return _red_base(line, now)
     worse = noted(
         line, "blamed", at=now, failure_rate=learned_rate(line.failure_rate, failed=1), held=()
     )
@@ -222,6 +223,15 @@ def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) ->
         worse,
         *returned(world, candidate.task, ask=Ask.RED_GATE, notes=result.notes, rules=rules, at=now),
     ]
+
+
+def _red_base(line: Line, now: float) -> list[Fact]:
+    """What others committed and what landed merge without a conflict, but do not work together."""
+    reason = f"{line.id} and what crew landed are red together"
+    if line.waiting == reason:
+        return []
+    remedy = f"bring them together and commit: git merge {landed_ref(line.id)}"
+    return [noted(line, "base_red", at=now, waiting=reason, remedy=remedy)]
 
 
 def returned(
