@@ -9,7 +9,8 @@ import time
 import pytest
 
 from crew.store.facts import facts_after
-from runner.scene import Scene, check_the_end
+from crew.store.lock import find_runner
+from runner.scene import Scene, check_the_end, until
 from runner.stories import BOTH, done, work
 
 TASKS = 20
@@ -49,12 +50,17 @@ def _merged(scene: Scene) -> int:
     return sum(task.state == "merged" for task in scene.world.tasks.values())
 
 
+def _is_up(scene: Scene) -> bool:
+    return find_runner(scene.path / ".crew" / "lock") is not None
+
+
 def _kill_at_random(scene: Scene, kills: int, chance: random.Random, longest_s: float) -> int:
     """Kill the runner so many times, or fewer if everything is merged before; how many."""
     for killed in range(kills):
         running = scene.start()
+        until(lambda run=running: _is_up(scene) or run.poll() is not None, what="a runner")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            running.wait(timeout=chance.uniform(0.4, longest_s))
+            running.wait(timeout=chance.uniform(0.0, longest_s))
         if running.poll() is not None:
             assert running.returncode == 0, scene.said()
             return killed
@@ -101,10 +107,10 @@ def _check(scene: Scene, base: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_ten_kills_lose_nothing(make_scene):
-    _survive(make_scene, kills=10, pause_s=0.2, longest_s=1.6)
+    _survive(make_scene, kills=10, pause_s=0.1, longest_s=1.6)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
 def test_a_hundred_kills_lose_nothing(make_scene):
-    _survive(make_scene, kills=100, pause_s=0.6, longest_s=2.5)
+    _survive(make_scene, kills=100, pause_s=0.2, longest_s=2.0)

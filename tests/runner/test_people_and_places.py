@@ -1,0 +1,169 @@
+"""People who work in the same repository, and repositories that are not like any other."""
+
+import time
+
+import pytest
+
+from runner.scene import Scene, check_the_end
+from runner.stories import done, work
+
+SIMPLE = {"default": {"steps": [done(*work("shared.txt", "by an agent\n"), *work("new.txt"))]}}
+
+
+@pytest.fixture
+def scene(make_scene) -> Scene:
+    return make_scene(SIMPLE, tasks=["simple"], agents=1)
+
+
+def _status(scene: Scene) -> str:
+    return scene.git("status", "--porcelain", "--untracked-files=no")
+
+
+def test_delivery_goes_around_edits_of_other_files(scene):
+    scene.commit({"other.txt": "other\n", "staged.txt": "staged\n"})
+    scene.write({"other.txt": "edited\n", "staged.txt": "edited\n", "untracked.txt": "mine\n"})
+    scene.git("add", "staged.txt")
+    scene.run()
+    assert (scene.path / "new.txt").exists()
+    assert _status(scene) == "M other.txt\nM  staged.txt"
+    texts = [(scene.path / name).read_text() for name in ("other.txt", "staged.txt")]
+    assert texts == ["edited\n", "edited\n"]
+    assert (scene.path / "untracked.txt").read_text() == "mine\n"
+
+
+def test_delivery_waits_for_edits_of_the_same_file_and_says_so(scene):
+    base = scene.git("rev-parse", "HEAD")
+    scene.write({"shared.txt": "edited by a person\n"})
+    assert scene.run()["tasks"] == {"1": "merged"}
+    line = scene.world.lines["main"]
+    assert "shared.txt" in line.waiting
+    assert "git merge refs/crew/landed/main" in line.remedy
+    assert scene.git("rev-parse", "HEAD") == base
+    assert (scene.path / "shared.txt").read_text() == "edited by a person\n"
+    scene.git("checkout", "-q", "shared.txt")
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+    assert scene.world.lines["main"].waiting == ""
+
+
+def test_an_untracked_file_in_the_way_is_not_overwritten(scene):
+    scene.write({"new.txt": "mine, never committed\n"})
+    scene.run()
+    assert (scene.path / "new.txt").read_text() == "mine, never committed\n"
+    assert "new.txt" in scene.world.lines["main"].waiting
+
+
+def test_a_person_who_commits_while_tasks_land_loses_nothing(make_scene):
+    tasks = [f"task {number}" for number in range(6)]
+    script = {
+        "tasks": {
+            title: {"steps": [[{"sleep_s": 0.1}], done(*work(f"{title}.txt"))]} for title in tasks
+        }
+    }
+    scene = make_scene(script, tasks=tasks, agents=3)
+    base = scene.git("rev-parse", "HEAD")
+    running = scene.start()
+    mine = []
+    while running.poll() is None and len(mine) < 12:
+        name = f"mine-{len(mine)}.txt"
+        scene.write({name: f"{name}\n"})
+        scene.git("add", name, check=False)
+        scene.git("commit", "-qm", name, "--", name, check=False)
+        mine += [name] if scene.git("log", "-1", "--format=%s") == name else []
+        time.sleep(0.15)
+    assert running.wait(timeout=25) == 0, scene.said()
+    scene.run()
+    assert mine
+    for name in [*mine, *(f"{title}.txt" for title in tasks)]:
+        assert scene.git("show", f"main:{name}"), name
+        assert (scene.path / name).exists()
+    check_the_end(scene, base=base, merged=len(tasks))
+
+
+def test_commits_of_a_person_that_are_red_with_what_landed_do_not_hang_the_crew(make_scene):
+    gate = "! (test -e new.txt && test -e clashing.txt)"
+    scene = make_scene(
+        SIMPLE, tasks=["simple"], agents=1, config=f'[complete]\ncommand = "{gate}"\n'
+    )
+    scene.write({"shared.txt": "in the way of the delivery\n"})
+    scene.run()
+    scene.git("checkout", "-q", "shared.txt")
+    mine = scene.commit({"clashing.txt": "alone it is fine\n"})
+    scene.run()
+    assert scene.git("rev-parse", "main") == mine
+    line = scene.world.lines["main"]
+    assert "red" in line.waiting
+    assert "refs/crew/landed/main" in line.remedy
+    scene.git("rm", "-q", "clashing.txt")
+    scene.git("commit", "-qm", "not so")
+    scene.run()
+    assert (scene.path / "new.txt").exists()
+
+
+def test_a_detached_checkout_stays_where_it_is(make_scene):
+    scene = make_scene(SIMPLE, tasks=["simple"], agents=1, config='[merge]\ntarget = "main"\n')
+    base = scene.git("rev-parse", "HEAD")
+    scene.git("checkout", "-q", "--detach")
+    scene.run()
+    assert scene.git("rev-parse", "HEAD") == base
+    assert _status(scene) == ""
+    assert scene.git("symbolic-ref", "-q", "HEAD", check=False) == ""
+    assert scene.git("show", "main:new.txt") == "x"
+
+
+def test_a_checkout_on_another_branch_stays_where_it_is(make_scene):
+    scene = make_scene(SIMPLE, tasks=["simple"], agents=1, config='[merge]\ntarget = "main"\n')
+    scene.git("checkout", "-q", "-b", "topic")
+    scene.write({"shared.txt": "half an idea\n"})
+    scene.run()
+    assert scene.git("symbolic-ref", "HEAD") == "refs/heads/topic"
+    assert (scene.path / "shared.txt").read_text() == "half an idea\n"
+    assert scene.git("show", "main:shared.txt") == "by an agent"
+
+
+@pytest.mark.parametrize("name", ["with a space", 'söme ☃ it\'s "quoted"', "-dash $HOME"])
+def test_any_folder_name_will_do(make_scene, name):
+    scene = make_scene(SIMPLE, tasks=["simple"], agents=1, name=name)
+    base = scene.git("rev-parse", "HEAD")
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_repository_with_a_submodule(scene, make_scene):
+    inner = make_scene()
+    scene.git("submodule", "--quiet", "add", str(inner.path), "inner")
+    scene.git("commit", "-qm", "with a submodule")
+    base = scene.git("rev-parse", "HEAD")
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+    assert (scene.path / "inner" / "readme.txt").exists()
+
+
+def test_failing_hooks_of_the_repository_are_never_run_by_crew(make_scene):
+    quiet = "git -c core.hooksPath=/dev/null"
+    act = f"echo x > new.txt; {quiet} add new.txt; {quiet} commit -qm new"
+    scene = make_scene({"default": {"steps": [done({"run": act})]}}, tasks=["simple"], agents=1)
+    hooks = scene.path.parent / "hooks"
+    hooks.mkdir()
+    for name in (
+        *("post-checkout", "reference-transaction", "pre-commit", "post-index-change"),
+        *("pre-merge-commit", "commit-msg", "post-merge", "post-commit", "prepare-commit-msg"),
+    ):
+        hook = hooks / name
+        hook.write_text(f"#!/bin/sh\ntouch '{scene.path.parent}/fired-{name}'\nexit 1\n")
+        hook.chmod(0o755)
+    base = scene.git("rev-parse", "HEAD")
+    scene.git("config", "core.hooksPath", str(hooks))
+    scene.run()
+    assert [path.name for path in scene.path.parent.glob("fired-*")] == []
+    scene.git("config", "--unset", "core.hooksPath")
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_repository_without_a_commit_is_refused_in_words(make_scene, tmp_path):
+    scene = make_scene(SIMPLE)
+    empty = Scene(path=tmp_path / "empty", options=scene.options)
+    empty.path.mkdir()
+    empty.git("init", "-q")
+    answer = empty.run(code=2)
+    assert "commit" in answer["error"] + answer["hint"]
