@@ -133,3 +133,14 @@ def agent(caller, model_env):
         return adapter_for(spec, caller=caller)
 
     return agent
+
+
+@pytest.fixture
+def remembered(caller):
+    """What sessions remember so far: it is written a moment after it was said."""
+
+    def remembered():
+        transcripts = Path(caller["HOME"]).glob(".claude/projects/*/*.jsonl")
+        return "".join(path.read_text() for path in transcripts)
+
+    return remembered

@@ -5,7 +5,7 @@ request that offers tools takes the next step; what a CLI asks on the side (titl
 a fixed answer. A new protocol is one more module like `anthropic_messages` and a row in `SPEAKERS`.
 
 The server is also a proxy that lets nothing through: whoever is told to use it and asks for another
-host is refused and remembered in `outside`.
+host is refused and remembered in `outside`. What no script answers is remembered in `unanswered`.
 """
 
 import json
@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
@@ -22,6 +22,9 @@ from real_clis import anthropic_messages
 
 SPEAKERS = {"/v1/messages": anthropic_messages}
 SIDE_ANSWER = "A title"
+
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class Say:
     text: str = ""
     tools: tuple[Tool, ...] = ()
     delay_s: float = 0.0
+    headers: Headers = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Fail:
     status: int
     kind: str
     message: str
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     times: int = 1
 
 
@@ -116,6 +120,7 @@ class ScriptedModel:
     def __init__(self) -> None:
         self.scenarios: dict[str, Scenario] = {}
         self.outside: list[str] = []
+        self.unanswered: list[tuple[str, Headers]] = []
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -155,19 +160,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_CONNECT(self) -> None:
         self._refuse_outside()
 
-    def do_HEAD(self) -> None:
-        self._answer(b"")
-
     def do_GET(self) -> None:
-        self._answer(b"{}", 404)
+        self._leave_unanswered()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", "0")))
         speaker, scenario = self._addressed()
-        if not self.path.startswith("/"):
-            self._refuse_outside()
-        elif speaker is None or scenario is None:
-            self._answer(b"{}", 404)
+        if speaker is None or scenario is None:
+            self._leave_unanswered()
         else:
             self._play(speaker, scenario, json.loads(body))
 
@@ -175,6 +175,13 @@ class _Handler(BaseHTTPRequestHandler):
         _, _, name_and_route = self.path.partition("?")[0].partition("/s/")
         name, slash, route = name_and_route.partition("/")
         return SPEAKERS.get(slash + route), self.server.model.scenarios.get(name)
+
+    def _leave_unanswered(self) -> None:
+        if not self.path.startswith("/"):  # a proxy is asked for whole addresses
+            self._refuse_outside()
+            return
+        self.server.model.unanswered.append((self.path, dict(self.headers)))
+        self._answer(b"{}", 404)
 
     def _refuse_outside(self) -> None:
         self.server.model.outside.append(self.path)
@@ -190,7 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
             case Say() as said:
                 time.sleep(said.delay_s)
                 send = self._stream if speaker.streams(body) else self._answer
-                send(speaker.answer(said.text, said.tools, body))
+                send(speaker.answer(said.text, said.tools, body), headers=said.headers)
             case Fail() as failed:
                 words = json.dumps(speaker.error(failed.kind, failed.message)).encode()
                 self._answer(words, failed.status, failed.headers)
@@ -213,15 +220,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self, events: bytes, *, ends: bool = True) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
+    def _stream(self, events: bytes, *, ends: bool = True, headers: Headers = NO_HEADERS) -> None:
+        kind = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
+        self._head(200, {**kind, **headers})
         self.wfile.write(f"{len(events):x}\r\n".encode() + events + b"\r\n")
         if ends:
             self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
+
+    def _head(self, status: int, headers: Headers) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
 
     def _reset(self) -> None:
         no_linger = struct.pack("ii", 1, 0)

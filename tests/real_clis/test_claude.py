@@ -65,6 +65,26 @@ def test_a_resumed_session_remembers_and_only_what_is_new_is_paid(agent, script,
     assert second.usage.cost_usd > 0
 
 
+def test_a_run_that_is_woken_by_its_own_command_pays_for_both_parts(agent, script, order):
+    later = Tool(
+        name="Bash",
+        input={"command": "echo ready", "description": "a command", "run_in_background": True},
+    )
+    script(calls(later), Say("I wait for it."), Say("DONE"))
+    outcome = run_step(agent(), order)
+    assert (outcome.error, outcome.done) == (None, True)
+    assert outcome.usage == Usage(**used(3), cost_usd=outcome.usage.cost_usd)
+
+
+def test_crews_own_tools_are_asked_for_with_the_token_of_the_run(agent, script, order, model):
+    script(Say("DONE"))
+    env = {**order.env, "CREW_MCP_URL": f"{model.address}/mcp", "CREW_TOKEN": "token-of-the-run"}
+    outcome = run_step(agent(), replace(order, env=env))
+    assert (outcome.error, outcome.done) == (None, True)
+    headers = [headers for path, headers in model.unanswered if path == "/mcp"]
+    assert headers[0]["Authorization"] == "Bearer token-of-the-run"
+
+
 def test_a_session_that_exists_cannot_be_begun_again(agent, script, order):
     script(Say("hi"), Say("hi"))
     assert run_step(agent(), order).error is None
@@ -150,6 +170,17 @@ def test_the_end_of_a_subscriptions_limit_is_known(agent, script, order):
     assert len(play.turns) == 1
 
 
+def test_a_subscription_that_is_not_used_up_has_no_limit_to_wait_for(agent, script, order):
+    told = _unified("allowed", int(time.time()) + 3600)
+    script(
+        Say(tools=(bash("ls"),), headers=told),
+        Fail(429, "rate_limit_error", "slow down", {"retry-after": "300"}, times=FOR_EVER),
+    )
+    subscriber = agent(ANTHROPIC_API_KEY="", CLAUDE_CODE_OAUTH_TOKEN="sk-ant-oat01-dummy")
+    error = run_step(subscriber, order).error
+    assert (error.kind, error.reset_at) == (ErrorKind.RATE_LIMIT, None)
+
+
 def test_a_connection_that_breaks_once_does_no_harm(agent, script, order):
     script(Drop(), Say("DONE"))
     outcome = run_step(agent(), order)
@@ -210,14 +241,18 @@ def _lay_traps(worktree, proof):
 
 
 def test_a_step_that_is_cancelled_leaves_no_process_and_can_go_on(
-    agent, script, order, marker, sandbox
+    agent, script, order, remembered, sandbox
 ):
+    marker = order.env["CREW_OWNER"]
     tag = f"{marker}-in-a-tool"
     script(calls(bash(f"echo up > up; exec -a {tag} tail -f /dev/null")))
 
+    def is_up():
+        return written(order.worktree / "up") and tag in remembered()
+
     async def cancel():
         step = asyncio.ensure_future(agent(sandbox=sandbox).run_step(order, SILENT))
-        await asyncio.to_thread(wait_until, lambda: written(order.worktree / "up"))
+        await asyncio.to_thread(wait_until, is_up)
         step.cancel()
         with pytest.raises(asyncio.CancelledError):
             await step
@@ -228,7 +263,7 @@ def test_a_step_that_is_cancelled_leaves_no_process_and_can_go_on(
     play = script(Say("DONE"))
     outcome = run_step(agent(sandbox=sandbox), replace(order, resume=True, prompt="go on"))
     assert (outcome.error, outcome.done) == (None, True)
-    assert "do it" in _words(play.turns[0])
+    assert tag in json.dumps(play.turns[0].body["messages"])  # it knows what it did
 
 
 def _words(asked):
