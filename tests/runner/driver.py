@@ -20,12 +20,14 @@ from crew.domain.requests import Request
 from crew.git.checkpoints import drop_checkpoints, restore
 from crew.runner import asking, loop
 from crew.runner.workplace import Workplace, make_workplace
+from crew.store.database import LOCK_WAIT_S, open_database
 from crew.store.facts import rebuild_rows
 from crew.tasks.source import NewTask
 
 
 def main(repo: Path, scene: dict) -> None:
     loop.DELIVERY_PATIENCE_S = scene.get("patience_s", loop.DELIVERY_PATIENCE_S)
+    open_database.__kwdefaults__["wait_s"] = scene.get("lock_wait_s", LOCK_WAIT_S)
     workplace = make_workplace(repo)
     quick = dataclasses.replace(workplace.rules, delivery_retry_s=0.2)
     vars(workplace)["rules"] = quick

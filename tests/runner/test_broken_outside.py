@@ -1,0 +1,185 @@
+"""The outside fails: no program, no space, no right to write. It is said, and nothing hangs."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from crew.store.facts import differences
+from runner.scene import Scene, check_the_end, until
+from runner.stories import done, work
+
+SIMPLE = {"default": {"steps": [done(*work("a.txt"))]}}
+
+
+@pytest.fixture
+def scene(make_scene) -> Scene:
+    return make_scene(SIMPLE, tasks=["simple"], agents=1)
+
+
+def _mount(*arguments: str) -> None:
+    """Skip where nobody may mount, or fail where all must be there."""
+    done_ = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done_.returncode and os.environ.get("CREW_REQUIRE_ALL") == "1":
+        pytest.fail(f"mount is needed and does not work here: {done_.stderr}")
+    if done_.returncode:
+        pytest.skip("mount does not work here")
+
+
+@pytest.fixture
+def small_disk(scene) -> Iterator[Callable[[str], None]]:
+    """`.crew` on a disk of its own; call it with a size to change it, or with `ro`."""
+    folder = scene.path / ".crew"
+    config = (folder / "config.toml").read_text()
+    _mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder))
+    (folder / "config.toml").write_text(config)
+    yield lambda option: _mount("-o", f"remount,{option}", str(folder))
+    until(lambda: _unmount(folder), what="an end of whoever uses the disk")
+
+
+def _unmount(folder: Path) -> bool:
+    return subprocess.run(["umount", str(folder)], capture_output=True, check=False).returncode == 0
+
+
+def _fill(folder: Path) -> None:
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            return
+
+
+def test_a_full_disk_ends_the_run_in_words_and_loses_nothing(scene, small_disk):
+    base = scene.git("rev-parse", "HEAD")
+    scene.make().db.close()
+    _fill(scene.path / ".crew")
+    answer = scene.run(code=1)
+    assert "full" in answer["error"] + answer["hint"]
+    (scene.path / ".crew" / "filler").unlink()
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_disk_that_fills_up_during_a_step_loses_nothing(scene, small_disk):
+    """The agent's own log fills it; what it cannot log it must not be believed."""
+    base = scene.git("rev-parse", "HEAD")
+    script = {"default": {"steps": [[{"flood": 3_000_000}], done(*work("a.txt"))]}}
+    (scene.path.parent / "script.json").write_text(json.dumps(script))
+    running = scene.start()
+    assert running.wait(timeout=25) in {0, 1}, scene.said()
+    assert scene.git("rev-parse", "main") == base
+    small_disk("size=64m")
+    workplace = scene.workplace
+    assert differences(workplace.db) == []
+    workplace.db.close()
+    if scene.world.agents and scene.world.agents["A"].state == "stuck":
+        scene.options["first"] = [["retry", {"subject": "A"}]]
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_read_only_crew_folder_is_told(scene, small_disk):
+    scene.make().db.close()
+    small_disk("ro")
+    answer = scene.run(code=1)
+    assert "write" in answer["error"] + answer["hint"]
+    small_disk("rw")
+    assert scene.run()["tasks"] == {"1": "merged"}
+
+
+def test_a_locked_database_is_told_as_something_that_passes(scene):
+    base = scene.git("rev-parse", "HEAD")
+    scene.make().db.close()
+    scene.options["lock_wait_s"] = 0.2
+    holder = sqlite3.connect(scene.path / ".crew" / "crew.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    answer = scene.run(code=75)
+    assert "locked by another program" in answer["error"]
+    holder.execute("ROLLBACK")
+    holder.close()
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_database_locked_in_the_middle_of_a_step_loses_nothing(make_scene, tmp_path):
+    lock = (
+        "import sqlite3, time; db = sqlite3.connect('PLACE/0/repo/.crew/crew.db', timeout=10);"
+        "db.execute('BEGIN IMMEDIATE'); open('PLACE/locked', 'w'); time.sleep(1)"
+    )
+    act = f'test -e PLACE/locked || python3 -c "{lock}"'
+    script = {"default": {"steps": [done({"run": act}, *work("a.txt"))] * 2}}
+    scene = make_scene(script, tasks=["simple"], agents=1)
+    base = scene.git("rev-parse", "HEAD")
+    scene.run()
+    assert (tmp_path / "locked").exists()
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_missing_agent_program_is_named_and_nothing_is_lost(make_scene):
+    config = '[agents.ghost]\ncommand_template = "no-such-agent --go"\n'
+    scene = make_scene(tasks=["simple"], agents=1, kind="ghost", config=config)
+    assert scene.run()["tasks"] == {"1": "in_progress"}
+    agent = scene.world.agents["A"]
+    assert agent.state == "stuck"
+    assert "no-such-agent" in agent.last_error
+
+
+def test_an_agent_that_is_not_configured_is_named_with_the_ones_that_are(make_scene):
+    scene = make_scene(tasks=["simple"], agents=1, kind="nobody")
+    scene.run()
+    agent = scene.world.agents["A"]
+    assert agent.state == "stuck"
+    assert "nobody" in agent.last_error
+
+
+def test_a_missing_gate_program_is_named_and_nothing_lands(make_scene):
+    config = '[complete]\ncommand = "no-such-gate"\n'
+    scene = make_scene(SIMPLE, tasks=["simple"], agents=1, config=config)
+    base = scene.git("rev-parse", "HEAD")
+    assert scene.run()["tasks"] == {"1": "error"}
+    assert "no-such-gate" in scene.world.runs["1.1"].error
+    assert scene.git("rev-parse", "main") == base
+    assert (scene.worktrees / "1" / "a.txt").exists()
+
+
+def test_a_gate_that_disappears_before_the_merge_ends_the_run_in_words(make_scene):
+    gate = "PLACE/gate"
+    script = {"default": {"steps": [done(*work("a.txt"))]}}
+    config = f'[complete]\ncommand = "{gate}"\n'
+    once = '#!/bin/sh\nrm "$0"\n'
+    scene = make_scene(script, tasks=["simple"], agents=1, config=config, programs={"gate": once})
+    base = scene.git("rev-parse", "HEAD")
+    answer = scene.run(code=1)
+    assert "gate" in answer["error"]
+    assert "[complete]" in answer["hint"]
+    program = scene.path.parent.parent / "gate"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    scene.run()
+    check_the_end(scene, base=base, merged=1)
+
+
+def test_a_config_that_cannot_be_read_names_the_key(scene):
+    scene.write({".crew/config.toml": "[run]\nmax_stepz = 3\n"})
+    answer = scene.run(code=2)
+    assert "max_steps" in answer["error"] + answer["hint"]
+
+
+def test_a_worktree_folder_that_belongs_to_somebody_else_stays_theirs(scene):
+    mine = scene.worktrees / "1" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine\n")
+    scene.run()
+    assert mine.read_text() == "mine\n"
+    agent = scene.world.agents["A"]
+    assert agent.state == "stuck"
+    assert "not a worktree that crew made" in agent.last_error
+    shutil.rmtree(mine.parent)
+    scene.options["first"] = [["retry", {"subject": "A"}]]
+    assert scene.run()["tasks"] == {"1": "merged"}
