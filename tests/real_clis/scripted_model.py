@@ -11,6 +11,7 @@ host is refused and remembered in `outside`. What no script answers is remembere
 import json
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -121,6 +122,7 @@ class ScriptedModel:
         self.scenarios: dict[str, Scenario] = {}
         self.outside: list[str] = []
         self.unanswered: list[tuple[str, Headers]] = []
+        self.faults: list[str] = []  # of the server itself
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -148,6 +150,9 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request, client_address) -> None:
         """A client that was killed in the middle of an answer is part of the play."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            self.model.faults.append(repr(error))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -210,14 +215,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(speaker.half_an_answer(body), ends=False)
                 self._reset()
 
-    def _answer(
-        self, body: bytes, status: int = 200, headers: dict[str, str] | None = None
-    ) -> None:
-        self.send_response(status)
-        told = {"content-type": "application/json", "content-length": str(len(body))}
-        for name, value in {**told, **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
+    def _answer(self, body: bytes, status: int = 200, headers: Headers = NO_HEADERS) -> None:
+        kind = {"content-type": "application/json", "content-length": str(len(body))}
+        self._head(status, {**kind, **headers})
         self.wfile.write(body)
 
     def _stream(self, events: bytes, *, ends: bool = True, headers: Headers = NO_HEADERS) -> None:
