@@ -379,9 +379,13 @@ def test_nobody_is_blamed_by_a_line_that_is_not_current():
     assert decide(given(*queued("2"), line), 1.0, rules=RULES) == []
 
 
-def test_nobody_is_blamed_for_a_red_base():
+def test_nobody_is_blamed_for_a_red_base_but_a_person_is_told_once():
     line = line_of("1", base_proven=False, results=(("base", False, 2, "red"),))
-    assert decide(given(*queued("1"), line), 1.0, rules=RULES) == []
+    world = decided(given(*queued("1"), line))
+    assert world.tasks["1"].is_queued
+    assert world.lines["main"].waiting == "main and what crew landed are red together"
+    assert "git merge refs/crew/landed/main" in world.lines["main"].remedy
+    assert decide(world, 51.0, rules=RULES) == []
 
 
 def test_a_task_that_no_run_made_is_an_error_when_the_queue_refuses_it():
