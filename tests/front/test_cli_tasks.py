@@ -2,28 +2,26 @@
 
 import pytest
 
-TASK_FIELDS = set(
-    [
-        "id",
-        "title",
-        "body",
-        "status",
-        "priority",
-        "labels",
-        "parent",
-        "deps",
-        "agent",
-        "base",
-        "branch",
-        "worktree",
-        "issue",
-        "created",
-        "started",
-        "review_count",
-        "comments",
-        "run",
-    ]
-)
+TASK_FIELDS = {
+    "id",
+    "title",
+    "body",
+    "status",
+    "priority",
+    "labels",
+    "parent",
+    "deps",
+    "agent",
+    "base",
+    "branch",
+    "worktree",
+    "issue",
+    "created",
+    "started",
+    "review_count",
+    "comments",
+    "run",
+}
 
 
 def test_new_prints_the_id_and_nothing_else_on_stdout(scene):

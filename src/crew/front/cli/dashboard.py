@@ -15,6 +15,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.frame import Painter, frame_lines
 from crew.front.cli.output import print_json, say
+from crew.front.cli.ps import by_age
 from crew.runner.views import agent_view
 from crew.store.database import Database
 from crew.store.facts import load_world
@@ -81,7 +82,7 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
             "symbol": SYMBOLS[AgentState(agent.state)],
             "doing": doing.get(agent.id) if agent.state == AgentState.WORKING else None,
         }
-        for agent in world.agents.values()
+        for agent in by_age(world)
     ]
     waiting = [
         {"target": line.id, "reason": line.waiting, "remedy": line.remedy}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from crew.domain.agent import Agent
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -22,7 +23,7 @@ def ps(call: Call) -> None:
     """List the agents and what they do."""
     folder = load_folder(call.directory)
     world = load_world(open_database(folder / "crew.db"))
-    agents = [agent_view(world, agent) for agent in world.agents.values()]
+    agents = [agent_view(world, agent) for agent in by_age(world)]
     if call.json:
         print_json(agents)
         return
@@ -32,6 +33,11 @@ def ps(call: Call) -> None:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
     for words in around(world, find_runner(folder / "lock")):
         narrate(call, words)
+
+
+def by_age(world: World) -> list[Agent]:
+    """In the order in which they were made; the store keeps them by name."""
+    return sorted(world.agents.values(), key=lambda a: (a.started_at, len(a.id), a.id))
 
 
 def _row(agent: dict[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,208 @@
+"""What holds for every command: streams, codes, colours, and how little it takes to start."""
+
+import importlib
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from crew.front.cli import endings
+from crew.front.cli.call import Call
+from crew.front.cli.catalogue import ALIASES, COMMANDS
+from crew.front.cli.command import CrewCommand
+from crew.front.cli.main import root, run
+from crew.front.cli.output import cut, line, table_lines, text_width
+from front.conftest import CREW
+
+HEAVY = ("asyncio", "textual", "starlette", "mcp", "pydantic", "rich", "subprocess", "difflib")
+
+
+def _load(name: str) -> click.Command:
+    module, _, attribute = COMMANDS[name].target.partition(":")
+    return getattr(importlib.import_module(f"crew.front.cli.{module}"), attribute)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_an_example_and_the_same_first_line(name):
+    found = _load(name)
+    assert found.name == name
+    assert found.help is not None
+    assert found.help.strip().splitlines()[0] == COMMANDS[name].help
+    commands = found.commands.values() if isinstance(found, click.Group) else [found]
+    for one in commands:
+        assert isinstance(one, CrewCommand)
+        shown = CliRunner().invoke(one, ["--help"], obj=Call())
+        assert shown.exit_code == 0
+        assert "Example:\n  crew " in shown.output or "Example:\n  eval" in shown.output
+        assert "--json" in shown.output
+
+
+def test_help_lists_every_command(scene):
+    out = scene.ok("--help").out
+    assert all(f"  {name} " in out for name in COMMANDS)
+    assert scene.ok("list", "-h").out.startswith("Usage: crew list")
+    assert set(ALIASES.values()) <= set(COMMANDS)
+
+
+def test_the_installed_command_and_the_module_are_the_same(scene):
+    version = tomllib.loads('v = "0.1.0"')["v"]
+    assert scene.ok("--version").out == f"crew {version}\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "crew", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"crew {version}\n"
+
+
+def test_without_a_command_the_help_is_shown_and_it_is_a_usage_error(scene):
+    said = scene.crew()
+    assert (said.code, said.out) == (2, "")
+    assert "Usage: crew" in said.err
+    assert scene.crew("--json").json["error"]["code"] == "usage"
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest_one(scene):
+    said = scene.crew("lits")
+    assert said.code == 2
+    assert said.err == "crew: there is no command 'lits'\nhint: did you mean `crew list`?\n"
+    assert scene.crew("lits", "--json").json["error"]["hint"] == "did you mean `crew list`?"
+
+
+def test_flags_may_stand_before_or_after_the_command(scene):
+    assert scene.ok("--json", "ps").out == scene.ok("ps", "--json").out == "[]\n"
+    assert scene.ok("-q", "ps").err == scene.ok("ps", "-q").err == ""
+    assert scene.crew("ps", "--jason").code == 2
+
+
+@pytest.mark.parametrize("args", [["--help"], ["ps"], ["ps", "--json"], ["events"], ["--version"]])
+def test_the_light_commands_import_nothing_heavy(scene, args):
+    code = (
+        "import sys\n"
+        "from crew.front.cli.main import run\n"
+        f"code = run({args!r})\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=scene.root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_listing_tasks_imports_no_runner(scene):
+    code = (
+        "import sys\n"
+        "from crew.front.cli.main import run\n"
+        "run(['list'])\n"
+        "print([m for m in ('asyncio', 'crew.runner.loop') if m in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=scene.root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_colours_are_for_terminals_and_for_those_who_force_them(scene):
+    scene.ok("new", "--title", "x")
+    assert "\x1b[" not in scene.ok("list").out
+    assert "\x1b[" in scene.ok("list", FORCE_COLOR="1").out
+    assert "\x1b[" not in scene.ok("list", FORCE_COLOR="1", NO_COLOR="1").out
+    assert "\x1b[" not in scene.ok("list", "--no-color", FORCE_COLOR="1").out
+    assert "\x1b[" not in scene.ok("list", "--json", FORCE_COLOR="1").out
+
+
+def test_a_reader_that_goes_away_is_no_error(scene):
+    for number in range(200):
+        (scene.root / f".crew/tasks/default/{number + 1}.md").write_text(
+            f"---\ntitle: task {number}\n---\n{'x' * 2000}"
+        )
+    done = subprocess.run(
+        ["sh", "-c", f'"{CREW}" list -a --json | head -c 10'],
+        cwd=scene.root,
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+    )
+    assert done.stderr == ""
+
+
+def test_a_fault_of_ours_is_one_line_and_the_log_has_the_rest(scene, monkeypatch, capsys):
+    monkeypatch.chdir(scene.root)
+    monkeypatch.setattr("crew.front.cli.ps.load_world", lambda _db: 1 / 0)
+    assert run(["ps"]) == 1
+    err = capsys.readouterr().err
+    assert "this is a fault in crew: ZeroDivisionError" in err
+    assert "Traceback" not in err
+    assert "ZeroDivisionError" in (scene.root / ".crew/logs/crew.log").read_text()
+    assert run(["-v", "ps"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_errors_of_the_system_are_told_without_a_traceback(capsys):
+    full = OSError(28, "No space left on device", "/there/file")
+    assert endings.ended(full, Call(), []) == 1
+    assert capsys.readouterr().err == (
+        "crew: /there/file: No space left on device\n"
+        "hint: free some disk space and try again; nothing is half written\n"
+    )
+    assert endings.ended(PermissionError(13, "Permission denied"), Call(), ["--json"]) == 1
+    assert '"code": "failed"' in capsys.readouterr().out
+    assert endings.ended(KeyboardInterrupt(), Call(), []) == 130
+
+
+def test_a_folder_where_nothing_can_be_made_is_named(bare_scene):
+    (bare_scene.root / ".crew").write_text("in the way")
+    said = bare_scene.crew("init")
+    assert said.code == 1
+    assert ".crew" in said.err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_crew_that_cannot_be_written_is_told(scene):
+    folder = scene.root / ".crew"
+    for path in [*folder.rglob("*"), folder]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        assert scene.crew("spawn").code == 1
+        assert scene.crew("new", "--title", "x").code == 1
+    finally:
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(0o755)
+
+
+def test_a_database_of_a_newer_crew_is_refused(scene):
+    import sqlite3  # noqa: PLC0415
+
+    db = sqlite3.connect(scene.root / ".crew/crew.db")
+    db.execute("PRAGMA user_version=99")
+    db.close()
+    said = scene.crew("ps")
+    assert said.code == 1
+    assert "newer crew" in said.err
+
+
+def test_a_nested_repository_is_not_the_crew_around_it(scene):
+    nested = scene.root / "vendor" / "other"
+    nested.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", nested], check=True)
+    assert scene.crew("ps", cwd=nested).code == 2
+    below = scene.root / "some" / "folder"
+    below.mkdir(parents=True)
+    assert scene.crew("ps", "--json", cwd=below).json == []
+
+
+def test_wide_and_long_texts_stay_in_their_columns():
+    rows = [("1", "todo", "日本語 title"), ("22", "error", "x")]
+    lines = table_lines(("ID", "STATUS", "TITLE"), rows, Call(), width=None)
+    assert lines == ["ID  STATUS  TITLE", "1   todo    日本語 title", "22  error   x"]
+    assert text_width("日本語") == 6
+    assert cut("日本語", 4) == "日…"
+    assert line("a\x1b[31mb\nc") == "ab"
+    assert Path(CREW).exists()
+    assert root.name == "root"

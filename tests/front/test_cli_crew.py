@@ -1,0 +1,318 @@
+"""The crew from the command line: spawn, run, stop, kill, retry, merge, clean."""
+
+import json
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from crew.agents.ownership import find_process
+from front.conftest import until
+
+AGENT_FIELDS = set(
+    "name kind status task session worktree branch task_assigned_at started_at step_count"  # noqa: SIM905
+    " last_step_at total_input_tokens total_output_tokens total_cost_usd error_count retry_at"
+    " pid".split()
+)
+
+
+def test_spawn_prints_the_names_of_idle_agents(scene):
+    assert scene.ok("spawn").out == "A\n"
+    assert scene.ok("spawn", "2").out == "B\nC\n"
+    assert scene.ok("spawn", "Ann").out == "Ann\n"
+    agents = scene.ok("ps", "--json").json
+    assert [a["name"] for a in agents] == ["A", "B", "C", "Ann"]
+    assert {a["status"] for a in agents} == {"idle"}
+    assert all(set(a) >= AGENT_FIELDS for a in agents)
+    state = json.loads((scene.root / ".crew/state.json").read_text())
+    assert sorted(state["agents"], key=agents.index) == agents
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["spawn", "A"], 5),
+        (["spawn", "0"], 2),
+        (["spawn", "-3"], 2),
+        (["spawn", "no name"], 2),
+        (["spawn", "B", "--agent", "nobody"], 3),
+        (["assign", "X", "1"], 3),
+        (["assign", "A", "9"], 3),
+        (["assign", "A", "2"], 5),
+        (["kill", "X"], 3),
+        (["kill", "A"], 5),
+        (["cleanup", "X"], 3),
+        (["retry", "A"], 5),
+        (["retry", "77"], 3),
+        (["retry", "1"], 5),
+        (["merge", "1"], 5),
+        (["merge", "77"], 3),
+        (["merge", "A"], 3),
+        (["peek", "A"], 3),
+        (["peek", "nobody"], 3),
+        (["logs", "1", "--since", "soon"], 2),
+        (["run", "--agents", "0"], 2),
+        (["run", "--agent", "nobody"], 3),
+        (["restore", "1"], 3),
+        (["cost", "--by", "moon"], 2),
+    ],
+)
+def test_a_wrong_call_says_so_with_its_code(scene, args, code):
+    scene.ok("spawn", "A")
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two", "--after", "1")
+    said = scene.crew(*args)
+    assert said.code == code, said
+    assert said.out == ""
+    assert said.err.startswith("crew: ")
+
+
+def test_an_unknown_kind_of_agent_is_answered_with_the_known_ones(scene):
+    assert "sh" in scene.crew("spawn", "--agent", "nobody").err
+
+
+def test_drain_merges_everything_in_order_and_ends_with_0(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two", "--after", "1")
+    said = scene.ok("run", "--agents", "2", "--drain")
+    assert said.out == ""
+    assert "task 1: done → merged" in said.err
+    assert [t["status"] for t in scene.ok("list", "-a", "--json").json] == ["merged", "merged"]
+    assert (scene.root / "file-1").read_text() == "1\n"
+    assert (scene.root / "file-2").exists()
+    assert scene.git("status", "--porcelain") == "?? .crew/"
+    assert len(scene.ok("ps", "--json").json) == 2
+
+
+def test_drain_ends_with_6_and_says_what_is_not_merged_and_why(scene):
+    scene.ok("new", "--title", "good")
+    scene.ok("new", "--title", "bad")
+    scene.ok("new", "--title", "later", "--after", "2")
+    scene.plan("2", "fail")
+    said = scene.crew("run", "--agents", "2", "--drain", "-q")
+    assert said.code == 6
+    assert said.out == ""
+    left = said.err.splitlines()
+    assert len(left) == 2
+    assert left[0].startswith("not merged: 2 bad")
+    assert "not merged: 3 later (todo): blocked by 2" in left[1]
+    assert scene.status("1") == "merged"
+
+
+def test_drain_as_json_is_one_document_that_holds_the_error_too(scene):
+    scene.ok("new", "--title", "bad")
+    scene.plan("1", "fail")
+    said = scene.crew("run", "--drain", "--json")
+    assert said.code == 6
+    assert said.json["error"]["code"] == "check_failed"
+    assert [task["id"] for task in said.json["not_merged"]] == ["1"]
+    scene.plan("1", "go")
+    stuck = next(a for a in scene.ok("ps", "--json").json if a["status"] == "stuck")
+    scene.ok("retry", stuck["name"])
+    said = scene.ok("run", "--drain", "--json")
+    assert said.json == {"merged": ["1"], "not_merged": [], "waiting": []}
+
+
+def test_a_task_that_failed_before_does_not_spoil_the_next_drain(scene):
+    scene.ok("new", "--title", "does nothing")
+    scene.plan("1", "nothing")
+    assert scene.crew("run", "--drain").code == 6
+    assert scene.status("1") == "error"
+    scene.ok("new", "--title", "good")
+    scene.ok("run", "--drain")
+    scene.plan("1", "go")
+    scene.ok("edit", "1", "--status", "todo")
+    assert scene.status("1") == "todo"
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"
+
+
+def test_a_missing_agent_program_is_named(scene):
+    scene.configure('[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n')
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain", "--agent", "ghost")
+    assert said.code == 6
+    assert "warning: no-such-program is not installed" in said.err
+    assert "not merged: 1" in said.err
+
+
+def test_a_red_gate_and_a_missing_gate_program_end_with_6(scene):
+    scene.configure('[complete]\ncommand = "no-such-gate"\n[review]\nmax_rounds = 2\n')
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain", "-q")
+    assert said.code == 6, said
+    assert "not merged: 1" in said.err
+    assert not (scene.root / "file-1").exists()
+
+
+def test_a_delivery_that_waits_is_told_and_ends_with_75(scene):
+    (scene.root / "file-1").write_text("mine\n")
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain", "-q")
+    assert said.code == 75, said
+    assert "delivery to main waits" in said.err
+    assert "file-1" in said.err
+    assert (scene.root / "file-1").read_text() == "mine\n"
+    assert "delivery to main waits" in scene.ok("ps").err
+    assert "delivery to main waits" in scene.ok("list").err
+    doctor = scene.crew("doctor")
+    assert doctor.code == 1
+    assert "file-1" in doctor.out
+    (scene.root / "file-1").unlink()
+    scene.ok("merge", "1")
+    assert (scene.root / "file-1").read_text() == "1\n"
+    scene.ok("doctor")
+
+
+def test_a_second_runner_is_refused_with_pid_and_start_time(scene, running):
+    first = running()
+    said = scene.crew("run")
+    assert said.code == 5
+    assert f"pid {first.pid}" in said.err
+    assert "started 20" in said.err
+    as_json = scene.crew("run", "--json")
+    assert as_json.json["error"]["code"] == "lock_held"
+    assert scene.crew("clean", "--yes").code == 5
+
+
+def test_stop_lets_the_step_finish_and_stop_now_does_not(scene, running):
+    scene.ok("new", "--title", "slow")
+    scene.plan("1", "wait")
+    first = running()
+    until(lambda: scene.agent()["status"] == "working")
+    scene.ok("stop", "--now")
+    assert first.wait(timeout=20) == 0
+    assert scene.status("1") == "in_progress"
+    second = running()
+    until(lambda: scene.agent()["pid"] is not None)
+    stopping = scene.start("stop")
+    scene.let_go()
+    assert second.wait(timeout=20) == 0
+    stopping.communicate(timeout=20)
+    assert stopping.returncode == 0
+    assert scene.ok("stop").err.startswith("no runner is up")
+
+
+def test_commands_reach_a_running_crew(scene, running):
+    scene.plan("1", "wait")
+    running()
+    assert scene.ok("spawn", "Ann").out == "Ann\n"
+    scene.ok("new", "--title", "one")
+    until(lambda: any(a["task"] == "1" for a in scene.agents()))
+    name = next(a["name"] for a in scene.agents() if a["task"] == "1")
+    until(lambda: scene.agent(name)["status"] == "working")
+    assert scene.crew("cleanup", name).code == 5
+    assert scene.crew("assign", name, "1").code == 5
+    scene.ok("close", "1")
+    assert scene.agent(name)["status"] == "idle"
+    assert scene.status("1") == "closed"
+
+
+def test_kill_gives_the_task_back_and_keeps_the_work(scene, running):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "wait")
+    runner = running()
+    until(lambda: scene.agent()["pid"] is not None)
+    worktree = Path(scene.agent()["worktree"])
+    (worktree / "half done").write_text("work")
+    runner.send_signal(signal.SIGTERM)
+    scene.ok("kill", "A")
+    assert scene.agent()["status"] == "idle"
+    assert scene.status("1") == "todo"
+    kept = scene.ok("checkpoints", "1", "--json").json
+    assert set(kept[-1]) == {"number", "commit", "parent", "label", "at"}
+    into = Path(scene.ok("restore", "1").out.strip())
+    assert (into / "half done").read_text() == "work"
+    assert scene.crew("restore", "1").code == 5
+    assert scene.ok("restore", "1", "1", "--into", "there", "--json").json["number"] == 1
+    assert (scene.root / "there" / "half done").exists()
+
+
+def test_run_in_the_background_prints_its_pid_and_holds_the_lock(scene):
+    said = scene.ok("run", "--detach")
+    pid = int(said.out)
+    try:
+        assert scene.crew("run").code == 5
+        assert scene.crew("run", "--detach").code == 5
+        scene.ok("new", "--title", "one")
+        until(lambda: scene.status("1") == "merged")
+    finally:
+        scene.ok("stop")
+    assert find_process(pid) is None
+    assert "task 1" in (scene.root / ".crew/logs/crew.log").read_text()
+
+
+def test_ctrl_c_ends_the_runner_with_130(scene, running):
+    runner = running()
+    runner.send_signal(signal.SIGINT)
+    assert runner.wait(timeout=20) == 130
+
+
+def test_a_locked_database_means_try_later(scene):
+    held = sqlite3.connect(scene.root / ".crew/crew.db", isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    said = scene.crew("spawn")
+    held.execute("ROLLBACK")
+    held.close()
+    assert said.code == 75, said
+    assert "locked" in said.err
+
+
+def test_clean_removes_state_and_worktrees_and_keeps_tasks_and_work(scene, running):
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two")
+    scene.plan("2", "wait")
+    runner = running("--agents", "2")
+    until(lambda: scene.status("1") == "merged")
+    until(lambda: any(a["pid"] and a["task"] == "2" for a in scene.agents()))
+    scene.ok("stop", "--now")
+    runner.wait(timeout=20)
+    worktree = Path(scene.ok("show", "2", "--json").json["worktree"])
+    (worktree / "precious").write_text("work")
+    assert scene.crew("clean").code == 2
+    assert worktree.exists()
+    said = scene.ok("clean", "--yes", "--json").json
+    assert str(worktree) in said["worktrees"]
+    assert not worktree.exists()
+    assert scene.ok("ps", "--json").json == []
+    assert scene.ok("events", "--json").json == []
+    assert [t["status"] for t in scene.ok("list", "-a", "--json").json] == ["merged", "todo"]
+    assert scene.ok("checkpoints", "2", "--json").json
+    scene.let_go()
+    scene.ok("clean", "--yes")
+    scene.ok("run", "--drain")
+    assert scene.status("2") == "merged"
+
+
+def test_clean_names_the_branches_it_keeps(scene):
+    scene.git("branch", "crew-7")
+    scene.git("checkout", "-q", "-b", "crew-8")
+    scene.git("commit", "-q", "--allow-empty", "-m", "only here")
+    scene.git("checkout", "-q", "main")
+    said = scene.ok("clean", "--yes")
+    assert "keeps the branch crew-8" in said.err
+    assert scene.git("branch", "--list", "crew-*") == "crew-8"
+
+
+def test_merge_of_a_conflicting_task_ends_with_6(scene):
+    scene.configure('[merge]\nconflict = "ask"\n')
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two")
+    scene.plan("1", "clash")
+    scene.plan("2", "clash")
+    said = scene.crew("run", "--agents", "2", "--drain", "-q")
+    statuses = sorted(t["status"] for t in scene.ok("list", "-a", "--json").json)
+    assert statuses in (["error", "merged"], ["merged", "merged"])
+    assert said.code == (6 if "error" in statuses else 0)
+
+
+def test_crew_works_from_inside_an_agents_worktree(scene, running):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "wait")
+    running()
+    until(lambda: scene.agent().get("worktree") is not None)
+    worktree = Path(scene.agent()["worktree"])
+    assert scene.crew("list", "--json", cwd=worktree).json[0]["id"] == "1"
+    assert scene.crew("ps", "--json", cwd=worktree).json[0]["name"] == "A"
+    assert scene.crew("-C", str(worktree), "show", "1", cwd=Path("/")).code == 0

@@ -1,0 +1,190 @@
+"""Setting up from the command line: init, doctor, config, agents, completion."""
+
+import os
+import sqlite3
+import subprocess
+
+import pytest
+
+
+def test_a_plain_directory_is_a_usage_error(scene, tmp_path):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for command in ("init", "list", "ps", "run", "new --title x", "spawn", "events", "config show"):
+        said = scene.crew(*command.split(), cwd=plain)
+        assert said.code == 2, (command, said)
+        assert "not in a git repository" in said.err
+    assert scene.crew("-C", str(tmp_path / "nowhere"), "ps").code == 2
+
+
+def test_a_repository_without_a_crew_says_how_to_make_one(bare_scene):
+    for command in ("list", "ps", "run", "spawn", "doctor", "events", "dashboard", "clean --yes"):
+        said = bare_scene.crew(*command.split())
+        assert said.code == (1 if command == "doctor" else 2), (command, said)
+        assert "crew init" in said.err + said.out
+    assert bare_scene.crew("ps", "--json").json["error"]["code"] == "usage"
+    assert not (bare_scene.root / ".crew").exists()
+
+
+def test_init_says_what_it_found_and_may_be_repeated(bare_scene):
+    (bare_scene.root / "Makefile").write_text("test:\n\ttrue\n")
+    said = bare_scene.ok("init")
+    assert "make test" in said.out
+    assert "target:  main" in said.out
+    bare_scene.ok("new", "--title", "x")
+    bare_scene.ok("init")
+    assert [t["id"] for t in bare_scene.ok("list", "--json").json] == ["1"]
+    assert bare_scene.git("status", "--porcelain", "--", ".crew").startswith("?? .crew/")
+    tracked = bare_scene.git("status", "--porcelain", "-uall", "--", ".crew").splitlines()
+    assert all(".crew/tasks/" in line for line in tracked)
+    found = bare_scene.ok("init", "--json").json
+    assert found["gate"]["command"] == "make test"
+    assert found["target"] == "main"
+
+
+def test_init_keeps_the_rest_of_a_config(bare_scene):
+    (bare_scene.root / ".crew").mkdir()
+    config = bare_scene.root / ".crew" / "config.toml"
+    config.write_text('[tasks] # mine\nnamespace = "n"\n[run]\nagents = 5\n')
+    bare_scene.ok("init", "--tasks", "tk")
+    bare_scene.ok("init", "--tasks", "tk")
+    assert (
+        config.read_text() == '[tasks] # mine\nsource = "tk"\nnamespace = "n"\n[run]\nagents = 5\n'
+    )
+    bare_scene.ok("init", "--tasks", "files")
+    assert 'source = "files"' in config.read_text()
+    assert bare_scene.crew("init", "--tasks", "paper").code == 2
+
+
+def test_a_repository_without_commits_is_refused(tmp_path, bare_scene):
+    empty = tmp_path / "empty"
+    subprocess.run(["git", "init", "-q", empty], check=True)
+    said = bare_scene.crew("init", cwd=empty)
+    assert said.code == 2
+    assert "no commits" in said.err
+
+
+def test_a_typo_in_the_config_names_the_nearest_key(scene):
+    scene.configure("[merge]\nstratgy = 1\n")
+    said = scene.crew("list")
+    assert said.code == 2
+    assert "strategy" in said.err
+    assert "config.toml" in said.err
+    assert scene.crew("doctor").code == 1
+    assert scene.crew("run", "--json").json["error"]["code"] == "usage"
+
+
+def test_config_shows_values_and_where_they_come_from(scene):
+    assert scene.ok("config", "get", "run.agents").out == "1\n"
+    assert scene.ok("config", "get", "agents.worker_default").out == "sh\n"
+    assert scene.ok("config", "get", "run.step_timeout", "--json").json == "30m"
+    assert scene.ok("--json", "config", "show").json["run"]["agents"] == 1
+    origins = {e["key"]: e["origin"] for e in scene.ok("config", "show", "--origin", "--json").json}
+    assert origins["run.agents"] == ".crew/config.toml"
+    assert origins["run.max_steps"] == "built-in"
+    assert "[run]" in scene.ok("config", "show").out
+    said = scene.crew("config", "get", "run.agnts")
+    assert said.code == 3
+    assert "run.agents" in said.err
+
+
+def test_the_config_template_changes_nothing(scene):
+    template = scene.ok("config", "template").out
+    assert "# agents = 3" in template
+    (scene.root / ".crew.toml").write_text(template)
+    assert scene.ok("config", "get", "run.agents").out == "1\n"
+
+
+def test_agents_are_listed_with_whether_they_are_installed(scene):
+    agents = {a["name"]: a for a in scene.ok("agents", "--json").json}
+    assert agents["sh"]["installed"] is True
+    assert agents["sh"]["default"] is True
+    assert set(agents["sh"]) >= {"name", "role", "model", "adapter", "installed"}
+    scene.configure('[agents.ghost]\ncommand_template = "no-such-program"\n')
+    assert "no: no-such-program is missing" in scene.ok("agents").out
+
+
+def test_doctor_is_content_with_a_sound_crew(scene):
+    said = scene.ok("doctor", "--json")
+    assert {finding["state"] for finding in said.json} == {"ok"}
+    assert {"git", "config", "sandbox", "agents", "database", "tasks"} <= {
+        finding["check"] for finding in said.json
+    }
+
+
+def test_doctor_finds_what_is_wrong_with_tasks_and_says_the_fix(scene):
+    for _ in range(3):
+        scene.ok("new", "--title", "x")
+    scene.ok("dep", "2", "1")
+    folder = scene.root / ".crew/tasks/default"
+    (folder / "1.crew.json").write_text('{"deps": ["2", "9"]}')
+    (folder / "3.meta.json").write_text("{")
+    said = scene.crew("doctor")
+    assert said.code == 1
+    assert "1 → 2 → 1" in said.out
+    assert "crew undep 1 9" in said.out
+    assert "crew rm 3" in said.out
+
+
+def test_doctor_repairs_rows_that_are_not_what_their_facts_say(scene):
+    scene.ok("spawn")
+    db = sqlite3.connect(scene.root / ".crew/crew.db")
+    db.execute("UPDATE rows SET value = replace(value, 'idle', 'stuck')")
+    db.commit()
+    db.close()
+    assert scene.ok("ps", "--json").json[0]["status"] == "stuck"
+    said = scene.crew("doctor")
+    assert said.code == 1
+    assert "agent:A" in said.out
+    scene.ok("doctor", "--repair")
+    assert scene.ok("ps", "--json").json[0]["status"] == "idle"
+
+
+def test_doctor_keeps_and_removes_a_worktree_without_a_task(scene):
+    orphan = scene.root.parent / f"{scene.root.name}-worktrees" / "77"
+    scene.git("worktree", "add", "-q", "-b", "crew-77", str(orphan))
+    (orphan / "precious").write_text("work")
+    said = scene.crew("doctor")
+    assert said.code == 1
+    assert str(orphan) in said.out
+    scene.ok("doctor", "--repair")
+    assert not orphan.exists()
+    into = scene.ok("restore", "77").out.strip()
+    assert (orphan.parent / into / "precious").read_text() == "work"
+
+
+def test_doctor_ends_processes_that_outlived_their_runner(scene):
+    scene.ok("doctor")
+    db = sqlite3.connect(scene.root / ".crew/crew.db")
+    (owner,) = db.execute("SELECT value FROM settings WHERE name = 'repo_id'").fetchone()
+    db.close()
+    left = subprocess.Popen(["sleep", "60"], env={**os.environ, "CREW_OWNER": f"{owner}/1.1/1/1/1"})
+    try:
+        said = scene.crew("doctor")
+        assert said.code == 1
+        assert str(left.pid) in said.out
+        scene.ok("doctor", "--repair")
+        assert left.wait(timeout=20) != 0
+    finally:
+        left.kill()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_crew(scene, shell):
+    assert "_CREW_COMPLETE" in scene.ok("completion", shell).out
+
+
+def test_completion_offers_tasks_agents_and_commands_live(scene):
+    scene.ok("new", "--title", "the title")
+    scene.ok("spawn", "Ann")
+
+    def complete(words: str) -> str:
+        return scene.crew(
+            _CREW_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()))
+        ).out
+
+    assert "plain,1" in complete("crew show ")
+    assert "plain,Ann" in complete("crew kill ")
+    assert "plain,dashboard" in complete("crew ")
+    assert complete("crew assign Ann ").strip() == "plain,1"
+    assert scene.crew("completion", "tcsh").code == 2

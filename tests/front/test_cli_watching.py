@@ -1,0 +1,185 @@
+"""Watching from the command line: ps, peek, logs, events, runs, cost, dashboard."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import termios
+import time
+
+import pytest
+
+from front.conftest import CREW, until
+
+RUN_FIELDS = set(
+    "id task state round max_rounds steps history session verdicts error started ended".split()  # noqa: SIM905
+)
+EVENT_FIELDS = {
+    *("id", "timestamp", "event", "subject", "agentId", "from", "to", "trigger", "channel"),
+}
+
+
+@pytest.fixture
+def drained(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain", "-q")
+    return scene
+
+
+def test_empty_lists_are_empty_arrays(scene):
+    for command in ("ps", "list", "ready", "runs", "events", "cost"):
+        assert scene.ok(command, "--json").out == "[]\n", command
+
+
+def test_people_are_told_what_to_do_when_there_is_nothing(scene):
+    for command in ("ps", "list", "runs", "cost"):
+        said = scene.ok(command)
+        assert said.out == ""
+        assert said.err
+        assert scene.ok(command, "-q").err == ""
+
+
+def test_logs_and_peek_show_what_the_agent_printed(drained):
+    for subject in ("A", "1", "#1"):
+        assert "working on 1" in drained.ok("logs", subject).lines
+        assert drained.ok("peek", subject, "-n", "1").lines == ["DONE"]
+    assert drained.ok("logs", "1", "--since", "1h").out == drained.ok("logs", "1").out
+    assert drained.ok("peek", "A", "--json").json["task"] == "1"
+
+
+def test_logs_are_safe_to_print(drained):
+    log = drained.root / ".crew/logs/task-1.log"
+    log.write_bytes(b"a\x1b]52;c;xx\x07b\x1b[2Jc \x1b[31mred\x1b[0m \xff\n")
+    assert drained.ok("logs", "1").out == "abc red �\n"
+    coloured = drained.ok("logs", "1", FORCE_COLOR="1")
+    assert "\x1b[31mred\x1b[0m" in coloured.out
+    assert "\x1b]" not in coloured.out
+    assert "\x1b[31m" not in drained.ok("logs", "1", FORCE_COLOR="1", NO_COLOR="1").out
+    assert "\x1b[31m" not in drained.ok("--no-color", "logs", "1", FORCE_COLOR="1").out
+
+
+def test_logs_follow_until_interrupted(drained):
+    following = drained.start("logs", "1", "-f")
+    log = drained.root / ".crew/logs/task-1.log"
+    for expected in log.read_text().splitlines():
+        assert following.stdout.readline().rstrip("\n") == expected
+    with log.open("a") as file:
+        file.write("later\n")
+    assert following.stdout.readline() == "later\n"
+    following.send_signal(signal.SIGINT)
+    out, err = following.communicate(timeout=20)
+    assert (following.returncode, out, err) == (130, "", "")
+
+
+def test_events_are_one_object_a_line_and_an_array_in_json_mode(drained):
+    lines = [json.loads(line) for line in drained.ok("events").lines]
+    assert lines == drained.ok("events", "--json").json
+    assert all(set(line) >= EVENT_FIELDS for line in lines)
+    assert [line["id"] for line in lines] == sorted(line["id"] for line in lines)
+    assert lines[0]["timestamp"].endswith("Z")
+    only = drained.ok("events", "--json", "--subject", "task:1").json
+    assert {event["subject"] for event in only} == {"task:1"}
+    moves = [(e["from"], e["to"]) for e in only if e["event"] == "state_transition"]
+    assert moves[-1] == ("done", "merged")
+    assert drained.ok("events", "--json", "--since", "0s").json == []
+
+
+def test_events_are_followed_as_they_happen(drained):
+    following = drained.start("events", "-f", "--since", "0s")
+    until(lambda: following.poll() is None)
+    time.sleep(0.5)
+    drained.ok("spawn", "Zoe")
+    event = json.loads(following.stdout.readline())
+    assert event["subject"] == "agent:Zoe"
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=20)
+    assert following.returncode == 130
+
+
+def test_runs_have_the_promised_fields(drained):
+    (run,) = drained.ok("runs", "--json").json
+    assert set(run) >= RUN_FIELDS
+    assert run["history"] == ["init", "working", "reviewing", "complete"]
+    assert run["state"] == "complete"
+    assert drained.ok("runs", "1", "--json").json == [run]
+    assert drained.ok("show", "1", "--json").json["run"] == run
+    assert "complete" in drained.ok("runs").out
+
+
+def test_a_cost_nobody_knows_is_never_0(drained):
+    for by in ("task", "agent", "day", "model"):
+        (row,) = drained.ok("cost", "--by", by, "--json").json
+        assert row["cost_usd"] is None
+        out = drained.ok("cost", "--by", by).out
+        assert "unknown" in out
+        assert "$0" not in out
+    assert drained.ok("cost", "--by", "agent", "--json").json[0]["agent"] == "A"
+
+
+def test_the_dashboard_prints_one_frame_without_a_terminal(drained):
+    for args in (["dashboard", "--once"], ["d"]):
+        out = drained.ok(*args).out
+        assert "no runner is up" in out
+        assert "1 merged" in out
+        assert "○  A" in out
+    assert drained.ok("d", "--json").json["agents"][0]["symbol"] == "○"
+
+
+def _own_terminal() -> None:
+    """Ctrl-C reaches only those whose terminal it is."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _in_terminal(scene, *args: str, send: bytes, wanted: bytes) -> tuple[int, bytes]:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [CREW, *args],
+        cwd=scene.root,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+        preexec_fn=_own_terminal,  # noqa: PLW1509 - no threads here
+    )
+    os.close(theirs)
+    seen, sent = b"", False
+    give_up_at = time.monotonic() + 20
+    while time.monotonic() < give_up_at:
+        readable, _, _ = select.select([ours], [], [], 0.1)
+        try:
+            seen += os.read(ours, 65536) if readable else b""
+        except OSError:
+            break
+        if wanted in seen and not sent:
+            os.write(ours, send)
+            sent = True
+        if process.poll() is not None and not readable:
+            break
+    os.close(ours)
+    return process.wait(timeout=20), seen
+
+
+def test_q_ends_the_live_dashboard(drained):
+    code, seen = _in_terminal(drained, "dashboard", send=b"q", wanted=b"q ends")
+    assert code == 0
+    assert b"NAME" in seen
+
+
+def test_a_run_in_a_terminal_shows_a_live_view_and_ctrl_c_ends_it(drained):
+    code, seen = _in_terminal(drained, "run", send=b"\x03", wanted=b"runner: pid")
+    assert code == 130
+    assert b"NAME" in seen
+
+
+def test_on_a_terminal_destructive_commands_ask(drained):
+    code, seen = _in_terminal(drained, "rm", "1", send=b"n\n", wanted=b"[y/N]")
+    assert code == 0
+    assert b"nothing was deleted" in seen
+    assert drained.status("1") == "merged"
+    code, _ = _in_terminal(drained, "rm", "1", send=b"y\n", wanted=b"[y/N]")
+    assert code == 0
+    assert drained.crew("show", "1").code == 3
