@@ -1,11 +1,13 @@
 """Runs the benchmarks and ends with a summary: `python -m bench [--quick] [NAME...]`."""
 
 import argparse
+import os
+import platform
 from collections.abc import Callable
 
 from bench import commands, cpu_per_step, histories, makespan, memory, merge_queue
 from bench.sizes import FULL, QUICK, Size
-from bench.tables import Figure, summary
+from bench.tables import Figure, say, summary
 
 BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "makespan": makespan.measure,
@@ -26,8 +28,17 @@ def main() -> None:
     if unknown := sorted(set(given.names) - BENCHMARKS.keys()):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     size = QUICK if given.quick else FULL
-    figures = [f for name in given.names or BENCHMARKS for f in BENCHMARKS[name](size)]
+    figures: list[Figure] = []
+    for name in given.names or BENCHMARKS:
+        say(f"\n{_machine()}")
+        figures += BENCHMARKS[name](size)
     summary(figures)
+
+
+def _machine() -> str:
+    """Whoever else is at work on this machine is part of every figure."""
+    busy, _, _ = os.getloadavg()
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores, load {busy:.1f} before"
 
 
 if __name__ == "__main__":

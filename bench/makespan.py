@@ -19,7 +19,7 @@ from crew.store.facts import facts_after
 
 AGENTS = 8
 SEED = 1
-SHORTEST_S, LONGEST_S = 1.0, 4.0
+SHORTEST_S, LONGEST_S = 2.0, 6.0
 
 PHASES = (
     ("worktree made", "started", "prepared"),

@@ -10,7 +10,7 @@ class Size:
     working_agents: int = 50
     flood_bytes: int = 1_000_000_000
     histories: int = 300
-    queue_hours: int = 2_000
+    queue_hours: int = 500
     repeats: int = 15
 
 
@@ -21,6 +21,6 @@ QUICK = Size(
     working_agents=10,
     flood_bytes=100_000_000,
     histories=50,
-    queue_hours=200,
+    queue_hours=100,
     repeats=5,
 )
