@@ -179,7 +179,8 @@ def _step_failed(
     used = {"last_step_at": at, "pid": None, **_usage(agent, outcome.usage)}
     fresh = error.kind in _FRESH_SESSION
     changes = _fresh_session(run, error) if fresh else {}
-    ended = _step_recorded(run, outcome, at=at, **changes)
+    # A step that failed is none of the steps a round has: errors have a limit of their own.
+    ended = _step_recorded(run, outcome, at=at, step=run.step - 1, **changes)
     if error.kind == ErrorKind.RATE_LIMIT:
         until = max(at, error.reset_at or at + rules.max_backoff_s)
         return [

@@ -136,7 +136,10 @@ def close(asked: Asked) -> Answer:
 
 
 def retry(asked: Asked) -> Answer:
-    """Whatever is named tries again: a stuck agent, the agent stuck with a task, a failed task."""
+    """Whatever is named tries again: a stuck agent, the agent stuck with a task, a failed task.
+
+    Also a task that is in progress and that nobody works at, as in a fresh clone.
+    """
     named = str(asked.args["subject"])
     agent = asked.world.agents.get(named) or next(
         (a for a in asked.world.agents.values() if a.task == named and a.state == AgentState.STUCK),
@@ -145,8 +148,10 @@ def retry(asked: Asked) -> Answer:
     if agent is not None:
         return _unstuck(agent, at=asked.at)
     task = find_task(asked.world, named)
-    reopened = moved(task, "reopened", to=TaskState.TODO, at=asked.at)
-    return Answer(facts=(reopened,), reply=task.id)
+    run = asked.world.runs.get(task.run or "")
+    forgotten = task.state == TaskState.IN_PROGRESS and (run is None or not run.is_live)
+    trigger = "reset" if forgotten else "reopened"
+    return Answer(facts=(moved(task, trigger, to=TaskState.TODO, at=asked.at),), reply=task.id)
 
 
 def find_agent(world: World, name: str) -> Agent:

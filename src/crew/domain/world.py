@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
 from typing import Any
 
 from crew.domain.agent import Agent
@@ -31,14 +30,22 @@ class World:
 
 def apply(world: World, fact: Fact) -> World:
     """The world after this fact; a move that is not in its machine's table is refused."""
-    rows = world.rows(fact.kind)
-    row = _changed(rows.get(fact.subject), fact)
-    table: dict[str, Any] = {f"{fact.kind}s": {**rows, fact.subject: row}}
-    return replace(world, **table)
+    return apply_all(world, (fact,))
+
+
+def apply_all(world: World, facts: Iterable[Fact]) -> World:
+    """The world after these facts; a table is copied once, however many of its rows change."""
+    tables: dict[str, Any] = {}
+    for fact in facts:
+        name = f"{fact.kind}s"
+        rows = tables.setdefault(name, None) or dict(world.rows(fact.kind))
+        rows[fact.subject] = _changed(rows.get(fact.subject), fact)
+        tables[name] = rows
+    return replace(world, **tables)
 
 
 def fold(facts: Iterable[Fact]) -> World:
-    return reduce(apply, facts, World())
+    return apply_all(World(), facts)
 
 
 def with_rows(rows: Iterable[Row]) -> World:
@@ -51,9 +58,14 @@ def with_rows(rows: Iterable[Row]) -> World:
 
 def row_from(kind: str, values: Mapping[str, Any]) -> Row:
     """A row from plain values, where lists stand for tuples; a value nobody knows is left out."""
-    table = TABLES[kind]
-    known = {f.name for f in fields(table)}
-    return table(**{name: _frozen(value) for name, value in values.items() if name in known})
+    known = known_values(kind, values)
+    return TABLES[kind](**{name: _frozen(value) for name, value in known.items()})
+
+
+def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values whose names this version of crew knows; an older one may have had others."""
+    names = {f.name for f in fields(TABLES[kind])}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _changed(row: Row | None, fact: Fact) -> Row:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crew.domain.effects import effect
 from crew.domain.fact import Fact
-from crew.domain.world import Row, World, apply, fold, row_from, with_rows
+from crew.domain.world import Row, World, apply_all, fold, known_values, row_from, with_rows
 from crew.store.database import Database, one_moment, transaction, translated
 
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
@@ -16,8 +16,7 @@ _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, ext
 def record(db: Database, world: World, facts: Iterable[Fact]) -> World:
     """Write the facts and the rows they change, or nothing; returns the world after them."""
     facts = tuple(facts)
-    for fact in facts:
-        world = apply(world, fact)
+    world = apply_all(world, facts)
     if facts:
         with translated():
             _write(db, facts, world)
@@ -115,7 +114,7 @@ def _fact(row: tuple[Any, ...]) -> Fact:
         at=at,
         source=source,
         target=target,
-        changes=json.loads(changes),
+        changes=known_values(kind, json.loads(changes)),
         extra=json.loads(extra),
     )
 

@@ -20,7 +20,7 @@ class LockHeld(Conflict):
 
     def __init__(self, holder: dict[str, Any]) -> None:
         super().__init__(
-            f"a runner is up already: pid {holder.get('pid', '?')}, "
+            f"a {holder.get('role', 'runner')} is up already: pid {holder.get('pid', '?')}, "
             f"started {holder.get('started', 'just now')}",
             hint="`crew ps` shows its work, `crew stop` ends it",
         )
