@@ -10,10 +10,11 @@ import click
 
 from crew.domain.agent import AGENT
 from crew.domain.channel import TURN
-from crew.domain.machine import Machine
+from crew.domain.machine import Machine, Move
 from crew.domain.quest import QUEST_STEP
 from crew.domain.run import RUN
 from crew.domain.task import TASK
+from crew.front.cli.call import Call
 
 DOCS = Path(__file__).parent
 
@@ -43,20 +44,23 @@ def _machine(machine: Machine) -> list[str]:
     lines += ["stateDiagram-v2", f"    [*] --> {machine.first}"]
     lines += [f"    {m.source} --> {m.target}: {m.trigger}" for m in machine.moves]
     lines += [f"    {state} --> [*]" for state in machine.states if machine.is_final(state)]
-    lines += ["```", "", "| from | to | trigger | meaning | why it was added |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {m.source} | {m.target} | {m.trigger} | {m.meaning} | {m.added} |" for m in machine.moves
-    ]
-    return lines
+    lines += ["```", "", "| from | to | trigger | meaning | why it was added |"]
+    lines += ["|---|---|---|---|---|"]
+    return lines + [_row(move) for move in machine.moves]
+
+
+def _row(move: Move) -> str:
+    cells = (move.source, move.target, move.trigger, move.meaning, move.added)
+    return f"| {' | '.join(cells)} |"
 
 
 def commands_page() -> str:
-    from crew.front.cli.main import cli  # noqa: PLC0415 - needs every command to be loaded
+    from crew.front.cli.main import root  # noqa: PLC0415 - loads every command
 
     parts = ["# Commands", "", "Generated from the commands' own help.", ""]
-    top = click.Context(cli, info_name="crew")
-    for name in cli.list_commands(top):
-        command = cli.get_command(top, name)
+    top = click.Context(root, info_name="crew", obj=Call())
+    for name in root.list_commands(top):
+        command = root.get_command(top, name)
         if command is None or command.hidden:
             continue
         context = click.Context(command, info_name=name, parent=top, terminal_width=80)
@@ -67,7 +71,7 @@ def commands_page() -> str:
 PAGES = {"machines.md": machines_page, "commands.md": commands_page}
 
 
-def main(check: bool) -> int:
+def main(*, check: bool) -> int:
     stale = []
     for name, make in PAGES.items():
         path, text = DOCS / name, make()
@@ -83,4 +87,4 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv))
+    sys.exit(main(check="--check" in sys.argv))

@@ -1,4 +1,4 @@
-"""Draws the text of a terminal as an SVG: `tmux capture-pane -p | python docs/picture.py > docs/demo.svg`."""
+"""Draws the text of a terminal as an SVG: `tmux capture-pane -p | python docs/picture.py`."""
 
 import sys
 from xml.sax.saxutils import escape

@@ -226,3 +226,20 @@ def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: 
     elif code in _ENDED_BY:
         reason, message = "killed", f"ended by {_ENDED_BY[code]}"
     return ProcessEnd(code=code, reason=reason, message=message, stderr_tail=stderr_tail)
+
+
+@effect("agents.detach")
+def start_detached(argv: tuple[str, ...], *, log: Path) -> int:
+    """Start a program that outlives us, in a session of its own; its words go to the log."""
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )

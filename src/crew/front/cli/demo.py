@@ -118,7 +118,7 @@ def _tell(call: Call, workplace: "Workplace", world: World, *, seconds: float) -
 
 
 def _rows(world: World) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for task in world.tasks.values():
         run = world.runs[str(task.run)]
         tokens = thousands(run.input_tokens + run.output_tokens)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crew.domain.effects import effect
+from crew.agents.process import start_detached
 from crew.domain.errors import CrewError, TimedOut
 from crew.store.lock import LockHeld, find_runner
 
@@ -22,7 +22,9 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
     log = workplace.logs / "crew.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     begins_at = log.stat().st_size if log.exists() else 0
-    pid = _spawn(workplace.root, args, log)
+    # -P: a folder called `crew` where the user stands must not be taken for the package.
+    argv = (sys.executable, "-P", "-m", "crew", "-C", str(workplace.root), "--no-color", *args)
+    pid = start_detached(argv, log=log)
     give_up_at = time.monotonic() + START_LIMIT_S
     while time.monotonic() < give_up_at:
         holder = find_runner(workplace.lock_file)
@@ -46,21 +48,3 @@ def _ended_early(
     said = log.read_bytes()[begins_at:].decode(errors="replace").strip().splitlines()
     words = next((line for line in said if line.startswith("crew: ")), f"it ended with {code}")
     raise CrewError(f"the runner did not start: {words}", hint=f"look into {log}")
-
-
-@effect("front.detach")
-def _spawn(root: Path, args: list[str], log: Path) -> int:
-    # -P: a folder called `crew` where the user stands must not be taken for the package.
-    argv = [sys.executable, "-P", "-m", "crew", "-C", str(root), "--no-color", *args]
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        sys.executable,
-        argv,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-    )
