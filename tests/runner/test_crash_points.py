@@ -112,7 +112,9 @@ def _alone() -> list[object]:
 @pytest.mark.parametrize(("story", "point"), _alone())
 def test_a_crew_that_dies_at_one_point_ends_as_if_it_had_not(make_scene, story, point):
     scene, base = story.begin(make_scene)
-    scene.run(code=-9, CREW_CRASH_AT=point)
+    ended = scene.start(CREW_CRASH_AT=point).wait(timeout=60)
+    may_be_out_of_reach = not point.endswith(":1")
+    assert ended == -9 or (may_be_out_of_reach and ended == 0), scene.said()
     story.end(scene, base)
 
 

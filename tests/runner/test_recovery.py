@@ -1,6 +1,7 @@
 """What a crew finds when it starts again, and what requests do to a crew at work."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -65,6 +66,8 @@ def test_resume_goes_on_in_the_session_that_was_killed(make_scene):
     first, second = (scene.path.parent.parent / "sessions").read_text().splitlines()
     assert (first.split()[1], second.split()[1]) == ("new", "1")
     assert first.split()[0] == second.split()[0]
+    run = scene.world.runs["1.1"]
+    assert (run.steps, run.attempt) == (1, 2)
     assert (scene.path / "draft.txt").read_text() == "draft\n"
 
 
@@ -190,7 +193,10 @@ def test_kill_ends_everything_keeps_the_work_and_gives_the_task_back(hanging):
 
 def test_kill_ends_what_a_dead_runner_left_behind(hanging):
     _kill(_hanging(hanging))
+    marker = f"{hanging.workplace.repo_id}/1.1/1/1/1"
+    orphan = subprocess.Popen(["sleep", "600"], env={**os.environ, "CREW_OWNER": marker})
     _ask(hanging, "kill", agent="A")
+    assert orphan.wait(timeout=15) != 0
     assert owned_processes(hanging.workplace.repo_id) == ()
     world = hanging.world
     assert (world.agents["A"].state, world.tasks["1"].state) == ("idle", "todo")
