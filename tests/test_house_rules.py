@@ -1,4 +1,4 @@
-"""The rules a machine can check: sizes, first sentences, doors, and documents that are generated."""
+"""The rules a machine can check: sizes, first sentences, doors, and generated documents."""
 
 import ast
 import subprocess

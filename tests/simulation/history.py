@@ -9,10 +9,6 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
-from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
-from simulation.repository import Repository
-from simulation.virtual_loop import VirtualLoop
-
 from crew.domain.agent import AgentState
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
@@ -24,6 +20,9 @@ from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem
 from crew.domain.world import Row, World, apply, row_from, with_rows
 from crew.runner.engine import Engine
+from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
+from simulation.repository import Repository
+from simulation.virtual_loop import VirtualLoop
 
 
 class Broken(AssertionError):
@@ -237,6 +236,7 @@ class History:
             raise Broken("the integration ref is red")
 
     def _check_end(self) -> None:
+        """What must be true once everything is merged or closed."""
         world, repo = self.ledger.folded, self.state.repo
         if world != self.ledger.load():
             raise Broken("the rows are not what the facts fold to")
@@ -244,17 +244,20 @@ class History:
         tasks = [subject for subject in landed if subject in world.tasks]
         if len(tasks) != len(set(tasks)):
             raise Broken("a task landed twice")
-        for task in world.tasks.values():
-            if task.state == TaskState.MERGED and not _has_work(repo, task.id):
-                raise Broken(f"task {task.id} is merged, but its work is not in the target")
-            if self.state.source[task.id] != task.state:
-                raise Broken(f"the source was not told that task {task.id} is {task.state}")
-        if any(agent.task for agent in world.agents.values()):
-            raise Broken("an agent still holds a task")
+        if any(agent.task or agent.pid for agent in world.agents.values()):
+            raise Broken("an agent still holds a task or a process")
         if repo.worktrees:
             raise Broken(f"worktrees are left: {sorted(repo.worktrees)}")
         if not repo.contains(repo.integration, repo.target):
             raise Broken("what landed was not delivered")
+        self._check_tasks(world)
+
+    def _check_tasks(self, world: World) -> None:
+        for task in world.tasks.values():
+            if task.state == TaskState.MERGED and not _has_work(self.state.repo, task.id):
+                raise Broken(f"task {task.id} is merged, but its work is not in the target")
+            if self.state.source[task.id] != task.state:
+                raise Broken(f"the source was not told that task {task.id} is {task.state}")
 
 
 def _has_work(repo: Repository, task: str) -> bool:
@@ -299,6 +302,7 @@ def _faults(rng: random.Random) -> Faults:
         busy_checkout=rate(0.5),
         person=rate(0.3),
         bad_merge=rate(0.5),
+        late_signal=rate(0.5),
     )
 
 

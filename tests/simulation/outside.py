@@ -1,16 +1,15 @@
-"""The outside of a simulated crew: an in-memory repository, agents that misbehave, seeded faults."""
+"""The outside of a simulated crew: a repository in memory, agents that misbehave, faults."""
 
 import asyncio
 import random
 from dataclasses import dataclass, field
-
-from simulation.repository import Repository, Worktree
 
 from crew.domain.errors import Conflict
 from crew.domain.run import Ask, Run
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.task import Task
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from simulation.repository import Repository, Worktree
 
 
 class Crashed(BaseException):
@@ -32,6 +31,7 @@ class Faults:
     busy_checkout: float = 0.0
     person: float = 0.0
     bad_merge: float = 0.0
+    late_signal: float = 0.0
 
 
 CALM = Faults()
@@ -116,14 +116,31 @@ class SimulatedOutside:
             if not call.resume and session in state.sessions_known:
                 return _error(call, ErrorKind.SESSION_IN_USE)
             state.sessions_known.add(session)
-            call.started(4711)
+            self._signal_started(call)
             return await self._work(call)
         finally:
             state.sessions_open.discard(session)
 
+    def _signal_started(self, call: StepCall) -> None:
+        """Once, as it should be; or twice, or again long after the step has ended."""
+        call.started(4711)
+        if self._chance(self.state.faults.late_signal):
+            call.started(4712)
+            later = self.state.rng.uniform(0, 100)
+            asyncio.get_running_loop().call_later(later, self._late_signal, call)
+
+    def _late_signal(self, call: StepCall) -> None:
+        if not self.dead:
+            call.started(4713)
+
     async def _work(self, call: StepCall) -> StepOutcome:
         faults = self.state.faults
-        await self._effect(20.0)
+        try:
+            await self._effect(20.0)
+        except Crashed:
+            if self._chance(0.5):
+                self._commit_something(call)  # its last breath, after the runner died
+            raise
         if self._chance(faults.lost_worktree):
             self.state.repo.worktrees.pop(call.task.id, None)
         if self._chance(faults.hang):

@@ -56,7 +56,7 @@ class Repository:
         merged, conflicts = {}, []
         for name in sorted({*ours.files, *theirs.files}):
             a, b, o = (files.get(name) for files in (ours.files, theirs.files, base))
-            if a == b or b == o:
+            if b in (a, o):
                 merged[name] = a
             elif a == o:
                 merged[name] = b

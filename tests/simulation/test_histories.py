@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from simulation.history import run_history
 from simulation.virtual_loop import VirtualLoop
 
@@ -24,7 +25,7 @@ def test_every_history_keeps_all_promises_and_ends(first):
 def _tell(seed: int, loop: VirtualLoop) -> None:
     try:
         run_history(seed, loop)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever it is, its seed must be told
         replay = f"cd tests && ../.venv/bin/python -m simulation {seed}"
         pytest.fail(f"seed {seed}: {error!r}\nreplay it with: {replay}")
 

@@ -96,8 +96,11 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
 
 
 def _pid_known(desk: Desk, run: Run, pid: int) -> None:
-    agent = desk.world().agents[str(run.agent)]
-    desk.record([noted(agent, "process_started", at=desk.now(), pid=pid)])
+    """Heard only while this very step is under way; a late word about an ended one is nothing."""
+    world = desk.world()
+    now, agent = world.runs[run.id], world.agents[str(run.agent)]
+    if agent.run == run.id and now.stepping and now.attempt == run.attempt:
+        desk.record([noted(agent, "process_started", at=desk.now(), pid=pid)])
 
 
 def _worktree_lost(desk: Desk, task: Task) -> list[Fact]:
