@@ -295,7 +295,7 @@ def test_clean_names_the_branches_it_keeps(scene):
     assert scene.git("branch", "--list", "crew-*") == "crew-8"
 
 
-def test_merge_of_a_conflicting_task_ends_with_6(scene):
+def test_a_conflict_that_a_person_must_solve_ends_the_drain_with_6(scene):
     scene.configure('[merge]\nconflict = "ask"\n')
     scene.ok("new", "--title", "one")
     scene.ok("new", "--title", "two")
