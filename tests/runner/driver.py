@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from crew.agents.process import start_detached
 from crew.domain import effects
 from crew.domain.errors import CrewError
 from crew.domain.requests import Request
@@ -71,6 +72,7 @@ def bring_back(workplace: Workplace, task: str, into: str) -> None:
 DEEDS = {
     "ask": ask,
     "restore": bring_back,
+    "detach": lambda _, log: start_detached(("/bin/sh", "-c", "echo up"), log=Path(log)),
     "drop": lambda workplace: drop_checkpoints(workplace.repo, older_than=time.time() + 60),
     "rebuild": lambda workplace: rebuild_rows(workplace.db),
     "remove": lambda workplace, task: workplace.source.remove(task),

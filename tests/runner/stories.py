@@ -81,6 +81,7 @@ ROAD = Story(
         "store.migrate",
         "store.first_set",
         "store.lock",
+        "store.drop_requests",
         "store.set",
         "store.index",
         "store.record",

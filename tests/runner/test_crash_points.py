@@ -29,6 +29,7 @@ ERRANDS = {
     "git.restore_files": "restore",
     "git.place_restored": "restore",
     "git.drop_checkpoints": "drop",
+    "agents.detach": "detach",
     "store.rebuild": "rebuild",
     "tasks.delete_file": "remove",
 }
@@ -138,7 +139,17 @@ def _restored(scene: Scene) -> None:
     assert [p.name for p in scene.path.parent.iterdir() if "crew-restore" in p.name] == []
 
 
+def _is_up(scene: Scene) -> bool:
+    return find_runner(scene.path / ".crew" / "lock") is not None
+
+
+def _detached(scene: Scene) -> None:
+    log = scene.path.parent / "detached.log"
+    until(lambda: log.exists() and "up" in log.read_text(), what="the detached program")
+
+
 CHECKS = {
+    "detach": _detached,
     "restore": _restored,
     "drop": lambda scene: checkpoints(scene.workplace.repo, "1") == [] or pytest.fail("kept"),
     "rebuild": lambda scene: len(scene.world.agents) == 2 or pytest.fail("agents are lost"),
@@ -152,7 +163,12 @@ CHECKS = {
 @pytest.mark.parametrize("name", sorted(ERRANDS))
 def test_an_errand_that_was_killed_can_be_done_again(kept, name, when):
     deed = ERRANDS[name]
-    arguments = {"restore": ["1", str(kept.path.parent / "back")], "remove": ["2"]}
+    place = kept.path.parent
+    arguments = {
+        "restore": ["1", str(place / "back")],
+        "remove": ["2"],
+        "detach": [str(place / "detached.log")],
+    }
     kept.options["do"] = [deed, *arguments.get(deed, [])]
     kept.run(code=-9, CREW_CRASH_AT=f"{name}.{when}")
     if (deed, when) == ("remove", "after"):
@@ -175,10 +191,6 @@ def _asking(scene: Scene, **env: str) -> int:
     """Ask for an agent called Zed in a process of its own; how that ended."""
     other = Scene(path=scene.path, options={"do": ["ask", "spawn", {"kind": "x", "name": "Zed"}]})
     return other.start(**env).wait(timeout=25)
-
-
-def _is_up(scene: Scene) -> bool:
-    return find_runner(scene.path / ".crew" / "lock") is not None
 
 
 @pytest.mark.parametrize("when", WHEN)
