@@ -54,9 +54,14 @@ def _least(scene: Scene, size: Size, *argv: str) -> float:
 
 
 def _add_many(scene: Scene, count: int) -> None:
+    """Three real tasks, one of them with a dependency, then copies of their files."""
     source = scene.workplace.source
-    for number in range(count):
-        deps = (str(number),) if number % 3 == 2 else ()
-        source.add(
-            NewTask(title=f"task {number}", body="What to do.\n" * 5, deps=deps), at=time.time()
-        )
+    folder = scene.repo / ".crew" / "tasks" / "default"
+    made = [
+        source.add(NewTask(title="a task", body="What to do.\n" * 5, deps=deps), at=time.time())
+        for deps in ((), (), ("1",))
+    ]
+    patterns = [[(f.name, f.read_bytes()) for f in folder.glob(f"{task}.*")] for task in made]
+    for number in range(count - 1 - len(made)):
+        for name, content in patterns[number % len(patterns)]:
+            (folder / f"{number + 100}.{name.partition('.')[2]}").write_bytes(content)

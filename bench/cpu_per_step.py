@@ -4,11 +4,14 @@ The CPU time of the runner's own process (`getrusage`) plus that of every git pr
 (`wait4`, by program name): agents and gates are other programs and do not count. The same number
 of tasks runs once with one step each and once with ten; the difference is the cost of nine more
 steps, the rest is what a task costs however many steps it has: worktree, gate, merge, delivery.
-Each step writes and commits a file, as agents do.
+Each step writes and commits a file, as agents do. The same CPU time costs more on a busy machine,
+so `python -c pass` is measured beside it.
 """
 
+import sys
 from typing import Any, NamedTuple
 
+from bench.processes import least_cpu_s
 from bench.scene import ScriptedTask, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, table, title
@@ -40,12 +43,14 @@ def measure(size: Size) -> list[Figure]:
     step = Cost(*((b - a) / (STEPS - 1) for a, b in zip(short, long, strict=True)))
     fixed = Cost(*(a - b for a, b in zip(short, step, strict=True)))
     overall = Cost(*(value / STEPS for value in long))
+    start = 1000 * least_cpu_s([sys.executable, "-c", "pass"], times=size.repeats)
     table(
         ("", "CPU", "Python", "git", "git processes"),
         [
             step.row("a step"),
             fixed.row("a task besides its steps"),
             overall.row(f"a step of {STEPS}, its share of the task included"),
+            Cost(python=start, git=0.0, processes=0.0).row("beside it: python -c pass"),
         ],
     )
     return [

@@ -1,16 +1,18 @@
 """(d) The memory of the runner while many agents work, and (e) while one prints a gigabyte.
 
-Memory is the runner's own share (PSS) from the kernel, agents not counted. For the flood, growth is
-the highest resident size ever (VmHWM) after it, less that from just before it.
+Memory is the resident size of the runner's process alone. Its share of common pages (PSS) would
+flatter it: the more agents run Python, the less of Python would be the runner's. For the flood,
+growth is the highest resident size ever (VmHWM), looked at until the runner ends, less that from
+just before the flood.
 """
 
 import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from bench.processes import MB, memory_mb, peak_mb
+from bench.processes import MB, peak_mb, resident_mb
 from bench.scene import Scene, ScriptedTask, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, say, title
@@ -29,7 +31,7 @@ def measure_agents(size: Size) -> list[Figure]:
     with made_scene(tasks) as scene, _running(scene, agents=count) as runner:
         _until(lambda: _working(scene) == count, runner)
         time.sleep(2.0)  # what starting them took is given back, or it is part of the figure
-        figure = memory_mb(runner.pid)
+        figure = resident_mb(runner.pid)
     say(f"{figure:.1f} MB, {figure / count:.2f} MB an agent\n")
     return [Figure(name=f"runner's memory, {count} agents", measured=figure, unit="MB", aim=100)]
 
@@ -43,17 +45,26 @@ def measure_flood(size: Size) -> list[Figure]:
             _until(lambda: _working(scene) == 1, runner)
             before = peak_mb(runner.pid)
             _until(lambda: log.stat().st_size > MB, runner)
-            began, peak = time.monotonic(), before
-            while log.stat().st_size < size.flood_bytes and runner.poll() is None:
-                peak = max(peak, peak_mb(runner.pid))
-                time.sleep(POLL_S)
+            began = time.monotonic()
+            _until(lambda: log.stat().st_size >= size.flood_bytes, runner)
             seconds = time.monotonic() - began
+            peak = _peak_until_it_ends(runner)
+            scene.result(runner)
     rate = size.flood_bytes / MB / seconds
     say(f"{before:.1f} MB before, {peak:.1f} MB at most; {rate:.0f} MB/s into the log\n")
     return [
         Figure(name="growth by a flood of output", measured=peak - before, unit="MB", aim=50),
         Figure(name="speed of a flood", measured=rate, unit="MB/s"),
     ]
+
+
+def _peak_until_it_ends(runner: "subprocess.Popen[str]") -> float:
+    peak = 0.0
+    with suppress(OSError):  # it has ended
+        while runner.poll() is None:
+            peak = peak_mb(runner.pid)
+            time.sleep(POLL_S)
+    return peak
 
 
 @contextmanager
@@ -63,8 +74,9 @@ def _running(scene: Scene, *, agents: int) -> Iterator["subprocess.Popen[str]"]:
     try:
         yield runner
     finally:
-        runner.kill()  # its agents die with it
-        runner.communicate()
+        if runner.returncode is None:
+            runner.kill()  # its agents die with it
+            runner.communicate()
 
 
 def _until(condition: Callable[[], bool], runner: "subprocess.Popen[str]") -> None:

@@ -54,17 +54,18 @@ def least_cpu_s(argv: list[str], *, times: int, **options: Any) -> float:
     return min(cpu_s(argv, **options) for _ in range(times))
 
 
-def memory_mb(pid: int) -> float:
-    """What a process holds of memory itself: its share of shared pages counted in part (PSS)."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024 / MB
-    raise RuntimeError(f"the kernel does not tell the memory of {pid}")
+def resident_mb(pid: int) -> float:
+    """What a process has in memory, pages it shares with others counted in full (RSS)."""
+    return _status_mb(pid, "VmRSS")
 
 
 def peak_mb(pid: int) -> float:
     """The most that was resident at any moment."""
+    return _status_mb(pid, "VmHWM")
+
+
+def _status_mb(pid: int, field: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024 / MB
-    raise RuntimeError(f"the kernel does not tell the peak of {pid}")
+    raise ProcessLookupError(f"{pid} has ended")
