@@ -245,9 +245,14 @@ def test_a_source_is_told_the_state_it_does_not_know():
 
 
 @pytest.mark.parametrize("fault", ["corrupt", "gone"])
-def test_a_task_that_cannot_be_read_is_left_alone(fault):
-    task = Task(id="1", state="closed", worktree="/work/1", **{fault: True})
+def test_the_source_of_a_task_that_cannot_be_read_is_not_written(fault):
+    task = Task(id="1", state="closed", written="todo", **{fault: True})
     assert planned(given(task)) == []
+
+
+def test_the_worktree_of_a_task_that_its_source_lost_is_removed():
+    task = Task(id="1", state="error", written="error", worktree="/work/1", gone=True)
+    assert planned(given(task)) == [RemoveWorktree(subject="1")]
 
 
 @pytest.mark.parametrize("state", TaskState)

@@ -130,8 +130,10 @@ class History:
     def _engine(self, outside: SimulatedOutside) -> Engine:
         def store(world: World, facts: Iterable[Fact]) -> World:
             outside._maybe_die()
+            facts = tuple(facts)
             after = self.ledger.record(world, facts)
             self._check(after)
+            self._check_starts(after, facts)
             outside._maybe_die()
             return after
 
@@ -170,10 +172,10 @@ class History:
         """Somebody who kills, closes, retries and assigns at random, also what makes no sense."""
         rng = self.state.rng
         while True:
-            await asyncio.sleep(rng.uniform(5, 400))
+            await asyncio.sleep(rng.uniform(1, 150))
             agent, task = rng.choice(sorted(engine.world.agents)), rng.choice(self.items).id
             verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
-            if verb == "close" and rng.random() < 0.8:
+            if verb == "close" and rng.random() < 0.6:
                 continue
             for _ in range(rng.choice([1, 1, 2])):
                 self._ask(engine, verb, agent=agent, task=task, subject=rng.choice([agent, task]))
@@ -225,6 +227,18 @@ class History:
         if len(live) != len(set(live)):
             raise Broken("a task has two live runs")
         self._check_repository()
+
+    def _check_starts(self, world: World, facts: Iterable[Fact]) -> None:
+        """A task starts when all it waits for is finished, and is done when its gate passed."""
+        for fact in facts:
+            task = world.tasks.get(fact.subject)
+            if fact.kind != "task" or task is None:
+                continue
+            waits = any(world.tasks[dep].state not in FINISHED for dep in task.deps)
+            if waits and fact.trigger == "started" and fact.source == TaskState.TODO:
+                raise Broken(f"task {task.id} started before what it waits for")
+            if fact.trigger == "completed" and task.head not in self.state.gate_passed:
+                raise Broken(f"task {task.id} is done without a green gate")
 
     def _check_repository(self) -> None:
         repo = self.state.repo
@@ -303,6 +317,7 @@ def _faults(rng: random.Random) -> Faults:
         person=rate(0.3),
         bad_merge=rate(0.5),
         late_signal=rate(0.5),
+        stray_edit=rate(0.2),
     )
 
 

@@ -32,6 +32,7 @@ class Faults:
     person: float = 0.0
     bad_merge: float = 0.0
     late_signal: float = 0.0
+    stray_edit: float = 0.0
 
 
 CALM = Faults()
@@ -108,6 +109,7 @@ class SimulatedOutside:
     async def run_step(self, call: StepCall) -> StepOutcome:
         state, session = self.state, call.run.session
         assert session not in state.sessions_open, "two writers in one session"
+        assert call.task.id in state.repo.worktrees, "a step without a worktree"
         state.sessions_open.add(session)
         try:
             await self._effect()
@@ -234,6 +236,7 @@ class SimulatedOutside:
 
     async def run_gate(self, commit: str, *, task: str) -> GateResult:
         await self._effect(10.0)
+        self._stray_edit(task)
         green = self.state.repo.is_green(commit)
         if green and self._chance(self.state.faults.flake):
             return GateResult(passed=False, output="a flake")
@@ -241,10 +244,17 @@ class SimulatedOutside:
             self.state.gate_passed.add(commit)
         return GateResult(passed=green, output="" if green else "red")
 
+    def _stray_edit(self, task: str) -> None:
+        """Somebody writes into a worktree whose agent is done with it."""
+        tree = self.state.repo.worktrees.get(task)
+        if tree is not None and self._chance(self.state.faults.stray_edit):
+            tree.dirty = {**tree.dirty, "stray": frozenset({f"note {self.state.effects}"})}
+
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return ()
 
     async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
+        assert not self.state.repo.contains(head, onto), "merged a second time"
         commit, conflicts = self.state.repo.merge(onto, head, salt=f"{message} {at}")
         return MergeResult(commit=commit, conflicts=conflicts)
 

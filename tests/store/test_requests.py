@@ -8,11 +8,12 @@ from crew.domain.errors import NotFound
 from crew.domain.requests import Request
 from crew.store.database import open_database
 from crew.store.requests import (
+    Reply,
     add_request,
     drop_requests,
     find_reply,
+    keep_reply,
     open_requests,
-    reply_to,
     withdraw,
 )
 
@@ -30,15 +31,15 @@ def test_a_reply_reaches_the_one_who_asked_and_the_request_is_not_heard_again(co
     asker, runner = connect(), connect()
     number = add_request(asker, KILL, at=1.0)
     assert find_reply(asker, number) is None
-    reply_to(runner, number, {"reply": ["A", None]})
+    keep_reply(runner, Reply(number, {"reply": ["A", None]}))
     assert open_requests(runner) == []
     assert find_reply(asker, number) == {"reply": ["A", None]}
 
 
 def test_a_request_is_answered_once(db):
     number = add_request(db, KILL, at=1.0)
-    reply_to(db, number, {"reply": "first"})
-    reply_to(db, number, {"reply": "second"})
+    keep_reply(db, Reply(number, {"reply": "first"}))
+    keep_reply(db, Reply(number, {"reply": "second"}))
     assert find_reply(db, number) == {"reply": "first"}
 
 
@@ -47,7 +48,7 @@ def test_a_request_can_be_withdrawn_until_it_is_answered(db):
     assert withdraw(db, first)
     assert not withdraw(db, first)
     assert [number for number, _ in open_requests(db)] == [second]
-    reply_to(db, second, {"reply": None})
+    keep_reply(db, Reply(second, {"reply": None}))
     assert not withdraw(db, second)
     assert find_reply(db, second) == {"reply": None}
 
@@ -55,7 +56,7 @@ def test_a_request_can_be_withdrawn_until_it_is_answered(db):
 def test_nobody_waits_for_the_reply_to_a_request_that_is_gone(db):
     number = add_request(db, KILL, at=1.0)
     withdraw(db, number)
-    reply_to(db, number, {"reply": "late"})
+    keep_reply(db, Reply(number, {"reply": "late"}))
     with pytest.raises(NotFound, match="was dropped") as caught:
         find_reply(db, number)
     assert caught.value.hint == "ask again"
@@ -63,7 +64,7 @@ def test_nobody_waits_for_the_reply_to_a_request_that_is_gone(db):
 
 def test_a_new_runner_drops_what_its_predecessor_left_open_and_keeps_its_replies(db):
     answered, left_open = (add_request(db, KILL, at=1.0) for _ in range(2))
-    reply_to(db, answered, {"reply": "yes"})
+    keep_reply(db, Reply(answered, {"reply": "yes"}))
     drop_requests(db)
     assert open_requests(db) == []
     assert find_reply(db, answered) == {"reply": "yes"}
@@ -103,7 +104,7 @@ def test_either_the_reply_or_the_withdrawal_wins_and_both_sides_see_the_same(pat
 
     def answer(own):
         for number in reversed(numbers):
-            reply_to(own, number, {"reply": number})
+            keep_reply(own, Reply(number, {"reply": number}))
 
     at_once(path, take_back, answer)
     for number, is_withdrawn in withdrawn.items():

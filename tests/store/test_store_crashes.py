@@ -46,7 +46,7 @@ def work(die_in_sql=None):
         settings.keep_doing(db, "A", "reads", at=1.0)
         settings.keep_index(db, "files", [1])
         requests.drop_requests(db)
-        requests.reply_to(db, ask(db), {"reply": 1})
+        facts.record(db, world, (), reply=requests.Reply(ask(db), {"reply": 1}))
         requests.withdraw(db, ask(db))
         db.close()
 
@@ -135,7 +135,6 @@ def test_every_write_of_the_store_is_an_effect():
         "store.migrate",
         "store.rebuild",
         "store.record",
-        "store.reply",
         "store.set",
         "store.withdraw",
     } == EFFECT_NAMES
@@ -144,7 +143,7 @@ def test_every_write_of_the_store_is_an_effect():
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_death_before_or_after_a_write_loses_nothing_that_was_written(when, tmp_path):
     points = {f"{name}.{when}": 1 for name in sorted(EFFECT_NAMES)}
-    points |= {f"store.record.{when}": 2, f"store.ask.{when}": 2}
+    points |= {f"store.record.{when}": 3, f"store.ask.{when}": 2}
     assert deaths_at(*points, folder=tmp_path) == points
 
 

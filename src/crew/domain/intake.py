@@ -60,6 +60,7 @@ def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
         "priority": item.priority,
         "wants_agent": item.agent,
         "target": item.base or intake.target,
+        "issue": item.issue,
         "corrupt": item.corrupt is not None,
         "gone": False,
     }

@@ -276,9 +276,7 @@ def returned(
 
 def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
     for task in world.tasks.values():
-        if task.corrupt or task.gone:
-            continue
-        if task.written != task.state:
+        if task.written != task.state and not task.corrupt and not task.gone:
             yield WriteTask(subject=task.id)
         if task.worktree and _is_worktree_over(world, task, rules):
             yield RemoveWorktree(subject=task.id)
@@ -288,7 +286,8 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
     if task.cleaning:
         return True
     held = any(agent.task == task.id for agent in world.agents.values())
-    return task.state in FINISHED and not rules.keep_worktrees and not held
+    over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
+    return over and not held
 
 
 def _for_agents(

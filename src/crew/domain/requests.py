@@ -124,6 +124,11 @@ def merge(asked: Asked) -> Answer:
     return Answer(facts=(queued,), reply=task.id)
 
 
+def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
+    """Nothing in itself: whoever is asked looks at what is due, such as a delivery."""
+    return Answer()
+
+
 def close(asked: Asked) -> Answer:
     task = asked.task()
     if task.state in FINISHED:
@@ -195,4 +200,5 @@ _VERBS: Mapping[str, Callable[[Asked], Answer]] = {
     "cleanup": cleanup,
     "merge": merge,
     "close": close,
+    "look": look,
 }

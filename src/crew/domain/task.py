@@ -81,6 +81,7 @@ class Task:
     created_at: float = 0.0
     wants_agent: str | None = None
     target: str = ""
+    issue: int | None = None
     corrupt: bool = False
     run: str | None = None
     run_count: int = 0

@@ -56,7 +56,7 @@ async def prepare(desk: Desk, command: Command) -> list[Fact]:
     if task.worktree and await desk.outside.look_at(task) is None:
         return _worktree_lost(desk, task)
     base = await _newest_base(desk, task.target)
-    branch = task.branch or branch_name(task.id)
+    branch = task.branch or branch_name(task.id, task.issue)
     worktree = await desk.outside.ensure_worktree(task, branch=branch, base=base)
     where = Prepared(worktree=worktree, branch=branch, base=base)
     return prepared(desk.world(), run, where, at=desk.now())

@@ -24,6 +24,7 @@ from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
 from crew.runner.step_log import says_done, start_step
 from crew.runner.workplace import Workplace
+from crew.tasks.source import NewComment
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -209,9 +210,16 @@ class LocalOutside:
         return Delivered(state=done.state, reason=done.reason, remedy=done.remedy)
 
     async def write_task(self, task: Task) -> None:
-        await _thread(
-            self.workplace.source.set_status, task.id, TaskState(task.state), at=time.time()
-        )
+        await _thread(self._write_task, task)
+
+    def _write_task(self, task: Task) -> None:
+        source = self.workplace.source
+        if task.state == TaskState.CLOSED and task.close_reason:
+            reason = NewComment(
+                author="crew", text=f"closed: {task.close_reason}", at=time.time(), key="closed"
+            )
+            source.comment(task.id, reason)
+        source.set_status(task.id, TaskState(task.state), at=time.time())
 
 
 def _is_noise(path: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from crew.agents.ownership import kill_leftovers
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
-from crew.domain.requests import Request, answer
+from crew.domain.requests import Answer, Request, answer
 from crew.domain.world import World
 from crew.git.landing import repair_sync
 from crew.runner.engine import Engine
@@ -23,7 +23,7 @@ from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
 from crew.store.facts import load_world, record
 from crew.store.lock import COMMAND, RUNNER, writer_lock
-from crew.store.requests import drop_requests, open_requests, reply_to
+from crew.store.requests import Reply, drop_requests, open_requests
 from crew.store.settings import keep_doing, keep_setting, setting
 
 log = logging.getLogger(__name__)
@@ -80,28 +80,38 @@ class Runner:
 
     def hear_requests(self) -> None:
         """Answer what other processes asked; a refusal is an answer too."""
-        db = self.workplace.db
-        for number, request in open_requests(db):
+        for number, request in open_requests(self.workplace.db):
             self.take_in()
-            reply_to(db, number, self._replied(request))
+            asked, words = self._answered(request)
+            self.engine.world = record(
+                self.workplace.db,
+                self.engine.world,
+                asked.facts,
+                reply=Reply(number=number, words=words),
+            )
+            self.engine.changed.set()
 
-    def _replied(self, request: Request) -> dict[str, Any]:
+    def _answered(self, request: Request) -> tuple[Answer, dict[str, Any]]:
         try:
-            return {"reply": self.heed(request)}
+            asked = self._answer(request)
         except (KeyError, ValueError) as error:
-            return _refusal(UsageError(f"{request.verb}: {error!r}", hint="see `crew --help`"))
+            hint = "see `crew --help`"
+            return Answer(), _refusal(UsageError(f"{request.verb}: {error!r}", hint=hint))
         except CrewError as error:
-            return _refusal(error)
+            return Answer(), _refusal(error)
+        return asked, {"reply": asked.reply}
 
     def heed(self, request: Request) -> Any:
-        if request.verb == "stop":
-            self.stop(now=bool(request.args.get("now")))
-            return os.getpid()
-        if request.verb == "look":
-            return None
-        asked = answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
+        """Do what is asked, by somebody in this process."""
+        asked = self._answer(request)
         self.engine.record(asked.facts)
         return asked.reply
+
+    def _answer(self, request: Request) -> Answer:
+        if request.verb == "stop":
+            self.stop(now=bool(request.args.get("now")))
+            return Answer(reply=os.getpid())
+        return answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
 
     def stop(self, *, now: bool = False) -> None:
         """Running steps may finish, unless it is to end now; no new ones start."""

@@ -49,6 +49,11 @@ def agent_view(world: World, agent: Agent) -> dict[str, Any]:
     }
 
 
+def agents_by_age(world: World) -> list[Agent]:
+    """In the order in which they were made; the store keeps them by name."""
+    return sorted(world.agents.values(), key=lambda a: (a.started_at, len(a.id), a.id))
+
+
 def run_view(run: Run) -> dict[str, Any]:
     return {
         "id": run.id,
@@ -132,7 +137,7 @@ def _dollars(cost: float | None) -> float | None:
 
 
 def state_document(world: World) -> Mapping[str, Any]:
-    return {"version": 1, "agents": [agent_view(world, a) for a in world.agents.values()]}
+    return {"version": 1, "agents": [agent_view(world, a) for a in agents_by_age(world)]}
 
 
 @effect("state.write")

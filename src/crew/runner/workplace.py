@@ -1,5 +1,6 @@
 """One repository with a crew in it: where its files are, its config, its store and its tasks."""
 
+import contextlib
 import functools
 import os
 import uuid
@@ -104,7 +105,9 @@ class Workplace:
         before = Snapshot.from_rows(rows) if rows is not None else None
         now = self.source.scan(before)
         if now is not before:
-            keep_index(self.db, self._index_name, now.rows())
+            # The index only saves time: a full or read-only disk must not keep tasks from view.
+            with contextlib.suppress(CrewError):
+                keep_index(self.db, self._index_name, now.rows())
         return now
 
     @property

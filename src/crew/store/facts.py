@@ -9,22 +9,28 @@ from crew.domain.effects import effect
 from crew.domain.fact import Fact
 from crew.domain.world import Row, World, apply_all, fold, known_values, row_from, with_rows
 from crew.store.database import Database, one_moment, transaction, translated
+from crew.store.requests import Reply, keep_reply
 
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
 
 
-def record(db: Database, world: World, facts: Iterable[Fact]) -> World:
-    """Write the facts and the rows they change, or nothing; returns the world after them."""
+def record(
+    db: Database, world: World, facts: Iterable[Fact], *, reply: Reply | None = None
+) -> World:
+    """Write the facts and the rows they change, or nothing; returns the world after them.
+
+    A reply goes into the same transaction: who asked must not hear of less or more than was done.
+    """
     facts = tuple(facts)
     world = apply_all(world, facts)
-    if facts:
+    if facts or reply:
         with translated():
-            _write(db, facts, world)
+            _write(db, facts, world, reply)
     return world
 
 
 @effect("store.record")
-def _write(db: Database, facts: tuple[Fact, ...], world: World) -> None:
+def _write(db: Database, facts: tuple[Fact, ...], world: World, reply: Reply | None) -> None:
     touched = {(fact.kind, fact.subject) for fact in facts}
     with transaction(db):
         db.executemany(
@@ -36,6 +42,8 @@ def _write(db: Database, facts: tuple[Fact, ...], world: World) -> None:
             "INSERT OR REPLACE INTO rows (kind, id, value) VALUES (?, ?, ?)",
             [(kind, id_, _row_text(world.rows(kind)[id_])) for kind, id_ in touched],
         )
+        if reply:
+            keep_reply(db, reply)
 
 
 def load_world(db: Database) -> World:
@@ -63,6 +71,12 @@ def facts_after(
             (number, since, id_, id_, kind, kind),
         ).fetchall()
     return [(row[0], _fact(row)) for row in found]
+
+
+def last_fact(db: Database) -> int:
+    """The number of the newest fact; 0 when there is none."""
+    with translated():
+        return int(db.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()[0])
 
 
 def differences(db: Database) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.domain.effects import effect
-from crew.domain.errors import Conflict
+from crew.domain.errors import Conflict, CrewError
 
 
 class LockHeld(Conflict):
@@ -39,7 +39,7 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[None]:
 
     A short command or somebody who only looks is waited for.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    handle = _opened(path)
     try:
         _take(handle, path)
         _sign(handle, {"pid": os.getpid(), "started": started, "role": role})
@@ -47,6 +47,16 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[None]:
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise CrewError(
+            f"cannot write {path}: {error.strerror}",
+            hint="crew must be able to write there: check its owner, its rights and the disk",
+        ) from error
 
 
 def _take(handle: int, path: Path) -> None:

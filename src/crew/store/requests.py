@@ -1,7 +1,7 @@
 """Requests from other processes to the runner, and its replies."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from crew.domain.effects import effect
 from crew.domain.errors import NotFound
@@ -29,14 +29,19 @@ def open_requests(db: Database) -> list[tuple[int, Request]]:
     return [(number, Request(verb=verb, args=json.loads(args))) for number, verb, args in found]
 
 
-@effect("store.reply")
-def reply_to(db: Database, number: int, reply: Any) -> None:
-    """Answer a request; the first answer stands."""
-    with translated():
-        db.execute(
-            "UPDATE requests SET reply = ? WHERE id = ? AND reply IS NULL",
-            (json.dumps(reply), number),
-        )
+class Reply(NamedTuple):
+    """What the request of this number gets to hear."""
+
+    number: int
+    words: Any
+
+
+def keep_reply(db: Database, reply: Reply) -> None:
+    """Part of the transaction that records what was done; the first reply stands."""
+    db.execute(
+        "UPDATE requests SET reply = ? WHERE id = ? AND reply IS NULL",
+        (json.dumps(reply.words), reply.number),
+    )
 
 
 def find_reply(db: Database, number: int) -> Any | None:

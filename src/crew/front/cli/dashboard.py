@@ -15,9 +15,8 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.frame import Painter, frame_lines
 from crew.front.cli.output import print_json, say
-from crew.front.cli.ps import by_age
-from crew.runner.views import agent_view
-from crew.store.database import Database
+from crew.runner.views import agent_view, agents_by_age
+from crew.store.database import Database, change_count
 from crew.store.facts import load_world
 from crew.store.lock import find_runner
 from crew.store.settings import all_doing
@@ -46,16 +45,11 @@ def dashboard(call: Call, *, once: bool) -> None:
     painter = Painter(sys.stdout)
     with _keys():
         while True:
-            seen = _version(db)
+            seen = change_count(db)
             painter.paint([*frame_lines(call, workplace, db), "", "q ends this view"])
-            while _version(db) == seen:
+            while change_count(db) == seen:
                 if _pressed(LOOK_EVERY_S) in QUIT_KEYS:
                     return
-
-
-def _version(db: Database) -> int:
-    """Another number once any other process has written to the store."""
-    return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 @contextmanager
@@ -82,7 +76,7 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
             "symbol": SYMBOLS[AgentState(agent.state)],
             "doing": doing.get(agent.id) if agent.state == AgentState.WORKING else None,
         }
-        for agent in by_age(world)
+        for agent in agents_by_age(world)
     ]
     waiting = [
         {"target": line.id, "reason": line.waiting, "remedy": line.remedy}

@@ -10,7 +10,8 @@ from crew.domain.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.output import cut, dollars, line, table_lines, thousands
-from crew.front.cli.ps import around, by_age
+from crew.front.cli.ps import around
+from crew.runner.views import agents_by_age
 from crew.store.database import Database
 from crew.store.facts import load_world
 from crew.store.lock import find_runner
@@ -28,7 +29,7 @@ def frame_lines(call: Call, workplace: "Workplace", db: Database) -> list[str]:
 
 
 def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> list[str]:
-    agents = by_age(world)
+    agents = agents_by_age(world)
     rows = [_row(world, agent, doing.get(agent.id, "")) for agent in agents]
     shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
     runner, *waiting = around(world, find_runner(lock))

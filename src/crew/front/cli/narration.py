@@ -12,8 +12,8 @@ from crew.front.cli.call import Call
 from crew.front.cli.frame import Painter, frame_lines
 from crew.front.cli.output import line
 from crew.runner.views import moment
-from crew.store.database import Database, open_database
-from crew.store.facts import facts_after
+from crew.store.database import open_database
+from crew.store.facts import facts_after, last_fact
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
@@ -29,7 +29,7 @@ def narrated(call: Call, workplace: "Workplace") -> Iterator[None]:
         return
     over = threading.Event()
     look = _live if call.is_live and not call.json else _lines
-    start = facts_after_last(workplace.db)
+    start = last_fact(workplace.db)
     thread = threading.Thread(target=look, args=(call, workplace, over, start), daemon=True)
     thread.start()
     try:
@@ -37,12 +37,6 @@ def narrated(call: Call, workplace: "Workplace") -> Iterator[None]:
     finally:
         over.set()
         thread.join(timeout=5)
-
-
-def facts_after_last(db: Database) -> int:
-    """The number of the newest fact."""
-    found = db.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()
-    return int(found[0])
 
 
 def _lines(call: Call, workplace: "Workplace", over: threading.Event, last: int) -> None:  # noqa: ARG001

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from crew.domain.agent import Agent
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
 from crew.front.cli.place import load_folder
-from crew.runner.views import agent_view
+from crew.runner.views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.facts import load_world
 from crew.store.lock import find_runner
@@ -23,7 +22,7 @@ def ps(call: Call) -> None:
     """List the agents and what they do."""
     folder = load_folder(call.directory)
     world = load_world(open_database(folder / "crew.db"))
-    agents = [agent_view(world, agent) for agent in by_age(world)]
+    agents = [agent_view(world, agent) for agent in agents_by_age(world)]
     if call.json:
         print_json(agents)
         return
@@ -33,11 +32,6 @@ def ps(call: Call) -> None:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
     for words in around(world, find_runner(folder / "lock")):
         narrate(call, words)
-
-
-def by_age(world: World) -> list[Agent]:
-    """In the order in which they were made; the store keeps them by name."""
-    return sorted(world.agents.values(), key=lambda a: (a.started_at, len(a.id), a.id))
 
 
 def _row(agent: dict[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,14 @@
+"""What holds for all tests: with CREW_REQUIRE_ALL=1, as in CI, a skip is a failure."""
+
+import os
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.skipped and os.environ.get("CREW_REQUIRE_ALL") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but everything is required: {report.longrepr}"
+    return report
