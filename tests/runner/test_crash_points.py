@@ -197,7 +197,9 @@ def _asking(scene: Scene, **env: str) -> int:
 
 
 def _ask(scene: Scene, **env: str) -> "subprocess.Popen[str]":
-    other = Scene(path=scene.path, options={"do": ["ask", "spawn", {"kind": "scripted", "name": "Zed"}]})
+    other = Scene(
+        path=scene.path, options={"do": ["ask", "spawn", {"kind": "scripted", "name": "Zed"}]}
+    )
     return other.start(**env)
 
 

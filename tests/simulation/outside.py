@@ -100,6 +100,10 @@ class SimulatedOutside:
         self._maybe_die()
         return f"worktrees/{task.id}"
 
+    async def has_worktree(self, task: Task) -> bool:
+        found = self.state.repo.worktrees.get(task.id)
+        return found is not None and not found.half_made
+
     async def look_at(self, task: Task) -> Look | None:
         found = self.state.repo.worktrees.get(task.id)
         if found is None or found.half_made:

@@ -7,12 +7,11 @@ import pytest
 from crew.domain.errors import NotFound
 from crew.domain.requests import Request
 from crew.store.database import open_database
+from crew.store.replies import Reply, keep_reply
 from crew.store.requests import (
-    Reply,
     add_request,
     drop_requests,
     find_reply,
-    keep_reply,
     open_requests,
     withdraw,
 )

@@ -22,7 +22,7 @@ from crew.domain import effects
 from crew.domain.requests import Request
 from crew.domain.task import Task
 from crew.domain.world import World, born, noted
-from crew.store import facts, requests, settings
+from crew.store import facts, replies, requests, settings
 from crew.store.database import open_database
 from crew.store.lock import COMMAND, writer_lock
 
@@ -46,7 +46,7 @@ def work(die_in_sql=None):
         settings.keep_doing(db, "A", "reads", at=1.0)
         settings.keep_index(db, "files", [1])
         requests.drop_requests(db)
-        facts.record(db, world, (), reply=requests.Reply(ask(db), {"reply": 1}))
+        facts.record(db, world, (), reply=replies.Reply(ask(db), {"reply": 1}))
         requests.withdraw(db, ask(db))
         db.close()
 

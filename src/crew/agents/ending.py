@@ -37,7 +37,6 @@ class Child:
 
 async def end(child: Child, pipes: Pipes, exited: "asyncio.Task[None]") -> None:
     """Nothing of the step is alive after this, whether the program itself has ended or not."""
-    namespace = _namespace_handle(child)
     try:
         if not exited.done():
             await asyncio.to_thread(ask_to_end, child.top.pid, child.marker)
@@ -46,15 +45,13 @@ async def end(child: Child, pipes: Pipes, exited: "asyncio.Task[None]") -> None:
             if not exited.done():
                 _signal_top(child.top, number)
                 await asyncio.wait({exited}, timeout=_TOP_ENDS_WITHIN_S)
-        await _end_of_namespace(namespace)
-        await asyncio.to_thread(kill_marked, child.marker)
+        if not await _is_namespace_over(child):
+            await asyncio.to_thread(kill_marked, child.marker)
         await pipes.drain(timeout_s=_DRAIN_S)
     finally:
         exited.cancel()
         pipes.close()
         child.close()
-        if namespace is not None:
-            os.close(namespace)
 
 
 async def even_if_cancelled(work: Coroutine[None, None, None]) -> None:
@@ -93,22 +90,38 @@ def _signal_top(top: subprocess.Popen[bytes], number: signal.Signals) -> None:
         top.send_signal(number)
 
 
-def _namespace_handle(child: Child) -> int | None:
-    """The namespace's first process: the kernel lets it end only after all the others."""
+async def _is_namespace_over(child: Child) -> bool:
+    """True once the namespace's first process is gone: the kernel ends it after all the others.
+
+    Then no search through all processes of the machine is needed, which is what a step costs most.
+    """
+    first = _first_process(child)
+    if first is None:
+        return False
+    try:
+        handle = os.pidfd_open(first)
+    except ProcessLookupError:
+        return True
+    except (AttributeError, OSError):  # not Linux, or a kernel that is too old
+        return False
+    try:
+        async with asyncio.timeout(_NAMESPACE_ENDS_WITHIN_S):
+            await _readable(handle)
+    except TimeoutError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _first_process(child: Child) -> int | None:
+    """Its number, as bubblewrap told it; None without a namespace, or if it died too early."""
     if child.info is None:
         return None
     with contextlib.suppress(OSError):
-        told = re.search(rb'"child-pid": *(\d+)', os.read(child.info, _INFO_LIMIT))
-        if told:
-            return os.pidfd_open(int(told[1]))
+        if told := re.search(rb'"child-pid": *(\d+)', os.read(child.info, _INFO_LIMIT)):
+            return int(told[1])
     return None
-
-
-async def _end_of_namespace(handle: int | None) -> None:
-    if handle is not None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_NAMESPACE_ENDS_WITHIN_S):
-                await _readable(handle)
 
 
 async def _readable(handle: int) -> None:

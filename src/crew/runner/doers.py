@@ -53,7 +53,7 @@ Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
 
 async def prepare(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
-    if task.worktree and await desk.outside.look_at(task) is None:
+    if task.worktree and not await desk.outside.has_worktree(task):
         return _worktree_lost(desk, task)
     base = await _newest_base(desk, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
@@ -72,7 +72,7 @@ async def _newest_base(desk: Desk, target: str) -> str:
 async def step(desk: Desk, command: Command) -> list[Fact]:
     """The start is recorded before the process exists, the end after its work is kept."""
     run, task = desk.run(command)
-    if await desk.outside.look_at(task) is None:
+    if not await desk.outside.has_worktree(task):
         return _worktree_lost(desk, task)
     resume = run.session_used or run.stepping
     desk.record(

@@ -96,6 +96,9 @@ class LocalOutside:
             with contextlib.suppress(Conflict):  # something is there already: it was not lost
                 checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
 
+    async def has_worktree(self, task: Task) -> bool:
+        return bool(task.worktree) and self._is_worktree(Path(task.worktree))
+
     async def look_at(self, task: Task) -> Look | None:
         return await _thread(self._look_at, task)
 

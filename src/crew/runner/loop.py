@@ -23,7 +23,8 @@ from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
 from crew.store.facts import load_world, record
 from crew.store.lock import COMMAND, RUNNER, writer_lock
-from crew.store.requests import Reply, drop_requests, open_requests
+from crew.store.replies import Reply
+from crew.store.requests import drop_requests, open_requests
 from crew.store.settings import keep_doing, keep_setting, setting
 
 log = logging.getLogger(__name__)

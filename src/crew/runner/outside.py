@@ -71,6 +71,8 @@ class Outside(Protocol):
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         """The path of the task's worktree, made from its branch, its last checkpoint or `base`."""
 
+    async def has_worktree(self, task: Task) -> bool: ...
+
     async def look_at(self, task: Task) -> Look | None:
         """What is in the worktree, or None when there is none."""
 

@@ -9,7 +9,7 @@ from crew.domain.effects import effect
 from crew.domain.fact import Fact
 from crew.domain.world import Row, World, apply_all, fold, known_values, row_from, with_rows
 from crew.store.database import Database, one_moment, transaction, translated
-from crew.store.requests import Reply, keep_reply
+from crew.store.replies import Reply, keep_reply
 
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
 

@@ -1,7 +1,7 @@
 """Requests from other processes to the runner, and its replies."""
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from crew.domain.effects import effect
 from crew.domain.errors import NotFound
@@ -27,21 +27,6 @@ def open_requests(db: Database) -> list[tuple[int, Request]]:
             "SELECT id, verb, args FROM requests WHERE reply IS NULL ORDER BY id"
         ).fetchall()
     return [(number, Request(verb=verb, args=json.loads(args))) for number, verb, args in found]
-
-
-class Reply(NamedTuple):
-    """What the request of this number gets to hear."""
-
-    number: int
-    words: Any
-
-
-def keep_reply(db: Database, reply: Reply) -> None:
-    """Part of the transaction that records what was done; the first reply stands."""
-    db.execute(
-        "UPDATE requests SET reply = ? WHERE id = ? AND reply IS NULL",
-        (json.dumps(reply.words), reply.number),
-    )
 
 
 def find_reply(db: Database, number: int) -> Any | None:
