@@ -11,9 +11,10 @@ from typing import ParamSpec, TypeVar
 from crew.agents.adapter import Watch, adapter_for
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref
-from crew.domain.run import Run
+from crew.domain.run import Ask, Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task, TaskState
+from crew.domain.task_item import TaskItem
 from crew.git import checkpoints, landing, linked, merges, worktrees
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
@@ -122,8 +123,7 @@ class LocalOutside:
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
-        item = await _thread(workplace.source.show, call.task.id)
-        held = await _thread(self._held, call.run, call.task)
+        item, held = await self._told(call)
         order = step_order(workplace, call, item, held)
         spec = agent_spec(
             workplace,
@@ -134,10 +134,17 @@ class LocalOutside:
         watch = Watch(started=call.started, doing=call.doing)
         return await adapter_for(spec).run_step(order, watch)
 
+    async def _told(self, call: StepCall) -> tuple[TaskItem, str]:
+        """The text of a task is for a session that does not know it; others know it by name."""
+        run, task = call.run, call.task
+        if run.ask not in {Ask.FIRST, Ask.RESUMED}:
+            return TaskItem(id=task.id, title=task.title), ""
+        item = await _thread(self.workplace.source.show, task.id)
+        held = await _thread(self._held, run, task) if run.ask == Ask.RESUMED else ""
+        return item, held
+
     def _held(self, run: Run, task: Task) -> str:
         """What the branch holds, for a session that does not know."""
-        if run.ask != "resumed":
-            return ""
         path = Path(task.worktree)
         log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
         changed = git(path, "status", "--short")

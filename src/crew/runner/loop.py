@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 LOOK_AGAIN_S = 1.0
 """How often the task source is looked at, for those who change it without telling us."""
 
+LOOKING_SHARE = 50
+"""Looking may take one part in so many of the runner's time."""
+
 DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that stands in the way of a delivery."""
 
@@ -180,10 +183,13 @@ class Runner:
         self.engine.changed.set()
 
     async def _look_now_and_then(self) -> None:
+        """The more tasks there are, the longer a look takes, and the rarer it is."""
         while True:
+            began = time.monotonic()
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)
-            await asyncio.sleep(LOOK_AGAIN_S)
+            took_s = time.monotonic() - began
+            await asyncio.sleep(max(LOOK_AGAIN_S, LOOKING_SHARE * took_s))
 
     def _guarded(self, action: Callable[[], None]) -> None:
         """A task source that cannot be read now is tried again; a broken store ends the runner."""

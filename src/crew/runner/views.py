@@ -1,19 +1,22 @@
 """Rows as people and scripts see them: the fields of `crew ps`, `show`, `runs` and `state.json`."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crew.domain.agent import Agent
 from crew.domain.effects import effect
-from crew.domain.fact import Fact
-from crew.domain.run import Run
-from crew.domain.task import Task
-from crew.domain.task_item import TaskItem
-from crew.domain.world import World
+
+if TYPE_CHECKING:
+    from crew.domain.agent import Agent
+    from crew.domain.fact import Fact
+    from crew.domain.run import Run
+    from crew.domain.task_item import TaskItem
+    from crew.domain.world import World
 
 
 def moment(at: float | None) -> str | None:
@@ -78,22 +81,22 @@ def run_view(run: Run) -> dict[str, Any]:
 
 def task_view(item: TaskItem, world: World) -> dict[str, Any]:
     """A task as its source tells it, with what crew knows of it."""
-    task = world.tasks.get(item.id) or Task(id=item.id, state=item.status)
-    run = world.runs.get(task.run or "")
-    pending = task.state != task.written and item.id in world.tasks
+    task = world.tasks.get(item.id)
+    run = world.runs.get((task.run if task else None) or "")
+    is_ahead = task is not None and task.state != task.written
     return {
         "id": item.id,
         "title": item.title,
         "body": item.body,
-        "status": str(task.state if pending else item.status),
+        "status": str(task.state if task and is_ahead else item.status),
         "priority": item.priority,
         "labels": list(item.labels),
         "parent": item.parent,
         "deps": list(item.deps),
         "agent": item.agent,
-        "base": item.base or task.target or None,
-        "branch": task.branch or None,
-        "worktree": task.worktree or None,
+        "base": item.base or (task and task.target) or None,
+        "branch": (task and task.branch) or None,
+        "worktree": (task and task.worktree) or None,
         "issue": item.issue,
         "created": moment(item.created),
         "started": moment(item.started),
@@ -101,7 +104,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "comments": [_comment_view(comment) for comment in item.comments],
         "run": run_view(run) if run else None,
         "corrupt": item.corrupt,
-        "landed_commit": task.landed_commit or None,
+        "landed_commit": (task and task.landed_commit) or None,
     }
 
 

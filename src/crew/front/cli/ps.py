@@ -1,17 +1,19 @@
 """`crew ps`: the agents, at once."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
 from crew.front.cli.place import load_folder
 from crew.runner.views import agent_view, agents_by_age
 from crew.store.database import open_database
-from crew.store.facts import load_world
 from crew.store.lock import find_runner
+from crew.store.plain import load_agents
+
+if TYPE_CHECKING:
+    from crew.domain.world import World
 
 HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 
@@ -21,7 +23,7 @@ HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 def ps(call: Call) -> None:
     """List the agents and what they do."""
     folder = load_folder(call.directory)
-    world = load_world(open_database(folder / "crew.db"))
+    world = load_agents(open_database(folder / "crew.db"))
     agents = [agent_view(world, agent) for agent in agents_by_age(world)]
     if call.json:
         print_json(agents)
@@ -57,7 +59,7 @@ def _note(agent: dict[str, Any]) -> str:
     return ""
 
 
-def around(world: World, runner: dict[str, Any] | None) -> Iterable[str]:
+def around(world: "World", runner: dict[str, Any] | None) -> Iterable[str]:
     """What a person should know besides the agents: who runs them, and what cannot be delivered."""
     if runner is None:
         yield "no runner is up: `crew run` starts one"
@@ -66,7 +68,7 @@ def around(world: World, runner: dict[str, Any] | None) -> Iterable[str]:
     yield from deliveries(world)
 
 
-def deliveries(world: World) -> Iterable[str]:
+def deliveries(world: "World") -> Iterable[str]:
     for line in world.lines.values():
         if line.waiting:
             remedy = f" ({line.remedy})" if line.remedy else ""

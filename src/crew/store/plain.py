@@ -1,0 +1,51 @@
+"""Rows for the eye: read as they are stored, for commands that must answer at once.
+
+Building the domain's values costs more than all the rest of `crew ps`; these have their names.
+"""
+
+import json
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from crew.store.database import Database, translated
+
+if TYPE_CHECKING:
+    from crew.domain.world import World
+
+
+class PlainRow:
+    """A stored row; a field that is younger than the row is asked of the domain's own value."""
+
+    __slots__ = ("_kind", "_values")
+
+    def __init__(self, kind: str, values: dict[str, Any]) -> None:
+        self._kind = kind
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._values:
+            return self._values[name]
+        from crew.domain.world import row_from  # noqa: PLC0415 - only after an upgrade
+
+        return getattr(row_from(self._kind, self._values), name)
+
+
+def load_agents(db: Database) -> "World":
+    """A world of the agents, with the tasks and runs they hold, and the lines."""
+    agents, lines = _rows(db, "agent"), _rows(db, "line")
+    runs = _rows(db, "run", {row.run for row in agents.values()})
+    tasks = _rows(db, "task", {row.task for row in agents.values()})
+    world = SimpleNamespace(agents=agents, tasks=tasks, runs=runs, lines=lines)
+    return cast("World", world)
+
+
+def _rows(db: Database, kind: str, ids: Iterable[str | None] | None = None) -> dict[str, PlainRow]:
+    wanted = None if ids is None else json.dumps([id_ for id_ in ids if id_])
+    with translated():
+        found = db.execute(
+            "SELECT id, value FROM rows WHERE kind = ?"
+            " AND (? IS NULL OR id IN (SELECT value FROM json_each(?)))",
+            (kind, wanted, wanted),
+        ).fetchall()
+    return {id_: PlainRow(kind, json.loads(value)) for id_, value in found}

@@ -1,0 +1,52 @@
+"""Rows for the eye say the same as the domain's own."""
+
+import json
+
+import pytest
+
+from crew.domain.agent import Agent
+from crew.domain.merge_queue import Line
+from crew.domain.run import Run
+from crew.domain.task import Task
+from crew.domain.world import World, born
+from crew.runner.views import agent_view, agents_by_age
+from crew.store.database import open_database
+from crew.store.facts import load_world, record
+from crew.store.plain import load_agents
+
+
+@pytest.fixture
+def db(tmp_path):
+    opened = open_database(tmp_path / "crew.db")
+    rows = [
+        Agent(id="A1", agent_kind="x", task="1", run="1.1", started_at=2.0),
+        Agent(id="B", agent_kind="x", started_at=1.0),
+        Run(id="1.1", task="1", session="s", steps=3),
+        Run(id="2.1", task="2"),
+        Task(id="1", worktree="/w/1", branch="crew-1"),
+        Task(id="2"),
+        Line(id="main", waiting="a file is in the way"),
+    ]
+    record(opened, World(), [born(row, "made", at=1.0) for row in rows])
+    yield opened
+    opened.close()
+
+
+def test_agents_look_the_same_as_through_the_world(db):
+    world, plain = load_world(db), load_agents(db)
+    full = [agent_view(world, agent) for agent in agents_by_age(world)]
+    assert [agent_view(plain, agent) for agent in agents_by_age(plain)] == full
+    assert plain.lines["main"].waiting == "a file is in the way"
+
+
+def test_only_what_an_agent_holds_is_read(db):
+    plain = load_agents(db)
+    assert set(plain.tasks) == {"1"}
+    assert set(plain.runs) == {"1.1"}
+
+
+def test_a_row_older_than_a_field_has_its_default(db):
+    (text,) = db.execute("SELECT value FROM rows WHERE kind = 'agent' AND id = 'B'").fetchone()
+    values = {name: value for name, value in json.loads(text).items() if name != "last_error"}
+    db.execute("UPDATE rows SET value = ? WHERE id = 'B'", (json.dumps(values),))
+    assert load_agents(db).agents["B"].last_error == ""
