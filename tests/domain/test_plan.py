@@ -7,8 +7,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from crew.domain.agent import Agent
-from crew.domain.merge_queue import Line
-from crew.domain.plan import (
+from crew.domain.commands import (
     Assemble,
     Check,
     Deliver,
@@ -19,15 +18,18 @@ from crew.domain.plan import (
     RemoveWorktree,
     Step,
     WriteTask,
+)
+from crew.domain.commands import (
+    TestCandidate as GateOn,
+)
+from crew.domain.merge_queue import Line
+from crew.domain.plan import (
     decide,
     is_ready,
     plan,
     queue,
     returned,
     waits,
-)
-from crew.domain.plan import (
-    TestCandidate as GateOn,
 )
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run

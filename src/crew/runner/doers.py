@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from crew.domain import plan
+from crew.domain import commands
 from crew.domain.agent import AgentState
+from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.names import branch_name
-from crew.domain.plan import Command
 from crew.domain.progress import (
     Evidence,
     Prepared,
@@ -183,11 +183,11 @@ async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
 
 
 RUN_DOERS: Mapping[type[Command], Doer] = {
-    plan.Prepare: prepare,
-    plan.Step: step,
-    plan.Check: check,
-    plan.Recover: recover,
-    plan.Kill: kill,
-    plan.WriteTask: write_task,
-    plan.RemoveWorktree: remove_worktree,
+    commands.Prepare: prepare,
+    commands.Step: step,
+    commands.Check: check,
+    commands.Recover: recover,
+    commands.Kill: kill,
+    commands.WriteTask: write_task,
+    commands.RemoveWorktree: remove_worktree,
 }

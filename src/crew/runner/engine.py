@@ -5,9 +5,10 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from crew.domain.commands import Command, RunCommand
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
-from crew.domain.plan import Command, RunCommand, decide, plan, waits
+from crew.domain.plan import decide, plan, waits
 from crew.domain.progress import troubled
 from crew.domain.rules import Rules
 from crew.domain.run import Run

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crew.domain import plan
+from crew.domain import commands
+from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line, TestResult, learned_rate, prefix_to_land, tested
 from crew.domain.names import landed_ref
-from crew.domain.plan import Command, queue, returned
+from crew.domain.plan import queue, returned
 from crew.domain.progress import NOTES_LIMIT
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
@@ -159,7 +160,7 @@ def _landed(desk: Desk, task: str, head: str, commit: str) -> list[Fact]:
 
 
 async def test_candidate(desk: Desk, command: Command) -> list[Fact]:
-    assert isinstance(command, plan.TestCandidate)
+    assert isinstance(command, commands.TestCandidate)
     tasks = [c for c in _line(desk, command).candidates if c.commit == command.commit]
     gate = await desk.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
     line = _line(desk, command)
@@ -235,8 +236,8 @@ def _line(desk: Desk, command: Command) -> Line:
 
 
 LINE_DOERS: Mapping[type[Command], Doer] = {
-    plan.Assemble: assemble,
-    plan.TestCandidate: test_candidate,
-    plan.Land: land,
-    plan.Deliver: deliver,
+    commands.Assemble: assemble,
+    commands.TestCandidate: test_candidate,
+    commands.Land: land,
+    commands.Deliver: deliver,
 }

@@ -1,0 +1,83 @@
+"""The commands: everything the plan may ask to be done outside, each safe to repeat."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Something to do outside; two commands with the same key never run at once."""
+
+    subject: str
+
+    @property
+    def key(self) -> str:
+        return f"{type(self).__name__.lower()} {self.subject}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommand(Command):
+    """A command about a run; a run does one thing at a time."""
+
+    @property
+    def key(self) -> str:
+        return f"run {self.subject}"
+
+
+class Prepare(RunCommand):
+    """Make sure that the run's branch and worktree exist."""
+
+
+class Step(RunCommand):
+    """Call the agent once."""
+
+
+class Check(RunCommand):
+    """Look at the worktree and run the gate on the exact commit."""
+
+
+class Recover(RunCommand):
+    """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
+
+
+class Kill(Command):
+    """End everything an agent runs, keep its work, give its task back."""
+
+
+class WriteTask(Command):
+    """Tell the task's source the state crew has it in."""
+
+
+class RemoveWorktree(Command):
+    """The task is over: keep what is in its worktree, then remove it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCommand(Command):
+    """A command that changes a line; a line changes one way at a time."""
+
+    @property
+    def key(self) -> str:
+        return f"line {self.subject}"
+
+
+class Assemble(LineCommand):
+    """Merge the waiting tasks in memory, one on top of the other."""
+
+
+class Land(LineCommand):
+    """Move the integration ref to the longest green prefix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCandidate(Command):
+    """Run the gate on a candidate."""
+
+    commit: str
+
+    @property
+    def key(self) -> str:
+        return f"test {self.subject} {self.commit}"
+
+
+class Deliver(Command):
+    """Bring what landed into the target branch and the checkout that shows it."""
