@@ -176,6 +176,27 @@ def test_the_next_id_is_repaired_when_it_is_behind(source):
     }
 
 
+@pytest.mark.parametrize("part", [".md", ".meta.json", ".crew.json"])
+def test_an_id_of_which_any_file_is_there_is_not_given_again(source, part):
+    (source.folder / "meta.json").write_text('{"schema": 1, "next_id": 7}')
+    (source.folder / "8.md").write_text("")
+    (source.folder / f"41{part}").write_text("{}")
+    assert source.add(NewTask(title="T"), at=AT) == "7"
+    assert source.add(NewTask(title="T"), at=AT) == "42"
+
+
+def test_without_a_meta_file_the_tasks_tell_the_next_id(source):
+    (source.folder / "meta.json").unlink()
+    assert source.add(NewTask(title="T"), at=AT) == "2"
+
+
+def test_a_meta_file_behind_the_tasks_is_put_right_by_ensure(source):
+    (source.folder / "meta.json").write_text('{"schema": 1, "next_id": 7}')
+    (source.folder / "41.md").write_text("")
+    source.ensure()
+    assert source.add(NewTask(title="T"), at=AT) == "42"
+
+
 @pytest.mark.parametrize("text", ["", "<<<<<<< HEAD", "[]", '{"next_id": "x"}'])
 def test_a_broken_meta_file_is_made_anew_from_the_tasks(source, text):
     (source.folder / "meta.json").write_text(text)

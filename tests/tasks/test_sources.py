@@ -188,10 +188,10 @@ def test_a_second_scan_reads_only_what_changed(source):
     second = source.scan(first)
     assert source.stamp() != stamp
     assert second.by_id[tasks[2]].status == TaskState.DONE
-    kept = [task for task in tasks if second.entries[task] is first.entries[task]]
+    kept = [task for task in tasks if second.by_id.rows[task] is first.by_id.rows[task]]
     assert kept == [task for task in tasks if task != tasks[2]]
     source.remove(tasks[0])
-    assert set(source.scan(second).entries) == set(tasks[1:])
+    assert set(source.scan(second).by_id) == set(tasks[1:])
 
 
 def test_a_change_of_the_same_size_and_time_is_seen(source):
@@ -221,6 +221,27 @@ def test_a_snapshot_survives_json(source):
     again = Snapshot.from_rows(json.loads(json.dumps(snapshot.rows())))
     assert again == snapshot
     assert source.scan(again) is again
+
+
+def test_statuses_are_told_without_making_the_tasks(source):
+    tasks = [source.add(NewTask(title="t"), at=AT) for _ in range(2)]
+    source.set_status(tasks[1], TaskState.MERGED, at=AT)
+    snapshot = Snapshot.from_rows(json.loads(json.dumps(source.scan().rows())))
+    assert set(snapshot.statuses().items()) == {
+        (tasks[0], TaskState.TODO),
+        (tasks[1], TaskState.MERGED),
+    }
+    assert {item.id: item.status for item in snapshot.items} == snapshot.statuses()
+
+
+@pytest.mark.parametrize("change", ["another shape", None])
+def test_rows_that_another_crew_wrote_are_not_believed(source, change):
+    source.add(NewTask(title="t"), at=AT)
+    now = source.scan()
+    rows = now.rows()
+    before = Snapshot.from_rows([change, *rows[1:]] if change else rows[1:])
+    assert before == Snapshot()
+    assert source.scan(before) == now
 
 
 def test_unique_beginnings_name_a_task(source):

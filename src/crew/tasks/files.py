@@ -71,7 +71,7 @@ class FilesSource:
     def ensure(self) -> None:
         folder.make_folder(self.folder)
         with self._exclusive():
-            self._keep_next_id(self._next_id())
+            self._keep_next_id(max(self._told_next_id() or 1, self._first_unused()))
 
     def add(self, new: NewTask, *, at: float) -> str:
         new = checked_task(new)
@@ -229,19 +229,28 @@ class FilesSource:
         return sorted(self._signatures(), key=natural_order)
 
     def _next_id(self) -> int:
-        """What meta.json says, unless it is behind the files or cannot be read."""
-        used = [int(task) for task in folder.task_names(self.folder, _PARTS) if is_number(task)]
+        """What meta.json says; the files are listed only where it cannot be right."""
+        told = self._told_next_id()
+        if told is None or any(self._path(str(told), part).exists() for part in _PARTS):
+            return max(told or 1, self._first_unused())
+        return told
+
+    def _told_next_id(self) -> int | None:
         try:
             fields = json_text.read_object(self._text("meta", ".json"))
         except ValueError:
-            fields = {}
+            return None
         if fields.get("schema", files_format.SCHEMA) != files_format.SCHEMA:
             raise Conflict(
                 f"the tasks in {self.folder} have schema {fields['schema']}",
                 hint="a newer crew wrote them; install that one",
             )
         told = fields.get("next_id")
-        return max(told if isinstance(told, int) else 1, 1, *(number + 1 for number in used))
+        return told if isinstance(told, int) and told > 0 else None
+
+    def _first_unused(self) -> int:
+        used = [int(task) for task in folder.task_names(self.folder, _PARTS) if is_number(task)]
+        return max(used, default=0) + 1
 
     def _keep_next_id(self, next_id: int) -> None:
         fields = {"schema": files_format.SCHEMA, "namespace": self.namespace, "next_id": next_id}

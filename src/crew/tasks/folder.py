@@ -22,38 +22,39 @@ def signatures(folder: Path, endings: tuple[str, ...]) -> dict[str, Signature]:
     Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
     two changes within one tick of the clock are told apart.
     """
-    found = _files(folder, endings)
-    first, *others = found.values()
-    for number, more in enumerate(others, start=1):
-        for task, part in more.items():
-            if task in first:
-                first[task] = (*first[task], number, *part)
-    return first
+    files = _files(folder, endings)
+    first, *others = endings
+    found = {name.removesuffix(first): sign for name, sign in files.items() if name.endswith(first)}
+    for ending in others:
+        found = {task: f"{sign} {files.get(task + ending, '-')}" for task, sign in found.items()}
+    return found
 
 
 def task_names(folder: Path, endings: tuple[str, ...]) -> set[str]:
     """The names of all tasks of which any file is there."""
-    return {task for files in _files(folder, endings).values() for task in files}
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return {name.removesuffix(end) for name in names for end in endings if name.endswith(end)}
 
 
-def _files(folder: Path, endings: tuple[str, ...]) -> dict[str, dict[str, Signature]]:
-    """For each ending the signature of every file, by the name without the ending."""
-    found: dict[str, dict[str, Signature]] = {ending: {} for ending in endings}
+def _files(folder: Path, endings: tuple[str, ...]) -> dict[str, Signature]:
+    """The signature of every file with one of the endings, by its name."""
+    found: dict[str, Signature] = {}
     try:
-        listing = os.scandir(folder)
+        # Asked through the open folder, the kernel does not walk the whole path for every file.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return found
-    with listing:
-        for entry in listing:
-            name = entry.name
-            for ending, files in found.items():
-                if name.endswith(ending):
+    try:
+        with os.scandir(handle) as listing:
+            for entry in listing:
+                name = entry.name
+                if name.endswith(endings):
                     try:
-                        changed_at_ns = entry.stat().st_ctime_ns
+                        found[name] = f"{entry.stat().st_ctime_ns}:{entry.inode()}"
                     except FileNotFoundError:
-                        break
-                    files[name[: -len(ending)]] = (changed_at_ns, entry.inode())
-                    break
+                        continue
+    finally:
+        os.close(handle)
     return found
 
 

@@ -1,51 +1,82 @@
 """What a source looked like at one moment, kept so that the next look reads only what changed."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeAlias
 
 from crew.domain.task import TaskState
 from crew.domain.task_item import Comment, TaskItem
 
-Signature: TypeAlias = tuple[int, ...]
-"""Change time and inode of each file of a task; another value means that it changed."""
+Signature: TypeAlias = str
+"""Change time and inode of each file of a task; another text means that it changed."""
 
-_ITEM_FIELDS = tuple(TaskItem.__dataclass_fields__)
-_COMMENT_FIELDS = tuple(Comment.__dataclass_fields__)
+Row: TypeAlias = dict[str, Any]
+"""The fields of a task that differ from their defaults, as plain values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One task with the signature of the files it was read from."""
+def _defaults(model: type[TaskItem | Comment]) -> dict[str, Any]:
+    return {one.name: None if one.default is MISSING else one.default for one in fields(model)}
 
-    signature: Signature
-    item: TaskItem
+
+_DEFAULTS = {model: _defaults(model) for model in (TaskItem, Comment)}
+_SHAPE = str(list(_DEFAULTS.values()))
+"""Rows of another shape were written by another crew; what they leave out may mean other things."""
+
+
+class Items(Mapping[str, TaskItem]):
+    """Tasks by id, each made of its row when it is first asked for: a list shows few of many."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self.rows = rows
+        self._made: dict[str, TaskItem] = {}
+
+    def __getitem__(self, task: str) -> TaskItem:
+        item = self._made.get(task)
+        if item is None:
+            item = self._made[task] = _item(self.rows[task])
+        return item
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """All tasks of a source, in the order of their ids."""
 
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    signatures: Mapping[str, Signature] = field(default_factory=dict)
+    by_id: Items = field(default_factory=lambda: Items({}))
 
     @property
     def items(self) -> tuple[TaskItem, ...]:
-        return tuple(entry.item for entry in self.entries.values())
+        return tuple(self.by_id.values())
 
-    @property
-    def by_id(self) -> dict[str, TaskItem]:
-        return {task: entry.item for task, entry in self.entries.items()}
+    def statuses(self) -> dict[str, TaskState]:
+        """The status of every task, without making the tasks."""
+        default = _DEFAULTS[TaskItem]["status"]
+        return {
+            task: _STATES[row["status"]] if "status" in row else default
+            for task, row in self.by_id.rows.items()
+        }
 
-    def rows(self) -> list[list[Any]]:
+    def rows(self) -> list[Any]:
         """Plain lists, numbers and strings, ready for JSON; `from_rows` reads them back."""
-        return [[list(entry.signature), _item_row(entry.item)] for entry in self.entries.values()]
+        rows = self.by_id.rows
+        return [_SHAPE, *([sign, rows[task]] for task, sign in self.signatures.items())]
 
     @classmethod
-    def from_rows(cls, rows: Iterable[list[Any]]) -> "Snapshot":
-        entries = (
-            Entry(signature=tuple(signature), item=_item_from_row(row)) for signature, row in rows
+    def from_rows(cls, rows: list[Any]) -> "Snapshot":
+        """Empty when another crew wrote the rows: all tasks are read again then."""
+        if not rows or rows[0] != _SHAPE:
+            return cls()
+        del rows[0]
+        return cls(
+            signatures={row["id"]: signature for signature, row in rows},
+            by_id=Items({row["id"]: row for _, row in rows}),
         )
-        return cls(entries={entry.item.id: entry for entry in entries})
 
 
 def rescan(
@@ -57,19 +88,16 @@ def rescan(
 
     `read` answers None for a task that vanished between the look and the reading.
     """
-    known = previous.entries if previous else {}
-    if previous and {task: entry.signature for task, entry in known.items()} == signatures:
+    if previous and previous.signatures == signatures:
         return previous
-    entries: dict[str, Entry] = {}
+    before = previous or Snapshot()
+    rows: dict[str, Row] = {}
     for task in sorted(signatures, key=natural_order):
-        entry = known.get(task)
-        if entry is None or entry.signature != signatures[task]:
-            item = read(task)
-            if item is None:
-                continue
-            entry = Entry(signature=signatures[task], item=item)
-        entries[task] = entry
-    return Snapshot(entries=entries)
+        if before.signatures.get(task) == signatures[task]:
+            rows[task] = before.by_id.rows[task]
+        elif (item := read(task)) is not None:
+            rows[task] = _row(item)
+    return Snapshot(signatures={task: signatures[task] for task in rows}, by_id=Items(rows))
 
 
 def natural_order(task: str) -> tuple[bool, int, str]:
@@ -78,21 +106,33 @@ def natural_order(task: str) -> tuple[bool, int, str]:
     return (not is_number, int(task) if is_number else 0, task)
 
 
-def _item_row(item: TaskItem) -> list[Any]:
-    row = [getattr(item, name) for name in _ITEM_FIELDS]
-    row[_COMMENTS] = [[getattr(one, name) for name in _COMMENT_FIELDS] for one in item.comments]
+def _row(value: TaskItem | Comment) -> Row:
+    row = {
+        name: told
+        for name, default in _DEFAULTS[type(value)].items()
+        if (told := getattr(value, name)) != default
+    }
+    if "comments" in row:
+        row["comments"] = [_row(comment) for comment in row["comments"]]
     return row
 
 
-def _item_from_row(row: list[Any]) -> TaskItem:
-    fields = dict(zip(_ITEM_FIELDS, row, strict=True))
-    fields["status"] = TaskState(fields["status"])
-    fields["labels"] = tuple(fields["labels"])
-    fields["deps"] = tuple(fields["deps"])
-    fields["comments"] = tuple(
-        Comment(**dict(zip(_COMMENT_FIELDS, one, strict=True))) for one in fields["comments"]
-    )
-    return TaskItem(**fields)
+def _item(row: Row) -> TaskItem:
+    if row.keys().isdisjoint(_MADE_ANEW):
+        return TaskItem(**row)
+    anew = {name: make(row[name]) for name, make in _MADE_ANEW.items() if name in row}
+    return TaskItem(**row | anew)
 
 
-_COMMENTS = _ITEM_FIELDS.index("comments")
+def _comments(rows: list[Row]) -> tuple[Comment, ...]:
+    return tuple(Comment(**row) for row in rows)
+
+
+_STATES = {str(state): state for state in TaskState}
+_MADE_ANEW: dict[str, Callable[[Any], Any]] = {
+    "status": _STATES.__getitem__,
+    "labels": tuple,
+    "deps": tuple,
+    "comments": _comments,
+}
+"""How the fields that JSON has no type for are made of what it has."""

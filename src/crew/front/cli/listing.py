@@ -14,8 +14,6 @@ from crew.domain.world import with_rows
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, table
-from crew.front.cli.ps import deliveries
-from crew.runner.views import task_view
 from crew.store.facts import load_rows, load_world
 
 if TYPE_CHECKING:
@@ -48,15 +46,18 @@ def list_tasks(
     # Ten thousand tasks are many small values and no garbage: looking for some doubles the time.
     gc.disable()
     workplace = call.workplace()
-    items = workplace.snapshot().by_id
-    chosen = [item for item in items.values() if set(labels) <= set(item.labels)]
+    snapshot = workplace.snapshot()
+    items = snapshot.by_id
+    hidden = () if everything else FINISHED
+    shown = set(statuses) or {state for state in TaskState if state not in hidden}
+    chosen = [items[task] for task, state in snapshot.statuses().items() if state in shown]
+    if labels:
+        chosen = [item for item in chosen if set(labels) <= set(item.labels)]
     if ready:
         chosen = in_turn([item for item in chosen if could_start(item, items)])
-    if statuses:
-        chosen = [item for item in chosen if item.status in statuses]
-    elif not everything:
-        chosen = [item for item in chosen if item.status not in FINISHED]
     if call.json:
+        from crew.runner.views import task_view  # noqa: PLC0415 - for those who ask for JSON
+
         world = load_world(workplace.db)
         print_json([task_view(item, world) for item in chosen])
     else:
@@ -92,8 +93,11 @@ def _print(
     else:
         narrate(call, 'no tasks yet: crew new --title "…" makes one')
     lines = [row for row in load_rows(workplace.db, "line").values() if isinstance(row, Line)]
-    for words in deliveries(with_rows(lines)):
-        narrate(call, words)
+    if lines:
+        from crew.front.cli.ps import deliveries  # noqa: PLC0415 - only once work was merged
+
+        for words in deliveries(with_rows(lines)):
+            narrate(call, words)
 
 
 def _row(
@@ -101,7 +105,7 @@ def _row(
 ) -> tuple[str, ...]:
     return (
         item.id,
-        str(item.status),
+        item.status.value,
         str(item.priority),
         holders.get(item.id) or item.agent or "-",
         _title(item, items),
@@ -111,7 +115,9 @@ def _row(
 def _title(item: TaskItem, items: Mapping[str, TaskItem]) -> str:
     if item.corrupt:
         return f"[corrupt] {item.corrupt}"
+    if not item.labels and not item.deps:
+        return item.title
     waits_for = blockers(item, items) if item.status == TaskState.TODO else ()
-    labels = f"  [{', '.join(item.labels)}]" if item.labels else ""
-    blocked = f"  (blocked by {', '.join(waits_for)})" if waits_for else ""
+    labels = f" [{', '.join(item.labels)}]" if item.labels else ""
+    blocked = f" (blocked by {', '.join(waits_for)})" if waits_for else ""
     return f"{item.title}{labels}{blocked}"
