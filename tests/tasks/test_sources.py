@@ -223,15 +223,14 @@ def test_a_snapshot_survives_json(source):
     assert source.scan(again) is again
 
 
-def test_statuses_are_told_without_making_the_tasks(source):
-    tasks = [source.add(NewTask(title="t"), at=AT) for _ in range(2)]
+def test_a_column_tells_one_field_of_every_task(source):
+    tasks = [source.add(NewTask(title=name), at=AT) for name in ("a", "b")]
     source.set_status(tasks[1], TaskState.MERGED, at=AT)
-    snapshot = Snapshot.from_rows(json.loads(json.dumps(source.scan().rows())))
-    assert set(snapshot.statuses().items()) == {
-        (tasks[0], TaskState.TODO),
-        (tasks[1], TaskState.MERGED),
-    }
-    assert {item.id: item.status for item in snapshot.items} == snapshot.statuses()
+    fresh = source.scan()
+    for snapshot in (fresh, Snapshot.from_rows(json.loads(json.dumps(fresh.rows())))):
+        for name in ("title", "status", "priority", "corrupt"):
+            told = {item.id: getattr(item, name) for item in snapshot.items}
+            assert snapshot.by_id.column(name) == told
 
 
 @pytest.mark.parametrize("change", ["another shape", None])

@@ -36,6 +36,11 @@ class Items(Mapping[str, TaskItem]):
             item = self._made[task] = _item(self.rows[task])
         return item
 
+    def column(self, name: str) -> dict[str, Any]:
+        """One field of every task as JSON has it, without making the tasks."""
+        default = _DEFAULTS[TaskItem][name]
+        return {task: row.get(name, default) for task, row in self.rows.items()}
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
 
@@ -53,14 +58,6 @@ class Snapshot:
     @property
     def items(self) -> tuple[TaskItem, ...]:
         return tuple(self.by_id.values())
-
-    def statuses(self) -> dict[str, TaskState]:
-        """The status of every task, without making the tasks."""
-        default = _DEFAULTS[TaskItem]["status"]
-        return {
-            task: _STATES[row["status"]] if "status" in row else default
-            for task, row in self.by_id.rows.items()
-        }
 
     def rows(self) -> list[Any]:
         """Plain lists, numbers and strings, ready for JSON; `from_rows` reads them back."""
@@ -128,9 +125,8 @@ def _comments(rows: list[Row]) -> tuple[Comment, ...]:
     return tuple(Comment(**row) for row in rows)
 
 
-_STATES = {str(state): state for state in TaskState}
 _MADE_ANEW: dict[str, Callable[[Any], Any]] = {
-    "status": _STATES.__getitem__,
+    "status": TaskState,
     "labels": tuple,
     "deps": tuple,
     "comments": _comments,
