@@ -7,16 +7,20 @@ takes no time. A prefix is red when a task in it is bad; a task that is proven b
 
 import heapq
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from bench.sizes import Size
 from bench.tables import Figure, table, title
 from crew.domain.merge_queue import (
+    Entry,
     Line,
     TestResult,
     commits_to_test,
     culprit,
+    layout,
     learned_rate,
+    needs_layout,
     prefix_to_land,
     tested,
 )
@@ -75,6 +79,8 @@ class Queue:
                 self._land(length)
             elif len(self.waiting) < self.rules.longest_line:
                 self._refill()
+            elif needs_layout(self.line, rules=self.rules):
+                pass
             else:
                 return
             self._assemble()
@@ -86,9 +92,16 @@ class Queue:
 
     def _land(self, length: int) -> None:
         commit = self.line.commit_at(length)
+        landed = {task for task, _, _ in self.line.chain[:length]}
         rate = learned_rate(self.line.failure_rate, passed=length)
-        self.line = replace(self.line, base=commit, integration=commit, failure_rate=rate)
-        self.waiting = self.waiting[length:]
+        self.line = replace(
+            self.line,
+            base=commit,
+            integration=commit,
+            chain=self.line.chain[length:],
+            failure_rate=rate,
+        )
+        self.waiting = [task for task in self.waiting if task not in landed]
         self.landed += length
 
     def _refill(self) -> None:
@@ -101,16 +114,27 @@ class Queue:
 
     def _assemble(self) -> None:
         """The same merge makes the same commit, so its test results still count."""
-        chain, tip = [], self.line.base
-        for task in self.waiting:
+        waiting = [(task, task) for task in self.waiting]
+        wanted = layout(self.line, waiting, rules=self.rules, proven=True)
+        chain = self._stack(self.line.base, wanted.main)
+        trials = tuple(
+            (base or self.line.base, self._stack(base or self.line.base, entries))
+            for base, entries in wanted.trials
+        )
+        line = replace(self.line, chain=chain, trials=trials, cleared=wanted.cleared)
+        current = {candidate.commit for candidate in line.candidates}
+        results = tuple(r for r in self.line.results if r[0] in current)
+        self.line = replace(line, results=results)
+
+    def _stack(self, base: str, entries: Iterable[Entry]) -> tuple[tuple[str, str, str], ...]:
+        chain, tip = [], base
+        for task, head in entries:
             merged = self.merges.setdefault((tip, task), f"c{len(self.merges) + 1}")
             if tip in self.red or task in self.bad:
                 self.red.add(merged)
-            chain.append((task, task, merged))
+            chain.append((task, head, merged))
             tip = merged
-        current = {commit for _, _, commit in chain}
-        results = tuple(r for r in self.line.results if r[0] in current)
-        self.line = replace(self.line, chain=tuple(chain), results=results)
+        return tuple(chain)
 
     def _end_a_test(self) -> None:
         self.now, commit = heapq.heappop(self.tests)
@@ -122,8 +146,9 @@ def measure(size: Size) -> list[Figure]:
     title("(g) Merges an hour in virtual time (tests take 5 minutes, the line never gets short)")
     rows, gains = [], []
     for chance, slots in ((p, k) for p in (0.01, 0.10, 0.30) for k in (1, 4, 8)):
-        serial = _merges_per_hour(chance, slots, hours=size.queue_hours, one_at_a_time=True)
-        crew = _merges_per_hour(chance, slots, hours=size.queue_hours)
+        hours = max(1, size.queue_hours // slots)  # about as many tests in every row
+        serial = _merges_per_hour(chance, slots, hours=hours, one_at_a_time=True)
+        crew = _merges_per_hour(chance, slots, hours=hours)
         before = SIMULATED_BEFORE.get((chance, slots))
         gains.append((chance, slots, crew / serial))
         rows.append(
@@ -137,7 +162,7 @@ def measure(size: Size) -> list[Figure]:
                 *("" if before else "-" for _ in range(0 if before else 5)),
             )
         )
-    head = ("failures", "slots", "serial", "speculative", "gain")
+    head = ("failures", "slots", "serial", "crew", "gain")
     table((*head, "| serial", "batch+bisect", "spec.=slots", "combined", "limit"), rows)
     return [
         Figure(name=f"queue, {p:.0%} failures, {k} slots: / serial", measured=g, unit="times")

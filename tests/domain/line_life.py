@@ -3,11 +3,28 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from crew.domain.merge_queue import Line, commits_to_test, culprit, learned_rate, prefix_to_land
+from crew.domain.merge_queue import (
+    Line,
+    commits_to_test,
+    culprit,
+    layout,
+    learned_rate,
+    needs_layout,
+    prefix_to_land,
+)
 from crew.domain.merge_queue import TestResult as Result
 from crew.domain.merge_queue import tested as with_result
 from crew.domain.rules import Rules
 from domain.scenes import line_of
+
+
+def stacked(base, entries):
+    """A commit is named by what is in it."""
+    chain, commit = [], base
+    for id_, head in entries:
+        commit += f"+{id_}"
+        chain.append((id_, head, commit))
+    return tuple(chain)
 
 
 @dataclass
@@ -28,20 +45,30 @@ class Life:
     landed: list[str] = field(default_factory=list)
     blamed: dict[str, Result] = field(default_factory=dict)
     tests_of: dict[str, list[bool]] = field(default_factory=dict)
+    green: set[str] = field(default_factory=lambda: {line_of().base})
     rounds: int = 0
 
     def tasks_in(self, commit: str) -> list[str]:
         return commit.split("+")[1:]
 
     def assemble(self) -> None:
-        ids = self.waiting[: self.rules.longest_line]
-        chain, commit = [], self.line.base
-        for id_ in ids:
-            commit += f"+{id_}"
-            chain.append((id_, f"head-{id_}", commit))
-        commits = {self.line.base, *(entry[2] for entry in chain)}
+        waiting = [(id_, f"head-{id_}") for id_ in self.waiting[: self.rules.longest_line]]
+        proven = self.line.base_proven
+        wanted = layout(self.line, waiting, rules=self.rules, proven=proven)
+        placed = [*wanted.main, *wanted.later, *(e for _, group in wanted.trials for e in group)]
+        assert sorted(placed) == sorted(waiting), "somebody stands nowhere, or twice"
+        trials = [(base or self.line.base, group) for base, group in wanted.trials]
+        self.line = replace(
+            self.line,
+            chain=stacked(self.line.base, wanted.main),
+            trials=tuple((base, stacked(base, group)) for base, group in trials),
+            held=wanted.later,
+            cleared=wanted.cleared,
+        )
+        commits = {self.line.base, *(candidate.commit for candidate in self.line.candidates)}
         known = tuple(r for r in self.line.results if r[0] in commits)
-        self.line = replace(self.line, chain=tuple(chain), results=known)
+        self.line = replace(self.line, results=known)
+        assert not needs_layout(self.line, rules=self.rules), "the line is never at rest"
 
     def settle(self) -> None:
         """Land and blame until neither is possible."""
@@ -57,11 +84,17 @@ class Life:
         result = self.line.result_of(tip)
         assert result is not None, "an untested commit landed"
         assert result.passed, "a red commit landed"
-        self.landed += self.waiting[:length]
-        del self.waiting[:length]
+        for task, _, _ in self.line.chain[:length]:
+            self.landed.append(task)
+            self.waiting.remove(task)
         rate = learned_rate(self.line.failure_rate, passed=length)
         self.line = replace(
-            self.line, base=tip, integration=tip, base_proven=True, failure_rate=rate
+            self.line,
+            base=tip,
+            integration=tip,
+            base_proven=True,
+            chain=self.line.chain[length:],
+            failure_rate=rate,
         )
         return True
 
@@ -73,9 +106,9 @@ class Life:
         if candidate is None:
             self.upstream()
             return True
-        before = self.line.chain.index(tuple(candidate))
-        green = before == 0 and self.line.base_proven
-        assert green or self.line.result_of(self.line.commit_at(before)).passed
+        (stack,) = [s for s in self.line.stacks if tuple(candidate) in s.chain]
+        before = stack.commits[stack.chain.index(tuple(candidate))]
+        assert before in self.green, "blamed on top of something that is not green"
         self.waiting.remove(candidate.task)
         self.blamed[candidate.task] = result
         rate = learned_rate(self.line.failure_rate, failed=1)
@@ -109,6 +142,7 @@ class Life:
         passed = passed and self.random.random() >= self.flake_rate
         self.running.discard(commit)
         self.tests_of.setdefault(commit, []).append(passed)
+        self.green |= {commit} if passed else set()
         result = Result(commit=commit, passed=passed, times=0, notes="")
         self.line = replace(self.line, results=with_result(self.line, result))
 

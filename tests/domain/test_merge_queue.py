@@ -12,15 +12,17 @@ from crew.domain.merge_queue import (
     Candidate,
     commits_to_test,
     culprit,
+    layout,
     learned_rate,
     longest_green,
+    needs_layout,
     prefix_to_land,
     shortest_red,
 )
 from crew.domain.merge_queue import TestResult as Result
 from crew.domain.merge_queue import tested as with_result
 from crew.domain.rules import Rules
-from domain.line_life import Life
+from domain.line_life import Life, stacked
 from domain.scenes import line_of, patient
 
 ONE, TWO, THREE = "base+1", "base+1+2", "base+1+2+3"
@@ -171,14 +173,128 @@ def test_the_learned_rate_stays_between_rare_and_even(seen):
 
 
 def test_the_rate_rises_with_failures_and_falls_with_landings():
-    assert learned_rate(0.1, failed=1) == pytest.approx(0.19)
-    assert learned_rate(0.1, passed=1) == pytest.approx(0.09)
+    assert learned_rate(0.1, failed=1) == pytest.approx(0.118)
+    assert learned_rate(0.1, passed=1) == pytest.approx(0.098)
 
 
 def test_a_line_knows_whom_it_was_built_from():
     line = line_of("1", held=(("2", "head-2"),))
     assert line.entries == {("1", "head-1"), ("2", "head-2")}
     assert line.candidates == (Candidate("1", "head-1", ONE),)
+
+
+# Trials beside the line
+
+FOUR_SLOTS = Rules(test_slots=4)
+
+
+def entries(*ids):
+    return tuple((id_, f"head-{id_}") for id_ in ids)
+
+
+def trial(base, *ids):
+    """A trial as it is kept: its base and its chain."""
+    return (base, stacked(base, entries(*ids)))
+
+
+def many(count, **changes):
+    """Waiting tasks, and a line that knows nothing of them yet."""
+    return entries(*map(str, range(count))), line_of(**changes)
+
+
+def test_a_suspect_steps_out_of_the_line_and_the_same_commit_is_tested_beside_the_others():
+    line = with_results((ONE, 1))
+    assert needs_layout(line, rules=FOUR_SLOTS)
+    wanted = layout(line, entries("1", "2", "3"), rules=FOUR_SLOTS, proven=True)
+    assert wanted.main == entries("2", "3")
+    assert wanted.trials == (("base", entries("1")),)
+    beside = line_of("2", "3", trials=(trial("base", "1"),), results=line.results)
+    assert not needs_layout(beside, rules=FOUR_SLOTS)
+    tests = commits_to_test(beside, FOUR_SLOTS, busy=frozenset())
+    assert tests == (ONE, "base+2", "base+2+3")
+
+
+def test_one_slot_confirms_the_suspect_before_it_goes_on_with_the_line():
+    line = line_of("2", "3", trials=(trial("base", "1"),), results=((ONE, False, 1, ""),))
+    assert commits_to_test(line, Rules(), busy=frozenset()) == (ONE,)
+    assert commits_to_test(line, Rules(), busy=frozenset({ONE})) == ()
+
+
+def test_one_at_a_time_keeps_the_suspect_where_it_is():
+    rules = Rules(one_at_a_time=True)
+    line = with_results((ONE, 1))
+    assert not needs_layout(line, rules=rules)
+    assert layout(line, entries("1", "2", "3"), rules=rules, proven=True).trials == ()
+
+
+def test_a_suspect_that_left_meanwhile_gets_no_trial():
+    line = with_results((ONE, 1))
+    wanted = layout(line, entries("2", "3"), rules=FOUR_SLOTS, proven=True)
+    assert (wanted.main, wanted.trials) == (entries("2", "3"), ())
+
+
+def test_a_suspect_red_again_in_its_trial_is_blamed_and_a_green_one_joins_the_line():
+    trials = (trial("base", "1"),)
+    red = line_of("2", trials=trials, results=((ONE, False, 2, "why"),))
+    assert culprit(red) == (Candidate("1", "head-1", ONE), Result(ONE, False, 2, "why"))
+    green = line_of("2", trials=trials, results=((ONE, True, 2, ""),))
+    assert culprit(green) is None
+    assert prefix_to_land(green) is None
+    assert needs_layout(green, rules=FOUR_SLOTS)
+    wanted = layout(green, entries("1", "2"), rules=FOUR_SLOTS, proven=True)
+    assert (wanted.main, wanted.trials) == (entries("2", "1"), ())
+    assert wanted.cleared == entries("1")
+
+
+def test_a_culprit_in_a_trial_is_sent_back_even_while_the_base_is_red():
+    results = (("base", False, 2, ""), ("old+1", False, 2, ""))
+    line = line_of("2", base_proven=False, trials=(trial("old", "1"),), results=results)
+    assert culprit(line)[0].task == "1"
+
+
+def test_a_long_line_with_frequent_failures_is_tried_in_groups_of_even_chances():
+    waiting, line = many(40, failure_rate=0.1)
+    wanted = layout(line, waiting, rules=FOUR_SLOTS, proven=True)
+    assert wanted.main == ()
+    assert [(base, len(group)) for base, group in wanted.trials] == [("", 7)] * 4
+    assert wanted.later == waiting[28:]
+
+
+@pytest.mark.parametrize(
+    ("count", "slots", "rate", "proven"),
+    [(12, 4, 0.1, True), (40, 2, 0.1, True), (40, 4, 0.01, True), (40, 4, 0.1, False)],
+    ids=["short line", "few slots", "rare failures", "base not proven"],
+)
+def test_otherwise_everybody_stands_in_the_line(count, slots, rate, proven):
+    waiting, line = many(count, failure_rate=rate)
+    wanted = layout(line, waiting, rules=Rules(test_slots=slots), proven=proven)
+    assert (wanted.main, wanted.trials, wanted.later) == (waiting, (), ())
+
+
+def test_in_a_trial_those_who_passed_join_the_line_and_those_behind_a_red_one_start_again():
+    group = trial("base", "1", "2", "3", "4", "5")
+    results = (("base+1", True, 1, ""), ("base+1+2+3", False, 1, ""))
+    line = line_of(trials=(group,), results=results)
+    assert needs_layout(line, rules=FOUR_SLOTS)
+    wanted = layout(line, entries("1", "2", "3", "4", "5"), rules=FOUR_SLOTS, proven=True)
+    assert wanted.trials == (("base+1", entries("2", "3")),)
+    assert wanted.main == entries("1", "4", "5")
+    assert wanted.cleared == entries("1")
+
+
+def test_the_line_of_those_who_passed_is_tested_as_a_whole_once_that_is_worth_a_slot():
+    ids = [f"c{number}" for number in range(4)]
+    groups = tuple(trial("base", f"t{number}") for number in range(4))
+    firsts = [chain[0][2] for _, chain in groups]
+    short = line_of(*ids[:3], trials=groups, cleared=entries(*ids))
+    assert commits_to_test(short, FOUR_SLOTS, busy=frozenset()) == tuple(firsts)
+    due = line_of(*ids, trials=groups, cleared=entries(*ids))
+    assert commits_to_test(due, FOUR_SLOTS, busy=frozenset()) == (due.commit_at(4), *firsts[:3])
+
+
+def test_a_trial_has_one_test_at_a_time():
+    line = line_of(trials=(trial("base", "1", "2", "3"),))
+    assert commits_to_test(line, FOUR_SLOTS, busy=frozenset({TWO})) == ()
 
 
 # Whole lives of a line
@@ -189,7 +305,7 @@ def test_a_line_knows_whom_it_was_built_from():
     seed=st.integers(0, 2**32),
     slots=st.integers(1, 8),
     serial=st.booleans(),
-    longest=st.integers(1, 16),
+    longest=st.integers(1, 32),
     flake_rate=st.sampled_from([0.0, 0.0, 0.1, 0.3]),
     bad_rate=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
 )
