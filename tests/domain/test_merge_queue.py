@@ -292,6 +292,22 @@ def test_the_line_of_those_who_passed_is_tested_as_a_whole_once_that_is_worth_a_
     assert commits_to_test(due, FOUR_SLOTS, busy=frozenset()) == (due.commit_at(4), *firsts[:3])
 
 
+def test_those_behind_a_red_one_in_a_trial_need_not_wait_until_somebody_passed():
+    group = trial("base", "1", "2", "3")
+    assert needs_layout(line_of(trials=(group,), results=((TWO, False, 1, ""),)), rules=FOUR_SLOTS)
+    alone = line_of(trials=(group,), results=((THREE, False, 1, ""),))
+    assert not needs_layout(alone, rules=FOUR_SLOTS)
+
+
+def test_the_line_leaves_a_slot_alone_that_a_trial_will_need_again_at_once():
+    ids = [f"c{number}" for number in range(6)]
+    groups = tuple(trial("base", f"t{number}") for number in range(3))
+    over = (("base+t0", False, 2, ""),)
+    line = line_of(*ids, trials=groups, cleared=entries(*ids), results=over)
+    busy = frozenset({"base+t1", "base+t2", line.commit_at(4)})
+    assert commits_to_test(line, FOUR_SLOTS, busy=busy) == ()
+
+
 def test_a_trial_has_one_test_at_a_time():
     line = line_of(trials=(trial("base", "1", "2", "3"),))
     assert commits_to_test(line, FOUR_SLOTS, busy=frozenset({TWO})) == ()
