@@ -99,22 +99,26 @@ def table_lines(
     head: Sequence[str], rows: Iterable[Sequence[str]], call: Call, *, width: int | None
 ) -> list[str]:
     """Columns side by side; the last one is cut at the terminal's edge, in a pipe nothing is."""
-    kept = [[line(cell) for cell in row] for row in rows]
-    *columns, _ = zip(head, *kept, strict=True)
-    widths = [max(map(text_width, column)) for column in columns]
-    has_colour = call.has_colour(sys.stdout)
-    lines = [painted(_row(head, widths, width), "bold", call)]
-    for row in kept:
-        text = _row(row, widths, width)
-        lines.append(_coloured(text, row, call) if has_colour else text)
-    return lines
+    *columns, last = ([name, *_cells_of(column)] for name, *column in zip(head, *rows, strict=True))
+    padded = zip(*map(_padded, columns), last, strict=True)
+    lines = ["  ".join(cells).rstrip() for cells in padded]
+    if width is not None:
+        lines = [cut(text, width) for text in lines]
+    if call.has_colour(sys.stdout):
+        kept = zip(*columns, last, strict=True)
+        lines = [_coloured(text, row, call) for text, row in zip(lines, kept, strict=True)]
+    return [painted(lines[0], "bold", call), *lines[1:]]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], width: int | None) -> str:
-    *first, last = cells
-    padded = [cell + " " * (w - text_width(cell)) for cell, w in zip(first, widths, strict=True)]
-    text = "  ".join((*padded, last)).rstrip()
-    return text if width is None else cut(text, width)
+def _cells_of(column: Sequence[str]) -> list[str]:
+    """Most columns hold few different words, each of which is made safe once."""
+    known = {cell: line(cell) for cell in set(column)}
+    return [known[cell] for cell in column]
+
+
+def _padded(column: Sequence[str]) -> list[str]:
+    width = max(map(text_width, column))
+    return [cell + " " * (width - text_width(cell)) for cell in column]
 
 
 def _coloured(text: str, row: Sequence[str], call: Call) -> str:
