@@ -6,37 +6,36 @@ import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from crew.config.layers import load_settings
-from crew.config.model import Settings
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.rules import Rules
 from crew.domain.run import Run
-from crew.git.repository import (
-    Repository,
-    check_usable,
-    exclude_locally,
-    find_repository,
-    target_branch,
-)
+from crew.runner.place import find_folder
 from crew.store.database import Database, open_database
 from crew.store.settings import find_index, first_setting, keep_index
 from crew.tasks.snapshot import Snapshot
 from crew.tasks.source import TaskSource, open_source
+
+if TYPE_CHECKING:
+    from crew.config.model import Settings
+    from crew.git.repository import Repository
 
 EXCLUDED = ("/.crew/*", "!/.crew/tasks/")
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """What every command needs; each part is opened when it is first asked for."""
+    """What every command needs; each part is loaded and opened when it is first asked for."""
 
-    repo: Repository
+    root: Path
 
-    @property
-    def root(self) -> Path:
-        return self.repo.root
+    @functools.cached_property
+    def repo(self) -> "Repository":
+        from crew.git.repository import find_repository  # noqa: PLC0415 - lists do without git
+
+        return find_repository(self.root)
 
     @property
     def folder(self) -> Path:
@@ -62,7 +61,9 @@ class Workplace:
         return self.logs / f"task-{task}.log"
 
     @functools.cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
+        from crew.config.layers import load_settings  # noqa: PLC0415 - `ps` does without config
+
         return load_settings(self.root)
 
     @functools.cached_property
@@ -81,6 +82,8 @@ class Workplace:
 
     @functools.cached_property
     def target(self) -> str:
+        from crew.git.repository import target_branch  # noqa: PLC0415 - lists do without git
+
         return target_branch(self.repo, self.settings.merge.target)
 
     @functools.cached_property
@@ -116,7 +119,7 @@ class Workplace:
         return f"{tasks.source}:{tasks.namespace}"
 
 
-def rules_from(settings: Settings) -> Rules:
+def rules_from(settings: "Settings") -> Rules:
     return Rules(
         max_steps=settings.run.max_steps,
         max_rounds=settings.review.max_rounds,
@@ -134,11 +137,16 @@ def rules_from(settings: Settings) -> Rules:
 
 def find_workplace(start: Path) -> Workplace:
     """The crew of the repository that `start` is in; an agent's worktree belongs to it too."""
-    repo = find_repository(start)
-    workplace = Workplace(repo=repo)
+    found = find_folder(start.resolve())
+    if found is not None:
+        return Workplace(root=found.parent)
+    # Git knows of more ways to lay out a repository, and tells them apart from none at all.
+    from crew.git.repository import find_repository  # noqa: PLC0415
+
+    workplace = Workplace(root=find_repository(start).root)
     if not (workplace.folder / "crew.db").exists():
         raise UsageError(
-            f"{repo.root} has no crew yet",
+            f"{workplace.root} has no crew yet",
             hint="run `crew init` there; your files stay as they are",
         )
     return workplace
@@ -146,9 +154,15 @@ def find_workplace(start: Path) -> Workplace:
 
 def make_workplace(start: Path) -> Workplace:
     """Set up `.crew/` in this repository; repeatable, and nothing that is there is changed."""
+    from crew.git.repository import (  # noqa: PLC0415 - only `init` needs them
+        check_usable,
+        exclude_locally,
+        find_repository,
+    )
+
     repo = find_repository(start)
     check_usable(repo)
-    workplace = Workplace(repo=repo)
+    workplace = Workplace(root=repo.root)
     _make_folders(workplace)
     exclude_locally(repo, EXCLUDED)
     workplace.source.ensure()

@@ -116,7 +116,7 @@ def _bug(error: BaseException, call: Call) -> tuple[str, str]:
 
 def _keep_trace(trace: str, directory: Path) -> Path | None:
     """Beside the runner's own log, if there is a place for it."""
-    from crew.front.cli.place import find_folder  # noqa: PLC0415 - rarely needed
+    from crew.runner.place import find_folder  # noqa: PLC0415 - rarely needed
 
     folder = find_folder(directory)
     if folder is None:

@@ -17,17 +17,6 @@ def find_folder(start: Path) -> Path | None:
     return None
 
 
-def load_folder(start: Path) -> Path:
-    """The same, or an error that says what is missing."""
-    found = find_folder(start.resolve())
-    if found is not None:
-        return found
-    # Git knows of more ways to lay out a repository, and tells them apart from none at all.
-    from crew.runner.workplace import find_workplace  # noqa: PLC0415
-
-    return find_workplace(start).folder
-
-
 def _made(root: Path) -> Path | None:
     folder = root / ".crew"
     return folder if (folder / "crew.db").exists() else None
