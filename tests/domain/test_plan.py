@@ -453,8 +453,15 @@ def test_a_line_whose_target_moved_is_assembled_before_it_is_delivered():
 
 @pytest.mark.parametrize(("now", "count"), [(54.9, 0), (55.0, 1)])
 def test_landings_are_delivered_together_while_others_work(now, count):
-    task = Task(id="1", state="in_progress", written="in_progress")
-    assert planned(given(LANDED, task), now=now) == [Deliver(subject="main")] * count
+    world = holding("working")
+    world = replace(world, lines={"main": LANDED})
+    delivers = [command for command in planned(world, now=now) if isinstance(command, Deliver)]
+    assert len(delivers) == count
+
+
+def test_a_stuck_agent_keeps_nobody_from_a_delivery():
+    world = replace(holding("stuck"), lines={"main": LANDED})
+    assert Deliver(subject="main") in planned(world, now=46.0)
 
 
 def test_landings_are_delivered_together_while_others_wait():

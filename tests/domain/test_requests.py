@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.agent import Agent
-from crew.domain.errors import Conflict, InvalidTransition, NotFound, UsageError
+from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.requests import Request, answer
 from crew.domain.task import Task, TaskState
 from crew.domain.world import World
@@ -153,8 +153,18 @@ def test_retry_refuses_an_agent_that_is_not_stuck():
 
 
 def test_retry_refuses_a_task_that_did_not_fail():
-    told = refused(given(Task(id="1", state="done")), "retry", by=InvalidTransition, subject="1")
-    assert "task cannot go from done to todo" in told
+    told = refused(given(Task(id="1", state="done")), "retry", subject="1")
+    assert "task 1 is done, not failed" in told
+
+
+def test_a_task_in_progress_that_nobody_works_at_is_put_back():
+    _, world = ask(given(Task(id="1", state="in_progress")), "retry", subject="1")
+    assert world.tasks["1"].state == "todo"
+
+
+def test_a_look_changes_nothing():
+    world = given(Task(id="1"))
+    assert ask(world, "look")[1] == world
 
 
 # kill and cleanup

@@ -302,6 +302,16 @@ def test_a_bare_repository_is_delivered_by_moving_the_branch(person, tmp_path):
     assert commit_of(repo, "main") == commit
 
 
+def test_a_checkout_that_is_called_bare_is_still_a_checkout(repo, person):
+    commit = land(repo, person, {"a.txt": "landed\n"})
+    person.git("config", "core.bare", "true")
+    told = deliver(repo, "main", hold_s=0)
+    assert told.state == "waiting"
+    assert "core.bare false" in told.remedy
+    person.git("config", "core.bare", "false")
+    assert deliver(repo, "main", hold_s=0).commit == commit
+
+
 def test_commits_of_others_make_it_diverged_until_they_are_merged_in(repo, person):
     landed = land(repo, person, {"a.txt": "landed\n"})
     theirs = person.commit({"b.txt": "person\n"})

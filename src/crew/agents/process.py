@@ -60,6 +60,7 @@ class ProcessOrder:
     timeout_s: float = 1800.0
     idle_timeout_s: float = 600.0
     sandbox: Sandbox = "auto"
+    read_only: tuple[Path, ...] = ()  # below bubblewrap: what the program cannot change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,9 @@ def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
     ours, theirs = (hear, tell) if bwrap else (tell, hear)
     try:
         if bwrap:
-            argv = in_pid_namespace(order.argv, bwrap=bwrap, cwd=order.cwd, info_fd=theirs)
+            argv = in_pid_namespace(
+                order.argv, bwrap=bwrap, cwd=order.cwd, info_fd=theirs, read_only=order.read_only
+            )
         else:
             argv = below_keeper(order.argv, lifeline_fd=theirs)
         top = _popen(argv, order, theirs)

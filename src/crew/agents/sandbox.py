@@ -13,14 +13,15 @@ PROBE_ARGUMENTS = ("--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "
 
 
 def in_pid_namespace(
-    argv: Sequence[str], *, bwrap: str, cwd: Path, info_fd: int
+    argv: Sequence[str], *, bwrap: str, cwd: Path, info_fd: int, read_only: Sequence[Path] = ()
 ) -> tuple[str, ...]:
     """Below bubblewrap: the kernel ends the whole namespace with its first process.
 
     A session of its own keeps a script's `kill 0` away from bubblewrap itself.
     """
     own = ("--new-session", "--info-fd", str(info_fd), "--chdir", str(cwd))
-    return (bwrap, *PROBE_ARGUMENTS, *own, "--", *argv)
+    held = [word for path in read_only for word in ("--ro-bind", str(path), str(path))]
+    return (bwrap, *PROBE_ARGUMENTS, *held, *own, "--", *argv)
 
 
 def below_keeper(argv: Sequence[str], *, lifeline_fd: int) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What all adapters share: a step's files and process, and the error of one that went wrong."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from crew.agents.adapter import AgentSpec, Watch
 from crew.agents.environment import prepare_files
@@ -45,8 +46,16 @@ async def run_agent(
         timeout_s=order.timeout_s,
         idle_timeout_s=order.idle_timeout_s,
         sandbox=spec.sandbox,
+        read_only=_held_git_files(order),
     )
     return await run_process(process, on_started=watch.started, on_output=on_output)
+
+
+def _held_git_files(order: StepOrder) -> tuple[Path, ...]:
+    """What git would run for others: an agent may commit, but not change how git itself works."""
+    folder = order.env.get("CREW_GIT_DIR")
+    names = ("config", "hooks", "info") if folder else ()
+    return tuple(path for name in names if (path := Path(folder or "") / name).exists())
 
 
 def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:

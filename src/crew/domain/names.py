@@ -61,5 +61,10 @@ def landed_ref(target: str) -> str:
     return f"refs/crew/landed/{target}"
 
 
+def made_ref(branch: str) -> str:
+    """Says that crew made this branch; another one of that name is somebody else's."""
+    return f"refs/crew/branches/{branch}"
+
+
 def checkpoint_ref(task: str, number: int) -> str:
     return f"refs/crew/checkpoints/{task}/{number}"

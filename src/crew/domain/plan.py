@@ -27,6 +27,7 @@ from crew.domain.merge_queue import (
     commits_to_test,
     culprit,
     learned_rate,
+    needs_layout,
     prefix_to_land,
 )
 from crew.domain.names import landed_ref
@@ -71,6 +72,9 @@ def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
     for agent in world.agents.values():
         if agent.run and agent.retry_at and agent.state in _STEPPING:
             found[f"run {agent.run}"] = agent.retry_at
+    for task in world.tasks.values():
+        if task.not_before is not None and is_ready(world, task):
+            found[f"run {task.id}"] = task.not_before
     for line in world.lines.values():
         if line.delivered != line.integration and line.delivered_at is not None:
             found[f"deliver {line.id}"] = line.delivered_at + rules.deliver_every_s
@@ -106,7 +110,7 @@ def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     free = [agent for agent in world.agents.values() if agent.is_free]
     if not free:
         return []
-    for task in _waiting_tasks(world):
+    for task in _waiting_tasks(world, now):
         agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
         if agent is None:
             continue
@@ -117,10 +121,11 @@ def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     return facts
 
 
-def _waiting_tasks(world: World) -> list[Task]:
+def _waiting_tasks(world: World, now: float) -> list[Task]:
     """Tasks sent back first: their dependents wait longest; then by priority and age."""
     back = [task for task in world.tasks.values() if _is_sent_back(world, task)]
-    ready = [task for task in world.tasks.values() if is_ready(world, task)]
+    rested = [t for t in world.tasks.values() if t.not_before is None or t.not_before <= now]
+    ready = [task for task in rested if is_ready(world, task)]
     ready.sort(key=lambda task: (task.priority, task.created_at, len(task.id), task.id))
     return [*back, *ready]
 
@@ -286,9 +291,13 @@ def _line_work(
     current = _is_current(world, line)
     if current and prefix_to_land(line) is not None:
         yield Land(subject=line.id)
-    elif line.upstream or frozenset((t.id, t.head) for t in waiting) != line.entries:
+    elif (
+        line.upstream
+        or frozenset((t.id, t.head) for t in waiting) != line.entries
+        or needs_layout(line, rules=rules)
+    ):
         yield Assemble(subject=line.id)
-    if current and (line.chain or not line.base_proven):
+    if current and (line.candidates or not line.base_proven):
         prefix = f"test {line.id} "
         under_test = frozenset(key.removeprefix(prefix) for key in busy if key.startswith(prefix))
         for commit in commits_to_test(line, rules, busy=under_test):
@@ -298,6 +307,7 @@ def _line_work(
 def _should_deliver(world: World, line: Line, now: float, *, rules: Rules) -> bool:
     if line.delivered == line.integration or line.upstream:
         return False
-    working = any(t.state == TaskState.IN_PROGRESS or t.is_queued for t in world.tasks.values())
+    working = any(agent.run and agent.state in _STEPPING for agent in world.agents.values())
+    working = working or any(task.is_queued for task in world.tasks.values())
     recently = line.delivered_at is not None and now - line.delivered_at < rules.deliver_every_s
     return not (working and recently)

@@ -301,8 +301,10 @@ def failed(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
     return facts
 
 
-def killed(world: World, agent: Agent, *, at: float, trigger: str = "killed") -> list[Fact]:
-    """The agent is idle again, its run cancelled, its task back in the queue."""
+def killed(
+    world: World, agent: Agent, *, at: float, trigger: str = "killed", rest_s: float = 0.0
+) -> list[Fact]:
+    """The agent is idle again, its run cancelled, its task back in the queue after a rest."""
     facts: list[Fact] = []
     run = world.runs.get(agent.run or "")
     if run is not None and run.is_live:
@@ -320,7 +322,7 @@ def killed(world: World, agent: Agent, *, at: float, trigger: str = "killed") ->
         )
     task = world.tasks.get(agent.task or "")
     if task is not None and task.state == TaskState.IN_PROGRESS:
-        facts.append(moved(task, trigger, to=TaskState.TODO, at=at))
+        facts.append(moved(task, trigger, to=TaskState.TODO, at=at, not_before=at + rest_s))
     if agent.state == AgentState.IDLE:
         return [*facts, noted(agent, trigger, at=at, killing=False)]
     return [*facts, _freed(agent, trigger, at=at)]

@@ -155,6 +155,10 @@ def retry(asked: Asked) -> Answer:
     task = find_task(asked.world, named)
     run = asked.world.runs.get(task.run or "")
     forgotten = task.state == TaskState.IN_PROGRESS and (run is None or not run.is_live)
+    if not forgotten and task.state != TaskState.ERROR:
+        raise Conflict(
+            f"task {task.id} is {task.state}, not failed", hint="only what failed is retried"
+        )
     trigger = "reset" if forgotten else "reopened"
     return Answer(facts=(moved(task, trigger, to=TaskState.TODO, at=asked.at),), reply=task.id)
 

@@ -21,6 +21,7 @@ class Rules:
     deliver_every_s: float = 10.0
     delivery_retry_s: float = 2.0
     keep_worktrees: bool = False
+    rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
 
     def backoff(self, errors: int) -> float:

@@ -67,6 +67,7 @@ class Task:
     """What crew itself knows of a task; the text stays with its source.
 
     `written` is the state the source was last told or last told us.
+    `not_before` lets a killed task rest, so that a person can close or change it first.
     """
 
     kind: ClassVar[str] = "task"
@@ -93,6 +94,7 @@ class Task:
     close_reason: str = ""
     gone: bool = False
     cleaning: bool = False
+    not_before: float | None = None
 
     @property
     def is_queued(self) -> bool:

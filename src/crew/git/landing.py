@@ -9,6 +9,7 @@ from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref
 from crew.git import linked
 from crew.git.changes import Checkout, Waiting
+from crew.git.command import git
 from crew.git.locks import held
 from crew.git.merges import contains
 from crew.git.refs import Moved, advance
@@ -43,6 +44,16 @@ def integration_tip(repo: Repository, target: str) -> str:
     except Moved as moved:
         return moved.at or start
     return start
+
+
+def landed_tips(repo: Repository) -> dict[str, str]:
+    """Every target that something landed for, with the tip of its integration ref."""
+    start = landed_ref("")
+    listed = git(
+        repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", start.rstrip("/")
+    )
+    pairs = (line.split(" ") for line in listed.splitlines())
+    return {name.removeprefix(start): tip for name, tip in pairs}
 
 
 def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
@@ -106,7 +117,9 @@ def _catch_up(
 def _checkout_of(repo: Repository, target: str) -> Checkout | None:
     """The one place that has the target checked out, also in the middle of a rebase."""
     found = []
-    for path, branch in worktree_paths(repo).items():
+    places = worktree_paths(repo)
+    _check_main(repo, target, branch=places.get(repo.root))
+    for path, branch in places.items():
         git_dir = linked.git_dir_for(repo, path)
         if git_dir is None or not (branch == target or _is_rebasing(git_dir, target)):
             continue
@@ -119,9 +132,20 @@ def _checkout_of(repo: Repository, target: str) -> Checkout | None:
             )
         found.append(Checkout(path=path, git_dir=git_dir, target=target))
     if len(found) > 1:
-        places = " and ".join(str(checkout.path) for checkout in found)
-        raise Waiting(f"{target} is checked out in {places}", hint="switch one of them away")
+        both = " and ".join(str(checkout.path) for checkout in found)
+        raise Waiting(f"{target} is checked out in {both}", hint="switch one of them away")
     return found[0] if found else None
+
+
+def _check_main(repo: Repository, target: str, *, branch: str | None) -> None:
+    """A setting, slipped in by whoever, must not make the person's checkout invisible to us."""
+    head = (repo.common_dir / "HEAD").read_text().strip()
+    is_hidden = not branch and head == f"ref: refs/heads/{target}"
+    if is_hidden and repo.root != repo.common_dir:
+        raise Waiting(
+            f"{repo.common_dir} says that it is bare, but {repo.root} is a checkout of it",
+            hint=f"git config --file {repo.common_dir / 'config'} core.bare false",
+        )
 
 
 def _is_rebasing(git_dir: Path, target: str) -> bool:

@@ -163,7 +163,8 @@ async def kill(desk: Desk, command: Command) -> list[Fact]:
     task = desk.world().tasks.get(agent.task or "")
     if task is not None:
         await desk.outside.checkpoint(task, f"kill of agent {agent.id}")
-    return killed(desk.world(), desk.world().agents[command.subject], at=desk.now())
+    agent = desk.world().agents[command.subject]
+    return killed(desk.world(), agent, at=desk.now(), rest_s=desk.rules.rest_after_kill_s)
 
 
 async def write_task(desk: Desk, command: Command) -> list[Fact]:

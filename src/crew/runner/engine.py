@@ -155,7 +155,7 @@ class Engine:
         log.warning("%s failed: %s", command.key, error)
         if isinstance(command, RunCommand):
             run = self.world.runs[command.subject]
-            return troubled(self.world, run, str(error), rules=self.rules, at=self.now())
+            return troubled(self.world, run, _words(error), rules=self.rules, at=self.now())
         failures = self._failures.get(command.key, 0) + 1
         self._failures[command.key] = failures
         self._later[command.key] = self.now() + self.rules.backoff(failures)
@@ -184,3 +184,8 @@ class Engine:
 
     def _put_off(self, command: Command, until: float) -> None:
         self._later[command.key] = until
+
+
+def _words(error: CrewError | OSError) -> str:
+    """What went wrong and what to do about it, as an agent's row keeps it."""
+    return f"{error.message} ({error.hint})" if isinstance(error, CrewError) else str(error)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crew.agents.environment import allowed_environment
-from crew.agents.output import Tail, plain, printable
+from crew.agents.output import plain, printable
 from crew.agents.process import ProcessEnd, ProcessOrder, run_process
 from crew.config.gates import Gate, choose_gate, read_gate_files
 from crew.config.gates import GateResult as Verdict
@@ -75,11 +75,11 @@ class GateRuns:
 
     async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
         settings = self.workplace.settings.complete
-        tail = Tail(OUTPUT_KEPT)
+        tail = _RawTail()
         end = await run_process(
             self._order(gate, path, commit, task),
             on_started=lambda _pid: None,
-            on_output=lambda chunk: tail.add(plain(printable(chunk))),
+            on_output=tail.add,
         )
         _check_it_ran(gate, end)
         verdict = gate.result(end.code)
@@ -111,6 +111,21 @@ class GateRuns:
             idle_timeout_s=limit_s,
             sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
         )
+
+
+class _RawTail:
+    """The end of a gate's output; it is made readable once, however much came before it."""
+
+    def __init__(self) -> None:
+        self._raw = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        self._raw += chunk
+        del self._raw[:-OUTPUT_KEPT]
+
+    @property
+    def text(self) -> str:
+        return plain(printable(bytes(self._raw)))
 
 
 def _check_it_ran(gate: Gate, end: ProcessEnd) -> None:

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from crew.domain import commands
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
-from crew.domain.merge_queue import Line, TestResult, learned_rate, prefix_to_land, tested
+from crew.domain.merge_queue import (
+    Line,
+    TestResult,
+    layout,
+    learned_rate,
+    prefix_to_land,
+    tested,
+)
 from crew.domain.names import landed_ref
 from crew.domain.plan import queue, returned
 from crew.domain.progress import NOTES_LIMIT
@@ -27,20 +34,41 @@ class _Assembly:
     waiting: str = ""
     tip: str = ""
     chain: list[tuple[str, str, str]] = field(default_factory=list)
+    trials: list[tuple[str, tuple[tuple[str, str, str], ...]]] = field(default_factory=list)
+    cleared: tuple[tuple[str, str], ...] = ()
     held: list[tuple[str, str]] = field(default_factory=list)
     landed: list[Task] = field(default_factory=list)
     conflicts: list[tuple[Task, MergeResult]] = field(default_factory=list)
 
 
 async def assemble(desk: Desk, command: Command) -> list[Fact]:
-    """Merge the waiting tasks in memory, each onto those before it."""
+    """Merge the waiting tasks in memory, each onto those before it in the line or its trial."""
     target = command.subject
     tips = await desk.outside.tips(target)
     assembly = await _base(desk, tips, target)
-    assembly.known = _merges_in(_line(desk, command))
-    for task in queue(desk.world(), target)[: desk.rules.longest_line]:
-        await _append(desk, assembly, task)
+    line = _line(desk, command)
+    assembly.known = _merges_in(line)
+    waiting = queue(desk.world(), target)[: desk.rules.longest_line]
+    tasks = {(task.id, task.head): task for task in waiting}
+    wanted = layout(line, tuple(tasks), rules=desk.rules, proven=assembly.proven)
+    assembly.cleared = wanted.cleared
+    for entry in wanted.main:
+        await _append(desk, assembly, tasks[entry])
+    for base, entries in wanted.trials:
+        await _add_trial(desk, assembly, base or assembly.base, [tasks[e] for e in entries])
+    assembly.held += wanted.later
     return _assembled(desk, target, tips, assembly)
+
+
+async def _add_trial(desk: Desk, assembly: _Assembly, base: str, tasks: list[Task]) -> None:
+    trial = _Assembly(base=base, tip=base, proven=True, known=assembly.known)
+    for task in tasks:
+        await _append(desk, trial, task)
+    if trial.chain:
+        assembly.trials.append((base, tuple(trial.chain)))
+    assembly.held += trial.held
+    assembly.landed += trial.landed
+    assembly.conflicts += trial.conflicts
 
 
 async def _base(desk: Desk, tips: Tips, target: str) -> _Assembly:
@@ -59,10 +87,10 @@ async def _base(desk: Desk, tips: Tips, target: str) -> _Assembly:
 
 def _merges_in(line: Line) -> dict[tuple[str, str, str], str]:
     """Which commit came of merging a task's head onto what stands before it in the line."""
-    onto = [line.base, *(commit for _, _, commit in line.chain)]
     return {
         (before, task, head): commit
-        for before, (task, head, commit) in zip(onto, line.chain, strict=False)
+        for stack in line.stacks
+        for before, (task, head, commit) in zip(stack.commits, stack.chain, strict=False)
     }
 
 
@@ -108,7 +136,8 @@ def merge_message(task: Task, run: Run | None) -> str:
 def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:
     world, now = desk.world(), desk.now()
     line = world.lines[target]
-    current = {assembly.base, *(commit for _, _, commit in assembly.chain)}
+    chains = (assembly.chain, *(chain for _, chain in assembly.trials))
+    current = {assembly.base, *(commit for chain in chains for _, _, commit in chain)}
     facts = [
         noted(
             line,
@@ -118,6 +147,8 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
             base=assembly.base,
             base_proven=assembly.proven,
             chain=tuple(assembly.chain),
+            trials=tuple(assembly.trials),
+            cleared=assembly.cleared,
             held=tuple(assembly.held),
             results=tuple(r for r in line.results if r[0] in current),
             target_seen=tips.target,

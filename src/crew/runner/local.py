@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
 from crew.domain.errors import Conflict
-from crew.domain.names import landed_ref
+from crew.domain.names import landed_ref, made_ref
 from crew.domain.run import Ask, Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task, TaskState
@@ -18,7 +18,7 @@ from crew.domain.task_item import TaskItem
 from crew.git import checkpoints, landing, linked, merges, worktrees
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
-from crew.git.refs import advance
+from crew.git.refs import advance, delete_ref
 from crew.git.repository import commit_of
 from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
 from crew.runner.gate_runs import GateRuns
@@ -84,10 +84,25 @@ class LocalOutside:
 
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
         repo = self.workplace.repo
+        if not task.branch:
+            self._claim(branch, base)
         head = worktrees.ensure_worktree(repo, path, branch=branch, base=base)
         worktrees.clear_stale_locks(repo, path)
         if not task.worktree:
             self._bring_back(task, path, head)
+
+    def _claim(self, branch: str, base: str) -> None:
+        """Mark the branch as crew's before it is made; one that is there unmarked is a person's."""
+        repo, mark, ref = self.workplace.repo, made_ref(branch), f"refs/heads/{branch}"
+        listed = git(repo.common_dir, "for-each-ref", "--format=%(refname)", mark, ref).split()
+        if mark in listed:
+            return
+        if ref in listed:
+            raise Conflict(
+                f"there is a branch {branch} that crew did not make",
+                hint=f"give it another name: git branch -m {branch} my-{branch}",
+            )
+        advance(repo, mark, to=base, expected=None)
 
     def _bring_back(self, task: Task, path: Path, head: str) -> None:
         """A worktree that was lost gets back what its last checkpoint kept; repeatable."""
@@ -118,6 +133,8 @@ class LocalOutside:
 
     def _is_worktree(self, path: Path) -> bool:
         """Its `.git` file is there, and so is what git itself keeps of it."""
+        if path.is_symlink():
+            return False
         git_dir = linked.git_dir_for(self.workplace.repo, path)
         return (path / ".git").exists() and git_dir is not None and linked.is_whole(git_dir)
 
@@ -176,6 +193,9 @@ class LocalOutside:
         tip = landing.integration_tip(repo, task.target)
         if head and merges.contains(repo, ancestor=head, descendant=tip):
             worktrees.delete_branch(repo, task.branch, expected=head)
+            mark = made_ref(task.branch)
+            if made := commit_of(repo, mark):
+                delete_ref(repo, mark, expected=made)
 
     async def run_gate(self, commit: str, *, task: str) -> GateResult:
         return await self.gates.run(commit, task=task)

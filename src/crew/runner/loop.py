@@ -13,9 +13,10 @@ from typing import Any
 from crew.agents.ownership import kill_leftovers
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
+from crew.domain.merge_queue import Line
 from crew.domain.requests import Answer, Request, answer
-from crew.domain.world import World
-from crew.git.landing import repair_sync
+from crew.domain.world import World, born
+from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
 from crew.runner.views import moment, state_document, write_state
@@ -64,6 +65,7 @@ class Runner:
             looking = asyncio.ensure_future(self._look_now_and_then())
             try:
                 self.take_in()
+                self._find_landed()
                 await self.engine.run(until=self._is_over)
             finally:
                 looking.cancel()
@@ -81,6 +83,17 @@ class Runner:
         self._stamp = stamp
         if facts:
             self.engine.record(facts)
+
+    def _find_landed(self) -> None:
+        """What landed is in git, whatever became of the database: it must still be delivered."""
+        known = self.engine.world.lines
+        self.engine.record(
+            [
+                born(Line(id=target, integration=tip, base=tip), "found", at=time.time())
+                for target, tip in landed_tips(self.workplace.repo).items()
+                if target not in known
+            ]
+        )
 
     def hear_requests(self) -> None:
         """Answer what other processes asked; a refusal is an answer too."""

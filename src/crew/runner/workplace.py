@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from crew.config.model import Settings
     from crew.git.repository import Repository
 
-EXCLUDED = ("/.crew/*", "!/.crew/tasks/")
+EXCLUDED = (
+    *("/.crew/*", "!/.crew/tasks/"),
+    *("/.crew/tasks/**/.lock", "/.crew/tasks/**/*.crew-tmp"),
+)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def kill(call: Call, name: str) -> None:
     """
     workplace = call.workplace()
     request = Request(verb="kill", args={"agent": name})
-    ask(workplace, request, settled=lambda world: world.agents[name].is_free)
+    ask(workplace, request, settled=lambda world: not world.agents[name].killing)
     _tell(call, workplace, name, f"agent {name} is idle")
 
 

@@ -57,12 +57,17 @@ def _row(world: World, agent: Agent, doing: str) -> tuple[str, ...]:
         SYMBOLS[AgentState(agent.state)],
         agent.id,
         agent.state,
-        line(f"{task.id} {task.title}", limit=40) if task else "-",
+        line(f"{task.id} {task.title}", limit=_title_limit()) if task else "-",
         str(run.steps if run else 0),
         thousands(agent.input_tokens + agent.output_tokens),
         dollars(agent.cost_usd),
         _now(agent, doing),
     )
+
+
+def _title_limit() -> int:
+    """A narrow terminal shows less of the title, so that what the agent does now stays in view."""
+    return min(40, max(10, shutil.get_terminal_size().columns - 70))
 
 
 def _now(agent: Agent, doing: str) -> str:
