@@ -86,8 +86,8 @@ class History:
         self.state = State(rng=rng, repo=repo, shared_files=rng.choice([3, 8, 50]))
         self.rules = Rules(
             max_steps=rng.choice([2, 20]),
-            test_slots=rng.choice([1, 1, 2, 4]),
-            longest_line=rng.choice([2, 16]),
+            test_slots=rng.choice([1, 1, 2, 3, 4, 8]),
+            longest_line=rng.choice([2, 16, 64]),
             one_at_a_time=rng.random() < 0.2,
             reset_on_recovery=rng.random() < 0.3,
         )
@@ -291,7 +291,7 @@ async def _drop(tasks: list) -> None:
 
 
 def _tasks(rng: random.Random) -> list[TaskItem]:
-    count = rng.choice([2, 4, 8, 12])
+    count = rng.choice([2, 2, 4, 4, 8, 8, 12, 20])
     items = []
     for number in range(1, count + 1):
         before = [str(n) for n in range(1, number)]
