@@ -133,7 +133,7 @@ def test_a_reader_that_goes_away_is_no_error(scene):
 
 def test_a_fault_of_ours_is_one_line_and_the_log_has_the_rest(scene, monkeypatch, capsys):
     monkeypatch.chdir(scene.root)
-    monkeypatch.setattr("crew.front.cli.ps.load_world", lambda _db: 1 / 0)
+    monkeypatch.setattr("crew.front.cli.ps.load_agents", lambda _db: 1 / 0)
     assert run(["ps"]) == 1
     err = capsys.readouterr().err
     assert "this is a fault in crew: ZeroDivisionError" in err

@@ -239,7 +239,7 @@ def test_run_in_the_background_prints_its_pid_and_holds_the_lock(scene):
         until(lambda: scene.status("1") == "merged")
     finally:
         scene.ok("stop")
-    assert find_process(pid) is None
+    until(lambda: find_process(pid) is None)
     assert "task 1" in (scene.root / ".crew/logs/crew.log").read_text()
 
 

@@ -17,6 +17,16 @@ def find_folder(start: Path) -> Path | None:
     return None
 
 
+def load_folder(start: Path) -> Path:
+    """The same, or an error that says what is missing."""
+    found = find_folder(start.resolve())
+    if found is not None:
+        return found
+    from crew.runner.workplace import find_workplace  # noqa: PLC0415 - slow, and rarely needed
+
+    return find_workplace(start).folder
+
+
 def _made(root: Path) -> Path | None:
     folder = root / ".crew"
     return folder if (folder / "crew.db").exists() else None

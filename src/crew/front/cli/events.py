@@ -10,8 +10,8 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import line, print_json, print_json_line, say
 from crew.front.cli.params import DURATION, complete_subjects
+from crew.runner.place import load_folder
 from crew.runner.views import fact_view
-from crew.runner.workplace import find_workplace
 from crew.store.database import open_database
 from crew.store.facts import facts_after
 
@@ -33,7 +33,7 @@ def events(call: Call, *, follow: bool, subject: str | None, since: float | None
 
     One JSON object a line, and an array with --json; a terminal gets lines to read.
     """
-    db = open_database(find_workplace(call.directory).folder / "crew.db")
+    db = open_database(load_folder(call.directory) / "crew.db")
     start = 0.0 if since is None else time.time() - since
     found = facts_after(db, subject=_subject(subject), since=start)
     views = [fact_view(number, fact) for number, fact in found]

@@ -41,12 +41,12 @@ def complete_tasks(ctx: click.Context, param: click.Parameter, start: str) -> li
 
 
 def complete_agents(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
-    from crew.runner.workplace import find_workplace  # noqa: PLC0415
+    from crew.runner.place import load_folder  # noqa: PLC0415
     from crew.store.database import open_database  # noqa: PLC0415
     from crew.store.facts import load_rows  # noqa: PLC0415
 
     with contextlib.suppress(CrewError, OSError):
-        db = open_database(find_workplace(_call(ctx).directory).folder / "crew.db")
+        db = open_database(load_folder(_call(ctx).directory) / "crew.db")
         agents = load_rows(db, "agent").values()
         return [CompletionItem(a.id, help=a.state) for a in agents if a.id.startswith(start)]
     return []

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
+from crew.runner.place import load_folder
 from crew.runner.views import agent_view, agents_by_age
-from crew.runner.workplace import find_workplace
 from crew.store.database import open_database
 from crew.store.lock import find_runner
 from crew.store.plain import load_agents
@@ -22,7 +22,7 @@ HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 @pass_call
 def ps(call: Call) -> None:
     """List the agents and what they do."""
-    folder = find_workplace(call.directory).folder
+    folder = load_folder(call.directory)
     world = load_agents(open_database(folder / "crew.db"))
     agents = [agent_view(world, agent) for agent in agents_by_age(world)]
     if call.json:
