@@ -33,7 +33,7 @@ def holding(state: str, **changes) -> World:
     """Agent A in this state with run 1.1 of task 1; a change goes to whoever has such a field."""
     agent = Agent(id="A", agent_kind="claude", state=state, task="1", run="1.1")
     run = Run(id="1.1", task="1", agent="A", agent_kind="claude", state=_RUN_STATE[state])
-    worktree = "" if state == "ready" else "/work/1"
+    worktree = "" if state == "ready" else "/trees/1"
     task = Task(
         id="1", state="in_progress", run="1.1", run_count=1, target="main", worktree=worktree
     )
@@ -65,7 +65,7 @@ def queued(*ids: str, target: str = "main") -> list[Row]:
                 head=f"head-{id_}",
                 queued_at=float(place),
                 branch=f"crew-{id_}",
-                worktree=f"/work/{id_}",
+                worktree=f"/trees/{id_}",
             ),
             Run(id=run, task=id_, agent_kind="claude", state="complete"),
         ]

@@ -253,13 +253,13 @@ def test_the_source_of_a_task_that_cannot_be_read_is_not_written(fault):
 
 
 def test_the_worktree_of_a_task_that_its_source_lost_is_removed():
-    task = Task(id="1", state="error", written="error", worktree="/work/1", gone=True)
+    task = Task(id="1", state="error", written="error", worktree="/trees/1", gone=True)
     assert planned(given(task)) == [RemoveWorktree(subject="1")]
 
 
 @pytest.mark.parametrize("state", TaskState)
 def test_the_worktree_of_a_finished_task_is_removed(state):
-    task = Task(id="1", state=state, written=state, worktree="/work/1")
+    task = Task(id="1", state=state, written=state, worktree="/trees/1")
     removed = RemoveWorktree(subject="1") in planned(given(task))
     assert removed == (state in {"merged", "closed"})
 
@@ -274,7 +274,7 @@ def test_a_worktree_in_which_an_agent_sits_stays():
 
 
 def test_worktrees_stay_where_the_config_keeps_them_unless_somebody_cleans_up():
-    task = Task(id="1", state="merged", written="merged", worktree="/work/1")
+    task = Task(id="1", state="merged", written="merged", worktree="/trees/1")
     rules = Rules(keep_worktrees=True)
     assert planned(given(task), rules=rules) == []
     cleaned = given(replace(task, cleaning=True))

@@ -103,15 +103,15 @@ def test_a_task_that_was_sent_back_goes_on_with_its_own_run_and_session():
 
 def test_a_prepared_run_starts_to_work():
     world = holding("ready")
-    where = Prepared(worktree="/work/1", branch="crew-1", base="abc")
+    where = Prepared(worktree="/trees/1", branch="crew-1", base="abc")
     _, run, task = only(after(world, prepared(world, world.runs["1.1"], where, at=4.0)))
     assert (run.state, run.base) == ("working", "abc")
-    assert (task.worktree, task.branch) == ("/work/1", "crew-1")
+    assert (task.worktree, task.branch) == ("/trees/1", "crew-1")
 
 
 def test_a_worktree_that_is_made_again_keeps_the_run_and_its_base():
     world = holding("working", run_base="old")
-    where = Prepared(worktree="/work/1", branch="crew-1", base="new")
+    where = Prepared(worktree="/trees/1", branch="crew-1", base="new")
     _, run, _ = only(after(world, prepared(world, world.runs["1.1"], where, at=4.0)))
     assert (run.state, run.base) == ("working", "old")
 
@@ -319,7 +319,7 @@ def test_a_check_that_cannot_run_five_times_fails_the_run_and_frees_the_agent():
         after(world, troubled(world, run, "no gate program", rules=RULES, at=1.0))
     )
     assert (agent.state, run.state, run.error) == ("idle", "failed", "no gate program")
-    assert (task.state, task.worktree) == ("error", "/work/1")
+    assert (task.state, task.worktree) == ("error", "/trees/1")
 
 
 def test_trouble_with_a_run_that_nobody_holds_is_nobodys_error():
@@ -469,7 +469,7 @@ def test_a_failed_run_leaves_everything_where_it_is():
     world = holding("done", task_branch="crew-1")
     agent, run, task = only(after(world, failed(world, world.runs["1.1"], "no luck", at=9.0)))
     assert (run.state, run.error, run.ended_at) == ("failed", "no luck", 9.0)
-    assert (task.state, task.worktree, task.branch) == ("error", "/work/1", "crew-1")
+    assert (task.state, task.worktree, task.branch) == ("error", "/trees/1", "crew-1")
     assert agent.state == "idle"
 
 
