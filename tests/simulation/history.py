@@ -242,10 +242,8 @@ class History:
 
     def _check_repository(self) -> None:
         repo = self.state.repo
-        reachable = repo.reachable()
-        for commit in self.state.agent_commits:
-            if not reachable >> repo.commits[commit].number & 1:
-                raise Broken(f"commit {commit} of an agent cannot be reached any more")
+        if lost := self.state.made & ~repo.reachable():
+            raise Broken(f"commit c{lost.bit_length() - 1} of an agent cannot be reached any more")
         if not repo.is_green(repo.integration):
             raise Broken("the integration ref is red")
 

@@ -47,7 +47,7 @@ class State:
     shared_files: int
     faults: Faults = CALM
     gate_passed: set[str] = field(default_factory=set)
-    agent_commits: list[str] = field(default_factory=list)
+    made: int = 0  # a mask of every commit an agent or a person made
     sessions_open: set[str] = field(default_factory=set)
     sessions_known: set[str] = field(default_factory=set)
     source: dict[str, str] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class SimulatedOutside:
         made = self.state.repo.commit(files, parents, salt=call.task.id)
         tree.head = made
         self.state.repo.branches[call.task.branch] = made
-        self.state.agent_commits.append(made)
+        self.state.made |= 1 << self.state.repo.commits[made].number
 
     def _file_of(self, task: Task) -> str:
         return f"file{int(task.id) % self.state.shared_files}"
@@ -296,7 +296,7 @@ class SimulatedOutside:
         files = dict(repo.commits[repo.target].files)
         files["person"] = files.get("person", frozenset()) | {f"edit {len(repo.commits)}"}
         repo.target = repo.commit(files, (repo.target,), salt="person")
-        self.state.agent_commits.append(repo.target)
+        self.state.made |= 1 << repo.commits[repo.target].number
 
     async def write_task(self, task: Task) -> None:
         await self._effect()

@@ -72,7 +72,7 @@ class Repository:
         tips = [self.integration, self.target, *self.branches.values()]
         tips += [head for points in self.checkpoints.values() for head, _ in points]
         mask = 0
-        for tip in tips:
+        for tip in set(tips):
             mask |= self.commits[tip].above
         return mask
 
