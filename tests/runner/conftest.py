@@ -62,6 +62,7 @@ def scenes_in(folder: Path) -> Iterator[Callable[..., Scene]]:
 
     yield make
     for scene in made:
+        scene.end()
         if (scene.path / ".crew" / "crew.db").exists():
             workplace = scene.workplace
             kill_leftovers(workplace.repo_id)

@@ -33,6 +33,7 @@ class Scene:
     path: Path
     tasks: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def git(self, *args: str, at: Path | None = None, check: bool = True) -> str:
         done = subprocess.run(
@@ -78,13 +79,21 @@ class Scene:
         scene = place / "scene.json"
         scene.write_text(json.dumps({"tasks": self.tasks, **self.options}))
         with (place / "out.txt").open("w") as out, (place / "err.txt").open("a") as err:
-            return subprocess.Popen(
+            running = subprocess.Popen(
                 [sys.executable, str(DRIVER), str(self.path), str(scene)],
                 env={**os.environ, **env},
                 stdout=out,
                 stderr=err,
                 text=True,
             )
+        self.started.append(running)
+        return running
+
+    def end(self) -> None:
+        """Nobody who was started outlives the test."""
+        for running in self.started:
+            running.kill()
+            running.wait()
 
     def run(self, *, code: int = 0, **env: str) -> dict[str, Any]:
         """The driver, to its end; its answer."""

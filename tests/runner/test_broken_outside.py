@@ -1,5 +1,6 @@
 """The outside fails: no program, no space, no right to write. It is said, and nothing hangs."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -39,11 +40,25 @@ def small_disk(scene) -> Iterator[Callable[[str], None]]:
     _mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder))
     (folder / "config.toml").write_text(config)
     yield lambda option: _mount("-o", f"remount,{option}", str(folder))
-    until(lambda: _unmount(folder), what="an end of whoever uses the disk")
+    try:
+        until(lambda: _unmount(folder), what="an end of whoever uses the disk")
+    except AssertionError:
+        pytest.fail(f"the disk is still used by {_users(folder)}")
 
 
 def _unmount(folder: Path) -> bool:
     return subprocess.run(["umount", str(folder)], capture_output=True, check=False).returncode == 0
+
+
+def _users(folder: Path) -> list[str]:
+    """Who has something of the folder open, as far as can be seen."""
+    links = [*Path("/proc").glob("[0-9]*/fd/*"), *Path("/proc").glob("[0-9]*/cwd")]
+    users = []
+    for link in links:
+        with contextlib.suppress(OSError):
+            if str(link.readlink()).startswith(str(folder)):
+                users.append(f"{link}: {(Path(*link.parts[:3]) / 'cmdline').read_bytes()!r}")
+    return users
 
 
 def _fill(folder: Path) -> None:

@@ -8,8 +8,10 @@ import contextlib
 import datetime as dt
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -197,10 +199,8 @@ def _asking(scene: Scene, **env: str) -> int:
 
 
 def _ask(scene: Scene, **env: str) -> "subprocess.Popen[str]":
-    other = Scene(
-        path=scene.path, options={"do": ["ask", "spawn", {"kind": "scripted", "name": "Zed"}]}
-    )
-    return other.start(**env)
+    errand = ["ask", "spawn", {"kind": "scripted", "name": "Zed"}]
+    return replace(scene, tasks=[], options={"do": errand}).start(**env)
 
 
 @pytest.mark.parametrize("when", WHEN)
@@ -222,7 +222,7 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
     base = busy.git("rev-parse", "HEAD")
     running = busy.start()
     until(lambda: _is_up(busy), what="a runner")
-    running.send_signal(signal.SIGSTOP)
+    until(lambda: _is_silenced(running, busy), what="a moment in which it writes nothing")
     asking = _ask(busy, CREW_CRASH_AT=f"store.withdraw.{when}")
     until(lambda: _has_request(busy), what="a request")
     running.kill()
@@ -232,6 +232,19 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
     busy.run()
     assert "Zed" in busy.world.agents
     check_the_end(busy, base=base, merged=1)
+
+
+def _is_silenced(running: "subprocess.Popen[str]", scene: Scene) -> bool:
+    """Stop the runner, unless that would leave the database locked."""
+    running.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, running.pid, os.WSTOPPED)
+    with contextlib.closing(sqlite3.connect(scene.path / ".crew" / "crew.db", timeout=0)) as db:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            running.send_signal(signal.SIGCONT)
+            return False
+    return True
 
 
 def _has_request(scene: Scene) -> bool:
