@@ -40,14 +40,8 @@ def small_disk(scene) -> Iterator[Callable[[str], None]]:
     _mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder))
     (folder / "config.toml").write_text(config)
     yield lambda option: _mount("-o", f"remount,{option}", str(folder))
-    try:
-        until(lambda: _unmount(folder), what="an end of whoever uses the disk")
-    except AssertionError:
-        pytest.fail(f"the disk is still used by {_users(folder)}")
-
-
-def _unmount(folder: Path) -> bool:
-    return subprocess.run(["umount", str(folder)], capture_output=True, check=False).returncode == 0
+    until(lambda: not _users(folder), what="an end of whoever uses the disk")
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def _users(folder: Path) -> list[str]:
