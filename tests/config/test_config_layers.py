@@ -283,3 +283,30 @@ def test_every_table_of_the_settings_has_its_keys():
     tables = {**model.TABLES, "agents": model.AgentsSettings}
     assert set(tables) | {"keybindings"} == set(model.Settings.__dataclass_fields__)
     assert all(readers(table) for table in tables.values())
+
+
+def test_an_agent_in_a_pane_has_its_own_templates_or_the_one_it_was_given(repo):
+    agents = root(
+        repo,
+        """
+        [agents.mine]
+        command_template = "my-cli {{.Prompt}}"
+        [agents.both]
+        inherit = "claude"
+        command_template = "once {{.Prompt}}"
+        interactive_template = "stay {{.Prompt}}"
+        [agents.child]
+        inherit = "claude"
+        default_model = "opus"
+        [agents.plain]
+        command = "tool"
+        """,
+    ).agents
+    assert agents.named("mine").interactive_template == "my-cli {{.Prompt}}"
+    assert not agents.named("mine").interactive_resume
+    assert agents.named("both").interactive_template == "stay {{.Prompt}}"
+    assert not agents.named("both").interactive_resume
+    child = agents.named("child")
+    assert "--session-id {{.Session}}" in child.interactive_template
+    assert "--resume {{.Session}}" in child.interactive_resume
+    assert agents.named("plain").interactive_template is None

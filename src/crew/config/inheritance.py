@@ -49,9 +49,17 @@ def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _inheriting(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """What is said here wins; a command alone is an adapter only where none is inherited."""
-    table = {**below, **own}
+    table = {**below, **with_template(own)}
     if "env" in below and "env" in own:
         table["env"] = {**below["env"], **own["env"]}
     if "adapter" not in table and "command" in table:
         table["adapter"] = "command"
     return table
+
+
+def with_template(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Whoever gives an agent a template means that one, whatever is inherited beside it."""
+    if "command_template" not in own:
+        return dict(own)
+    in_a_pane = {"interactive_template": own["command_template"], "interactive_resume": ""}
+    return {"adapter": "command", **in_a_pane, **own}

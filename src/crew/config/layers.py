@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.config.checking import Layer, check, readers
-from crew.config.inheritance import resolved_agents
+from crew.config.inheritance import resolved_agents, with_template
 from crew.config.model import TABLES, AgentsSettings, KeyBinding, Settings
 from crew.domain.errors import UsageError
 
@@ -78,19 +78,16 @@ def modern(values: Mapping[str, Any]) -> dict[str, Any]:
             result["agents"] = merged(renamed, result.get("agents", {}))
     agents = result.get("agents")
     if isinstance(agents, dict):
-        result["agents"] = {name: _with_adapter(fields) for name, fields in agents.items()}
+        result["agents"] = {
+            name: with_template(fields) if isinstance(fields, dict) else fields
+            for name, fields in agents.items()
+        }
     return result
 
 
 def _renamed(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     named = {"inherit" if key == "agent" else key: value for key, value in fields.items()}
     return {"role": role, **named}
-
-
-def _with_adapter(fields: Any) -> Any:
-    if isinstance(fields, dict) and "command_template" in fields and "adapter" not in fields:
-        return {**fields, "adapter": "command"}
-    return fields
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -155,6 +155,8 @@ class AgentSettings:
     adapter: str = text()
     command: str | None = text(default=None)
     command_template: str | None = text(default=None)
+    interactive_template: str | None = text(default=None)
+    interactive_resume: str | None = text(default=None)
     prompt_via: str = choice("arg", "stdin", "file", default="arg")
     default_model: str | None = text(default=None)
     args: tuple[str, ...] = words(default=())
