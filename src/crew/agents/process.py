@@ -26,6 +26,7 @@ __all__ = [
     "kill_leftovers",
     "owned_processes",
     "program_path",
+    "run_in_terminal",
     "run_process",
     "working_bwrap",
 ]
@@ -246,3 +247,24 @@ def start_detached(argv: tuple[str, ...], *, log: Path) -> int:
         ],
         setsid=True,
     )
+
+
+def run_in_terminal(
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], keep_output: bool = False
+) -> tuple[int, bytes]:
+    """Run a program that has our terminal to itself; its exit code, and its output if kept.
+
+    Ctrl-C means the program, a pager for instance: we hear it too and only wait for its end.
+    """
+    heard = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGQUIT)]
+    for number, _ in heard:
+        # Not SIG_IGN, which the program would inherit.
+        signal.signal(number, lambda *_: None)
+    try:
+        output = subprocess.PIPE if keep_output else None
+        done = subprocess.run(argv, cwd=cwd, env=env, stdout=output, check=False)
+    finally:
+        for number, handler in heard:
+            signal.signal(number, handler)
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return code, done.stdout or b""

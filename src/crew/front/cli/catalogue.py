@@ -29,6 +29,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "dep": Entry("changing:dep", "Make a task wait for another one."),
         "undep": Entry("changing:undep", "Let a task no longer wait for another one."),
         "comment": Entry("changing:comment", "Say something about a task."),
+        "diff": Entry("diff:diff", "Show what a task has changed."),
+        "poll": Entry("poll:poll", "Wait until the status of a task changes."),
         "close": Entry("changing:close", "Give a task up without merging it."),
         "rm": Entry("changing:rm", "Delete a task."),
     },
@@ -58,7 +60,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
 }
 
-ALIASES = {"add": "new", "ls": "list", "d": "dashboard"}
+ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
 COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()
