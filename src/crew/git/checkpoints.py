@@ -66,6 +66,14 @@ def take_checkpoint(
     return _keep(repo, task, tree=tree, parent=head, label=label, at=at)
 
 
+def keep_commit(
+    repo: Repository, task: str, commit: str, *, label: str, at: float
+) -> Checkpoint | None:
+    """Keep a commit with all its history, for a branch that is about to go; None when it is."""
+    tree = git(repo.common_dir, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    return _keep(repo, task, tree=tree, parent=commit, label=label, at=at)
+
+
 def checkpoints(repo: Repository, task: str) -> list[Checkpoint]:
     """A task's checkpoints, oldest first."""
     return sorted(_listed(repo, f"refs/crew/checkpoints/{task}/"), key=lambda kept: kept.number)

@@ -56,6 +56,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Undoing": {
         "checkpoints": Entry("undo:checkpoints", "List the kept states of a task's worktree."),
         "restore": Entry("undo:restore", "Write a checkpoint's files to a folder."),
+        "prune": Entry("prune:prune", "Remove the worktrees and branches of finished tasks."),
         "clean": Entry("clean:clean", "Remove all worktrees and state; tasks stay."),
     },
 }
