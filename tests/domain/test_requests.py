@@ -6,7 +6,8 @@ import pytest
 
 from crew.domain.agent import Agent
 from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.requests import Request, answer
+from crew.domain.answering import answer
+from crew.domain.requests import Request
 from crew.domain.task import Task, TaskState
 from crew.domain.world import World
 from domain.scenes import RULES, after, given, holding, queued

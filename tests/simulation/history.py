@@ -13,7 +13,8 @@ from crew.domain.agent import AgentState
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen
-from crew.domain.requests import Request, answer
+from crew.domain.answering import answer
+from crew.domain.requests import Request
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import FINISHED, TaskState

@@ -39,6 +39,31 @@ class Recover(RunCommand):
     """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaneCommand(Command):
+    """A command about a run that a terminal session carries; one thing at a time, as for others."""
+
+    @property
+    def key(self) -> str:
+        return f"pane {self.subject}"
+
+
+class TakeOver(PaneCommand):
+    """End the step of the agent that holds the run, which a terminal session is to go on with."""
+
+
+class OpenPane(PaneCommand):
+    """Make sure that the run's worktree and its terminal session exist."""
+
+
+class ClosePane(PaneCommand):
+    """End the terminal session with all it runs, and keep its work."""
+
+
+class Inspect(PaneCommand):
+    """`crew complete`: everything that `Check` does, and the conflicts there would be."""
+
+
 class Kill(Command):
     """End everything an agent runs, keep its work, give its task back."""
 

@@ -61,6 +61,7 @@ def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
         "wants_agent": item.agent,
         "target": item.base or intake.target,
         "issue": item.issue,
+        "skip_review": item.skip_review,
         "corrupt": item.corrupt is not None,
         "gone": False,
     }

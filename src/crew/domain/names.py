@@ -51,6 +51,11 @@ def branch_name(task: str, issue: int | None = None) -> str:
     return f"crew-{task}" if issue is None else f"crew-{task}-gh-{issue}"
 
 
+def pane_name(task: str) -> str:
+    """The terminal session of a task."""
+    return f"crew-{task}"
+
+
 def task_of_branch(branch: str) -> str | None:
     match = _BRANCH.fullmatch(branch)
     return match.group(1) if match else None

@@ -10,14 +10,19 @@ from crew.domain.agent import Agent, AgentState
 from crew.domain.commands import (
     Assemble,
     Check,
+    ClosePane,
     Command,
     Deliver,
+    Inspect,
     Kill,
     Land,
+    OpenPane,
+    PaneCommand,
     Prepare,
     Recover,
     RemoveWorktree,
     Step,
+    TakeOver,
     TestCandidate,
     WriteTask,
 )
@@ -31,6 +36,7 @@ from crew.domain.merge_queue import (
     prefix_to_land,
 )
 from crew.domain.names import landed_ref
+from crew.domain.pane import is_over
 from crew.domain.progress import assigned, failed, sent_back
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
@@ -61,6 +67,7 @@ def plan(
     commands = [
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
+        *_for_panes(world),
         *_for_lines(world, now, rules=rules, busy=busy),
     ]
     return [command for command in commands if command.key not in busy]
@@ -132,12 +139,7 @@ def _waiting_tasks(world: World, now: float) -> list[Task]:
 
 def _is_sent_back(world: World, task: Task) -> bool:
     run = world.runs.get(task.run or "")
-    return (
-        task.state == TaskState.IN_PROGRESS
-        and run is not None
-        and run.is_live
-        and run.agent is None
-    )
+    return task.state == TaskState.IN_PROGRESS and run is not None and run.is_waiting
 
 
 def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> bool:
@@ -221,11 +223,12 @@ def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
 
 
 def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
-    if task.cleaning:
-        return True
+    run = world.runs.get(task.run or "")
+    if run is not None and run.is_pane_open:
+        return False
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
-    return over and not held
+    return task.cleaning or (over and not held)
 
 
 def _for_agents(
@@ -248,7 +251,7 @@ def _for_run(
 ) -> Command | None:
     if agent.retry_at is not None and agent.retry_at > now:
         return None
-    if world.tasks[run.task].cleaning:
+    if world.tasks[run.task].cleaning or run.pane:
         return None
     if rules.reset_on_recovery and run.stepping and run.epoch != epoch:
         return Recover(subject=run.id)
@@ -259,6 +262,22 @@ def _for_run(
     if run.state == RunState.REVIEWING:
         return Check(subject=run.id)
     return None
+
+
+def _for_panes(world: World) -> Iterator[Command]:
+    for run in world.runs.values():
+        if run.pane and (command := _for_pane(run, world.tasks[run.task])):
+            yield command(subject=run.id)
+
+
+def _for_pane(run: Run, task: Task) -> type[PaneCommand] | None:
+    if run.agent is not None:
+        return TakeOver
+    if run.leaving or (run.is_pane_open and is_over(run, task)):
+        return ClosePane
+    if run.is_live and not run.is_pane_open:
+        return OpenPane
+    return Inspect if run.state == RunState.REVIEWING else None
 
 
 def queue(world: World, target: str) -> list[Task]:

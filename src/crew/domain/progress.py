@@ -1,7 +1,7 @@
 """What follows from what happened to a run: each function turns an outcome into facts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crew.domain.agent import Agent, AgentState
@@ -38,7 +38,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What crew itself saw in the worktree after DONE; `gate_passed` is None: it did not run."""
+    """What crew itself saw in the worktree after DONE.
+
+    `gate_passed` is None: it did not run; `review_notes` are those of reviewers who said no.
+    """
 
     head: str
     uncommitted: tuple[str, ...] = ()
@@ -47,6 +50,8 @@ class Evidence:
     unmerged: bool = False
     gate_passed: bool | None = None
     gate_output: str = ""
+    conflicts: tuple[str, ...] = ()
+    review_notes: str | None = None
 
 
 def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float) -> list[Fact]:
@@ -57,21 +62,29 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
             noted(run, "resumed", at=at, agent=agent.id),
             _taken(agent, task, run.id, at=at),
         ]
+    new = new_run(task, kind=task.wants_agent or agent.agent_kind, rules=rules, at=at)
+    new = replace(new, agent=agent.id)
+    return [*started(task, new, at=at), _taken(agent, task, new.id, at=at)]
+
+
+def new_run(task: Task, *, kind: str, rules: Rules, at: float) -> Run:
+    """The next try at a task, for nobody yet."""
     number = task.run_count + 1
-    new = Run(
+    return Run(
         id=f"{task.id}.{number}",
         task=task.id,
         number=number,
-        agent=agent.id,
-        agent_kind=task.wants_agent or agent.agent_kind,
+        agent_kind=kind,
         max_rounds=rules.max_rounds,
         ask=Ask.FIRST if number == 1 else Ask.RESUMED,
         started_at=at,
     )
+
+
+def started(task: Task, run: Run, *, at: float) -> list[Fact]:
     return [
-        moved(task, "started", to=TaskState.IN_PROGRESS, at=at, run=new.id, run_count=number),
-        born(new, "created", at=at),
-        _taken(agent, task, new.id, at=at),
+        moved(task, "started", to=TaskState.IN_PROGRESS, at=at, run=run.id, run_count=run.number),
+        born(run, "created", at=at),
     ]
 
 
@@ -125,7 +138,9 @@ def step_ended(
     agent = world.agents[str(run.agent)]
     if outcome.error is not None:
         return _step_failed(agent, run, outcome, rules=rules, at=at)
-    facts = [_step_recorded(run, outcome, at=at, ask=Ask.CONTINUE, notes="", fresh_retry=False)]
+    facts = [
+        _step_recorded(run, outcome, at=at, ask=Ask.CONTINUE, notes="", told="", fresh_retry=False)
+    ]
     used = _usage(agent, outcome.usage)
     settled = {"error_count": 0, "last_error": "", "last_step_at": at, "pid": None, **used}
     trigger = _end_of_round(run, outcome, rules)
@@ -225,12 +240,14 @@ def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     if ask is not None:
         return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
     task = world.tasks[run.task]
+    # Whoever works at a terminal looks at the result before it is merged; nobody else does.
+    queued_at = None if run.pane else at
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, agent=None, ended_at=at, complaints=0),
-        moved(task, "completed", to=TaskState.DONE, at=at, head=evidence.head, queued_at=at),
+        moved(task, "completed", to=TaskState.DONE, at=at, head=evidence.head, queued_at=queued_at),
     ]
     agent = _agent_of(world, run)
-    return facts + ([_freed(agent, "released", at=at)] if agent else [])
+    return facts + ([freed(agent, "released", at=at)] if agent else [])
 
 
 def _complaint(evidence: Evidence) -> tuple[Ask | None, str]:
@@ -244,19 +261,26 @@ def _complaint(evidence: Evidence) -> tuple[Ask | None, str]:
         return Ask.NOTHING_COMMITTED, ""
     if evidence.gate_passed is False:
         return Ask.RED_GATE, evidence.gate_output
+    if evidence.conflicts:
+        return Ask.CONFLICT, "\n".join(evidence.conflicts)
+    if evidence.review_notes is not None:
+        return Ask.REVIEW, evidence.review_notes
     return None, ""
 
 
 def sent_back(
     world: World, run: Run, *, ask: Ask, notes: str, rules: Rules, at: float, **changes: Any
 ) -> list[Fact]:
-    """Back to working with the reason, in the next round; or failed when no round is left."""
+    """Back to working with the reason, in the next round; or failed when no round is left.
+
+    Rounds are for agents that nobody watches: who works at a terminal may try for ever.
+    """
     complaints = run.complaints + 1 if ask == run.complaint else 1
     stubborn = (
         ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE}
         and complaints >= rules.same_complaint_limit
     )
-    if run.round >= run.max_rounds or stubborn:
+    if not run.pane and (run.round >= run.max_rounds or stubborn):
         return failed(world, run, f"gave up after {run.round} rounds: {_WHY[ask]}", at=at)
     agent = _agent_of(world, run)
     facts = [
@@ -271,6 +295,7 @@ def sent_back(
             notes=notes[-NOTES_LIMIT:],
             complaint=ask,
             complaints=complaints,
+            error="",
             ended_at=None,
             **changes,
         )
@@ -286,6 +311,8 @@ _WHY = {
     Ask.NOTHING_COMMITTED: "it says DONE and committed nothing",
     Ask.CONFLICT: "it conflicts with what landed before",
     Ask.LOST_SIDE: "its merge drops somebody else's work",
+    Ask.REVIEW: "the review failed",
+    Ask.CHANGES: "a person asked for changes",
 }
 
 
@@ -297,16 +324,20 @@ def failed(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
         facts.append(moved(task, "failed", to=TaskState.ERROR, at=at, queued_at=None))
     agent = _agent_of(world, run)
     if agent is not None and agent.state == AgentState.DONE:
-        facts.append(_freed(agent, "gave_up", at=at))
+        facts.append(freed(agent, "gave_up", at=at))
     return facts
 
 
 def killed(
     world: World, agent: Agent, *, at: float, trigger: str = "killed", rest_s: float = 0.0
 ) -> list[Fact]:
-    """The agent is idle again, its run cancelled, its task back in the queue after a rest."""
+    """The agent is idle again, its run cancelled, its task back in the queue after a rest.
+
+    A task that was stopped by name does not go back: it waits for whoever starts it again.
+    """
     facts: list[Fact] = []
     run = world.runs.get(agent.run or "")
+    is_stopped = run is not None and bool(run.leaving)
     if run is not None and run.is_live:
         facts.append(
             moved(
@@ -314,18 +345,21 @@ def killed(
                 "failed",
                 to=RunState.FAILED,
                 at=at,
-                error=f"{trigger} with agent {agent.id}",
+                error=f"{'stopped' if is_stopped else trigger} with agent {agent.id}",
+                leaving="",
                 stepping=False,
                 agent=None,
                 ended_at=at,
             )
         )
     task = world.tasks.get(agent.task or "")
-    if task is not None and task.state == TaskState.IN_PROGRESS:
+    if task is not None and task.state == TaskState.IN_PROGRESS and is_stopped:
+        facts.append(moved(task, "failed", to=TaskState.ERROR, at=at))
+    elif task is not None and task.state == TaskState.IN_PROGRESS:
         facts.append(moved(task, trigger, to=TaskState.TODO, at=at, not_before=at + rest_s))
     if agent.state == AgentState.IDLE:
         return [*facts, noted(agent, trigger, at=at, killing=False)]
-    return [*facts, _freed(agent, trigger, at=at)]
+    return [*facts, freed(agent, trigger, at=at)]
 
 
 def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:
@@ -341,7 +375,7 @@ def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:
     return facts
 
 
-def _freed(agent: Agent, trigger: str, *, at: float) -> Fact:
+def freed(agent: Agent, trigger: str, *, at: float) -> Fact:
     return moved(
         agent,
         trigger,

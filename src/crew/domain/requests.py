@@ -1,11 +1,11 @@
-"""What people ask for: each request becomes facts, or is refused with the next step."""
+"""What people ask of agents and tasks: each request becomes facts, or is refused with a hint."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from crew.domain.agent import Agent, AgentState
-from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.errors import Conflict, NotFound
 from crew.domain.fact import Fact
 from crew.domain.names import agent_name, next_agent_names
 from crew.domain.plan import is_ready
@@ -43,12 +43,7 @@ class Answer:
     reply: Any = None
 
 
-def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer:
-    """The facts and the reply, or a `CrewError` that says why not."""
-    verb = _VERBS.get(request.verb)
-    if verb is None:
-        raise UsageError(f"nobody knows {request.verb!r}", hint=f"known: {', '.join(_VERBS)}")
-    return verb(Asked(args=request.args, world=world, rules=rules, at=at))
+Verb = Callable[[Asked], Answer]
 
 
 def spawn(asked: Asked) -> Answer:
@@ -75,8 +70,8 @@ def assign(asked: Asked) -> Answer:
             f"agent {agent.id} is {agent.state} with task {agent.task}",
             hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
         )
-    if not _can_start(asked.world, task):
-        raise Conflict(f"task {task.id} cannot start: {_why_not(asked.world, task)}", hint=_SHOW)
+    if not can_start(asked.world, task):
+        raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
     return Answer(facts=tuple(assigned(asked.world, agent, task, rules=asked.rules, at=asked.at)))
 
 
@@ -116,7 +111,7 @@ def merge(asked: Asked) -> Answer:
     """Put a done task into the queue; one that waits already is simply tried again."""
     task = asked.task()
     if task.state != TaskState.DONE:
-        raise Conflict(f"task {task.id} is {task.state}, not done", hint=_SHOW)
+        raise Conflict(f"task {task.id} is {task.state}, not done", hint=SHOW)
     head = str(asked.args.get("head") or task.head)
     if task.is_queued and task.head == head:
         return Answer(reply=task.id)
@@ -176,13 +171,13 @@ def find_task(world: World, task: str) -> Task:
     return world.tasks[task]
 
 
-def _can_start(world: World, task: Task) -> bool:
+def can_start(world: World, task: Task) -> bool:
     """A failed task may be started again although it waits for others, if it can be read."""
     restarts = task.state == TaskState.ERROR and not task.corrupt and not task.gone
     return restarts or is_ready(world, task)
 
 
-def _why_not(world: World, task: Task) -> str:
+def why_not(world: World, task: Task) -> str:
     if task.corrupt:
         return "its file cannot be read"
     if task.gone:
@@ -194,9 +189,9 @@ def _why_not(world: World, task: Task) -> str:
     return f"it waits for {', '.join(open_deps)}"
 
 
-_SHOW = "`crew show` tells its state and what it waits for"
+SHOW = "`crew show` tells its state and what it waits for"
 
-_VERBS: Mapping[str, Callable[[Asked], Answer]] = {
+VERBS: Mapping[str, Verb] = {
     "spawn": spawn,
     "assign": assign,
     "retry": retry,

@@ -23,6 +23,15 @@ class Rules:
     keep_worktrees: bool = False
     rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
+    reviewers: tuple[str, ...] = ()
+    min_reviews: int = 0
+    skip_review: bool = False
+
+    def reviews_needed(self, *, skip: bool | None) -> int:
+        """How many reviewers must pass a commit; what the task says wins over the config."""
+        if self.skip_review if skip is None else skip:
+            return 0
+        return max(self.min_reviews, len(self.reviewers))
 
     def backoff(self, errors: int) -> float:
         """2, 4, 8, 16, 32 seconds; never more than the cap."""

@@ -26,6 +26,16 @@ class Ask(StrEnum):
     CONFLICT = "conflict"
     LOST_SIDE = "lost_side"
     RESUMED = "resumed"
+    REVIEW = "review"
+    CHANGES = "changes"
+
+
+class Leaving(StrEnum):
+    """Why the terminal session of a run is to be closed."""
+
+    STOPPED = "stopped"
+    ENDED = "ended"
+    HANDED_OVER = "handed_over"
 
 
 RUN = Machine(
@@ -64,6 +74,9 @@ class Run:
     `epoch` is the runner that started the step: another one's step was interrupted.
     `session_used` says that the agent's CLI may know the session already.
     `complaint` is why it was last sent back, `complaints` how many times in a row for that.
+    `pane` names the terminal session that carries the run in place of an agent, and `leaving` says
+    why that is to end. `told` is what a person added to the prompt.
+    `verdicts` are those of reviewers: the commit, who, and whether it passed.
     """
 
     kind: ClassVar[str] = "run"
@@ -74,6 +87,8 @@ class Run:
     number: int = 1
     agent: str | None = None
     agent_kind: str = ""
+    model: str = ""
+    told: str = ""
     state: str = RunState.INIT
     history: tuple[str, ...] = (RunState.INIT,)
     round: int = 1
@@ -101,7 +116,25 @@ class Run:
     error: str = ""
     started_at: float = 0.0
     ended_at: float | None = None
+    pane: str = ""
+    pane_pid: int | None = None
+    pane_started: int | None = None
+    leaving: str = ""
+    verdicts: tuple[tuple[str, str, bool], ...] = ()
 
     @property
     def is_live(self) -> bool:
         return self.state in {RunState.INIT, RunState.WORKING, RunState.REVIEWING}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whoever is free may take it up."""
+        return self.is_live and self.agent is None and not self.pane
+
+    @property
+    def is_pane_open(self) -> bool:
+        return self.pane_pid is not None
+
+    def passes(self, commit: str) -> int:
+        """How many reviewers passed exactly this commit."""
+        return sum(passed for reviewed, _, passed in self.verdicts if reviewed == commit)

@@ -83,6 +83,7 @@ class Task:
     wants_agent: str | None = None
     target: str = ""
     issue: int | None = None
+    skip_review: bool | None = None
     corrupt: bool = False
     run: str | None = None
     run_count: int = 0

@@ -22,7 +22,9 @@ def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
     return known[kind]
 
 
-def agent_spec(workplace: Workplace, settings: AgentSettings, system_prompt: str) -> AgentSpec:
+def agent_spec(
+    workplace: Workplace, settings: AgentSettings, system_prompt: str, *, model: str = ""
+) -> AgentSpec:
     defaults = AgentSpec(name=settings.name)
     return AgentSpec(
         name=settings.name,
@@ -30,7 +32,7 @@ def agent_spec(workplace: Workplace, settings: AgentSettings, system_prompt: str
         command=settings.command or "",
         command_template=settings.command_template or defaults.command_template,
         prompt_via=settings.prompt_via,  # type: ignore[arg-type]
-        model=settings.default_model or "",
+        model=model or settings.default_model or "",
         args=settings.args,
         env=settings.env,
         system_prompt=system_prompt,
@@ -55,7 +57,29 @@ def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) 
         done_word=workplace.rules.done_word,
         timeout_s=settings.step_timeout_s,
         idle_timeout_s=settings.idle_timeout_s,
-        env=_environment(workplace, run, task),
+        env=step_environment(workplace, run, task),
+    )
+
+
+def pane_order(
+    workplace: Workplace, run: Run, task: Task, item: TaskItem, *, session: str
+) -> StepOrder:
+    """What goes into a terminal session; one that is resumed knows its task."""
+    values = _values(workplace, run, task, item, "")
+    words = "" if run.session_used and run.ask == Ask.CONTINUE else prompt("interactive", **values)
+    settings = agent_settings(workplace, run.agent_kind)
+    extra = (settings.prompt or workplace.settings.agents.worker_prompt, run.told)
+    return StepOrder(
+        key=f"{workplace.repo_id}/{run.id}/pane",
+        agent=run.agent_kind,
+        kind=run.agent_kind,
+        worktree=workplace.root / task.worktree,
+        prompt="\n".join(text for text in (words, *extra) if text),
+        session=session,
+        resume=run.session_used,
+        log=workplace.task_log(task.id),
+        done_word=workplace.rules.done_word,
+        env=step_environment(workplace, run, task),
     )
 
 
@@ -71,7 +95,7 @@ def _prompt(workplace: Workplace, run: Run, task: Task, item: TaskItem, held: st
     words = prompt(run.ask, **_values(workplace, run, task, item, held))
     extra = settings.prompt or workplace.settings.agents.worker_prompt
     starts = run.ask in {Ask.FIRST, Ask.RESUMED}
-    return f"{words}\n{extra}\n" if extra and starts else words
+    return "\n".join(text for text in (words, extra if starts else "", run.told) if text)
 
 
 def _values(
@@ -99,14 +123,17 @@ def _notes(run: Run, held: str) -> str:
     return run.notes
 
 
-def _environment(workplace: Workplace, run: Run, task: Task) -> dict[str, str]:
+def step_environment(
+    workplace: Workplace, run: Run, task: Task, *, role: str = "worker"
+) -> dict[str, str]:
+    """The CREW_ variables of a step."""
     return {
         "CREW_TASK_ID": task.id,
         "CREW_TASK_TITLE": task.title,
         "CREW_RUN_ID": run.id,
         "CREW_ROUND": str(run.round),
         "CREW_STEP": str(run.step),
-        "CREW_ROLE": "worker",
+        "CREW_ROLE": role,
         "CREW_REPO": str(workplace.root),
         "CREW_GIT_DIR": str(workplace.repo.common_dir),
         "CREW_BRANCH": task.branch,

@@ -1,15 +1,13 @@
 """do: one function a command; each asks what is there already, acts, and returns the facts."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from crew.domain import commands
+from crew.domain import commands, pane
 from crew.domain.agent import AgentState
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.names import branch_name
 from crew.domain.progress import (
-    Evidence,
     Prepared,
     checked,
     killed,
@@ -17,56 +15,23 @@ from crew.domain.progress import (
     step_ended,
     step_started,
 )
-from crew.domain.rules import Rules
 from crew.domain.run import Run, RunState
 from crew.domain.task import Task, TaskState
-from crew.domain.world import World, moved, noted
-from crew.runner.outside import Look, Outside, StepCall
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """What a doer works with; `world` is asked anew whenever time may have passed."""
-
-    outside: Outside
-    rules: Rules
-    epoch: int
-    world: Callable[[], World]
-    now: Callable[[], float]
-    record: Callable[[list[Fact]], None]
-    session_of: Callable[[Run], str]
-    doing: Callable[[str, str], None]
-    cancel: Callable[[str], Awaitable[None]]
-    later: Callable[[Command, float], None]
-
-    def run(self, command: Command) -> tuple[Run, Task]:
-        world = self.world()
-        run = world.runs[command.subject]
-        return run, world.tasks[run.task]
-
-    def task(self, command: Command) -> Task:
-        return self.world().tasks[command.subject]
-
-
-Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
+from crew.domain.world import moved, noted
+from crew.runner.desk import Desk, Doer
+from crew.runner.evidence import gather, newest_base
+from crew.runner.outside import StepCall
 
 
 async def prepare(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     if task.worktree and not await desk.outside.has_worktree(task):
         return _worktree_lost(desk, task)
-    base = await _newest_base(desk, task.target)
+    base = await newest_base(desk, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
     worktree = await desk.outside.ensure_worktree(task, branch=branch, base=base)
     where = Prepared(worktree=worktree, branch=branch, base=base)
     return prepared(desk.world(), run, where, at=desk.now())
-
-
-async def _newest_base(desk: Desk, target: str) -> str:
-    """What landed, and what others committed on the target if that holds all that landed."""
-    tips = await desk.outside.tips(target)
-    newer = await desk.outside.contains(ancestor=tips.integration, descendant=tips.target)
-    return tips.target if newer else tips.integration
 
 
 async def step(desk: Desk, command: Command) -> list[Fact]:
@@ -112,25 +77,8 @@ async def check(desk: Desk, command: Command) -> list[Fact]:
     look = await desk.outside.look_at(task)
     if look is None:
         return _worktree_lost(desk, task)
-    evidence = await _evidence(desk, run, task, look)
+    evidence = await gather(desk, run, task, look)
     return checked(desk.world(), run, evidence, rules=desk.rules, at=desk.now())
-
-
-async def _evidence(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
-    """What can be seen at once comes first; the gate runs only on what could be merged."""
-    if look.uncommitted:
-        return Evidence(head=look.head, uncommitted=look.uncommitted)
-    outside = desk.outside
-    if run.merge_commit:
-        merged = await outside.contains(ancestor=run.merge_commit, descendant=look.head)
-        if not merged:
-            return Evidence(head=look.head, unmerged=True)
-        if lost := await outside.lost_sides(run, head=look.head):
-            return Evidence(head=look.head, lost_sides=lost)
-    if await outside.contains(ancestor=look.head, descendant=await _newest_base(desk, task.target)):
-        return Evidence(head=look.head, has_commits=False)
-    gate = await outside.run_gate(look.head, task=task.id)
-    return Evidence(head=look.head, gate_passed=gate.passed, gate_output=gate.output)
 
 
 async def recover(desk: Desk, command: Command) -> list[Fact]:
@@ -183,6 +131,30 @@ async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
     return [noted(task, "worktree_removed", at=desk.now(), worktree="", cleaning=False)]
 
 
+async def take_over(desk: Desk, command: Command) -> list[Fact]:
+    run, task = desk.run(command)
+    await desk.cancel(f"run {run.id}")
+    await desk.outside.checkpoint(task, f"run {run.id} goes to a terminal")
+    return pane.taken_over(desk.world(), desk.run(command)[0], at=desk.now())
+
+
+async def open_pane(desk: Desk, command: Command) -> list[Fact]:
+    """The worktree first, which is a fact of its own; then this is asked for again."""
+    run, task = desk.run(command)
+    if run.state == RunState.INIT or not await desk.outside.has_worktree(task):
+        return await prepare(desk, command)
+    session = desk.session_of(run)
+    opened = await desk.outside.open_pane(run, task, session=session)
+    return pane.opened(desk.run(command)[0], opened, session=session, at=desk.now())
+
+
+async def close_pane(desk: Desk, command: Command) -> list[Fact]:
+    run, task = desk.run(command)
+    await desk.outside.close_pane(run)
+    await desk.outside.checkpoint(task, f"run {run.id} leaves its terminal")
+    return pane.closed(desk.world(), desk.run(command)[0], at=desk.now())
+
+
 RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.Prepare: prepare,
     commands.Step: step,
@@ -191,4 +163,8 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.Kill: kill,
     commands.WriteTask: write_task,
     commands.RemoveWorktree: remove_worktree,
+    commands.TakeOver: take_over,
+    commands.OpenPane: open_pane,
+    commands.ClosePane: close_pane,
+    commands.Inspect: check,
 }

@@ -5,15 +5,17 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from crew.domain.commands import Command, RunCommand
+from crew.domain.commands import Command, Inspect, OpenPane, RunCommand
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
+from crew.domain.pane import not_inspected, not_opened
 from crew.domain.plan import decide, plan, waits
 from crew.domain.progress import troubled
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.world import World
-from crew.runner.doers import RUN_DOERS, Desk, Doer
+from crew.runner.desk import Desk, Doer
+from crew.runner.doers import RUN_DOERS
 from crew.runner.landing import LINE_DOERS
 from crew.runner.outside import Outside
 
@@ -156,6 +158,11 @@ class Engine:
         if isinstance(command, RunCommand):
             run = self.world.runs[command.subject]
             return troubled(self.world, run, _words(error), rules=self.rules, at=self.now())
+        if isinstance(command, OpenPane):
+            run = self.world.runs[command.subject]
+            return not_opened(self.world, run, _words(error), at=self.now())
+        if isinstance(command, Inspect):
+            return not_inspected(self.world.runs[command.subject], _words(error), at=self.now())
         failures = self._failures.get(command.key, 0) + 1
         self._failures[command.key] = failures
         self._later[command.key] = self.now() + self.rules.backoff(failures)

@@ -20,7 +20,7 @@ from crew.domain.progress import NOTES_LIMIT
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
 from crew.domain.world import moved, noted
-from crew.runner.doers import Desk, Doer
+from crew.runner.desk import Desk, Doer
 from crew.runner.outside import MergeResult, Tips
 
 

@@ -11,18 +11,23 @@ from typing import ParamSpec, TypeVar
 from crew.agents.adapter import Watch, adapter_for
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
+from crew.domain.pane import Opened
+from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task, TaskState
 from crew.domain.task_item import TaskItem
 from crew.git import checkpoints, landing, linked, merges, worktrees
+from crew.git.branches import claim_branch
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
 from crew.git.refs import advance, delete_ref
-from crew.git.repository import commit_of
+from crew.git.repository import ref_tip
 from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from crew.runner.panes import Panes
+from crew.runner.reviews import Reviews
 from crew.runner.step_log import says_done, start_step
 from crew.runner.workplace import Workplace
 from crew.tasks.source import NewComment
@@ -48,23 +53,23 @@ async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 class LocalOutside:
     workplace: Workplace
     gates: GateRuns = field(init=False)
+    panes: Panes = field(init=False)
+    reviews: Reviews = field(init=False)
     _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gates = GateRuns(workplace=self.workplace)
+        self.panes = Panes(self.workplace)
+        self.reviews = Reviews(self.workplace)
 
     async def tips(self, target: str) -> Tips:
         return await _thread(self._tips, target)
 
     def _tips(self, target: str) -> Tips:
-        """Both refs from one process; the integration ref is made when it is not there yet."""
-        repo, landed, branch = self.workplace.repo, landed_ref(target), f"refs/heads/{target}"
-        listed = git(
-            repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", landed, branch
-        )
-        at = dict(line.split(" ") for line in listed.splitlines())
-        integration = at.get(landed) or landing.integration_tip(repo, target)
-        return Tips(integration=integration, target=at.get(branch, integration))
+        """The integration ref is made when it is not there yet."""
+        integration = landing.integration_tip(self.workplace.repo, target)
+        branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
+        return Tips(integration=integration, target=branch or integration)
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
         """Asked once: what a commit contains never changes."""
@@ -84,25 +89,11 @@ class LocalOutside:
 
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
         repo = self.workplace.repo
-        if not task.branch:
-            self._claim(branch, base)
-        head = worktrees.ensure_worktree(repo, path, branch=branch, base=base)
+        is_new = not task.branch and claim_branch(repo, branch, base=base)
+        head = worktrees.ensure_worktree(repo, path, branch=branch, base=base, is_new=is_new)
         worktrees.clear_stale_locks(repo, path)
-        if not task.worktree:
+        if not task.worktree and not is_new:  # a new branch never had work that could be lost
             self._bring_back(task, path, head)
-
-    def _claim(self, branch: str, base: str) -> None:
-        """Mark the branch as crew's before it is made; one that is there unmarked is a person's."""
-        repo, mark, ref = self.workplace.repo, made_ref(branch), f"refs/heads/{branch}"
-        listed = git(repo.common_dir, "for-each-ref", "--format=%(refname)", mark, ref).split()
-        if mark in listed:
-            return
-        if ref in listed:
-            raise Conflict(
-                f"there is a branch {branch} that crew did not make",
-                hint=f"give it another name: git branch -m {branch} my-{branch}",
-            )
-        advance(repo, mark, to=base, expected=None)
 
     def _bring_back(self, task: Task, path: Path, head: str) -> None:
         """A worktree that was lost gets back what its last checkpoint kept; repeatable."""
@@ -146,6 +137,7 @@ class LocalOutside:
             workplace,
             agent_settings(workplace, call.run.agent_kind),
             system_prompt(workplace, call, item),
+            model=call.run.model,
         )
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=call.started, doing=call.doing)
@@ -189,16 +181,26 @@ class LocalOutside:
     def _delete_branch(self, task: Task) -> None:
         """Only when everything on it is in what landed."""
         repo = self.workplace.repo
-        head = commit_of(repo, f"refs/heads/{task.branch}") if task.branch else None
+        head = ref_tip(repo, f"refs/heads/{task.branch}") if task.branch else None
         tip = landing.integration_tip(repo, task.target)
         if head and merges.contains(repo, ancestor=head, descendant=tip):
             worktrees.delete_branch(repo, task.branch, expected=head)
             mark = made_ref(task.branch)
-            if made := commit_of(repo, mark):
+            if made := ref_tip(repo, mark):
                 delete_ref(repo, mark, expected=made)
 
     async def run_gate(self, commit: str, *, task: str) -> GateResult:
         return await self.gates.run(commit, task=task)
+
+    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+        item = await _thread(self.workplace.source.show, task.id)
+        return await _thread(self.panes.open, run, task, item, session=session)
+
+    async def close_pane(self, run: Run) -> None:
+        await _thread(self.panes.close, run)
+
+    async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+        return await self.reviews.run(run, task, commit=commit, reviewer=reviewer)
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return await _thread(self._lost_sides, run, head)

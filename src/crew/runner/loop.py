@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crew.agents.ownership import kill_leftovers
+from crew.domain.answering import answer
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
-from crew.domain.requests import Answer, Request, answer
+from crew.domain.requests import Answer, Request
 from crew.domain.world import World, born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
@@ -66,6 +67,7 @@ class Runner:
             try:
                 self.take_in()
                 self._find_landed()
+                self.look_at_panes()
                 await self.engine.run(until=self._is_over)
             finally:
                 looking.cancel()
@@ -81,6 +83,12 @@ class Runner:
         intake = Intake(target=self.workplace.target, at=time.time())
         facts = seen(self.engine.world, self.workplace.snapshot().items, intake)
         self._stamp = stamp
+        if facts:
+            self.engine.record(facts)
+
+    def look_at_panes(self) -> None:
+        """A terminal session that ended without a word, as when its server was killed."""
+        facts = list(self.outside.panes.noticed_ends(self.engine.world, at=time.time()))
         if facts:
             self.engine.record(facts)
 
@@ -201,6 +209,7 @@ class Runner:
             began = time.monotonic()
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)
+            self._guarded(self.look_at_panes)
             took_s = time.monotonic() - began
             await asyncio.sleep(max(LOOK_AGAIN_S, LOOKING_SHARE * took_s))
 
@@ -264,7 +273,7 @@ async def _run_with_signals(runner: Runner) -> None:
     await runner.run()
 
 
-HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree"})
+HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane"})
 """What a short command may do besides its own request: finish and tidy, start no agent."""
 
 LANDING = HOUSEKEEPING | {"line", "test", "deliver"}

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from crew.domain.pane import Opened
+from crew.domain.review import Verdict
 from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task
@@ -86,6 +88,15 @@ class Outside(Protocol):
     async def delete_branch(self, task: Task) -> None: ...
 
     async def run_gate(self, commit: str, *, task: str) -> GateResult: ...
+
+    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+        """The terminal session of a run, made or found."""
+
+    async def close_pane(self, run: Run) -> None:
+        """End a terminal session and everything that runs in it; nothing, when there is none."""
+
+    async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+        """Have a commit reviewed, and keep what is said as a comment of the task."""
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...
 

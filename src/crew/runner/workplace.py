@@ -135,7 +135,18 @@ def rules_from(settings: "Settings") -> Rules:
         one_at_a_time=settings.merge.strategy == "serial",
         conflicts_to_agent=settings.merge.conflict == "agent",
         keep_worktrees=settings.worktree.keep,
+        reviewers=_reviewers(settings),
+        min_reviews=settings.complete.min_reviews,
+        skip_review=settings.complete.skip_review,
     )
+
+
+def _reviewers(settings: "Settings") -> tuple[str, ...]:
+    """Those of `[review]`, or the one that all reviews go to; nobody where none is asked for."""
+    if settings.review.mode == "none" and not settings.complete.min_reviews:
+        return ()
+    named = settings.review.agents or (settings.agents.reviewer_default,)
+    return named if settings.review.mode == "claudex" else named[:1]
 
 
 def find_workplace(start: Path) -> Workplace:

@@ -1,0 +1,19 @@
+"""Every verb there is, and the one function that answers a request."""
+
+from collections.abc import Mapping
+
+from crew.domain import pane_requests, requests
+from crew.domain.errors import UsageError
+from crew.domain.requests import Answer, Asked, Request, Verb
+from crew.domain.rules import Rules
+from crew.domain.world import World
+
+VERBS: Mapping[str, Verb] = {**requests.VERBS, **pane_requests.VERBS}
+
+
+def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer:
+    """The facts and the reply, or a `CrewError` that says why not."""
+    verb = VERBS.get(request.verb)
+    if verb is None:
+        raise UsageError(f"nobody knows {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
+    return verb(Asked(args=request.args, world=world, rules=rules, at=at))

@@ -1,0 +1,90 @@
+"""What follows from what happens to a terminal session that carries a run (seed 001)."""
+
+from dataclasses import dataclass
+
+from crew.domain.fact import Fact
+from crew.domain.progress import freed
+from crew.domain.run import Ask, Leaving, Run, RunState
+from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.world import World, moved, noted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The first process of a terminal session; both numbers together name it for ever."""
+
+    pid: int
+    started: int
+
+
+_CLOSED = {"pane": "", "pane_pid": None, "pane_started": None, "leaving": ""}
+
+
+def taken_over(world: World, run: Run, *, at: float) -> list[Fact]:
+    """The agent is free again; its session is what the terminal will go on with."""
+    agent = world.agents.get(run.agent or "")
+    used = run.session_used or run.stepping
+    facts = [noted(run, "taken_over", at=at, agent=None, stepping=False, session_used=used)]
+    return facts + ([freed(agent, "killed", at=at)] if agent else [])
+
+
+def opened(run: Run, pane: Opened, *, session: str, at: float) -> list[Fact]:
+    return [
+        noted(
+            run,
+            "pane_opened",
+            at=at,
+            pane_pid=pane.pid,
+            pane_started=pane.started,
+            session=session,
+            session_used=True,
+            notes="",
+            told="",
+        )
+    ]
+
+
+def not_opened(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
+    """Nothing was started; a task that had nothing before is as it was."""
+    task = world.tasks[run.task]
+    gone = moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, **_CLOSED)
+    if task.state != TaskState.IN_PROGRESS:
+        return [gone]
+    if task.branch:
+        return [gone, moved(task, "failed", to=TaskState.ERROR, at=at)]
+    return [gone, moved(task, "reset", to=TaskState.TODO, at=at)]
+
+
+def closed(world: World, run: Run, *, at: float) -> list[Fact]:
+    """The session's end is one, whatever its exit code: only `complete` makes a task done."""
+    if not run.is_live:
+        return [noted(run, "pane_closed", at=at, **_CLOSED)]
+    if run.leaving == Leaving.HANDED_OVER:
+        return [noted(run, "pane_closed", at=at, ask=Ask.CONTINUE, **_CLOSED)]
+    reason = "stopped" if run.leaving == Leaving.STOPPED else "the session ended"
+    reason = f"{reason}{f': {run.error}' if run.error else ''}"
+    facts = [
+        moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, **_CLOSED),
+    ]
+    task = world.tasks[run.task]
+    if task.state == TaskState.IN_PROGRESS:
+        facts.append(moved(task, "failed", to=TaskState.ERROR, at=at))
+    return facts
+
+
+def ended(run: Run, *, code: int | None, at: float) -> list[Fact]:
+    """Whoever notices says so; the first word counts."""
+    if not run.pane or run.leaving:
+        return []
+    how = "" if code is None else f"exit code {code}"
+    return [noted(run, "pane_ended", at=at, leaving=Leaving.ENDED, error=how)]
+
+
+def not_inspected(run: Run, reason: str, *, at: float) -> list[Fact]:
+    """crew itself could not check it, for want of a gate program, say; work goes on."""
+    return [moved(run, "sent_back", to=RunState.WORKING, at=at, error=reason)]
+
+
+def is_over(run: Run, task: Task) -> bool:
+    """The task needs its worktree no more, so nobody may sit in it."""
+    return task.run == run.id and (task.state in FINISHED or task.gone or task.cleaning)

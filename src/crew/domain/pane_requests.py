@@ -1,0 +1,208 @@
+"""What people ask of one task: start it, stop it, complete it, ask for changes (seed 001)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from crew.domain import pane
+from crew.domain.errors import Conflict
+from crew.domain.fact import Fact
+from crew.domain.names import pane_name
+from crew.domain.progress import failed, new_run, sent_back, started
+from crew.domain.requests import SHOW, Answer, Asked, Verb, can_start, why_not
+from crew.domain.review import Verdict, recorded
+from crew.domain.run import Ask, Leaving, Run, RunState
+from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.world import moved, noted
+
+
+def start(asked: Asked) -> Answer:
+    """A terminal session for the task, or, `headless`, the first agent that is free."""
+    task = asked.task()
+    run = _live_run(asked, task)
+    if task.state == TaskState.DONE:
+        facts, run = _reopened(asked, task)
+        is_there = bool(run.pane) and not asked.args.get("headless")
+        more = [] if is_there else _carry_on(asked, run)
+        return Answer(facts=(*facts, *more), reply=run.id)
+    if run is not None:
+        return Answer(facts=tuple(_carry_on(asked, run)), reply=run.id)
+    new = _new_run(asked, task)
+    return Answer(facts=tuple(_begin(asked, task, new)), reply=new.id)
+
+
+def _begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
+    if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone: nobody works at it
+        back = moved(task, "reset", to=TaskState.TODO, at=asked.at)
+        return [back, *started(replace(task, state=TaskState.TODO), run, at=asked.at)]
+    if not can_start(asked.world, task):
+        raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
+    return started(task, run, at=asked.at)
+
+
+def _new_run(asked: Asked, task: Task) -> Run:
+    last = asked.world.runs.get(task.run or "")
+    run = new_run(task, kind=_kind(asked, last), rules=asked.rules, at=asked.at)
+    run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
+    if not asked.args.get("resume") or last is None or not last.session:
+        return run
+    return replace(
+        run,
+        session=last.session,
+        session_number=last.session_number,
+        session_used=last.session_used,
+        ask=Ask.CONTINUE,
+        model=run.model or last.model,
+    )
+
+
+def _carry_on(asked: Asked, run: Run) -> list[Fact]:
+    """The same agent session goes on, where it is asked to."""
+    if run.state == RunState.REVIEWING:
+        raise Conflict(f"task {run.task} is being checked", hint="wait: `crew poll` tells the end")
+    wishes = _wishes(asked)
+    if asked.args.get("headless"):
+        return _handed_over(asked, run, wishes)
+    if run.pane:
+        raise Conflict(
+            f"task {run.task} has a session already", hint=f"`crew attach {run.task}` shows it"
+        )
+    name = _pane(asked, run.task)
+    return [noted(run, "pane_asked", at=asked.at, pane=name, **wishes)]
+
+
+def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact]:
+    if run.agent is not None:
+        raise Conflict(
+            f"agent {run.agent} works at task {run.task} already", hint="`crew ps` shows it"
+        )
+    if run.pane:
+        return [noted(run, "hand_over_asked", at=asked.at, leaving=Leaving.HANDED_OVER, **wishes)]
+    return [noted(run, "headless_asked", at=asked.at, **wishes)]
+
+
+def _reopened(asked: Asked, task: Task) -> tuple[list[Fact], Run]:
+    """A done task is worked at once more; it leaves the merge queue."""
+    run = asked.world.runs.get(task.run or "")
+    if run is None or run.state != RunState.COMPLETE:
+        raise Conflict(f"task {task.id} is done", hint="`crew merge` lands it, `crew close` not")
+    # A person's wish is not one of the rounds that an agent has.
+    run = replace(run, max_rounds=max(run.max_rounds, run.round + 1))
+    notes = str(asked.args.get("notes") or "")
+    facts = [
+        moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, head="", queued_at=None),
+        *sent_back(
+            asked.world,
+            run,
+            ask=Ask.CHANGES,
+            notes=notes,
+            rules=asked.rules,
+            at=asked.at,
+            max_rounds=run.max_rounds,
+        ),
+    ]
+    return facts, replace(run, state=RunState.WORKING)
+
+
+def changes(asked: Asked) -> Answer:
+    """A done task goes back with what is wrong with it, to its own session."""
+    task = asked.task()
+    if task.state != TaskState.DONE:
+        raise Conflict(
+            f"task {task.id} is {task.state}, not done",
+            hint="changes are asked of a done task; `crew comment` says something at any time",
+        )
+    facts, _ = _reopened(asked, task)
+    return Answer(facts=tuple(facts), reply=task.id)
+
+
+def stop_task(asked: Asked) -> Answer:
+    """Whoever works at the task ends; it can be started again."""
+    task = asked.task()
+    run = asked.world.runs.get(task.run or "")
+    if run is None or not (run.is_live or run.pane):
+        raise Conflict(f"task {task.id} is {task.state}: nobody works at it", hint=SHOW)
+    leaving = noted(run, "stop_asked", at=asked.at, leaving=Leaving.STOPPED)
+    if run.pane:
+        return Answer(facts=(leaving,), reply=task.id)
+    agent = asked.world.agents.get(run.agent or "")
+    if agent is None:
+        return Answer(facts=tuple(failed(asked.world, run, "stopped", at=asked.at)), reply=task.id)
+    kill = noted(agent, "kill_asked", at=asked.at, killing=True)
+    return Answer(facts=(leaving, kill), reply=task.id)
+
+
+def pane_ended(asked: Asked) -> Answer:
+    """The session says itself that it ended; late or repeated, that means nothing."""
+    run = asked.world.runs.get(str(asked.args["run"]))
+    if run is None:
+        return Answer()
+    code = asked.args.get("code")
+    facts = pane.ended(run, code=None if code is None else int(code), at=asked.at)
+    return Answer(facts=tuple(facts), reply=run.id)
+
+
+def complete(asked: Asked) -> Answer:
+    """Whoever works at a terminal says that the work is finished; crew checks it."""
+    task = asked.task()
+    run = _live_run(asked, task)
+    if run is None or task.state != TaskState.IN_PROGRESS:
+        raise Conflict(
+            f"task {task.id} is {task.state}, not in progress",
+            hint=f"`crew start {task.id}` begins it",
+        )
+    if run.agent is not None:
+        raise Conflict(
+            f"agent {run.agent} works at task {task.id} and crew checks it by itself",
+            hint=f"an agent that is driven says {asked.rules.done_word} alone on a line",
+        )
+    if run.state == RunState.REVIEWING:
+        return Answer(reply=run.id)
+    if run.state != RunState.WORKING or not run.pane:
+        raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")
+    return Answer(
+        facts=(moved(run, "done", to=RunState.REVIEWING, at=asked.at, error=""),), reply=run.id
+    )
+
+
+def reviewed(asked: Asked) -> Answer:
+    """A verdict counts for the run that made the commit, and for that commit only."""
+    task = asked.task()
+    run = asked.world.runs.get(task.run or "")
+    if run is None:
+        raise Conflict(f"task {task.id} was never started", hint="there is nothing to review")
+    verdict = Verdict(**asked.args["verdict"])
+    return Answer(facts=(recorded(run, verdict, at=asked.at),), reply=task.id)
+
+
+def _live_run(asked: Asked, task: Task) -> Run | None:
+    if task.state in FINISHED:
+        raise Conflict(f"task {task.id} is {task.state}", hint="nothing more happens to it")
+    run = asked.world.runs.get(task.run or "")
+    return run if run is not None and run.is_live else None
+
+
+def _pane(asked: Asked, task: str) -> str:
+    return "" if asked.args.get("headless") else pane_name(task)
+
+
+def _kind(asked: Asked, last: Run | None) -> str:
+    """The agent that is named; one that goes on with a session is the one that had it."""
+    named = asked.args.get("kind")
+    goes_on = last is not None and asked.args.get("resume")
+    return str(named or (last.agent_kind if last and goes_on else asked.args["default_kind"]))
+
+
+def _wishes(asked: Asked) -> dict[str, Any]:
+    """The model and the words that came with the request."""
+    return {name: str(asked.args[name]) for name in ("model", "told") if asked.args.get(name)}
+
+
+VERBS: Mapping[str, Verb] = {
+    "start": start,
+    "stop_task": stop_task,
+    "pane_ended": pane_ended,
+    "complete": complete,
+    "changes": changes,
+    "reviewed": reviewed,
+}

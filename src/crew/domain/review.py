@@ -1,0 +1,52 @@
+"""What a reviewer said: the last line decides, and a verdict holds for one commit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crew.domain.fact import Fact
+from crew.domain.run import Run
+from crew.domain.world import noted
+
+PASS = "PASS"  # noqa: S105 - a word of the reviewer's, not of anybody's login
+FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`passed` only if the reviewer said so in so many words."""
+
+    commit: str
+    reviewer: str
+    passed: bool
+    notes: str = ""
+
+
+def said(text: str) -> bool | None:
+    """What the last line that is not empty says: exactly PASS, exactly FAIL, or neither."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = lines[-1] if lines else ""
+    return {PASS: True, FAIL: False}.get(last)
+
+
+def verdict(text: str, *, commit: str, reviewer: str, error: str = "") -> Verdict:
+    """No clear word is a FAIL, with a note that says so."""
+    heard = None if error else said(text)
+    notes = text.strip()
+    if error:
+        notes = f"{notes}\n\n(the review failed: {error})".strip()
+    elif heard is None:
+        notes = f"{notes}\n\n(no verdict: the last line must be {PASS} or {FAIL} alone)".strip()
+    return Verdict(commit=commit, reviewer=reviewer, passed=heard is True, notes=notes)
+
+
+def recorded(run: Run, found: Verdict, *, at: float) -> Fact:
+    known = (found.commit, found.reviewer, found.passed)
+    return noted(run, "reviewed", at=at, verdicts=(*run.verdicts, known))
+
+
+def complaints(verdicts: Iterable[Verdict]) -> str | None:
+    """Every note of those who said no, for the one who must answer each; None when all passed."""
+    said_no = [found for found in verdicts if not found.passed]
+    if not said_no:
+        return None
+    return "\n\n".join(f"{found.reviewer}:\n{found.notes}" for found in said_no)

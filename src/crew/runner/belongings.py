@@ -1,0 +1,212 @@
+"""What a worktree gets from the main checkout: copies of files, links to folders that are shared.
+
+Whatever lies at its destination already stays as it is, so that all of this can be repeated, and so
+that neither a tracked file nor anything an agent changed is ever overwritten.
+"""
+
+import contextlib
+import glob
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from crew.config.model import WorktreeSettings
+from crew.domain.effects import effect
+from crew.domain.errors import UsageError
+from crew.git.command import git
+from crew.git.excludes import pattern_for
+from crew.git.repository import Repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belongings:
+    """What came into a worktree: patterns that hide it from git, and what a person should know."""
+
+    patterns: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """From the main checkout into a worktree; nothing inside `never` is looked at."""
+
+    root: Path
+    worktree: Path
+    never: tuple[Path, ...]
+
+
+def bring_belongings(
+    repo: Repository, settings: WorktreeSettings, *, worktree: Path, worktrees: Path
+) -> Belongings:
+    """Copy and link what the config names; refuses it all before anything is changed."""
+    move = _Move(root=repo.root, worktree=worktree, never=(repo.root / ".git", worktrees))
+    copies = {entry: _found(move, entry) for entry in settings.copy}
+    links = {entry: _linkable(repo.root, entry) for entry in settings.link}
+    for name in (*(name for found in copies.values() for name in found), *settings.link):
+        _refuse_outside(worktree, name)
+    tracked = _tracked(worktree, [name for found in copies.values() for name in found])
+    patterns: list[str] = []
+    remarks = [_missing("copy", entry) for entry, found in copies.items() if not found]
+    for name in dict.fromkeys(name for found in copies.values() for name in found):
+        patterns += _bring_copy(move, name, tracked)
+    for entry, folder in links.items():
+        if folder is None:
+            remarks.append(_missing("link", entry))
+        elif _bring_link(folder, worktree / entry):
+            patterns.append(pattern_for(str(PurePath(entry))))
+        else:
+            remarks.append(f"[worktree] link: {entry} is in the worktree already and stays")
+    return Belongings(patterns=tuple(patterns), remarks=tuple(remarks))
+
+
+def linked_folders(root: Path, settings: WorktreeSettings) -> tuple[Path, ...]:
+    """The folders of the main checkout that worktrees share; nobody there may change them."""
+    folders = (_linkable(root, entry) for entry in settings.link)
+    return tuple(dict.fromkeys(folder for folder in folders if folder is not None))
+
+
+def _missing(key: str, entry: str) -> str:
+    return f"[worktree] {key}: there is no {entry} in the main checkout"
+
+
+def _linkable(root: Path, entry: str) -> Path | None:
+    _refuse_outside(root, _checked("link", entry))
+    folder = root / entry
+    if not folder.is_dir():
+        return None
+    if not folder.resolve().is_relative_to(root.resolve()):
+        raise _leaves(entry)
+    return folder.resolve()
+
+
+def _found(move: _Move, entry: str) -> tuple[str, ...]:
+    """The paths that an entry names; a pattern passes over what lies beyond a symlink."""
+    _checked("copy", entry)
+    if not glob.has_magic(entry):
+        _refuse_outside(move.root, entry)
+        return (str(PurePath(entry)),) if os.path.lexists(move.root / entry) else ()
+    matches = glob.glob(entry, root_dir=move.root, recursive=True, include_hidden=True)
+    names = {str(PurePath(match)) for match in matches} - {"."}
+    return tuple(sorted(name for name in names if _may_be_copied(move, name)))
+
+
+def _may_be_copied(move: _Move, name: str) -> bool:
+    path = move.root / name
+    return _is_inside(move.root, name) and not any(path.is_relative_to(no) for no in move.never)
+
+
+def _checked(key: str, entry: str) -> str:
+    path = PurePath(entry)
+    if path.is_absolute() or ".." in path.parts:
+        raise _leaves(entry)
+    if not path.parts or path.parts[0] == ".git":
+        raise UsageError(
+            f"[worktree] {key} cannot name {entry!r}",
+            hint="name files and folders inside the repository, but not .git",
+        )
+    return entry
+
+
+def _refuse_outside(top: Path, name: str) -> None:
+    if not _is_inside(top, name):
+        raise _leaves(name)
+
+
+def _is_inside(top: Path, name: str) -> bool:
+    """Whether the folder that holds it is really below `top`, whatever symlinks lead there."""
+    return (top / name).parent.resolve().is_relative_to(top.resolve())
+
+
+def _leaves(entry: str) -> UsageError:
+    return UsageError(
+        f"[worktree] names {entry!r}, which leads out of the repository",
+        hint="name files and folders inside the repository, relative to its top",
+    )
+
+
+def _tracked(worktree: Path, names: list[str]) -> frozenset[str]:
+    """What git brings into the worktree by itself, also where somebody has deleted it."""
+    if not names:
+        return frozenset()
+    args = ("--literal-pathspecs", "ls-files", "-z", "--")
+    return frozenset(git(worktree, *args, *names).split("\0")) - {""}
+
+
+def _bring_copy(move: _Move, name: str, tracked: frozenset[str]) -> Iterator[str]:
+    """Copy a file or a folder; yields the patterns that hide the copy, and no more, from git."""
+    below = f"{name}/"
+    is_shared = any(known.startswith(below) for known in tracked)
+    if not is_shared and name not in tracked:
+        yield pattern_for(name)
+    for leaf in _leaves_of(move, name):
+        if leaf not in tracked:
+            _bring(move.root / leaf, move.worktree / leaf)
+            if is_shared:
+                yield pattern_for(leaf)
+
+
+def _leaves_of(move: _Move, name: str) -> Iterator[str]:
+    """Every file, symlink and empty folder of a folder; what is no folder is its own leaf."""
+    path = move.root / name
+    if path in move.never:
+        return
+    if path.is_symlink() or not path.is_dir():
+        yield name
+        return
+    inside = sorted(entry.name for entry in path.iterdir())
+    for entry in inside:
+        yield from _leaves_of(move, f"{name}/{entry}")
+    if not inside:
+        yield name
+
+
+def _bring(source: Path, target: Path) -> None:
+    if os.path.lexists(target):
+        return
+    if source.is_symlink():
+        _place_link(Path(os.readlink(source)), target)
+    elif source.is_dir():
+        _make_folder(target)
+    elif source.is_file():  # pipes, sockets and devices have nothing to copy
+        _place_copy(source, target)
+
+
+def _bring_link(folder: Path, target: Path) -> bool:
+    """Whether the link is there now; anything else at its place stays."""
+    if not os.path.lexists(target):
+        _place_link(folder, target)
+    return target.is_symlink() and Path(os.readlink(target)) == folder
+
+
+@effect("furnish.make_folder")
+def _make_folder(target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+
+
+@effect("furnish.place_link")
+def _place_link(points_to: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(points_to)
+
+
+@effect("furnish.place_copy")
+def _place_copy(source: Path, target: Path) -> None:
+    """Whole or not at all; a repeat after a kill takes the same name for the unfinished one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.crew-new")
+    _copy_content(source, fresh)
+    shutil.copystat(source, fresh)
+    fresh.replace(target)
+
+
+def _copy_content(source: Path, target: Path) -> None:
+    """Shared with the original until one of them changes, where the file system can do that."""
+    target.unlink(missing_ok=True)
+    with source.open("rb") as read, target.open("xb") as write:
+        with contextlib.suppress(OSError, AttributeError):  # another disk, or not Linux
+            while os.copy_file_range(read.fileno(), write.fileno(), 1 << 30):
+                pass
+        # From wherever that stopped: at the end, as a rule.
+        shutil.copyfileobj(read, write)

@@ -1,0 +1,39 @@
+"""What every doer works with."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from crew.domain.commands import Command
+from crew.domain.fact import Fact
+from crew.domain.rules import Rules
+from crew.domain.run import Run
+from crew.domain.task import Task
+from crew.domain.world import World
+from crew.runner.outside import Outside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a doer works with; `world` is asked anew whenever time may have passed."""
+
+    outside: Outside
+    rules: Rules
+    epoch: int
+    world: Callable[[], World]
+    now: Callable[[], float]
+    record: Callable[[list[Fact]], None]
+    session_of: Callable[[Run], str]
+    doing: Callable[[str, str], None]
+    cancel: Callable[[str], Awaitable[None]]
+    later: Callable[[Command, float], None]
+
+    def run(self, command: Command) -> tuple[Run, Task]:
+        world = self.world()
+        run = world.runs[command.subject]
+        return run, world.tasks[run.task]
+
+    def task(self, command: Command) -> Task:
+        return self.world().tasks[command.subject]
+
+
+Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]

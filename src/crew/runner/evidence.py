@@ -1,0 +1,63 @@
+"""What crew sees for itself when somebody says that the work is finished."""
+
+import asyncio
+from itertools import cycle, islice
+
+from crew.domain.progress import Evidence
+from crew.domain.review import complaints, recorded
+from crew.domain.run import Run
+from crew.domain.task import Task
+from crew.runner.desk import Desk
+from crew.runner.outside import Look
+
+
+async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
+    """What can be seen at once comes first; the gate runs only on what could be merged."""
+    head, outside = look.head, desk.outside
+    if look.uncommitted:
+        return Evidence(head=head, uncommitted=look.uncommitted)
+    if run.merge_commit:
+        merged = await outside.contains(ancestor=run.merge_commit, descendant=head)
+        if not merged:
+            return Evidence(head=head, unmerged=True)
+        if lost := await outside.lost_sides(run, head=head):
+            return Evidence(head=head, lost_sides=lost)
+    base = await newest_base(desk, task.target)
+    if await outside.contains(ancestor=head, descendant=base):
+        return Evidence(head=head, has_commits=False)
+    gate = await outside.run_gate(head, task=task.id)
+    if not gate.passed:
+        return Evidence(head=head, gate_passed=False, gate_output=gate.output)
+    if conflicts := await _conflicts(desk, run, base, head):
+        return Evidence(head=head, gate_passed=True, conflicts=conflicts)
+    notes = await _review(desk, run, task, head)
+    return Evidence(head=head, gate_passed=True, gate_output=gate.output, review_notes=notes)
+
+
+async def newest_base(desk: Desk, target: str) -> str:
+    """What landed, and what others committed on the target if that holds all that landed."""
+    tips = await desk.outside.tips(target)
+    newer = await desk.outside.contains(ancestor=tips.integration, descendant=tips.target)
+    return tips.target if newer else tips.integration
+
+
+async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, ...]:
+    """Told at once to whoever works at a terminal; the merge queue tells an agent."""
+    if not run.pane:
+        return ()
+    tried = await desk.outside.merge(onto=base, head=head, message="a trial\n", at=desk.now())
+    return tried.conflicts
+
+
+async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
+    """All reviewers at once, on this very commit; whoever passed it before is not asked again."""
+    needed = desk.rules.reviews_needed(skip=task.skip_review) - run.passes(head)
+    if needed <= 0:
+        return None
+    reviewers = islice(cycle(desk.rules.reviewers), needed)
+    found = await asyncio.gather(
+        *(desk.outside.review(run, task, commit=head, reviewer=name) for name in reviewers)
+    )
+    for verdict in found:
+        desk.record([recorded(desk.world().runs[run.id], verdict, at=desk.now())])
+    return complaints(found)
