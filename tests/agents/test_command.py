@@ -7,6 +7,8 @@ import pytest
 
 from agents.contract import AdapterContract, order, run_step, shell_lines
 from crew.agents.adapter import AgentSpec, adapter_for
+from crew.agents.command import LONGEST_ARGUMENT
+from crew.agents.environment import prompt_file
 from crew.domain.step import ErrorKind
 
 __all__ = ["order"]
@@ -57,13 +59,19 @@ def test_a_prompt_of_200_kb_arrives(order, via):
     assert (order.worktree / "got").read_text() == prompt
 
 
-def test_a_prompt_too_long_for_an_argument_is_refused_with_the_way_out(order):
-    spec = AgentSpec(name="any", command_template="true {{.Prompt}}")
-    fits = replace(order, prompt="ü" * (131_070 // 2))
-    assert run_step(adapter_for(spec), fits).error is None
-    error = run_step(adapter_for(spec), replace(order, prompt="x" * 200_000)).error
-    assert "200000 bytes" in error.message
-    assert 'prompt_via = "stdin"' in error.message
+def test_a_prompt_too_long_for_an_argument_is_named_by_its_file(order):
+    template = """printf %s {{.Prompt}} > got; cat "$CREW_PROMPT_FILE" > whole"""
+    spec = AgentSpec(name="any", command_template=template)
+    fits = "ü" * (LONGEST_ARGUMENT // 2) + "x"
+    assert len(fits.encode()) == LONGEST_ARGUMENT
+    assert run_step(adapter_for(spec), replace(order, prompt=fits)).error is None
+    assert (order.worktree / "got").read_text() == fits
+    for prompt in (fits + "x", HOSTILE * 2000, "\0" + fits[1:]):
+        assert run_step(adapter_for(spec), replace(order, prompt=prompt)).error is None
+        said = (order.worktree / "got").read_text()
+        assert len(said) < 500
+        assert str(prompt_file(order)) in said
+        assert (order.worktree / "whole").read_text() == prompt
 
 
 def test_a_nul_in_a_prompt_is_no_reason_to_fail(order):
@@ -73,7 +81,9 @@ def test_a_nul_in_a_prompt_is_no_reason_to_fail(order):
 
 
 def test_the_template_names_everything_about_the_step(order):
-    names = "Command Args SystemArgs Model Worktree TaskID Branch RepoRoot BaseBranch GitDir"
+    names = (
+        "Command Args SystemArgs Model Worktree TaskID Branch RepoRoot BaseBranch GitDir Session"
+    )
     template = "printf '%s\\n' " + " ".join(f"{{{{.{name}}}}}" for name in names.split())
     spec = AgentSpec(
         name="any",
@@ -93,7 +103,7 @@ def test_the_template_names_everything_about_the_step(order):
     outcome = run_step(adapter_for(spec), replace(order, env={**order.env, **about}))
     assert outcome.text.splitlines() == [
         *("sh", "-a", "b c", "-s", "m 1", str(order.worktree)),
-        *("$(id)", "crew-7", "/r", "main", "/r/.git"),
+        *("$(id)", "crew-7", "/r", "main", "/r/.git", order.session),
     ]
 
 

@@ -1,12 +1,13 @@
 """Templates know values and conditions, and nothing in a value can become a command."""
 
 import shlex
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.agents.templates import check, expand
+from crew.agents.templates import check, expand, shell_command, shell_script
 from crew.domain.errors import UsageError
 
 
@@ -77,20 +78,76 @@ def test_what_is_not_a_template_is_refused(template):
         check(template)
 
 
-@pytest.mark.parametrize(
-    "template", ['run "{{.Prompt}}"', "run '{{.Prompt}}'", 'run "a {{.Model}}"']
-)
-def test_quotes_around_a_value_are_refused(template):
-    with pytest.raises(UsageError, match="quotes"):
-        check(template)
+def through_a_shell(tmp_path, template, values):
+    """What a real shell makes of the template, as a command and as a script."""
+    script = tmp_path / "script"
+    script.write_text(shell_script(template, values))
+    ways = [shell_command(template, values), ("sh", str(script))]
+    done = [subprocess.run(way, cwd=tmp_path, capture_output=True, check=True) for way in ways]
+    assert done[0].stdout == done[1].stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["script"]
+    return done[0].stdout.decode()
 
 
+HOSTILE = [
+    "$(touch ran)",
+    "`touch ran`",
+    "'; touch ran; '",
+    '"; touch ran; "',
+    "a\ntouch ran\n",
+    "-n --help",
+    "\\",
+    "*  ${HOME} ~ # x",
+    "\udcff".encode(errors="surrogateescape").decode("latin-1"),
+    "x'" * 40_000 + "$(touch ran)",
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value[:12]))
 @pytest.mark.parametrize(
     "template",
-    ['run "a" {{.Prompt}}', "it\\'s {{.Prompt}}", '"\\"" {{.Prompt}}', "'\"' {{.Model}}"],
+    [
+        "printf '<%s>' {{.Prompt}}",
+        """printf '<%s>' "{{.Prompt}}" """,
+        "printf '<%s>' '{{.Prompt}}'",
+        "# it's \"\nprintf '<%s>' {{.Prompt}}",
+        "printf '<%s>' {{if .Model}}{{else}}{{.Prompt}}{{end}}",
+        "printf %s \\\" a#'b' \"'\" >/dev/null; printf '<%s>' {{.Prompt}}",
+    ],
 )
-def test_closed_quotes_elsewhere_are_fine(template):
-    check(template)
+def test_a_hostile_value_reaches_the_program_and_runs_nothing(tmp_path, value, template):
+    said = through_a_shell(tmp_path, template, {"Prompt": value, "Model": ""})
+    assert said == f"<{value}>"
+
+
+def test_quotes_around_a_value_may_hold_more_than_it(tmp_path):
+    values = {"TaskID": "7 $(touch ran)", "Args": ("a b", "c"), "Worktree": "/w t"}
+    template = "cd /; echo \"task {{.TaskID}} of {{.Args}}\" in '{{.Worktree}}'"
+    said = through_a_shell(tmp_path, template, values)
+    assert said == "task 7 $(touch ran) of a b c in /w t\n"
+
+
+def test_even_where_quotes_are_misread_no_value_runs(tmp_path):
+    template = 'cat <<EOF\nit\'s {{.Prompt}}\nEOF\necho "$(echo "{{.Prompt}}")"'
+    said = through_a_shell(tmp_path, template, {"Prompt": "$(touch ran) `touch ran`"})
+    assert "$(touch ran) `touch ran`" in said
+
+
+def test_a_script_keeps_its_first_line_first_and_runs_by_itself(tmp_path):
+    template = '#!/bin/sh\ncd {{.Worktree}}\npwd; echo "done for {{.TaskID}}"\n'
+    place = tmp_path / "it's here $(id)"
+    place.mkdir()
+    script = tmp_path / "setup"
+    script.write_text(shell_script(template, {"Worktree": str(place), "TaskID": "1"}))
+    script.chmod(0o755)
+    said = subprocess.run([script], capture_output=True, text=True, check=True).stdout
+    assert said == f"{place}\ndone for 1\n"
+    assert shell_script("#!/usr/bin/env bash\ntrue\n", {}) == "#!/usr/bin/env bash\ntrue\n"
+
+
+def test_a_script_in_another_language_is_refused():
+    with pytest.raises(UsageError, match="python3"):
+        shell_script("#!/usr/bin/env python3\nprint({{.TaskID}})\n", {"TaskID": "1"})
 
 
 @given(st.text().filter(lambda text: "\0" not in text))

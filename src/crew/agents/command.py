@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from crew.agents.adapter import AgentSpec, Watch
 from crew.agents.environment import agent_environment, prompt_file
 from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain
 from crew.agents.process import ProcessEnd, program_path
 from crew.agents.step_process import TEXT_TAIL, last_words, process_error, run_agent
-from crew.agents.templates import Value, check, expand
+from crew.agents.templates import Value, check, shell_command, without_nul
 from crew.domain.errors import CrewError
 from crew.domain.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
 
@@ -25,7 +26,7 @@ class CommandAdapter:
 
     async def run_step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
-        if error := _refusal(self.spec, order, environment):
+        if error := _refusal(self.spec, environment):
             return StepOutcome(session=order.session, error=error)
         heard = _Heard(order.done_word, watch)
         end = await run_agent(
@@ -48,36 +49,43 @@ class CommandAdapter:
 
 
 def shell_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """The template as a script whose values are its parameters.
-
-    The shell never reads a value as part of the script, so no text in it can run.
-    """
-    parameters: list[str] = []
-
-    def parameter(value: str) -> str:
-        parameters.append(value.replace("\0", "\ufffd"))
-        return f'"${{{len(parameters)}}}"'
-
-    script = expand(spec.command_template, template_values(spec, order), quote=parameter)
-    return ("sh", "-c", script, "sh", *parameters)
+    return shell_command(spec.command_template, template_values(spec, order))
 
 
 def template_values(spec: AgentSpec, order: StepOrder) -> dict[str, Value]:
     """What a command template may name."""
-    prompt: dict[str, Value] = {"arg": order.prompt, "stdin": (), "file": str(prompt_file(order))}
+    file = prompt_file(order)
+    prompt: dict[str, Value] = {
+        "arg": prompt_argument(order.prompt, file),
+        "stdin": (),
+        "file": str(file),
+    }
     return {
         "Command": spec.command,
-        "Args": spec.args,
         "SystemArgs": spec.system_args,
+        "Args": spec.args,
         "Prompt": prompt[spec.prompt_via],
+        "PromptFile": str(file),
         "Model": spec.model,
+        "Session": order.session,
+        "Resume": "1" if order.resume else "",
         "Worktree": str(order.worktree),
         "TaskID": order.env.get("CREW_TASK_ID", ""),
         "Branch": order.env.get("CREW_BRANCH", ""),
+        "GitDir": order.env.get("CREW_GIT_DIR", ""),
         "RepoRoot": order.env.get("CREW_REPO", ""),
         "BaseBranch": order.env.get("CREW_BASE_BRANCH", ""),
-        "GitDir": order.env.get("CREW_GIT_DIR", ""),
     }
+
+
+def prompt_argument(prompt: str, file: Path) -> str:
+    """The prompt, or where it stands if the kernel would not take it as one argument."""
+    if len(without_nul(prompt).encode(errors="surrogateescape")) <= LONGEST_ARGUMENT:
+        return prompt
+    return (
+        f"Your instructions are too long for a command line. They are in the file {file} "
+        "(its name is in $CREW_PROMPT_FILE too): read that file to its end, then do what it says."
+    )
 
 
 class _Heard:
@@ -106,7 +114,7 @@ class _Heard:
             self._watch.doing(one_line(last))
 
 
-def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) -> StepError | None:
+def _refusal(spec: AgentSpec, environment: Mapping[str, str]) -> StepError | None:
     """Why this step cannot even be started, if so."""
     try:
         check(spec.command_template)
@@ -114,13 +122,6 @@ def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) 
         return StepError(kind=ErrorKind.CRASHED, message=f"{error.message}; {error.hint}")
     if spec.command and program_path(spec.command, environment) is None:
         return _not_installed(spec, "")
-    size = len(order.prompt.encode(errors="surrogateescape"))
-    if spec.prompt_via == "arg" and size > LONGEST_ARGUMENT:
-        return StepError(
-            kind=ErrorKind.CRASHED,
-            message=f"the prompt has {size} bytes and an argument holds {LONGEST_ARGUMENT}: "
-            f'set prompt_via = "stdin" or "file" for the agent {spec.name}',
-        )
     return None
 
 

@@ -1,6 +1,11 @@
-"""The seed's small template language: `{{.Name}}` and `{{if .Name}}…{{else}}…{{end}}`, no more."""
+"""A small template language: `{{.Name}}` and `{{if .Name}}…{{else}}…{{end}}`, no more.
+
+What runs is always the template, never a value: the shell gets values as parameters or variables,
+which it does not read as a script again.
+"""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,23 +14,22 @@ from crew.domain.errors import UsageError
 Value = str | Sequence[str]
 """A text is one word of the command; a sequence is as many words as it has members."""
 
+PLACE_NAMES = ("Worktree", "TaskID", "Branch", "GitDir", "RepoRoot", "BaseBranch")
 NAMES = (
-    "Command",
-    "Args",
-    "SystemArgs",
-    "Prompt",
-    "Model",
-    "Worktree",
-    "TaskID",
-    "Branch",
-    "RepoRoot",
-    "BaseBranch",
-    "GitDir",
+    *("Command", "SystemArgs", "Args", "Prompt", "Model", *PLACE_NAMES),
+    *("PromptFile", "Session", "Resume"),
 )
 
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "zsh"})
 _TAG = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _VALUE = re.compile(r"\.(\w+)")
 _IF = re.compile(r"if\s+\.(\w+)")
+# What holds no open quote: an escaped character, a quoted text, a comment with its apostrophes.
+_CLOSED = re.compile(
+    r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<![^\s;&|(])#[^\n]*""",
+    re.DOTALL,
+)
+_QUOTE = re.compile("['\"]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +40,41 @@ class _Piece:
     text: str
 
 
+def shell_command(template: str, values: Mapping[str, Value]) -> tuple[str, ...]:
+    """The template as a command line for `sh`, with the values as parameters."""
+    parameters: list[str] = []
+
+    def parameter(value: str) -> str:
+        parameters.append(without_nul(value))
+        return f'"${{{len(parameters)}}}"'
+
+    return ("sh", "-c", expand(template, values, quote=parameter), "sh", *parameters)
+
+
+def shell_script(template: str, values: Mapping[str, Value]) -> str:
+    """The template as a script to be written to a file, with the values in variables on top."""
+    variables: list[str] = []
+
+    def variable(value: str) -> str:
+        name = f"crew_value_{len(variables)}"
+        variables.append(f"{name}={shlex.quote(without_nul(value))}")
+        return f'"${{{name}}}"'
+
+    body = expand(template, values, quote=variable)
+    first, newline, rest = body.partition("\n")
+    if not first.startswith("#!"):
+        return "\n".join([*variables, body])
+    _check_shell(first)
+    return "\n".join([first, *variables, rest]) if newline else body
+
+
 def expand(template: str, values: Mapping[str, Value], *, quote: Callable[[str], str]) -> str:
-    """The template with its values, each of which went through `quote`."""
+    """The template with its values, each made a word of the shell by `quote`.
+
+    Where the template has quotes around a value they are closed before it and opened after it.
+    """
     written: list[str] = []
+    seen: list[str] = []  # as written, with each value as one letter
     shown = [True]  # whether we are inside parts that apply, outermost first
     for piece in _pieces(template):
         match piece.kind:
@@ -51,28 +87,21 @@ def expand(template: str, values: Mapping[str, Value], *, quote: Callable[[str],
             case _ if not all(shown):
                 continue
             case "value":
-                written.append(_quoted(_value(values, piece.text), quote))
+                around = _open_quote("".join(seen))
+                word = _quoted(_value(values, piece.text), quote)
+                written.append(f"{around}{word}{around}")
+                seen.append("x")
             case _:
                 written.append(piece.text)
+                seen.append(piece.text)
     return "".join(written)
 
 
 def check(template: str, *, names: Sequence[str] = NAMES) -> None:
-    """Refuse a template that cannot be expanded, or that puts quotes around a value.
-
-    Values bring their own quotes; within a second pair they would stand bare before the shell.
-    """
-    quotes = ""
+    """Refuse a template that cannot be expanded."""
     for piece in _pieces(template):
-        if piece.kind == "text":
-            quotes = _open_quote(piece.text, quotes)
-        elif piece.kind in {"value", "if"} and piece.text not in names:
+        if piece.kind in {"value", "if"} and piece.text not in names:
             raise _unknown(piece.text, names)
-        elif piece.kind == "value" and quotes:
-            raise UsageError(
-                f"{{{{.{piece.text}}}}} stands inside {quotes} quotes in {template!r}",
-                hint="leave the quotes out: every value is quoted already",
-            )
 
 
 def _value(values: Mapping[str, Value], name: str) -> Value:
@@ -128,16 +157,21 @@ def _malformed(template: str, why: str) -> UsageError:
     )
 
 
-def _open_quote(text: str, quote: str) -> str:
-    """The kind of quote that is still open after this text: none, ' or "."""
-    skip = False
-    for character in text:
-        if skip:
-            skip = False
-        elif character == "\\" and quote != "'":
-            skip = True
-        elif quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-    return quote
+def _open_quote(script: str) -> str:
+    """The kind of quote that is open at the end of this script: none, ' or "."""
+    left = _QUOTE.search(_CLOSED.sub("", script))
+    return left[0] if left else ""
+
+
+def _check_shell(shebang: str) -> None:
+    words = shebang.removeprefix("#!").split()
+    if not _SHELLS.intersection(word.rpartition("/")[2] for word in words):
+        raise UsageError(
+            f"a script that begins with {shebang!r} cannot be given values",
+            hint="write it for sh or bash, and call other programs from there",
+        )
+
+
+def without_nul(value: str) -> str:
+    """No argument and no file name can hold a NUL."""
+    return value.replace("\0", "\ufffd")
