@@ -99,6 +99,39 @@ def test_one_call_is_one_process_once_the_configuration_is_known(person, monkeyp
     assert len(started) == 2
 
 
+def test_worktrees_that_share_their_configuration_are_not_each_asked_for_it(
+    person, repo, monkeypatch, tmp_path
+):
+    trees = [tmp_path / name for name in ("one", "two", "three")]
+    for tree in trees:
+        person.git("worktree", "add", "-q", "--detach", str(tree))
+    ask(trees[0], "status")
+    started = []
+    run = command.subprocess.run
+    monkeypatch.setattr(
+        command.subprocess, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+    )
+    ask(trees[1], "status")
+    ask(repo.common_dir, "rev-parse", "HEAD")
+    assert len(started) == 2
+    person.git("config", "extensions.worktreeConfig", "true")
+    Person(trees[2]).git("config", "--worktree", "filter.mine.clean", "cat")
+    assert command.configured_filters(trees[2]) == {"mine"}
+    assert command.configured_filters(trees[1]) == set()
+
+
+def test_what_is_included_for_one_worktree_only_counts_there(person, tmp_path):
+    trees = [tmp_path / name for name in ("one", "two")]
+    for tree in trees:
+        person.git("worktree", "add", "-q", "--detach", str(tree))
+    (tmp_path / "more").write_text('[filter "mine"]\n\tclean = cat\n')
+    inside = f"includeIf.gitdir:{person.path}/.git/worktrees/two.path"
+    person.git("config", inside, str(tmp_path / "more"))
+    assert command.configured_filters(trees[0]) == set()
+    assert command.configured_filters(trees[1]) == {"mine"}
+    assert command.configured_filters(trees[0]) == set()
+
+
 def test_a_file_included_later_is_noticed(person, marker, tmp_path):
     included = tmp_path / "later.config"
     person.git("config", "include.path", str(included))

@@ -14,6 +14,7 @@ from git.people import Person
 STORY = """
 import sys
 from pathlib import Path
+from crew.git.branches import claim_branch
 from crew.git.checkpoints import (
     checkpoints, drop_checkpoints, restore, restore_into_worktree, take_checkpoint
 )
@@ -43,9 +44,13 @@ def bring_back():
     if not state_of(tree).changed or (repo.common_dir / "worktrees/tree/crew-restoring").exists():
         restore_into_worktree(repo, tree, checkpoints(repo, "7")[-1].commit)
 
+def make():
+    is_new = claim_branch(repo, "crew-7", base=commit_of(repo, "main"))
+    ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new)
+
 ensure = lambda: ensure_worktree(repo, tree, branch="crew-7", base="main")
 step("exclude", lambda: exclude_locally(repo, ["/.crew/"]))
-step("make", ensure)
+step("make", make)
 step("work", work)
 step("keep", lambda: take_checkpoint(repo, tree, "7", label="step", at=1.0))
 step("remove", lambda: remove_worktree(repo, tree))
@@ -59,6 +64,9 @@ step("ungate", lambda: remove_worktree(repo, place / "gate"))
 
 POINTS = [
     "git.exclude",
+    "git.claim_branch",
+    "git.lay_worktree",
+    "git.point_worktree",
     "git.worktree_add",
     "git.reset_worktree",
     "git.finish_making",

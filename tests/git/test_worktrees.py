@@ -7,6 +7,7 @@ import pytest
 
 from crew.domain.errors import Conflict, NotFound
 from crew.git import linked
+from crew.git.branches import claim_branch
 from crew.git.refs import Moved
 from crew.git.repository import commit_of, find_repository
 from crew.git.worktrees import (
@@ -48,6 +49,52 @@ def test_a_new_worktree_has_its_branch_at_the_base(repo, tree, person):
     assert_whole(repo, tree)
     assert "branch" not in (repo.common_dir / "config").read_text()
     assert worktree_paths(repo) == {person.path: "main", tree: "crew-7"}
+
+
+@pytest.fixture
+def laid(repo, tmp_path):
+    """A worktree for a branch that was made just now."""
+    tree = tmp_path / "trees" / "7"
+
+    def lay():
+        is_new = claim_branch(repo, "crew-7", base=commit_of(repo, "main"))
+        ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new)
+        return tree
+
+    return lay
+
+
+def test_a_worktree_of_a_new_branch_is_to_git_like_any_other(repo, person, laid):
+    tree = laid()
+    assert_whole(repo, tree)
+    assert worktree_paths(repo) == {person.path: "main", tree: "crew-7"}
+    assert person.git("worktree", "prune", "--verbose") == ""
+    with pytest.raises(AssertionError, match="already checked out"):
+        person.git("switch", "crew-7")
+    agent = Person(tree)
+    commit = agent.commit({"a.txt": "mine\n"})
+    assert commit_of(repo, "crew-7") == commit
+    agent.git("fsck", "--strict")
+    person.git("gc", "-q", "--prune=now")
+    assert state_of(tree).head == commit
+    person.git("worktree", "remove", str(tree))
+    assert not tree.exists()
+
+
+def test_a_new_worktree_takes_no_name_that_another_one_has(repo, person, laid, tmp_path):
+    person.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine" / "7"))
+    tree = laid()
+    assert_whole(repo, tree)
+    assert worktree_paths(repo)[tmp_path / "mine" / "7"] == "mine"
+    assert sorted(entry.name for entry in (repo.common_dir / "worktrees").iterdir()) == ["7", "71"]
+
+
+def test_settings_that_worktrees_have_for_themselves_are_copied_as_git_does(repo, person, laid):
+    person.git("config", "extensions.worktreeConfig", "true")
+    person.git("config", "--worktree", "user.name", "Somebody")
+    tree = laid()
+    assert_whole(repo, tree)
+    assert Person(tree).git("config", "user.name") == "Somebody"
 
 
 def test_a_whole_worktree_is_left_exactly_as_it_is(repo, tree):

@@ -86,6 +86,8 @@ ROAD = Story(
         "store.index",
         "store.record",
         "state.write",
+        "git.claim_branch",
+        "git.lay_worktree",
         "git.worktree_add",
         "git.reset_worktree",
         "git.finish_making",

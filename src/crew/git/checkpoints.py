@@ -15,7 +15,7 @@ from crew.git import linked
 from crew.git.command import Answer, ask, failure, git
 from crew.git.merges import MergeConflict, identity, merged_tree
 from crew.git.refs import Moved, advance
-from crew.git.repository import Repository, commit_of
+from crew.git.repository import Repository, commit_of, ref_tip
 from crew.git.status import WorktreeState, load_status, read_status
 
 _FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(subject)"
@@ -254,10 +254,8 @@ def _keep(
 def _last(repo: Repository, task: str) -> Checkpoint | None:
     """The newest checkpoint; remembered, but only believed while its ref is there to be seen."""
     known = _taken.get((repo.common_dir, task))
-    if known is not None:
-        ref = repo.common_dir / checkpoint_ref(task, known.number)
-        if ref.is_file() and ref.read_text().strip() == known.commit:
-            return known
+    if known is not None and ref_tip(repo, checkpoint_ref(task, known.number)) == known.commit:
+        return known
     return max(checkpoints(repo, task), key=lambda kept: kept.number, default=None)
 
 

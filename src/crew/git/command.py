@@ -115,10 +115,12 @@ def _configured(where: Path, env: Mapping[str, str]) -> Configured:
     """The drivers that are configured; git is asked again only when one of the files changed."""
     named = env.get("GIT_DIR")
     git_dir = Path(named) if named else hardening.git_dir_of(where.absolute())
-    if git_dir in _known:
-        stamp, configured = _known[git_dir]
-        if stamp == hardening.stamp_of(configured.files):
-            return configured
+    shared = hardening.shares_config_with(git_dir)
+    for known in (git_dir, shared):
+        if known in _known:
+            stamp, configured = _known[known]
+            if stamp == hardening.stamp_of(configured.files):
+                return configured
     standard = hardening.standard_files(git_dir)
     before = hardening.stamp_of(standard)
     listing = _run(
@@ -128,7 +130,8 @@ def _configured(where: Path, env: Mapping[str, str]) -> Configured:
     )
     configured = hardening.parse_listing(listing.out, cwd=where, git_dir=git_dir)
     if before == hardening.stamp_of(standard):
-        _known[git_dir] = (hardening.stamp_of(configured.files), configured)
+        place = git_dir if configured.is_conditional else shared
+        _known[place] = (hardening.stamp_of(configured.files), configured)
     return configured
 
 

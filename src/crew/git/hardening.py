@@ -70,6 +70,7 @@ class Configured:
     silenced: Mapping[str, str]
     filters: frozenset[str]
     lfs: bool
+    is_conditional: bool  # says different things in different worktrees of one repository
     files: tuple[Path, ...]
 
 
@@ -96,6 +97,7 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
         silenced=dict(_silencing(values)),
         filters=frozenset(name for section, name in _drivers(values) if section == "filter"),
         lfs=_is_plain_lfs(values),
+        is_conditional=any(key.startswith("includeif.") for key in values),
         files=tuple(files),
     )
 
@@ -108,6 +110,13 @@ def standard_files(git_dir: Path | None) -> tuple[Path, ...]:
         () if git_dir is None else (common_dir_of(git_dir) / "config", git_dir / "config.worktree")
     )
     return (Path("/etc/gitconfig"), config_home / "git" / "config", home / ".gitconfig", *own)
+
+
+def shares_config_with(git_dir: Path | None) -> Path | None:
+    """The git dir whose configuration counts here: a linked worktree seldom has its own."""
+    if git_dir is None or (git_dir / "config.worktree").exists():
+        return git_dir
+    return Path(os.path.normpath(common_dir_of(git_dir)))
 
 
 def stamp_of(files: Iterable[Path]) -> tuple[tuple[int, ...], ...]:

@@ -13,7 +13,7 @@ from crew.git.command import git
 from crew.git.locks import held
 from crew.git.merges import contains
 from crew.git.refs import Moved, advance
-from crew.git.repository import Repository, commit_of
+from crew.git.repository import Repository, ref_tip
 from crew.git.sync import SYNC_LOCK, repair, sync_checkout
 from crew.git.worktrees import worktree_paths
 
@@ -33,10 +33,10 @@ class Delivery:
 def integration_tip(repo: Repository, target: str) -> str:
     """The tip of the integration ref, which starts where the target is."""
     ref = landed_ref(target)
-    found = commit_of(repo, ref)
+    found = ref_tip(repo, ref)
     if found is not None:
         return found
-    start = commit_of(repo, f"refs/heads/{target}")
+    start = ref_tip(repo, f"refs/heads/{target}")
     if start is None:
         raise Conflict(f"there is no branch {target}", hint=f"make it: git branch {target}")
     try:
@@ -66,7 +66,7 @@ def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
             repair(repo, lock=lock)
             return _deliver(repo, target, hold_s=hold_s, lock=lock)
     except Conflict as conflict:
-        commit = commit_of(repo, f"refs/heads/{target}") or ""
+        commit = ref_tip(repo, f"refs/heads/{target}") or ""
         return Delivery(
             state="waiting", commit=commit, reason=conflict.message, remedy=conflict.hint
         )
@@ -80,7 +80,7 @@ def repair_sync(repo: Repository) -> None:
 
 def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Delivery:
     branch = f"refs/heads/{target}"
-    tip, landed = commit_of(repo, branch), commit_of(repo, landed_ref(target))
+    tip, landed = ref_tip(repo, branch), ref_tip(repo, landed_ref(target))
     if tip is None:
         raise Waiting(
             f"the branch {target} no longer exists",

@@ -1,5 +1,7 @@
 """The files git keeps about a linked worktree: found, checked and repaired without starting git."""
 
+import contextlib
+import itertools
 import os
 import shutil
 import uuid
@@ -7,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crew.domain.effects import effect
+from crew.domain.names import is_task_id
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
 
@@ -37,6 +40,12 @@ def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
 def is_whole(git_dir: Path) -> bool:
     """Whether `git worktree add` got as far as writing everything it writes."""
     return all((git_dir / name).is_file() for name in ("HEAD", "commondir", "gitdir"))
+
+
+def is_simple(repo: Repository, path: Path) -> bool:
+    """Whether a new worktree is no more to git than three small files that name each other."""
+    special = ("config.worktree", "reftable")
+    return is_task_id(path.name) and not any((repo.common_dir / name).exists() for name in special)
 
 
 def is_pointed_at(git_dir: Path, path: Path) -> bool:
@@ -80,11 +89,7 @@ def point(git_dir: Path, path: Path) -> None:
 @effect("git.register_worktree")
 def register(repo: Repository, path: Path, *, branch: str) -> Path:
     """Make a git dir for files that are there already; it appears whole or not at all."""
-    making = repo.common_dir / f"crew-new-{uuid.uuid4().hex}"
-    making.mkdir()
-    (making / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-    (making / "commondir").write_text("../..\n")
-    (making / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
+    making = _written(repo, path, branch=branch)
     (making / READY).touch()
     pointed = linked_git_dir(path / ".git")
     name = pointed.name if pointed is not None else path.name
@@ -92,6 +97,37 @@ def register(repo: Repository, path: Path, *, branch: str) -> Path:
     git_dir.parent.mkdir(exist_ok=True)
     making.rename(git_dir)
     return git_dir
+
+
+@effect("git.lay_worktree")
+def lay(repo: Repository, path: Path, *, branch: str) -> Path:
+    """Make the git dir of a new worktree, as `git worktree add` does, for a fifth of its time.
+
+    Only for a branch that was made just now: nobody can have it checked out. The git dir appears
+    whole or not at all, under a name that was reserved in git's own way.
+    """
+    git_dir = _reserved(repo.common_dir / "worktrees", path.name)
+    _written(repo, path, branch=branch).rename(git_dir)
+    return git_dir
+
+
+def _reserved(folder: Path, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number in itertools.count():
+        git_dir = folder / f"{name}{number or ''}"
+        with contextlib.suppress(FileExistsError):
+            git_dir.mkdir()
+            break
+    return git_dir
+
+
+def _written(repo: Repository, path: Path, *, branch: str) -> Path:
+    making = repo.common_dir / f"crew-new-{uuid.uuid4().hex}"
+    making.mkdir()
+    (making / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    (making / "commondir").write_text("../..\n")
+    (making / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
+    return making
 
 
 @effect("git.forget_worktree")

@@ -66,6 +66,8 @@ def merged_tree(repo: Repository, *, onto: str, head: str) -> str | MergeConflic
 
 
 def contains(repo: Repository, *, ancestor: str, descendant: str) -> bool:
+    if ancestor == descendant:
+        return True
     args = ("merge-base", "--is-ancestor", ancestor, descendant)
     answer = ask(repo.common_dir, *args)
     if answer.code not in {0, 1}:

@@ -1,6 +1,7 @@
 """The repository crew works on: where it is, what its branches say, and whether it can be used."""
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from crew.domain.errors import Conflict, CrewError, UsageError
 from crew.git.command import ask, failure, git
 from crew.git.locks import held
 
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
 
 
@@ -40,6 +42,18 @@ def head_commit(repo: Repository) -> str | None:
 
 def commit_of(repo: Repository, rev: str) -> str | None:
     return _resolve(repo.common_dir, f"{rev}^{{commit}}")
+
+
+def ref_tip(repo: Repository, ref: str) -> str | None:
+    """Where a branch or another ref (full name) is; no process is needed while it has a file.
+
+    Git replaces that file in one move, and deletes it only once the ref is told elsewhere or gone.
+    """
+    try:
+        told = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        told = ""
+    return told if _OBJECT_ID.fullmatch(told) else commit_of(repo, ref)
 
 
 def tree_of(repo: Repository, rev: str) -> str | None:

@@ -8,20 +8,24 @@ from pathlib import Path
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, NotFound
 from crew.git import linked
+from crew.git.branches import standing_in_the_way
 from crew.git.command import ask, failure, git
 from crew.git.hardening import git_dir_of
 from crew.git.locks import held
 from crew.git.refs import delete_ref
-from crew.git.repository import Repository, commit_of
+from crew.git.repository import Repository, commit_of, ref_tip
 from crew.git.status import WorktreeState, load_status
 
 CHECKOUT_TIMEOUT_S = 1800.0
 
 
-def ensure_worktree(repo: Repository, path: Path, *, branch: str, base: str) -> str:
+def ensure_worktree(
+    repo: Repository, path: Path, *, branch: str, base: str, is_new: bool = False
+) -> str:
     """The worktree of a branch, made from `base` if there is no such branch; returns its HEAD.
 
-    One that is whole is left exactly as it is, dirty or not.
+    One that is whole is left exactly as it is, dirty or not. `is_new`: the branch was made just now
+    and nobody can have it checked out.
     """
     path = path.absolute()
     with held(repo.common_dir / "crew.lock") as lock:
@@ -29,11 +33,15 @@ def ensure_worktree(repo: Repository, path: Path, *, branch: str, base: str) -> 
         if git_dir is None:
             refuse_foreign(repo, path)
             linked.sweep(repo, path.name)
-            _add(repo, path, branch=branch, base=base, lock=lock)
-            git_dir = _git_dir(repo, path)
+            if is_new and linked.is_simple(repo, path):
+                git_dir = linked.lay(repo, path, branch=branch)
+                linked.point(git_dir, path)
+            else:
+                _add(repo, path, branch=branch, base=base, lock=lock)
+                git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=branch)
     _finish_checkout(git_dir, path)
-    return _head(git_dir, path)
+    return _head(repo, git_dir, path)
 
 
 def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
@@ -212,20 +220,18 @@ def _add(repo: Repository, path: Path, *, branch: str | None, base: str, lock: i
                 hint="switch that worktree to another branch",
             )
         if "cannot lock ref" in answer.err and "exists; cannot create" in answer.err:
-            raise Conflict(
-                f"another branch stands where crew needs {branch}",
-                hint=f"rename the branches under {branch}/",
-            )
+            raise standing_in_the_way(str(branch))
         raise failure(command, answer)
 
 
 @effect("git.reset_worktree")
 def _reset(git_dir: Path, path: Path, *, hard: bool, lock: int) -> None:
-    mode = "--hard" if hard else "--mixed"
+    """`read-tree` writes the same files as `reset --hard` and leaves all refs alone."""
+    args = ("read-tree", "--reset", "-u", "HEAD") if hard else ("reset", "-q", "--mixed")
     env = linked.environment_for(git_dir, path)
-    answer = ask(path, "reset", "-q", mode, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+    answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
     if answer.code != 0 and hard:
-        raise failure(("reset", mode), answer)
+        raise failure(args, answer)
 
 
 @effect("git.write_files")
@@ -310,9 +316,11 @@ def _git_dir(repo: Repository, path: Path) -> Path:
     return git_dir
 
 
-def _head(git_dir: Path, path: Path) -> str:
+def _head(repo: Repository, git_dir: Path, path: Path) -> str:
+    branch = _symbolic_head(git_dir)
     env = linked.environment_for(git_dir, path)
-    return git(path, "rev-parse", "--verify", "HEAD", env=env)
+    found = ref_tip(repo, branch) if branch is not None else None
+    return found or git(path, "rev-parse", "--verify", "HEAD", env=env)
 
 
 def _symbolic_head(git_dir: Path) -> str | None:
