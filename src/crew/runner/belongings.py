@@ -5,8 +5,8 @@ that neither a tracked file nor anything an agent changed is ever overwritten.
 """
 
 import contextlib
-import glob
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ from crew.domain.errors import UsageError
 from crew.git.command import git
 from crew.git.excludes import pattern_for
 from crew.git.repository import Repository
+
+_MAGIC = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,14 @@ class _Move:
     never: tuple[Path, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tracked:
+    """What git brings into the worktree by itself, also where somebody has deleted it."""
+
+    files: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()
+
+
 def bring_belongings(
     repo: Repository, settings: WorktreeSettings, *, worktree: Path, worktrees: Path
 ) -> Belongings:
@@ -44,13 +54,12 @@ def bring_belongings(
     move = _Move(root=repo.root, worktree=worktree, never=(repo.root / ".git", worktrees))
     copies = {entry: _found(move, entry) for entry in settings.copy}
     links = {entry: _linkable(repo.root, entry) for entry in settings.link}
-    for name in (*(name for found in copies.values() for name in found), *settings.link):
+    names = tuple(dict.fromkeys(name for found in copies.values() for name in found))
+    for name in (*names, *settings.link):
         _refuse_outside(worktree, name)
-    tracked = _tracked(worktree, [name for found in copies.values() for name in found])
-    patterns: list[str] = []
+    tracked = _tracked(worktree) if names else _Tracked()
+    patterns = [pattern for name in names for pattern in _bring_copy(move, name, tracked)]
     remarks = [_missing("copy", entry) for entry, found in copies.items() if not found]
-    for name in dict.fromkeys(name for found in copies.values() for name in found):
-        patterns += _bring_copy(move, name, tracked)
     for entry, folder in links.items():
         if folder is None:
             remarks.append(_missing("link", entry))
@@ -84,11 +93,10 @@ def _linkable(root: Path, entry: str) -> Path | None:
 def _found(move: _Move, entry: str) -> tuple[str, ...]:
     """The paths that an entry names; a pattern passes over what lies beyond a symlink."""
     _checked("copy", entry)
-    if not glob.has_magic(entry):
+    if not _MAGIC.search(entry):
         _refuse_outside(move.root, entry)
         return (str(PurePath(entry)),) if os.path.lexists(move.root / entry) else ()
-    matches = glob.glob(entry, root_dir=move.root, recursive=True, include_hidden=True)
-    names = {str(PurePath(match)) for match in matches} - {"."}
+    names = {str(path.relative_to(move.root)) for path in move.root.glob(entry)} - {"."}
     return tuple(sorted(name for name in names if _may_be_copied(move, name)))
 
 
@@ -126,22 +134,25 @@ def _leaves(entry: str) -> UsageError:
     )
 
 
-def _tracked(worktree: Path, names: list[str]) -> frozenset[str]:
-    """What git brings into the worktree by itself, also where somebody has deleted it."""
-    if not names:
-        return frozenset()
-    args = ("--literal-pathspecs", "ls-files", "-z", "--")
-    return frozenset(git(worktree, *args, *names).split("\0")) - {""}
+def _tracked(worktree: Path) -> _Tracked:
+    files = frozenset(git(worktree, "ls-files", "-z").split("\0")) - {""}
+    folders = {folder for file in files for folder in _folders_above(file)}
+    return _Tracked(files=files, folders=frozenset(folders))
 
 
-def _bring_copy(move: _Move, name: str, tracked: frozenset[str]) -> Iterator[str]:
+def _folders_above(name: str) -> Iterator[str]:
+    while folder := name.rpartition("/")[0]:
+        yield folder
+        name = folder
+
+
+def _bring_copy(move: _Move, name: str, tracked: _Tracked) -> Iterator[str]:
     """Copy a file or a folder; yields the patterns that hide the copy, and no more, from git."""
-    below = f"{name}/"
-    is_shared = any(known.startswith(below) for known in tracked)
-    if not is_shared and name not in tracked:
+    is_shared = name in tracked.folders
+    if not is_shared and name not in tracked.files:
         yield pattern_for(name)
     for leaf in _leaves_of(move, name):
-        if leaf not in tracked:
+        if leaf not in tracked.files:
             _bring(move.root / leaf, move.worktree / leaf)
             if is_shared:
                 yield pattern_for(leaf)
@@ -166,7 +177,7 @@ def _bring(source: Path, target: Path) -> None:
     if os.path.lexists(target):
         return
     if source.is_symlink():
-        _place_link(Path(os.readlink(source)), target)
+        _place_link(source.readlink(), target)
     elif source.is_dir():
         _make_folder(target)
     elif source.is_file():  # pipes, sockets and devices have nothing to copy
@@ -177,7 +188,7 @@ def _bring_link(folder: Path, target: Path) -> bool:
     """Whether the link is there now; anything else at its place stays."""
     if not os.path.lexists(target):
         _place_link(folder, target)
-    return target.is_symlink() and Path(os.readlink(target)) == folder
+    return target.is_symlink() and target.readlink() == folder
 
 
 @effect("furnish.make_folder")

@@ -16,6 +16,8 @@ from crew.config.gates import Gate, choose_gate, read_gate_files
 from crew.config.gates import GateResult as Verdict
 from crew.domain.errors import CrewError
 from crew.git.worktrees import ensure_detached, remove_worktree
+from crew.runner.belongings import linked_folders
+from crew.runner.furnishing import furnish_gate
 from crew.runner.outside import GateResult
 from crew.runner.workplace import Workplace
 
@@ -39,6 +41,7 @@ class GateRuns:
     async def run(self, commit: str, *, task: str) -> GateResult:
         async with self._worktree() as path:
             await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
+            await furnish_gate(self.workplace, path, task=task)
             files = await asyncio.to_thread(read_gate_files, path)
             gate = choose_gate(self.workplace.settings.complete.command, files)
             if gate is None:
@@ -110,6 +113,7 @@ class GateRuns:
             timeout_s=limit_s,
             idle_timeout_s=limit_s,
             sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
+            read_only=linked_folders(self.workplace.root, self.workplace.settings.worktree),
         )
 
 

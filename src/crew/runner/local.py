@@ -24,6 +24,7 @@ from crew.git.command import ask, git
 from crew.git.refs import advance, delete_ref
 from crew.git.repository import ref_tip
 from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
+from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
 from crew.runner.panes import Panes
@@ -85,6 +86,7 @@ class LocalOutside:
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         path = self.workplace.worktrees / task.id
         await _thread(self._ensure_worktree, task, path, branch, base)
+        await furnish(self.workplace, task, path, worker_settings(self.workplace, task))
         return str(path)
 
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
