@@ -3,8 +3,9 @@
 import re
 from dataclasses import replace
 
-from crew.domain.errors import UsageError
+from crew.domain.errors import Conflict, UsageError
 from crew.domain.names import task_id
+from crew.domain.task_item import TaskItem
 from crew.tasks.source import NewComment, NewTask, TaskChanges
 
 MAX_BODY_CHARS = 500_000
@@ -35,6 +36,8 @@ def checked_changes(changes: TaskChanges) -> TaskChanges:
         body=None if changes.body is None else _body(changes.body),
         priority=None if changes.priority is None else _priority(changes.priority),
         labels=None if changes.labels is None else _labels(changes.labels),
+        add_labels=_labels(changes.add_labels),
+        remove_labels=tuple(one_line(label) for label in changes.remove_labels),
         parent=task_id(changes.parent) if changes.parent else changes.parent,
         agent=one_line(changes.agent) if changes.agent else changes.agent,
         base=one_line(changes.base) if changes.base else changes.base,
@@ -42,18 +45,43 @@ def checked_changes(changes: TaskChanges) -> TaskChanges:
     )
 
 
+def changes_for(item: TaskItem, changes: TaskChanges) -> TaskChanges:
+    """What the changes mean for this task as it is now; the caller holds the lock."""
+    if changes.only_if and item.status not in changes.only_if:
+        raise Conflict(
+            f"task {item.id} is {item.status}, not {' or '.join(sorted(changes.only_if))}",
+            hint=f"nothing was changed; `crew show {item.id}` tells more of it",
+        )
+    if not changes.add_labels and not changes.remove_labels:
+        return changes
+    labels = item.labels if changes.labels is None else changes.labels
+    kept = [label for label in labels if label not in changes.remove_labels]
+    return replace(changes, labels=tuple(dict.fromkeys((*kept, *changes.add_labels))))
+
+
 def checked_comment(comment: NewComment) -> NewComment:
-    text = _plain(comment.text).strip("\n").rstrip()
-    if not text.strip():
-        raise UsageError("a comment needs a text", hint='write it: crew comment ID "TEXT"')
-    if len(text) > MAX_COMMENT_CHARS:
-        text = text[:MAX_COMMENT_CHARS].rstrip() + "\n[cut]"
+    text = checked_comment_text(comment.text)
     if comment.key and not _KEY.fullmatch(comment.key):
         raise UsageError(
             f"{comment.key!r} cannot be a comment's key",
             hint="use letters, digits and _ . / : - only",
         )
-    return replace(comment, text=text, author=one_line(comment.author), kind=one_line(comment.kind))
+    return replace(
+        comment,
+        text=text,
+        author=one_line(comment.author),
+        kind=one_line(comment.kind),
+        tags=_labels(comment.tags),
+    )
+
+
+def checked_comment_text(text: str) -> str:
+    text = _plain(text).strip("\n").rstrip()
+    if not text.strip():
+        raise UsageError("a comment needs a text", hint='write it: crew comment ID "TEXT"')
+    if len(text) > MAX_COMMENT_CHARS:
+        text = text[:MAX_COMMENT_CHARS].rstrip() + "\n[cut]"
+    return text
 
 
 def one_line(text: str) -> str:

@@ -5,6 +5,7 @@ next comment block begins. Such a `# Comment:` is written with a backslash befor
 than it has, and read with one less; Markdown shows it unchanged.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -56,10 +57,22 @@ def with_comment(rest: str, comment: NewComment, *, index: int) -> str:
     """The comment added as the last block; what stands before it stays as it is."""
     head = [f"# Comment: {index}", f"# Author: {comment.author}"]
     head += [f"# Type: {comment.kind}"] if comment.kind else []
+    head += [f"# Tags: {', '.join(comment.tags)}"] if comment.tags else []
     head += [f"# Metadata: key={comment.key}"] if comment.key else []
     head += [f"# Time: {moments.to_text(comment.at)}"]
     gap = "\n" if rest.endswith("\n") else "\n\n"
     return rest + gap + "---\n" + "\n".join(head) + "\n\n" + escape(comment.text) + "\n"
+
+
+def with_text(rest: str, index: int, text: str) -> str:
+    """The text of one comment replaced; its head and all else stay as they are."""
+    raw = cut(rest).blocks_raw
+    before = rest[: len(rest) - len(raw)]
+    fences = list(_BLOCK.finditer(raw))
+    start = fences[index].end()
+    end = fences[index + 1].start() if index + 1 < len(fences) else len(raw)
+    block = "\n".join(_head(raw[start:end].split("\n"))) + "\n\n" + escape(text) + "\n"
+    return before + raw[:start] + block + raw[end:]
 
 
 def comments(content: Content) -> tuple[Comment, ...]:
@@ -69,10 +82,9 @@ def comments(content: Content) -> tuple[Comment, ...]:
 
 def _comment(block: str, index: int) -> Comment:
     lines = block.split("\n")
-    head: dict[str, str] = {}
-    while lines and (header := _HEADER.fullmatch(lines[0])):
-        head[header[1]] = header[2].strip()
-        lines.pop(0)
+    headers = _head(lines)
+    head = {h[1]: h[2].strip() for line in headers if (h := _HEADER.fullmatch(line))}
+    lines = lines[len(headers) :]
     return Comment(
         index=index,
         author=head.get("Author", ""),
@@ -81,6 +93,10 @@ def _comment(block: str, index: int) -> Comment:
         at=moments.from_text(head.get("Time")),
         key=_metadata(head.get("Metadata", "")).get("key", ""),
     )
+
+
+def _head(lines: list[str]) -> list[str]:
+    return list(itertools.takewhile(_HEADER.fullmatch, lines))
 
 
 def _metadata(value: str) -> dict[str, str]:

@@ -23,7 +23,13 @@ from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
 from crew.tasks import comment_blocks, files_format, folder, front_matter, json_text, moments
-from crew.tasks.checks import checked_changes, checked_comment, checked_task
+from crew.tasks.checks import (
+    changes_for,
+    checked_changes,
+    checked_comment,
+    checked_comment_text,
+    checked_task,
+)
 from crew.tasks.files_format import is_number
 from crew.tasks.snapshot import Signature, Snapshot, natural_order, rescan
 from crew.tasks.source import (
@@ -95,6 +101,7 @@ class FilesSource:
             raise UsageError(f"{changes.parent!r} is not a task", hint="ids are numbers here")
         with self._exclusive():
             item = self._readable(task)
+            changes = changes_for(item, changes)
             markdown = files_format.changed_markdown(self._text(task, ".md"), changes)
             self._replace(task, ".md", markdown)
             self._change_meta(
@@ -129,6 +136,17 @@ class FilesSource:
                 return
             front = front_matter.parse(self._text(task, ".md"))
             rest = comment_blocks.with_comment(front.rest, comment, index=len(said))
+            self._replace(task, ".md", front.with_rest(rest).text())
+
+    def change_comment(self, task: str, index: int, text: str) -> None:
+        text = checked_comment_text(text)
+        with self._exclusive():
+            said = self._readable(task).comments
+            if not 0 <= index < len(said):
+                known = f"0 to {len(said) - 1}" if said else "none yet"
+                raise NotFound(f"task {task} has no comment {index}", hint=f"it has {known}")
+            front = front_matter.parse(self._text(task, ".md"))
+            rest = comment_blocks.with_text(front.rest, index, text)
             self._replace(task, ".md", front.with_rest(rest).text())
 
     def add_dep(self, task: str, dep: str) -> None:

@@ -38,17 +38,23 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChanges:
-    """What `edit` changes; None leaves a field, an empty text or 0 for the issue clears it."""
+    """What `edit` changes; None leaves a field, an empty text or 0 for the issue clears it.
+
+    With `only_if`, all or nothing is changed, depending on the status the task has at that moment.
+    """
 
     title: str | None = None
     body: str | None = None
     priority: int | None = None
     labels: tuple[str, ...] | None = None
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
     parent: str | None = None
     agent: str | None = None
     base: str | None = None
     issue: int | None = None
     skip_review: bool | None = None
+    only_if: frozenset[TaskState] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,7 @@ class NewComment:
     text: str
     at: float
     kind: str = ""
+    tags: tuple[str, ...] = ()
     key: str = ""
 
 
@@ -103,6 +110,9 @@ class TaskSource(Protocol):
     ) -> None: ...
 
     def comment(self, task: str, comment: NewComment) -> None: ...
+
+    def change_comment(self, task: str, index: int, text: str) -> None:
+        """Give a comment another text; who said it and when stays."""
 
     def add_dep(self, task: str, dep: str) -> None: ...
 

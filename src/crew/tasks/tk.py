@@ -16,12 +16,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from crew.domain.errors import Conflict, NotFound
+from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.names import is_task_id
 from crew.domain.task import TaskState
 from crew.domain.task_item import TaskItem
 from crew.tasks import folder, front_matter, tk_format
-from crew.tasks.checks import checked_changes, checked_comment, checked_task
+from crew.tasks.checks import changes_for, checked_changes, checked_comment, checked_task
 from crew.tasks.front_matter import FrontMatter
 from crew.tasks.snapshot import Snapshot, rescan
 from crew.tasks.source import (
@@ -94,7 +94,12 @@ class TkSource:
 
     def edit(self, task: str, changes: TaskChanges) -> None:
         changes = checked_changes(changes)
-        self._change(task, lambda front: tk_format.changed(front, changes))
+
+        def changed(front: FrontMatter) -> FrontMatter:
+            item = tk_format.read_item(task, front.text())
+            return tk_format.changed(front, changes_for(item, changes))
+
+        self._change(task, changed)
 
     def set_status(
         self, task: str, status: TaskState, *, at: float, lifecycle: Lifecycle = UNCHANGED
@@ -114,6 +119,9 @@ class TkSource:
             return front.with_rest(tk_format.with_note(front.rest, new))
 
         self._change(task, noted)
+
+    def change_comment(self, task: str, index: int, text: str) -> None:  # noqa: ARG002 - tk has none
+        raise UsageError("the notes of a ticket cannot be changed", hint="say it in a new one")
 
     def add_dep(self, task: str, dep: str) -> None:
         """The caller has asked `cycle_through`; only a task waiting for itself is refused here."""

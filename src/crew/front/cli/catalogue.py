@@ -25,10 +25,10 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "list": Entry("listing:list_tasks", "List the open tasks."),
         "ready": Entry("listing:ready", "List the tasks that could start now."),
         "show": Entry("show:show", "Show everything about a task."),
-        "edit": Entry("changing:edit", "Change a task."),
+        "edit": Entry("editing:edit", "Change a task."),
         "dep": Entry("changing:dep", "Make a task wait for another one."),
         "undep": Entry("changing:undep", "Let a task no longer wait for another one."),
-        "comment": Entry("changing:comment", "Say something about a task."),
+        "comment": Entry("commenting:comment", "Say something about a task."),
         "diff": Entry("diff:diff", "Show what a task has changed."),
         "poll": Entry("poll:poll", "Wait until the status of a task changes."),
         "close": Entry("changing:close", "Give a task up without merging it."),
@@ -36,13 +36,21 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
     "The crew": {
         "run": Entry("run:run", "Run the crew until you stop it, or until all is done."),
-        "stop": Entry("stop:stop", "Stop the runner and keep all state."),
+        "stop": Entry("stop:stop", "Stop the runner, or whoever works at a task."),
         "spawn": Entry("crew_agents:spawn", "Add idle agents."),
         "assign": Entry("crew_agents:assign", "Give a task to an idle agent."),
         "kill": Entry("crew_agents:kill", "End what an agent does; its task goes back to todo."),
         "retry": Entry("crew_agents:retry", "Let a stuck agent or a failed task try again."),
         "cleanup": Entry("crew_agents:cleanup", "Remove an agent's worktree, keep its content."),
         "merge": Entry("merge:merge", "Merge a done task now."),
+    },
+    "One task at a terminal": {
+        "start": Entry("starting:start", "Start a task in a terminal session of its own."),
+        "attach": Entry("terminal:attach", "Show the terminal session of a task."),
+        "send": Entry("terminal:send", "Type something into a task's terminal session."),
+        "exec": Entry("terminal:execute", "Run a command in a task's worktree."),
+        "complete": Entry("completing:complete", "Have finished work checked, so that it is done."),
+        "review": Entry("completing:review", "Have the last commit of a task reviewed now."),
     },
     "Watching": {
         "ps": Entry("ps:ps", "List the agents and what they do."),
@@ -62,6 +70,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
 }
 
 ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
+
+HIDDEN = {"_pane-ended": Entry("terminal:pane_ended", "A terminal session says that it ended.")}
+"""Called by crew's own scripts."""
 
 COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()

@@ -19,8 +19,10 @@ block follows is part of the text.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from crew.domain.errors import Conflict, UsageError
+from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.front.cli.params import text_or_stdin
 
 _FENCE = "---"
 _FIELD = re.compile(r"([a-z_]+):(?:\s+(.*))?")
@@ -45,6 +47,7 @@ class Draft:
 
     title: str
     body: str = ""
+    named: frozenset[str] = frozenset()  # the fields that the block's head has
     labels: tuple[str, ...] = ()
     parent: str | None = None
     after: tuple[str, ...] = ()
@@ -55,7 +58,29 @@ class Draft:
     skip_review: bool | None = None
 
 
-def read_drafts(text: str) -> list[Draft]:
+def read_file(file: str) -> str:
+    """The text of a file; `-` is stdin."""
+    if file == "-":
+        return text_or_stdin(file) or ""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {file}", hint="- reads the drafts from stdin") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text", hint="save it as UTF-8") from error
+
+
+def read_draft(text: str) -> Draft:
+    """The one draft of a file that changes a task; it may leave the title out."""
+    found = read_drafts(text, need_title=False)
+    if len(found) != 1:
+        raise UsageError(
+            f"the file has {len(found)} blocks, and one task is changed", hint="leave one in it"
+        )
+    return found[0]
+
+
+def read_drafts(text: str, *, need_title: bool = True) -> list[Draft]:
     """Every draft of the file, checked; the first mistake is named with its line."""
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
     starts = [number for number in range(len(lines)) if _head_end(lines, number) is not None]
@@ -67,6 +92,8 @@ def read_drafts(text: str) -> list[Draft]:
         raise UsageError("there is text before the first task", hint=_HINT)
     ends = [*starts[1:], len(lines)]
     drafts = [_draft(lines, start, end) for start, end in zip(starts, ends, strict=True)]
+    if need_title and (untitled := [s for s, d in zip(starts, drafts, strict=True) if not d.title]):
+        raise UsageError(f"line {untitled[0] + 1}: this task has no title", hint=_HINT)
     _refuse_wrong_references(drafts)
     return drafts
 
@@ -94,11 +121,10 @@ def _head_end(lines: list[str], start: int) -> int | None:
 def _draft(lines: list[str], start: int, end: int) -> Draft:
     head = _head_end(lines, start) or start
     fields = dict(_fields(lines, start + 1, head))
-    if not fields.get("title"):
-        raise UsageError(f"line {start + 1}: this task has no title", hint=_HINT)
     try:
         return Draft(
-            title=fields["title"],
+            title=fields.get("title", ""),
+            named=frozenset("after" if name == "deps" else name for name in fields),
             body="\n".join(lines[head + 1 : end]).strip("\n"),
             labels=_words(fields.get("labels", "")),
             parent=fields.get("parent") or None,

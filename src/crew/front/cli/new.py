@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +10,7 @@ from crew.domain.errors import NotFound, UsageError
 from crew.domain.task_item import DEFAULT_PRIORITY
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.drafts import Draft, block_number, read_drafts
+from crew.front.cli.drafts import Draft, block_number, read_drafts, read_file
 from crew.front.cli.output import print_json, say
 from crew.front.cli.params import complete_kinds, complete_tasks, text_or_stdin
 from crew.tasks.source import NewTask, TaskChanges
@@ -59,7 +58,7 @@ def new(
     if (file is None) == (title is None):
         raise UsageError("a task needs a title", hint='crew new --title "…", or --from FILE')
     if file is not None:
-        drafts = read_drafts(_read(file))
+        drafts = read_drafts(read_file(file))
     else:
         drafts = [_from_flags(str(title), body, flags)]
     _tell(call, workplace, add_drafts(workplace, drafts), many=file is not None)
@@ -77,17 +76,6 @@ def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> Draft
         after=tuple(f"#{task.removeprefix('#')}" for task in after),
         **flags,  # type: ignore[arg-type]
     )
-
-
-def _read(file: str) -> str:
-    if file == "-":
-        return text_or_stdin(file) or ""
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise NotFound(f"there is no file {file}", hint="- reads the drafts from stdin") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text", hint="save it as UTF-8") from error
 
 
 def add_drafts(workplace: "Workplace", drafts: list[Draft]) -> list[str]:

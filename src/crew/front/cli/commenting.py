@@ -1,0 +1,86 @@
+"""`crew comment`: what somebody says of a task, and what has to be changed about it."""
+
+import os
+import pwd
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.errors import UsageError
+from crew.domain.requests import Request
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.changing import is_written, show_task
+from crew.front.cli.command import command
+from crew.front.cli.params import task_argument, text_or_stdin
+from crew.runner.asking import ask, wake
+from crew.tasks.checks import checked_comment
+from crew.tasks.source import NewComment
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+KINDS = ("report", "message", "suggestion", "friction")
+EXAMPLE = """crew comment 12 'use the new API'
+git diff | crew comment 12 - --type report
+crew comment 12 --request-changes 'the empty name is not handled'"""
+
+
+@command("comment", example=EXAMPLE)
+@task_argument()
+@click.argument("text")
+@click.option("--author", help="Who says it; you, or the agent whose worktree this is.")
+@click.option("--type", "kind", type=click.Choice(KINDS), help="What kind of words it is.")
+@click.option("--tag", "tags", multiple=True, help="A tag (repeatable).")
+@click.option(
+    "-R", "--request-changes", is_flag=True, help="Send a done task back with these words."
+)
+@click.option("--edit", "index", type=click.IntRange(0), metavar="N", help="Change comment N.")
+@pass_call
+def comment(
+    call: Call, /, task: str, text: str, *, request_changes: bool, index: int | None, **flags: Any
+) -> None:
+    """Say something about a task.
+
+    Comments count from 0, as `crew show --json` tells them. A done task that changes are requested
+    of is in progress again, and whoever works at it next is told the words.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    words = text_or_stdin(text) or ""
+    if index is None:
+        _say(workplace, task, _comment(words, **flags), request_changes=request_changes)
+    elif request_changes or any(flags.values()):
+        raise UsageError("--edit changes the text only", hint="leave the other flags out")
+    else:
+        workplace.source.change_comment(task, index, words)
+    wake(workplace)
+    show_task(call, workplace, task)
+
+
+def _comment(
+    text: str, *, author: str | None, kind: str | None, tags: tuple[str, ...]
+) -> NewComment:
+    said = NewComment(
+        author=author or os.environ.get("CREW_AGENT") or _user(),
+        text=text,
+        at=time.time(),
+        kind=kind or "",
+        tags=tags,
+    )
+    return checked_comment(said)
+
+
+def _say(workplace: "Workplace", task: str, said: NewComment, *, request_changes: bool) -> None:
+    """Asked first: words that a refused request came with would stand there without a meaning."""
+    if request_changes:
+        request = Request(verb="changes", args={"task": task, "notes": said.text})
+        ask(workplace, request, settled=is_written(task))
+    workplace.source.comment(task, said)
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "somebody"
