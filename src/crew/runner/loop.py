@@ -15,11 +15,13 @@ from crew.domain.answering import answer
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
+from crew.domain.pane import ended
 from crew.domain.requests import Answer, Request
 from crew.domain.world import World, born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
+from crew.runner.panes import ended_unnoticed
 from crew.runner.views import moment, state_document, write_state
 from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
@@ -88,9 +90,8 @@ class Runner:
 
     def look_at_panes(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""
-        facts = list(self.outside.panes.noticed_ends(self.engine.world, at=time.time()))
-        if facts:
-            self.engine.record(facts)
+        for run in ended_unnoticed(self.engine.world):
+            self.engine.record(ended(run, code=None, at=time.time()))
 
     def _find_landed(self) -> None:
         """What landed is in git, whatever became of the database: it must still be delivered."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crew.agents.output import LineSplitter, plain
+from crew.agents.tmux import Tmux, capture, find_session
+from crew.domain.names import pane_name
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, print_json_line, safe, say
@@ -30,9 +32,14 @@ CHUNK = 65536
 )
 @pass_call
 def peek(call: Call, subject: str, count: int) -> None:
-    """Show the last lines an agent printed."""
+    """Show the last lines an agent printed; of a terminal session, what it shows now."""
     workplace = call.workplace()
     task = task_of(workplace, subject)
+    server = Tmux(folder=workplace.folder)
+    if find_session(server, pane_name(task)):
+        shown = capture(server, pane_name(task), lines=count, colours=True)
+        _print(call, task, shown.splitlines())
+        return
     _print(call, task, list(deque(_lines(workplace.task_log(task)), maxlen=count)))
 
 

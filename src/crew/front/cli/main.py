@@ -11,7 +11,7 @@ import click
 
 import crew
 from crew.front.cli.call import Call
-from crew.front.cli.catalogue import ALIASES, COMMANDS, SECTIONS
+from crew.front.cli.catalogue import ALIASES, COMMANDS, HIDDEN, SECTIONS
 from crew.front.cli.command import common_flags
 from crew.front.cli.endings import ended
 from crew.front.cli.output import prepare_streams
@@ -26,7 +26,7 @@ class Root(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        entry = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
+        entry = {**COMMANDS, **HIDDEN}.get(ALIASES.get(cmd_name, cmd_name))
         if entry is None:
             return None
         module, _, attribute = entry.target.partition(":")
@@ -37,7 +37,7 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in {*COMMANDS, *ALIASES} and not args[0].startswith("-"):
+        if args and args[0] not in {*COMMANDS, *ALIASES, *HIDDEN} and not args[0].startswith("-"):
             raise _unknown(args[0], ctx)
         return super().resolve_command(ctx, args)
 

@@ -8,19 +8,27 @@ from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import task_argument
 from crew.store.lock import find_runner
 
 POLL_S = 0.02
 
 
-@command("stop", example="crew stop\ncrew stop --now")
+@command("stop", example="crew stop\ncrew stop --now\ncrew stop 12")
+@task_argument(required=False)
 @click.option("--now", is_flag=True, help="End running steps instead of letting them finish.")
 @pass_call
-def stop(call: Call, *, now: bool) -> None:
-    """Stop the runner and keep all state.
+def stop(call: Call, task: str | None, *, now: bool) -> None:
+    """Stop the runner and keep all state; or, with a task, whoever works at it.
 
-    Running steps may finish, unless --now says otherwise; nothing is lost either way.
+    Running steps may finish, unless --now says otherwise; nothing is lost either way. A task that
+    is stopped is kept as a checkpoint and in `error`, and can be started again.
     """
+    if task is not None:
+        from crew.front.cli.starting import stop_task  # noqa: PLC0415 - loaded when used
+
+        stop_task(call, task)
+        return
     workplace = call.workplace()
     holder = find_runner(workplace.lock_file)
     if holder is None:

@@ -1,0 +1,131 @@
+"""`crew complete` and `crew review`: crew looks at the work itself before it counts as done."""
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.errors import CheckFailed, Conflict, CrewError, UsageError
+from crew.domain.requests import Request, find_task
+from crew.domain.run import Ask, Run, RunState
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json, safe, say
+from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
+from crew.git.repository import commit_of
+from crew.runner.asking import ask
+from crew.runner.reviews import Reviews
+from crew.runner.views import task_view
+from crew.store.facts import load_world
+from crew.tasks.source import NewComment
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+PATIENCE_S = 24 * 3600.0
+"""Gates and reviews have limits of their own."""
+
+WHAT_TO_DO = {
+    Ask.UNCOMMITTED: ("there is uncommitted work", "commit it, then run `crew complete` again"),
+    Ask.NOTHING_COMMITTED: ("nothing is committed on the branch", "commit your work"),
+    Ask.RED_GATE: ("the gate is red", "mend it, commit, and run `crew complete` again"),
+    Ask.CONFLICT: (
+        "it conflicts with what landed meanwhile",
+        "merge the base branch, resolve the conflicts, commit, and run `crew complete` again",
+    ),
+    Ask.LOST_SIDE: ("the merge drops somebody else's work", "bring it back and commit"),
+    Ask.REVIEW: ("the review did not pass", "answer every note, commit, and complete again"),
+}
+
+
+@command("complete", example="crew complete\ncrew complete 12 -m 'all tests pass'")
+@task_argument(required=False)
+@click.option("-m", "--message", help="A comment on what was done; - reads it from stdin.")
+@pass_call
+def complete(call: Call, task: str | None, message: str | None) -> None:
+    """Have finished work checked: it is done once everything passes.
+
+    The worktree must be clean; then come the gate, a trial merge and the reviews, and the task is
+    done. What fails is told, and the task stays in progress. In a worktree the id is known.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task or task_here(call, workplace))
+    narrate(call, f"checking task {task}: clean tree, gate, conflicts, review")
+    request = Request(verb="complete", args={"task": task})
+    ask(workplace, request, settled=lambda w: _is_checked(w, task), timeout_s=PATIENCE_S)
+    world = load_world(workplace.db)
+    run = world.runs[str(world.tasks[task].run)]
+    _check(run, task)
+    if message:
+        _comment(workplace, task, message)
+    if call.json:
+        print_json(task_view(workplace.source.show(task), world))
+    else:
+        narrate(call, f"task {task} is done; `crew merge {task}` lands it")
+
+
+def task_here(call: Call, workplace: "Workplace") -> str:
+    """The task whose worktree, or whose agent's process, we are in."""
+    if named := os.environ.get("CREW_TASK_ID"):
+        return named
+    here = call.directory.resolve()
+    for task in load_world(workplace.db).tasks.values():
+        if task.worktree and here.is_relative_to((workplace.root / task.worktree).resolve()):
+            return task.id
+    raise UsageError("which task?", hint="name it, or go into its worktree: crew complete 12")
+
+
+def _is_checked(world: World, task: str) -> bool:
+    run = world.runs.get(world.tasks[task].run or "")
+    return run is None or run.state != RunState.REVIEWING
+
+
+def _check(run: Run, task: str) -> None:
+    if run.state == RunState.COMPLETE:
+        return
+    if run.error:
+        raise CrewError(f"task {task} could not be checked: {run.error}", hint="mend that first")
+    why, remedy = WHAT_TO_DO.get(Ask(run.ask), ("it is not finished", "look at `crew show`"))
+    raise CheckFailed(f"task {task} is not done: {why}\n{run.notes}".rstrip(), hint=remedy)
+
+
+def _comment(workplace: "Workplace", task: str, message: str) -> None:
+    words = text_or_stdin(message) or ""
+    author = os.environ.get("CREW_AGENT") or "me"
+    comment = NewComment(author=author, text=words, at=time.time(), kind="report")
+    workplace.source.comment(task, comment)
+
+
+@command("review", example="crew review 12\ncrew review 12 --agent codex-reviewer")
+@task_argument()
+@click.option(
+    "--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help="Who reviews it."
+)
+@pass_call
+def review(call: Call, task: str, kind: str | None) -> None:
+    """Have the last commit of a task reviewed now.
+
+    What the reviewer says is kept as a comment; its verdict counts for exactly that commit.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    agents = workplace.settings.agents
+    reviewer = agents.named(kind or agents.reviewer_default).name
+    world = load_world(workplace.db)
+    row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
+    commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
+    if run is None or commit is None:
+        raise Conflict(f"task {task} has no branch yet", hint=f"`crew start {task}` makes one")
+    narrate(call, f"{reviewer} reviews {commit[:12]} of task {task}")
+    found = asyncio.run(Reviews(workplace).run(run, row, commit=commit, reviewer=reviewer))
+    verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
+    ask(workplace, Request(verb="reviewed", args={"task": task, "verdict": verdict}))
+    if call.json:
+        print_json({"task": task, **verdict, "notes": found.notes})
+    else:
+        say(safe(found.notes, call))
+    if not found.passed:
+        raise CheckFailed(f"the review of task {task} did not pass", hint=f"`crew show {task}`")

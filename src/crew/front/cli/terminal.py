@@ -1,0 +1,119 @@
+"""The terminal session of a task: attach to it, type into it, run something beside it."""
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from crew.agents import tmux
+from crew.agents.tmux import Tmux
+from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.names import pane_name
+from crew.domain.requests import Request
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import task_argument, text_or_stdin
+from crew.runner.asking import ask
+from crew.runner.calls import step_environment
+from crew.runner.panes import ended_unnoticed
+from crew.store.facts import load_world
+
+if TYPE_CHECKING:
+    from crew.domain.run import Run
+    from crew.domain.task import Task
+    from crew.runner.workplace import Workplace
+
+
+@command("attach", example="crew attach 12")
+@task_argument()
+@pass_call
+def attach(call: Call, task: str) -> None:
+    """Show the terminal session of a task; C-g leaves it again, and it goes on."""
+    workplace = call.workplace()
+    name = live_pane(workplace, workplace.source.resolve(task))
+    if call.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "attach needs a terminal", hint=f"`crew peek {task}` prints what the session shows"
+        )
+    _become(tmux.attach_argv(server(workplace), name), dict(os.environ))
+
+
+@command("send", example='crew send 12 "run the tests again"\ncrew send 12 - < notes.txt')
+@task_argument()
+@click.argument("text")
+@click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
+@pass_call
+def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
+    """Type something into a task's terminal session, with Enter; - reads it from stdin."""
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    words = text_or_stdin(text) or ""
+    name = live_pane(workplace, task)
+    tmux.send_text(server(workplace), name, words, enter=not no_enter)
+    if call.json:
+        print_json({"task": task, "session": name, "sent": len(words)})
+    else:
+        narrate(call, f"sent to task {task}")
+
+
+@command("exec", example="crew exec 12 -- git status\ncrew exec 12 -- make test")
+@task_argument()
+@click.argument("argv", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
+@pass_call
+def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
+    """Run a command in a task's worktree, beside whoever works there; its exit code is ours."""
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    world = load_world(workplace.db)
+    row = world.tasks.get(task)
+    path = workplace.root / row.worktree if row and row.worktree else None
+    if row is None or path is None or not path.is_dir():
+        raise Conflict(f"task {task} has no worktree yet", hint=f"`crew start {task}` makes one")
+    environment = {**os.environ, **_environment(workplace, world.runs.get(row.run or ""), row)}
+    if shutil.which(argv[0], path=environment.get("PATH")) is None:
+        raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")
+    os.chdir(path)
+    _become(argv, environment)
+
+
+def _environment(workplace: "Workplace", run: "Run | None", task: "Task") -> dict[str, str]:
+    return step_environment(workplace, run, task) if run is not None else {}
+
+
+@command("_pane-ended", example="")
+@click.argument("run")
+@click.argument("code", type=int)
+@pass_call
+def pane_ended(call: Call, run: str, code: int) -> None:
+    """A terminal session says that it ended; only its own script calls this."""
+    workplace = call.workplace()
+    ask(workplace, Request(verb="pane_ended", args={"run": run, "code": code}))
+
+
+def server(workplace: "Workplace") -> Tmux:
+    return Tmux(folder=workplace.folder)
+
+
+def live_pane(workplace: "Workplace", task: str) -> str:
+    """The name of the task's session, which is there."""
+    name = pane_name(task)
+    if tmux.find_session(server(workplace), name) is None:
+        settle(workplace)
+        raise Conflict(
+            f"task {task} has no terminal session", hint=f"`crew start {task}` opens one"
+        )
+    return name
+
+
+def settle(workplace: "Workplace") -> None:
+    """Have sessions that ended without a word recorded as what they are."""
+    if ended_unnoticed(load_world(workplace.db)):
+        ask(workplace, Request(verb="look", args={}))
+
+
+def _become(argv: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
+    sys.stdout.flush()
+    os.execvpe(argv[0], argv, environment)  # noqa: S606 - a person asked for exactly this command
