@@ -1,7 +1,7 @@
 """`crew diff`: what a task has changed, shown by the configured command."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crew.agents.process import run_in_terminal
-from crew.agents.templates import Value, check, expand
+from crew.agents.templates import PLACE_NAMES, Value, check, shell_command
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, CrewError, NotFound
 from crew.domain.names import branch_name
@@ -26,7 +26,7 @@ from crew.store.facts import load_world
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
 
-NAMES = ("BaseBranch", "Args", "TaskID", "Branch", "Worktree", "RepoRoot", "GitDir")
+NAMES = ("Args", *PLACE_NAMES)
 """What the template `[diff] command` may say."""
 
 ELSEWHERE = frozenset(
@@ -70,7 +70,7 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     check(template, names=NAMES)
     change = _change(workplace, workplace.source.resolve(task))
     with _place(workplace, change) as folder:
-        argv = shell_argv(template, _values(workplace, change, folder, args))
+        argv = shell_command(template, _values(workplace, change, folder, args))
         code, output = _show(argv, folder, keep_output=call.json)
     if call.json:
         _tell(change, code, output)
@@ -134,18 +134,6 @@ def _values(
         "RepoRoot": str(workplace.root),
         "GitDir": str(workplace.repo.common_dir),
     }
-
-
-def shell_argv(template: str, values: Mapping[str, Value]) -> tuple[str, ...]:
-    """The template as a script whose values are its parameters, so that no value can run."""
-    parameters: list[str] = []
-
-    def parameter(value: str) -> str:
-        parameters.append(value)
-        return f'"${{{len(parameters)}}}"'
-
-    script = expand(template, values, quote=parameter)
-    return ("sh", "-c", script, "sh", *parameters)
 
 
 @effect("front.run_diff")

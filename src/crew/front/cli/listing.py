@@ -2,18 +2,21 @@
 
 import gc
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from crew.domain.agent import Agent
 from crew.domain.merge_queue import Line
+from crew.domain.names import task_id
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem, blockers
 from crew.domain.world import with_rows
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, table
+from crew.front.cli.params import complete_tasks
 from crew.store.facts import load_rows, load_world
 
 if TYPE_CHECKING:
@@ -34,10 +37,13 @@ STATUSES = [str(state) for state in TaskState]
     help="Only these (repeatable).",
 )
 @click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
+@click.option("--parent", metavar="ID", shell_complete=complete_tasks, help="Only parts of this.")
 @click.option("--ready", is_flag=True, help="Only tasks that could start now, the next one first.")
+@click.option("--namespace", metavar="NS", help="The tasks of another namespace.")
+@click.option("--all-namespaces", is_flag=True, help="The tasks of all namespaces.")
 @pass_call
 def list_tasks(
-    call: Call, *, everything: bool, statuses: tuple[str, ...], labels: tuple[str, ...], ready: bool
+    call: Call, /, *, namespace: str | None, all_namespaces: bool, **wanted: Any
 ) -> None:
     """List the open tasks.
 
@@ -47,15 +53,14 @@ def list_tasks(
     # Ten thousand tasks are many small values and no garbage: looking for some doubles the time.
     gc.disable()
     workplace = call.workplace()
+    wish = Wish(**wanted)
+    if namespace is not None or all_namespaces:
+        from crew.front.cli.namespaces import list_namespaces  # noqa: PLC0415 - for few lists
+
+        list_namespaces(call, workplace, wish, None if all_namespaces else namespace)
+        return
     items = workplace.snapshot().by_id
-    hidden = () if everything else FINISHED
-    shown = set(statuses) or {state for state in TaskState if state not in hidden}
-    chosen = [task for task, state in items.column("status").items() if state in shown]
-    if labels:
-        chosen = [task for task in chosen if set(labels) <= set(items[task].labels)]
-    if ready:
-        could = [items[task] for task in chosen if could_start(items[task], items)]
-        chosen = [item.id for item in in_turn(could)]
+    chosen = choose(wish, items)
     if call.json:
         from crew.runner.views import task_view  # noqa: PLC0415 - for those who ask for JSON
 
@@ -65,12 +70,39 @@ def list_tasks(
         _print(call, workplace, chosen, items)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which tasks are to be listed."""
+
+    everything: bool = False
+    statuses: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    parent: str | None = None
+    ready: bool = False
+
+
+def choose(wish: Wish, items: "Items") -> list[str]:
+    """The tasks of that kind, in the order in which they are shown."""
+    hidden = () if wish.everything else FINISHED
+    shown = set(wish.statuses) or {state for state in TaskState if state not in hidden}
+    chosen = [task for task, state in items.column("status").items() if state in shown]
+    if wish.labels:
+        chosen = [task for task in chosen if set(wish.labels) <= set(items[task].labels)]
+    if wish.parent:
+        parent, parents = task_id(wish.parent), items.column("parent")
+        chosen = [task for task in chosen if parents[task] == parent]
+    if wish.ready:
+        could = [items[task] for task in chosen if could_start(items[task], items)]
+        chosen = [item.id for item in in_turn(could)]
+    return chosen
+
+
 @command("ready", example="crew ready\ncrew ready --json")
 @click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
 @click.pass_context
 def ready(ctx: click.Context, *, labels: tuple[str, ...]) -> None:
     """List the tasks that could start now."""
-    ctx.invoke(list_tasks, everything=False, statuses=(), labels=labels, ready=True)
+    ctx.invoke(list_tasks, labels=labels, ready=True)
 
 
 def could_start(item: TaskItem, items: Mapping[str, TaskItem]) -> bool:
@@ -86,7 +118,7 @@ def _print(call: Call, workplace: "Workplace", chosen: list[str], items: "Items"
     agents = load_rows(workplace.db, "agent").values()
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
     if chosen:
-        table(HEAD, _rows(chosen, items, holders), call)
+        table(HEAD, rows(chosen, items, holders), call)
     elif items:
         narrate(call, "no such task among the open ones: `crew list -a` shows all")
     else:
@@ -99,7 +131,7 @@ def _print(call: Call, workplace: "Workplace", chosen: list[str], items: "Items"
             narrate(call, words)
 
 
-def _rows(
+def rows(
     chosen: list[str], items: "Items", holders: Mapping[str, str]
 ) -> Iterator[tuple[str, ...]]:
     """From columns: to make ten thousand tasks takes longer than to print a line for each."""

@@ -1,8 +1,14 @@
-"""The namespaces of the task store: which there are, and how another one is read."""
+"""The namespaces of the task store: which there are, and how another one is read and listed."""
 
 from typing import TYPE_CHECKING
 
 from crew.domain.errors import NotFound, UsageError
+from crew.domain.world import World
+from crew.front.cli.call import Call
+from crew.front.cli.listing import HEAD, Wish, choose, rows
+from crew.front.cli.output import narrate, print_json, table
+from crew.runner.views import task_view
+from crew.store.facts import load_world
 from crew.tasks.source import TaskSource, open_source
 
 if TYPE_CHECKING:
@@ -36,3 +42,24 @@ def open_namespace(workplace: "Workplace", name: str) -> TaskSource:
         known = ", ".join(namespaces(workplace))
         raise NotFound(f"there is no namespace {name!r}", hint=f"there are: {known}")
     return source
+
+
+def list_namespaces(call: Call, workplace: "Workplace", wish: Wish, name: str | None) -> None:
+    """The tasks of one namespace, or of all of them."""
+    names = namespaces(workplace) if name is None else [name]
+    found = {one: open_namespace(workplace, one).scan().by_id for one in names}
+    chosen = {one: choose(wish, items) for one, items in found.items()}
+    if call.json:
+        worlds = {workplace.settings.tasks.namespace: load_world(workplace.db)}
+        print_json(
+            [
+                {"namespace": one, **task_view(found[one][task], worlds.get(one, World()))}
+                for one, tasks in chosen.items()
+                for task in tasks
+            ]
+        )
+    elif any(chosen.values()):
+        lines = [(one, *row) for one in names for row in rows(chosen[one], found[one], {})]
+        table(("NAMESPACE", *HEAD), lines, call)
+    else:
+        narrate(call, f"no such task in {', '.join(names)}: `-a` shows finished ones too")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """crew new --title "Fix the login" --body - < report.txt
 crew new --title "Document it" --after 12 --label docs --priority 1
+crew new --issue 123
 crew new --from tasks.md"""
 
 
@@ -38,7 +39,12 @@ crew new --from tasks.md"""
 )
 @click.option("--priority", type=click.IntRange(0, 4), help="0 is the most urgent, 4 the least; 2.")
 @click.option("--label", "labels", multiple=True, help="A label (repeatable).")
-@click.option("--issue", type=click.IntRange(1), metavar="N", help="The issue it answers.")
+@click.option(
+    "--issue",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The GitHub issue it answers; without --title, gh is asked what it says.",
+)
 @click.option("--base", metavar="BRANCH", help="Start from, and land on, this branch.")
 @click.option(
     "--agent", metavar="A", shell_complete=complete_kinds, help="The agent that takes it."
@@ -55,12 +61,19 @@ def new(
     `parent: 1`, `after: 1, #12`, `---`, text; a bare number is a block of the file.
     """
     workplace = call.workplace()
-    if (file is None) == (title is None):
-        raise UsageError("a task needs a title", hint='crew new --title "…", or --from FILE')
+    asks_gh = title is None and flags["issue"] is not None
+    if (file is None) == (title is None and not asks_gh):
+        raise UsageError(
+            "a task needs a title", hint='crew new --title "…", or --issue N, or --from FILE'
+        )
     if file is not None:
         drafts = read_drafts(read_file(file))
     else:
-        drafts = [_from_flags(str(title), body, flags)]
+        drafts = [_from_flags(title or "", body, flags)]
+    if asks_gh:
+        from crew.front.cli.issues import with_issue  # noqa: PLC0415 - starts a process
+
+        drafts = [with_issue(drafts[0], workplace.root)]
     _tell(call, workplace, add_drafts(workplace, drafts), many=file is not None)
 
 
