@@ -1,10 +1,15 @@
 #!/bin/sh
 # Installs what the tests use beside Python and git, where that is possible; else says its name.
 sh "$(dirname "$0")/real_clis/install.sh"
-command -v bwrap >/dev/null 2>&1 && exit 0
+missing() {
+    command -v bwrap >/dev/null 2>&1 || echo bubblewrap
+    command -v tmux >/dev/null 2>&1 || echo tmux
+}
+[ -z "$(missing)" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    (apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap) >/dev/null 2>&1
+    (apt-get update -qq && apt-get install -y -qq --no-install-recommends $(missing)) >/dev/null 2>&1
 fi
-command -v bwrap >/dev/null 2>&1 ||
-    echo "not installed: bubblewrap (tests that need it are skipped by name)" >&2
+for name in $(missing); do
+    echo "not installed: $name (tests that need it are skipped by name)" >&2
+done
 exit 0

@@ -1,7 +1,7 @@
 """Writes what a session's pane runs: a script that starts the agent and reports how it ended.
 
-The report is made once, with the exit code, on every way out that a shell can catch. A script that
-is killed with SIGKILL cannot report; whoever looks for its session finds that it is gone.
+The report is made once, with the exit code, on every way out that a shell can catch. If all of the
+script is killed with SIGKILL there is none; whoever looks for its session finds that it is gone.
 """
 
 import os
@@ -16,26 +16,34 @@ from crew.domain.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
-# Signals are caught, not ignored: what is ignored stays so in the agent. A caught one waits until
-# the agent, which the terminal signals too, has ended. `eval` below a subshell: whatever the
-# command is (`exit`, `exec`, bad syntax), the script outlives it.
+# Three shells, one inside the other. When the terminal goes away only the outermost is told, and it
+# dies of that: then the kernel tells all the others, which a shell that waits would not do. The
+# next one reports. The innermost lets a command `exit`, `exec` or be nonsense without harm.
+# Signals are caught rather than ignored, because what is ignored stays so in the agent; a caught
+# one waits until the agent, which the terminal signals too, has ended.
 _SCRIPT = """\
 #!/bin/sh
 export CREW_PROMPT_FILE={prompt_file}
-code=1
-report() {{
-    trap '' HUP INT QUIT TERM
-    trap - EXIT
-    {end_command} "$code" </dev/null >>{log} 2>&1
-    exit "$code"
-}}
-trap report EXIT
-trap : HUP INT QUIT TERM
+trap : INT QUIT TERM
 (
+    code=1
+    report() {{
+        trap '' HUP INT QUIT TERM
+        trap - EXIT
+        log={log}
+        [ -w "$log" ] || log=/dev/null
+        {end_command} "$code" </dev/null >>"$log" 2>&1
+        exit "$code"
+    }}
+    trap report EXIT
     trap : HUP INT QUIT TERM
-    eval {command}
+    (
+        trap : HUP INT QUIT TERM
+        eval {command}
+    )
+    code=$?
 )
-code=$?
+exit $?
 """
 
 
@@ -71,10 +79,13 @@ def write_session_script(
 @effect("agents.put_session_file")
 def put_file(path: Path, text: str, *, mode: int) -> None:
     """Put a file in place in one move: a shell that reads the old one goes on reading it."""
+    content = text.encode(errors="surrogateescape")
+    if path.is_file() and path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     with os.fdopen(handle, "wb") as file:
-        file.write(text.encode(errors="surrogateescape"))
+        file.write(content)
         os.fchmod(handle, mode)
     Path(fresh).replace(path)
 

@@ -5,6 +5,7 @@ only about a hundred bytes. The server is ours alone: nothing of the user's tmux
 """
 
 import functools
+import os
 import re
 import shlex
 import shutil
@@ -32,10 +33,12 @@ _ENTER_AFTER_S = 0.1
 _LONGEST_TITLE = 80
 _LONGEST_VARIABLE = 16_000  # tmux drops a longer one without a word
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[^\s\0,=*?\[\]\\]+")  # tmux is told them as a list of patterns
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _PASTE_BRACKET = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
 _SAYS = "#{session_name} #{pane_pid} #{session_created} #{session_attached} #{@crew_title}"
+_NO_SERVER = ("no server running", "No such file", "server exited", "lost server")
 # What tmux adds to a pane's environment; TMUX would let an agent type into other sessions.
 _ADDED_BY_TMUX = ("TMUX", "TMUX_PANE", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "SHELL", "PWD")
 
@@ -54,13 +57,11 @@ set -g mouse on
 set -g mode-keys emacs
 set -g remain-on-exit off
 set -g destroy-unattached off
-set -g detach-on-destroy on
 set -g window-size latest
 set -g allow-rename off
 set -g automatic-rename off
 set -g set-titles on
 set -g set-titles-string "#{{session_name}} #{{@crew_title}}"
-set -g status on
 set -g status-position top
 set -g status-style "bg=colour24,fg=colour255"
 set -g status-format[0] "#{{@crew_bar}}#[align=right] detach: {detach} "
@@ -74,6 +75,8 @@ bind-key -T root WheelUpPane if -F "{moused}" "send -M" "copy-mode -e"
 bind-key -T root MouseDrag1Pane if -F "{moused}" "send -M" "copy-mode -M"
 """
 _MOUSED = "#{||:#{pane_in_mode},#{mouse_any_flag}}"
+
+Answer = subprocess.CompletedProcess[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,7 @@ def open_session(
     shown = _plain(title, limit=_LONGEST_TITLE)
     bar = _not_a_format(f" #{name.removeprefix('crew-')} {shown} | {_plain(agent, limit=40)}")
     arguments = (
-        *("set-option", "-g", "update-environment", " ".join(env), ";"),
+        *("set-option", "-g", "update-environment", _literal(" ".join(env)), ";"),
         *("new-session", "-d", "-P", "-F", _SAYS, "-s", name, "-x", "160", "-y", "48"),
         *("-c", _literal(_not_a_format(str(cwd)))),
         *_pane_argv(script, env),
@@ -128,6 +131,8 @@ def open_session(
         *(_pipe_to(log, name) if log else ()),
     )
     put_file(tmux.folder / CONFIG, _config(), mode=0o600)
+    if log:
+        _make_log(log)
     for _ in range(_TRIES):
         if found := find_session(tmux, name):
             return found
@@ -147,6 +152,8 @@ def live_sessions(tmux: Tmux) -> dict[str, LiveSession]:
     if not (tmux.folder / SOCKET).exists() or not is_installed():
         return {}
     done = _call(tmux, "list-sessions", "-F", _SAYS)
+    if done.returncode and not any(words in _text(done.stderr) for words in _NO_SERVER):
+        raise _failure(done, "the crew's tmux server cannot be asked")
     sessions = [_session(line) for line in _text(done.stdout).splitlines()]
     return {one.name: one for one in sessions}
 
@@ -208,6 +215,12 @@ def attach_argv(tmux: Tmux, name: str) -> tuple[str, ...]:
     )
 
 
+@effect("agents.make_session_log")
+def _make_log(log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch(mode=0o600)
+
+
 @effect("agents.start_tmux_server")
 def _start_server(tmux: Tmux) -> None:
     """Start a server, if none runs, that knows nothing of our environment."""
@@ -215,9 +228,7 @@ def _start_server(tmux: Tmux) -> None:
 
 
 @effect("agents.open_session")
-def _new_session(
-    tmux: Tmux, arguments: tuple[str, ...], env: Mapping[str, str]
-) -> "subprocess.CompletedProcess[bytes]":
+def _new_session(tmux: Tmux, arguments: tuple[str, ...], env: Mapping[str, str]) -> Answer:
     """The client's environment, where no `ps` shows it, is how tmux learns the pane's."""
     return _run(tmux, _argv(*arguments), env=env)
 
@@ -262,7 +273,7 @@ def _pipe_to(log: Path, name: str) -> tuple[str, ...]:
     return (";", "pipe-pane", "-t", _target(name), _literal(_not_a_format(command, time=True)))
 
 
-def _call(tmux: Tmux, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+def _call(tmux: Tmux, *arguments: str) -> Answer:
     return _run(tmux, _argv(*arguments))
 
 
@@ -272,12 +283,8 @@ def _argv(*arguments: str, may_start: bool = False) -> tuple[str, ...]:
 
 
 def _run(
-    tmux: Tmux,
-    argv: tuple[str, ...],
-    *,
-    env: Mapping[str, str] | None = None,
-    stdin: bytes = b"",
-) -> "subprocess.CompletedProcess[bytes]":
+    tmux: Tmux, argv: tuple[str, ...], *, env: Mapping[str, str] | None = None, stdin: bytes = b""
+) -> Answer:
     try:
         return subprocess.run(
             [word.encode(errors="surrogateescape") for word in argv],
@@ -344,10 +351,11 @@ def _check(name: str, cwd: Path, env: Mapping[str, str]) -> None:
     if not cwd.is_dir():
         raise NotFound(f"the folder {cwd} is gone", hint="start the task again to make it")
     for variable, value in env.items():
-        if len(variable) + len(value.encode(errors="surrogateescape")) > _LONGEST_VARIABLE:
+        is_short = len(os.fsencode(variable + value)) <= _LONGEST_VARIABLE
+        if not is_short or "\0" in value or _VARIABLE.fullmatch(variable) is None:
             raise UsageError(
-                f"the variable {variable} is too long for a session",
-                hint=f"keep it below {_LONGEST_VARIABLE} bytes, or pass a file's name",
+                f"a session cannot be given the variable {variable!r}",
+                hint=f"its name must be plain, and both together below {_LONGEST_VARIABLE} bytes",
             )
 
 
@@ -383,6 +391,6 @@ def _text(output: bytes) -> str:
     return output.decode(errors="replace")
 
 
-def _failure(done: "subprocess.CompletedProcess[bytes]", what: str) -> CrewError:
+def _failure(done: Answer, what: str) -> CrewError:
     said = _text(done.stderr).strip() or f"tmux exited with {done.returncode}"
     return CrewError(f"{what}: {said}", hint="crew doctor looks at tmux and its server")
