@@ -17,11 +17,16 @@ def prompt(name: str, **values: str) -> str:
 
 
 def prompt_names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.md")))
+    """What crew says to agents; what it answers those who ask `crew --help-…` is not among it."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.md") if not _is_help(path)))
 
 
 def prompt_fields(name: str) -> AbstractSet[str]:
     return frozenset(_template(name).get_identifiers())
+
+
+def _is_help(path: Path) -> bool:
+    return path.name.startswith("help_")
 
 
 @functools.cache

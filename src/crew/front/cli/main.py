@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +17,7 @@ from crew.front.cli.endings import ended
 from crew.front.cli.output import prepare_streams
 
 COMPLETE_VARIABLE = "_CREW_COMPLETE"
+AGENT_HELP = "crew.agent_help"
 
 
 class Root(click.Group):
@@ -45,6 +46,14 @@ class Root(click.Group):
         *own, help_option = super().get_params(ctx)
         return [*own, *common_flags(), help_option]
 
+    def invoke(self, ctx: click.Context) -> object:
+        if role := ctx.meta.get(AGENT_HELP):
+            from crew.front.cli.agent_help import print_agent_help  # noqa: PLC0415 - loads commands
+
+            print_agent_help(ctx, role)
+            return 0
+        return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for section, commands in SECTIONS.items():
             with formatter.section(section):
@@ -53,6 +62,22 @@ class Root(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Example"):
             formatter.write('  crew init && crew new --title "Fix the login" && crew run --drain\n')
+
+
+def _keep_role(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    """Told once all flags are read: `--json` may come after it."""
+    if value:
+        ctx.meta[AGENT_HELP] = str(param.name).removeprefix("help_")
+
+
+def _help_for(role: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        f"--help-{role}",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_role,
+        help=f"What an agent that is a {role} needs to know.",
+    )
 
 
 def _unknown(name: str, ctx: click.Context) -> click.UsageError:
@@ -71,6 +96,9 @@ def _unknown(name: str, ctx: click.Context) -> click.UsageError:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Act as if crew was started in DIR.",
 )
+@_help_for("worker")
+@_help_for("reviewer")
+@_help_for("manager")
 @click.version_option(crew.__version__, message="crew %(version)s")
 @click.pass_context
 def root(ctx: click.Context, directory: Path | None) -> None:
