@@ -5,8 +5,9 @@ import os
 import pytest
 
 from crew.config import model
-from crew.config.checking import line_of, readers
+from crew.config.checking import readers
 from crew.config.layers import default_settings, load_settings
+from crew.config.toml_text import line_of
 from crew.domain.errors import NotFound, UsageError
 
 

@@ -1,14 +1,14 @@
 """A config file's tables are held against the model; a mistake names file, line and key."""
 
 import dataclasses
-import difflib
 import functools
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding
+from crew.config.nearest import nearest
+from crew.config.toml_text import line_of
 from crew.config.values import Reader
 from crew.domain.errors import UsageError
 
@@ -29,6 +29,35 @@ def readers(table: type) -> Mapping[str, tuple[str, Reader]]:
         field.metadata["key"] or field.name: (field.name, field.metadata["read"])
         for field in dataclasses.fields(table)
         if "read" in field.metadata
+    }
+
+
+def typed_value(path: tuple[str, ...], said: str) -> Any:
+    """What a person typed for this key, as the TOML value that stands for it; unchecked."""
+    match path:
+        case ("agents", _, "env", _):
+            return said
+        case ("agents", key) if key in typed_readers(AgentsSettings):
+            model: type | None = AgentsSettings
+        case ("agents", _, _):
+            model = AgentSettings
+        case ("tui", "keybindings", _, _):
+            model = KeyBinding
+        case (table, _):
+            model = TABLES.get(table)
+        case _:
+            model = None
+    read = typed_readers(model).get(path[-1]) if model else None
+    return read(said) if read else said
+
+
+@functools.cache
+def typed_readers(table: type) -> Mapping[str, Callable[[str], Any]]:
+    """The keys of a table: each with how a value without TOML's quotes is read."""
+    return {
+        field.metadata["key"] or field.name: field.metadata["typed"]
+        for field in dataclasses.fields(table)
+        if "typed" in field.metadata
     }
 
 
@@ -88,50 +117,26 @@ def _table(layer: Layer, path: tuple[str, ...], value: Any) -> Mapping[str, Any]
 
 def unknown_key(layer: Layer, path: tuple[str, ...], known: Iterable[str]) -> UsageError:
     choices = list(known)
-    near = difflib.get_close_matches(path[-1], choices, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(choices)}"
+    near = nearest(path[-1], choices)
+    hint = f"did you mean {near}?" if near else f"known here: {', '.join(choices)}"
     return _mistake(layer, path, "is not a key crew knows", hint=hint)
 
 
 def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str) -> UsageError:
-    line = line_of(layer.text, path)
+    line = line_in(layer, path)
     place = f"{layer.name}:{line}" if line else layer.name
     return UsageError(f"{place}: {'.'.join(path)} {what}", hint=hint)
+
+
+def line_in(layer: Layer, path: tuple[str, ...]) -> int | None:
+    """The line of the file that says this; an agent may stand there under its older names."""
+    for table in (path[:1], ("workers",), ("managers",)) if path[0] == "agents" else (path[:1],):
+        for last in (path[1:], (*path[1:-1], "agent")) if path[-1] == "inherit" else (path[1:],):
+            if line := line_of(layer.text, (*table, *last)):
+                return line
+    return None
 
 
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line that sets `path`: below its table's header, dotted, inline, or a header itself."""
-    at: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), start=1):
-        header = re.match(r"\s*\[+([^\[\]]+)\]", line)
-        if header and "=" not in line.partition("]")[0]:
-            at = _parts(header[1])
-            if at == path or at[: len(path)] == path:
-                return number
-            continue
-        key, equals, value = line.partition("=")
-        here = (*at, *_parts(key)) if equals else ()
-        if here == path or _is_inside(here, path, value):
-            return number
-    return None
-
-
-def _is_inside(here: tuple[str, ...], path: tuple[str, ...], value: str) -> bool:
-    """Whether `path` is set in an inline table that begins on this line."""
-    rest = path[len(here) :]
-    if not here or path[: len(here)] != here or not rest:
-        return False
-    return (
-        value.lstrip().startswith("{")
-        and re.search(rf"\b{re.escape(rest[-1])}\b", value) is not None
-    )
-
-
-def _parts(dotted: str) -> tuple[str, ...]:
-    found = re.findall(r'"([^"]*)"|\'([^\']*)\'|([^\s."\']+)', dotted)
-    return tuple(next(part for part in parts if part) for parts in found if any(parts))

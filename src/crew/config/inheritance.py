@@ -5,6 +5,7 @@ from typing import Any
 
 from crew.config.checking import readers
 from crew.config.model import AgentSettings
+from crew.config.nearest import nearest
 from crew.domain.errors import UsageError
 from crew.domain.names import agent_name
 
@@ -33,9 +34,10 @@ def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
     line = [name]
     while parent := named[line[-1]].get("inherit"):
         if parent not in named:
+            near = nearest(str(parent), named)
             raise UsageError(
                 f"agents.{line[-1]} inherits from {parent!r}, which is not there",
-                hint=f"there are: {', '.join(sorted(named))}",
+                hint=f"did you mean {near}?" if near else f"there are: {', '.join(sorted(named))}",
             )
         if parent in line:
             cycle = [*line[line.index(parent) :], parent]

@@ -1,4 +1,4 @@
-"""The config: built-in defaults and the repository's files, later ones winning, as `Settings`."""
+"""The config: built-in values, files and variables, later ones winning, as `Settings`."""
 
 import os
 import re
@@ -10,57 +10,97 @@ from typing import Any
 from crew.config.checking import Layer, check, readers
 from crew.config.inheritance import resolved_agents, with_template
 from crew.config.model import TABLES, AgentsSettings, KeyBinding, Settings
+from crew.config.variables import variable_layers
 from crew.domain.errors import UsageError
 
-DEFAULTS = Path(__file__).with_name("defaults.toml")
+BUILT_IN_FILES = tuple(Path(__file__).with_name(name) for name in ("defaults.toml", "agents.toml"))
 
 
-def layer_files(repo_root: Path) -> tuple[Path, ...]:
-    """The files of the config, the later one winning; a further layer is one more line here."""
-    return (
-        repo_root / ".crew.toml",
-        repo_root / ".crew" / "config.toml",
-    )
+def layer_files(
+    repo_root: Path | None, environ: Mapping[str, str] | None = None
+) -> dict[str, Path]:
+    """The files of the config by the name they are told by, the later one winning."""
+    environ = os.environ if environ is None else environ
+    files = {}
+    if (folder := user_folder(environ)) is not None:
+        for file in ("config.toml", "config.override.toml"):
+            files[_short(folder / file, environ.get("HOME", ""))] = folder / file
+    if repo_root is not None:
+        for file in (".crew.toml", ".crew/config.toml", ".crew/config.runtime.toml"):
+            files[file] = repo_root / file
+    return files
 
 
-def load_settings(repo_root: Path) -> Settings:
-    """What holds for this repository; a mistake in a file names the file, the line and the key."""
-    return merged_settings(load_layers(repo_root))
+def user_folder(environ: Mapping[str, str]) -> Path | None:
+    """Where a user's own config is: below XDG_CONFIG_HOME, or below ~/.config."""
+    for name, below in (("XDG_CONFIG_HOME", "crew"), ("HOME", ".config/crew")):
+        if environ.get(name, "").startswith("/"):
+            return Path(environ[name]) / below
+    return None
+
+
+def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> Settings:
+    """What holds for this repository; a mistake names the file, line and key, or the variable."""
+    return merged_settings(load_layers(repo_root, environ))
 
 
 def default_settings() -> Settings:
     return merged_settings(())
 
 
-def load_layers(repo_root: Path) -> tuple[Layer, ...]:
-    """The files that exist, each checked by itself, in the order in which they are merged."""
+def load_layers(
+    repo_root: Path | None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    instead: Mapping[str, bytes] | None = None,
+) -> tuple[Layer, ...]:
+    """What there is, each layer checked by itself, in the order in which they are merged.
+
+    `instead` is what a file, by its name, is taken to hold.
+    """
+    environ = os.environ if environ is None else environ
     found = []
-    for path in layer_files(repo_root):
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise UsageError(
-                f"{path} cannot be read: {error.strerror}", hint="check who may read it"
-            ) from error
-        found.append(read_layer(str(path.relative_to(repo_root)), content))
-    return tuple(found)
+    for name, path in layer_files(repo_root, environ).items():
+        content = instead[name] if instead and name in instead else read_file(path)
+        if content is not None:
+            found.append(read_layer(name, content))
+    return (*found, *variable_layers(environ))
+
+
+def read_file(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="check who may read it"
+        ) from error
+
+
+def _short(path: Path, home: str) -> str:
+    is_below = home.startswith("/") and path.is_relative_to(home)
+    return f"~/{path.relative_to(home)}" if is_below else str(path)
 
 
 def read_layer(name: str, content: bytes) -> Layer:
+    text, values = parsed(name, content)
+    layer = Layer(name=name, text=text, values=modern(values))
+    check(layer)
+    return layer
+
+
+def parsed(name: str, content: bytes) -> tuple[str, dict[str, Any]]:
     try:
-        text = content.decode("utf-8-sig")
-        values = tomllib.loads(text)
+        text = content.decode("utf-8")
+        values = tomllib.loads(text.removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8 text", hint="save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))
         line = found[1] if found else text.count("\n") + 1
         raise UsageError(f"{name}:{line}: {error}", hint="mend the TOML there") from error
-    layer = Layer(name=name, text=text, values=modern(values))
-    check(layer)
-    return layer
+    return text, values
 
 
 def modern(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,9 +142,16 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def merged_settings(layers: Iterable[Layer]) -> Settings:
-    values: dict[str, Any] = tomllib.loads(DEFAULTS.read_text(encoding="utf-8"))
+def built_in_values() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for file in BUILT_IN_FILES:
+        values = merged(values, tomllib.loads(file.read_text(encoding="utf-8")))
     values["merge"]["slots"] = max(1, (os.cpu_count() or 1) // 2)
+    return values
+
+
+def merged_settings(layers: Iterable[Layer]) -> Settings:
+    values = built_in_values()
     for layer in layers:
         values = merged(values, layer.values)
     agents = values["agents"]

@@ -1,15 +1,19 @@
 """Every key of the config, as frozen values; what a key means and may hold stands here only."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from crew.config.nearest import nearest
+from crew.config.template_names import AGENT_NAMES, DIFF_NAMES, PLACE_NAMES
 from crew.config.values import (
+    answers,
     choice,
     duration,
     flag,
     names,
     number,
+    template,
     text,
     text_map,
     texts,
@@ -117,7 +121,7 @@ class LogSettings:
 class DiffSettings:
     """The command of `crew diff`, a template."""
 
-    command: str = text()
+    command: str = template(DIFF_NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +145,7 @@ class ClusterSettings:
 class KeyBinding:
     """A key of the terminal view and the command, a template, that it runs."""
 
-    command: str = text()
+    command: str = template(PLACE_NAMES)
     description: str = text(default="")
     override: bool = flag(default=False)
     worktree: bool = flag(default=False)
@@ -154,9 +158,9 @@ class AgentSettings:
     name: str
     adapter: str = text()
     command: str | None = text(default=None)
-    command_template: str | None = text(default=None)
-    interactive_template: str | None = text(default=None)
-    interactive_resume: str | None = text(default=None)
+    command_template: str | None = template(AGENT_NAMES, default=None)
+    interactive_template: str | None = template(AGENT_NAMES, default=None)
+    interactive_resume: str | None = template(AGENT_NAMES, default=None)
     prompt_via: str = choice("arg", "stdin", "file", default="arg")
     default_model: str | None = text(default=None)
     args: tuple[str, ...] = words(default=())
@@ -166,9 +170,10 @@ class AgentSettings:
     inherit: str | None = text(default=None)
     role: str = choice("worker", "manager", "reviewer", default="worker")
     description: str = text(default="")
-    setup_script: str | None = text(default=None)
+    setup_script: str | None = template(PLACE_NAMES, default=None)
     exclude_patterns: tuple[str, ...] = texts(default=())
     script: str | None = text(default=None)
+    first_run: tuple[Mapping[str, Any], ...] = answers(default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +191,8 @@ class AgentsSettings:
     def named(self, name: str) -> AgentSettings:
         if name in self.by_name:
             return self.by_name[name]
-        near = difflib.get_close_matches(name, self.by_name, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self.by_name)}"
+        near = nearest(name, self.by_name)
+        hint = f"did you mean {near}?" if near else f"there are: {', '.join(self.by_name)}"
         raise NotFound(f"no agent is called {name!r}", hint=f"{hint} (or add [agents.{name}])")
 
 

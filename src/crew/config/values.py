@@ -2,9 +2,12 @@
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field
 from typing import Any, TypeAlias
+
+from crew.config.template_names import template_problem
+from crew.config.typed import as_it_is, literal, many, one_or_many, yes_or_no
 
 Reader: TypeAlias = Callable[[Any], Any]
 """Reads one TOML value; ValueError says in a few words what it should be."""
@@ -13,9 +16,18 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def _setting(read: Reader, default: Any = MISSING, *, key: str | None = None) -> Any:
-    """A dataclass field that is a key of the config; without a default some layer must set it."""
-    metadata = {"read": read, "key": key}
+def _setting(
+    read: Reader,
+    default: Any = MISSING,
+    *,
+    key: str | None = None,
+    typed: Callable[[str], Any] = as_it_is,
+) -> Any:
+    """A dataclass field that is a key of the config; without a default some layer must set it.
+
+    `typed` makes a TOML value of what a person typed without TOML's quotes.
+    """
+    metadata = {"read": read, "key": key, "typed": typed}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -27,7 +39,7 @@ def whole(*, at_least: int = 0, default: Any = MISSING) -> Any:
             raise ValueError(f"a whole number from {at_least} on")
         return value
 
-    return _setting(read, default)
+    return _setting(read, default, typed=literal)
 
 
 def number(*, default: Any = MISSING) -> Any:
@@ -36,7 +48,7 @@ def number(*, default: Any = MISSING) -> Any:
             raise ValueError("a number from 0 on")
         return float(value)
 
-    return _setting(read, default)
+    return _setting(read, default, typed=literal)
 
 
 def flag(*, default: Any = MISSING) -> Any:
@@ -45,11 +57,22 @@ def flag(*, default: Any = MISSING) -> Any:
             raise ValueError("true or false")  # noqa: TRY004 - the reader's one kind of error
         return value
 
-    return _setting(read, default)
+    return _setting(read, default, typed=yes_or_no)
 
 
 def text(*, default: Any = MISSING) -> Any:
     return _setting(read_text, default)
+
+
+def template(names: Sequence[str], *, default: Any = MISSING) -> Any:
+    """A text in which only these names may be filled in."""
+
+    def read(value: Any) -> str:
+        if problem := template_problem(read_text(value), names):
+            raise ValueError(f"a template that crew can fill in, but {problem}")
+        return str(value)
+
+    return _setting(read, default)
 
 
 def choice(*words: str, default: Any = MISSING) -> Any:
@@ -62,7 +85,7 @@ def choice(*words: str, default: Any = MISSING) -> Any:
 
 
 def texts(*, default: Any = MISSING) -> Any:
-    return _setting(read_texts, default)
+    return _setting(read_texts, default, typed=many)
 
 
 def names(key: str) -> Any:
@@ -74,7 +97,7 @@ def names(key: str) -> Any:
         except ValueError:
             raise ValueError("a name or a list of names") from None
 
-    return _setting(read, key=key)
+    return _setting(read, key=key, typed=one_or_many)
 
 
 def words(*, default: Any = MISSING) -> Any:
@@ -88,7 +111,10 @@ def words(*, default: Any = MISSING) -> Any:
         except ValueError:
             raise ValueError("a text with matching quotes, or a list of texts") from None
 
-    return _setting(read, default)
+    def typed(said: str) -> Any:
+        return literal(said) if said.startswith("[") else said
+
+    return _setting(read, default, typed=typed)
 
 
 def text_map(*, default: Any = MISSING) -> Any:
@@ -97,12 +123,33 @@ def text_map(*, default: Any = MISSING) -> Any:
             raise ValueError("a table of texts")
         return dict(value)
 
-    return _setting(read, default)
+    return _setting(read, default, typed=literal)
+
+
+def answers(*, default: Any = MISSING) -> Any:
+    """What a program's own config file should hold before its first start; see `first_run`."""
+
+    def read(value: Any) -> tuple[dict[str, Any], ...]:
+        if not isinstance(value, list) or not all(_is_answer(one) for one in value):
+            raise ValueError(
+                'a list like [{ file = ".tool.json", key = ["a", "b"], value = true }]'
+            )
+        return tuple(value)
+
+    return _setting(read, default, typed=literal)
+
+
+def _is_answer(one: Any) -> bool:
+    if not isinstance(one, dict) or not {"file", "key", "value"} <= one.keys():
+        return False
+    is_path = isinstance(one["key"], list) and all(isinstance(part, str) for part in one["key"])
+    is_known = one.keys() <= {"file", "key", "value", "env"}
+    return is_known and is_path and bool(one["key"]) and isinstance(one["file"], str)
 
 
 def duration(key: str) -> Any:
     """The field holds seconds; the key in the file goes without the unit."""
-    return _setting(read_duration, key=key)
+    return _setting(read_duration, key=key, typed=literal)
 
 
 def read_duration(value: Any) -> float:

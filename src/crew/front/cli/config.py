@@ -1,46 +1,47 @@
-"""`crew config`: the merged configuration, one key of it, or a template to start from."""
+"""`crew config`: the merged configuration, one key of it, a change, a template to start from."""
 
-import difflib
-import json
-import tomllib
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from crew.config.changing import Change, Scope, set_key
 from crew.config.checking import Layer
-from crew.config.layers import DEFAULTS, load_layers, merged, merged_settings
-from crew.domain.errors import NotFound
+from crew.config.layers import BUILT_IN_FILES, load_layers, merged_settings
+from crew.config.nearest import nearest
+from crew.config.origins import has, leaves, merged_values, origin_of, value_at
+from crew.config.toml_text import key_parts, written_key, written_value
+from crew.domain.errors import CrewError, NotFound
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command, common_flags
-from crew.front.cli.output import print_json, say
+from crew.front.cli.output import narrate, print_json, say
 from crew.git.repository import find_repository
-
-BUILT_IN = "built-in"
 
 
 @click.group("config", params=common_flags())
 def config() -> None:
-    """Show the configuration."""
+    """Show and change the configuration."""
 
 
 @command("show", example="crew config show\ncrew config show --origin")
 @click.option("--origin", is_flag=True, help="Also say where each value came from.")
 @pass_call
 def show(call: Call, *, origin: bool) -> None:
-    """Show every value that holds here, of all files together."""
+    """Show every value that holds here, of all files and variables together."""
     layers = _layers(call)
-    values = _values(layers)
+    values = merged_values(layers)
     if call.json:
         print_json(_origins(layers, values) if origin else values)
         return
     table = None
-    for path, value in _leaves(values):
+    for path, value in leaves(values):
         if path[:-1] != table:
             table = path[:-1]
-            say(f"\n[{'.'.join(table)}]")
-        came = f"  # {_origin(layers, path)}" if origin else ""
-        say(f"{path[-1]} = {_toml(value)}{came}")
+            say(f"\n[{written_key(table)}]")
+        came = f"  # {origin_of(layers, path)}" if origin else ""
+        say(f"{written_key(path[-1:])} = {written_value(value)}{came}")
 
 
 @command("get", example="crew config get run.agents\ncrew config get agents.claude.command")
@@ -48,30 +49,64 @@ def show(call: Call, *, origin: bool) -> None:
 @pass_call
 def get(call: Call, key: str) -> None:
     """Print the value of one key, or of a whole table."""
-    values = _values(_layers(call))
-    found: Any = values
-    for part in key.split("."):
-        if not isinstance(found, dict) or part not in found:
-            raise _unknown(key, values)
-        found = found[part]
+    values = merged_values(_layers(call))
+    path = key_parts(key)
+    if not path or not has(values, path):
+        raise _not_set(key, values)
+    found = value_at(values, path)
     if call.json:
         print_json(found)
     elif isinstance(found, dict):
-        for path, value in _leaves(found):
-            say(f"{'.'.join(path)} = {_toml(value)}")
+        for below, value in leaves(found):
+            say(f"{written_key(below)} = {written_value(value)}")
     else:
-        say(found if isinstance(found, str) else _toml(found))
+        say(found if isinstance(found, str) else written_value(found))
+
+
+@command(
+    "set",
+    example="crew config set run.agents 5\n"
+    "crew config set agents.claude.default_model opus --user\n"
+    "crew config set worktree.copy .env,.env.local --root",
+)
+@click.argument("key")
+@click.argument("value")
+@click.option(
+    "--user", "scope", flag_value="user", help="In your own config, for all repositories."
+)
+@click.option("--root", "scope", flag_value="root", help="In .crew.toml, which may be committed.")
+@click.option(
+    "--repo", "scope", flag_value="repo", default="repo", help="In .crew/config.toml; the default."
+)
+@pass_call
+def set_(call: Call, key: str, value: str, scope: Scope) -> None:
+    """Set one key; the rest of the file stays as it is, comments too.
+
+    The value is written as you would say it: 5, true, 10m, a,b,c. TOML works as well. Say `--`
+    before a value that begins with a dash.
+    """
+    root = _root_if_any(call) if scope == "user" else find_repository(call.directory).root
+    change = set_key(root, os.environ, scope=scope, key=key, said=value)
+    if change.is_overridden:
+        narrate(
+            call, f"{change.file} says {written_value(change.written)} now, but a later one wins"
+        )
+    if call.json:
+        print_json(_change(change))
+    else:
+        say(f"{written_key(change.key)} = {written_value(change.value)}  # {change.origin}")
 
 
 @command("template", example="crew config template > .crew/config.toml")
 def template() -> None:
     """Print all keys with their defaults, commented out."""
-    for line in DEFAULTS.read_text(encoding="utf-8").splitlines():
-        is_value = line and not line.startswith(("#", "["))
-        say(f"# {line}" if is_value else line)
+    for file in BUILT_IN_FILES:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            is_value = line and not line.startswith(("#", "["))
+            say(f"# {line}" if is_value else line)
 
 
-for _command in (show, get, template):
+for _command in (show, get, set_, template):
     config.add_command(_command)
 
 
@@ -82,51 +117,35 @@ def _layers(call: Call) -> tuple[Layer, ...]:
     return layers
 
 
-def _values(layers: tuple[Layer, ...]) -> dict[str, Any]:
-    values = tomllib.loads(DEFAULTS.read_text(encoding="utf-8"))
-    for layer in layers:
-        values = merged(values, layer.values)
-    return values
+def _root_if_any(call: Call) -> Path | None:
+    try:
+        return find_repository(call.directory).root
+    except CrewError:  # one's own config needs no repository
+        return None
 
 
-def _leaves(
-    values: Mapping[str, Any], above: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Plain values before tables, as TOML wants them."""
-    for key, value in values.items():
-        if not isinstance(value, dict):
-            yield (*above, key), value
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, (*above, key))
+def _origins(layers: Sequence[Layer], values: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for path, value in leaves(values):
+        origin = origin_of(layers, path)
+        key = written_key(path)
+        found.append({"key": key, "value": value, "origin": origin.name, "line": origin.line})
+    return found
 
 
-def _origin(layers: tuple[Layer, ...], path: tuple[str, ...]) -> str:
-    return next((layer.name for layer in reversed(layers) if _has(layer.values, path)), BUILT_IN)
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "key": written_key(change.key),
+        "value": change.value,
+        "origin": change.origin.name,
+        "line": change.origin.line,
+        "file": change.file,
+        "written": change.written,
+        "overridden": change.is_overridden,
+    }
 
 
-def _has(values: Any, path: tuple[str, ...]) -> bool:
-    for part in path:
-        if not isinstance(values, Mapping) or part not in values:
-            return False
-        values = values[part]
-    return True
-
-
-def _origins(layers: tuple[Layer, ...], values: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"key": ".".join(path), "value": value, "origin": _origin(layers, path)}
-        for path, value in _leaves(values)
-    ]
-
-
-def _toml(value: Any) -> str:
-    """JSON's spelling of texts, numbers, flags and lists is TOML's too."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _unknown(key: str, values: dict[str, Any]) -> NotFound:
-    known = [".".join(path) for path, _ in _leaves(values)]
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else "`crew config show` lists all keys"
+def _not_set(key: str, values: dict[str, Any]) -> NotFound:
+    near = nearest(key, [written_key(path) for path, _ in leaves(values)])
+    hint = f"did you mean {near}?" if near else "`crew config show` lists all keys that are set"
     return NotFound(f"nothing is set for {key!r}", hint=hint)
