@@ -245,6 +245,23 @@ def test_a_setup_command_cannot_change_a_linked_folder(make_crew):
     assert names_in(crew.scene.path / "vendor") == ["a"]
 
 
+@pytest.mark.skipif(working_bwrap() is None, reason="there is no bubblewrap here")
+def test_an_agent_cannot_change_a_linked_folder(make_scene):
+    touch = {"run": "touch vendor/x; ls vendor > seen.txt"}
+    scene = make_scene(
+        {"default": {"steps": [[touch, {"commit": "seen"}, {"done": True}]]}},
+        tasks=["look"],
+        config='[worktree]\nlink = ["vendor"]\n',
+        files={".gitignore": "vendor/\n"},
+        agents=1,
+    )
+    scene.write({"vendor/a": "a\n"})
+    scene.run()
+    assert scene.git("show", "main:seen.txt") == "a"
+    assert scene.git("ls-tree", "--name-only", "main", "vendor") == ""
+    assert names_in(scene.path / "vendor") == ["a"]
+
+
 SCRIPT = """#!/bin/bash
 [[ -n $BASH_VERSION ]] && cd {{.Worktree}} && mkdir -p .tool
 printf '%s\\n' "{{.TaskID}}" {{.Branch}} {{.GitDir}} '{{.RepoRoot}}' > .tool/said

@@ -46,7 +46,7 @@ async def run_agent(
         timeout_s=order.timeout_s,
         idle_timeout_s=order.idle_timeout_s,
         sandbox=spec.sandbox,
-        read_only=_held_git_files(order),
+        read_only=(*_held_git_files(order), *_linked_folders(order)),
     )
     return await run_process(process, on_started=watch.started, on_output=on_output)
 
@@ -56,6 +56,12 @@ def _held_git_files(order: StepOrder) -> tuple[Path, ...]:
     folder = order.env.get("CREW_GIT_DIR")
     names = ("config", "hooks", "info") if folder else ()
     return tuple(path for name in names if (path := Path(folder or "") / name).exists())
+
+
+def _linked_folders(order: StepOrder) -> tuple[Path, ...]:
+    """What all worktrees share with the main checkout is for reading."""
+    folders = (Path(name) for name in order.env.get("CREW_LINKED", "").split("\n") if name)
+    return tuple(folder for folder in folders if folder.is_dir())
 
 
 def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:

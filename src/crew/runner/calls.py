@@ -8,6 +8,7 @@ from crew.domain.run import Ask, Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
+from crew.runner.belongings import linked_folders
 from crew.runner.outside import StepCall
 from crew.runner.workplace import Workplace
 
@@ -127,6 +128,7 @@ def step_environment(
     workplace: Workplace, run: Run, task: Task, *, role: str = "worker"
 ) -> dict[str, str]:
     """The CREW_ variables of a step."""
+    shared = workplace.settings.worktree
     return {
         "CREW_TASK_ID": task.id,
         "CREW_TASK_TITLE": task.title,
@@ -136,6 +138,7 @@ def step_environment(
         "CREW_ROLE": role,
         "CREW_REPO": str(workplace.root),
         "CREW_GIT_DIR": str(workplace.repo.common_dir),
+        "CREW_LINKED": "\n".join(map(str, linked_folders(workplace.root, shared))),
         "CREW_BRANCH": task.branch,
         "CREW_BASE_BRANCH": task.target,
         "CREW_REASON": run.ask,
