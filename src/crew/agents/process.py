@@ -62,6 +62,7 @@ class ProcessOrder:
     idle_timeout_s: float = 600.0
     sandbox: Sandbox = "auto"
     read_only: tuple[Path, ...] = ()  # below bubblewrap: what the program cannot change
+    writable: tuple[Path, ...] = ()  # and what it can, within that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,12 @@ def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
     try:
         if bwrap:
             argv = in_pid_namespace(
-                order.argv, bwrap=bwrap, cwd=order.cwd, info_fd=theirs, read_only=order.read_only
+                order.argv,
+                bwrap=bwrap,
+                cwd=order.cwd,
+                info_fd=theirs,
+                read_only=order.read_only,
+                writable=order.writable,
             )
         else:
             argv = below_keeper(order.argv, lifeline_fd=theirs)

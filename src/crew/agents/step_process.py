@@ -46,9 +46,16 @@ async def run_agent(
         timeout_s=order.timeout_s,
         idle_timeout_s=order.idle_timeout_s,
         sandbox=spec.sandbox,
-        read_only=(*_held_git_files(order), *_linked_folders(order)),
+        read_only=held_paths(order),
+        writable=order.writable,
     )
     return await run_process(process, on_started=watch.started, on_output=on_output)
+
+
+def held_paths(order: StepOrder) -> tuple[Path, ...]:
+    """What the program of this step cannot change, where bubblewrap can see to it."""
+    looked_at = (order.worktree,) if order.looks_only else ()
+    return (*looked_at, *_held_git_files(order), *_linked_folders(order))
 
 
 def _held_git_files(order: StepOrder) -> tuple[Path, ...]:

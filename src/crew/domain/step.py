@@ -57,6 +57,8 @@ class StepOrder:
     timeout_s: float = 1800.0
     idle_timeout_s: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
+    looks_only: bool = False  # the worktree cannot be changed, where bubblewrap can see to it
+    writable: tuple[Path, ...] = ()  # but for these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,8 @@
 """Terminal sessions on this machine: one tmux session a task, which anybody may attach to."""
 
 import os
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crew.agents import tmux
@@ -8,10 +10,12 @@ from crew.agents.adapter import DEFAULT_TEMPLATE
 from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
 from crew.agents.ownership import MARKER_VARIABLE, find_process
+from crew.agents.process import working_bwrap
+from crew.agents.sandbox import with_held_paths
 from crew.agents.session_script import write_session_script
+from crew.agents.step_process import held_paths
 from crew.agents.templates import Value, shell_script
 from crew.agents.tmux import Tmux
-from crew.config.model import AgentSettings
 from crew.domain.pane import Opened
 from crew.domain.run import Run
 from crew.domain.step import StepOrder
@@ -22,62 +26,96 @@ from crew.runner.calls import agent_settings, agent_spec, pane_order
 from crew.runner.workplace import Workplace
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """What one session is to show; `script` is the name its files get."""
+
+    pane: str
+    script: str
+    title: str
+    order: StepOrder
+    marker: str
+    model: str = ""
+    when_ended: Sequence[str] = ("true",)
+
+
+def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
+    """Repeatable: a session that is there already is the one that is meant."""
+    order = terminal.order
+    settings = agent_settings(workplace, order.kind)
+    prepare_files(order)
+    script = write_session_script(
+        workplace.folder,
+        terminal.script,
+        command=_command(workplace, terminal),
+        prompt=order.prompt,
+        end_command=terminal.when_ended,
+        log=workplace.logs / "crew.log",
+    )
+    environment = agent_environment(order, extra=settings.env, caller=os.environ)
+    live = tmux.open_session(
+        Tmux(folder=workplace.folder),
+        terminal.pane,
+        script=script,
+        cwd=order.worktree,
+        env={**environment, MARKER_VARIABLE: terminal.marker},
+        title=terminal.title,
+        agent=order.kind,
+        log=order.log,
+    )
+    return Opened(pid=live.pid, started=live.started)
+
+
+def _command(workplace: Workplace, terminal: Terminal) -> str:
+    order = terminal.order
+    settings = agent_settings(workplace, order.kind)
+    template = settings.interactive_template or settings.command_template or DEFAULT_TEMPLATE
+    if order.resume and settings.interactive_resume:
+        template = settings.interactive_resume
+    spec = agent_spec(workplace, settings, "", model=terminal.model)
+    file = workplace.folder / "scripts" / f"{terminal.script}-prompt.txt"
+    values: dict[str, Value] = {
+        **template_values(spec, order),
+        "Prompt": prompt_argument(order.prompt, file),
+        "PromptFile": str(file),
+    }
+    return _held(workplace, order, shell_script(template, values))
+
+
+def _held(workplace: Workplace, order: StepOrder, command: str) -> str:
+    """Whoever only looks cannot write, where bubblewrap can see to it."""
+    bwrap = working_bwrap() if workplace.settings.sandbox.mode != "off" else None
+    if bwrap is None or not order.looks_only:
+        return command
+    held = with_held_paths(
+        ("sh", "-c", command), bwrap=bwrap, read_only=held_paths(order), writable=order.writable
+    )
+    return shlex.join(held)
+
+
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """Opens and closes the sessions of this repository's own tmux server."""
+    """The terminal sessions of tasks."""
 
     workplace: Workplace
 
-    @property
-    def server(self) -> Tmux:
-        return Tmux(folder=self.workplace.folder)
-
     def open(self, run: Run, task: Task, item: TaskItem, *, session: str) -> Opened:
-        """Repeatable: a session that is there already is the one that is meant."""
-        workplace = self.workplace
-        settings = agent_settings(workplace, run.agent_kind)
-        order = pane_order(workplace, run, task, item, session=session)
-        prepare_files(order)
-        script = write_session_script(
-            workplace.folder,
-            f"task-{task.id}",
-            command=self._command(settings, order, run),
-            prompt=order.prompt,
-            end_command=(
-                str(shim_folder(order) / "crew"),
-                *("-C", str(workplace.root), "_pane-ended", run.id),
-            ),
-            log=workplace.logs / "crew.log",
-        )
-        marker = {MARKER_VARIABLE: pane_marker(workplace, run)}
-        environment = agent_environment(order, extra=settings.env, caller=os.environ)
-        live = tmux.open_session(
-            self.server,
-            run.pane,
-            script=script,
-            cwd=order.worktree,
-            env={**environment, **marker},
+        order = pane_order(self.workplace, run, task, item, session=session)
+        crew = str(shim_folder(order) / "crew")
+        terminal = Terminal(
+            pane=run.pane,
+            script=f"task-{task.id}",
             title=item.title,
-            agent=run.agent_kind,
-            log=workplace.task_log(task.id),
+            order=order,
+            marker=pane_marker(self.workplace, run),
+            model=run.model,
+            when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id),
         )
-        return Opened(pid=live.pid, started=live.started)
+        return open_terminal(self.workplace, terminal)
 
     def close(self, run: Run) -> None:
-        tmux.close_session(self.server, run.pane, marker=pane_marker(self.workplace, run))
-
-    def _command(self, settings: AgentSettings, order: StepOrder, run: Run) -> str:
-        template = settings.interactive_template or settings.command_template or DEFAULT_TEMPLATE
-        if run.session_used and settings.interactive_resume:
-            template = settings.interactive_resume
-        spec = agent_spec(self.workplace, settings, "", model=run.model)
-        file = self.workplace.folder / "scripts" / f"task-{run.task}-prompt.txt"
-        values: dict[str, Value] = {
-            **template_values(spec, order),
-            "Prompt": prompt_argument(order.prompt, file),
-            "PromptFile": str(file),
-        }
-        return shell_script(template, values)
+        server = Tmux(folder=self.workplace.folder)
+        tmux.close_session(server, run.pane, marker=pane_marker(self.workplace, run))
 
 
 def ended_unnoticed(world: World) -> list[Run]:

@@ -51,6 +51,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "exec": Entry("terminal:execute", "Run a command in a task's worktree."),
         "complete": Entry("completing:complete", "Have finished work checked, so that it is done."),
         "review": Entry("completing:review", "Have the last commit of a task reviewed now."),
+        "manager": Entry("manager:manager", "Let an agent manage the tasks."),
     },
     "Watching": {
         "ps": Entry("ps:ps", "List the agents and what they do."),

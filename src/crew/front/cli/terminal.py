@@ -38,7 +38,7 @@ def attach(call: Call, task: str) -> None:
         raise UsageError(
             "attach needs a terminal", hint=f"`crew peek {task}` prints what the session shows"
         )
-    _become(tmux.attach_argv(server(workplace), name), dict(os.environ))
+    become(tmux.attach_argv(server(workplace), name), dict(os.environ))
 
 
 @command("send", example='crew send 12 "run the tests again"\ncrew send 12 - < notes.txt')
@@ -76,7 +76,7 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     if shutil.which(argv[0], path=environment.get("PATH")) is None:
         raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")
     os.chdir(path)
-    _become(argv, environment)
+    become(argv, environment)
 
 
 def _environment(workplace: "Workplace", run: "Run | None", task: "Task") -> dict[str, str]:
@@ -114,6 +114,6 @@ def settle(workplace: "Workplace") -> None:
         ask(workplace, Request(verb="look", args={}))
 
 
-def _become(argv: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
+def become(argv: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
     sys.stdout.flush()
     os.execvpe(argv[0], argv, environment)  # noqa: S606 - a person asked for exactly this command
