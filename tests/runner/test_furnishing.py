@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from crew.runner.local import LocalOutside
 from git.people import Person
 from runner.scene import Scene, until
 
+SEED = int(os.environ.get("CREW_SEED", time.time_ns()))
 SECRET = {".env": "KEY=1\n"}
 
 
@@ -490,3 +493,56 @@ def test_killed_while_a_failure_is_taken_back_nothing_stays_after_the_next(make_
     assert crew.refs == before
     assert worktree_paths(crew.workplace.repo) == {crew.scene.path: "main"}
     assert list(crew.scene.worktrees.iterdir()) == []
+
+
+MANY = """
+import asyncio, sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from crew.domain.task import Task
+from crew.runner.local import LocalOutside
+from crew.runner.workplace import find_workplace
+
+def start(number):
+    outside = LocalOutside(find_workplace(Path(sys.argv[1])))
+    task = Task(id=number, target="main")
+    asyncio.run(outside.ensure_worktree(task, branch=f"crew-{number}", base=sys.argv[2]))
+
+numbers = sys.argv[3:]
+with ThreadPoolExecutor(len(numbers)) as pool:
+    list(pool.map(start, numbers))
+"""
+
+
+def start_many(crew: Crew, numbers: range) -> "subprocess.Popen[str]":
+    argv = [sys.executable, "-c", MANY, str(crew.scene.path), crew.base, *map(str, numbers)]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+
+
+def test_fifty_starts_at_once_some_of_them_killed_are_all_furnished_in_the_end(make_crew):
+    crew = make_crew(
+        'copy = [".env"]\nlink = ["vendor"]\nsetup_command = "echo 1 > made"',
+        agent="exclude_patterns = ['made']",
+        untracked={**SECRET, "vendor/a": "a\n"},
+    )
+    chance = random.Random(SEED)
+    numbers = [range(first, first + 10) for first in range(0, 50, 10)]
+    makers = [start_many(crew, some) for some in numbers]
+    for maker in makers[:3]:
+        time.sleep(chance.uniform(0.1, 1.0))  # nothing is waited for: any moment will do
+        maker.kill()
+    for maker in makers:
+        _, said = maker.communicate()
+        assert maker.returncode in {0, -9}, f"CREW_SEED={SEED}\n{said}"
+    for maker, some in zip(makers, numbers, strict=True):
+        if maker.returncode:
+            again = start_many(crew, some)
+            _, said = again.communicate()
+            assert again.returncode == 0, f"CREW_SEED={SEED}\n{said}"
+    assert names_in(crew.scene.worktrees) == sorted(map(str, range(50)))
+    for number in range(50):
+        agent = Person(crew.scene.worktrees / str(number))
+        assert names_in(agent.path) == [
+            *(".env", ".git", "made", "readme.txt", "shared.txt", "vendor")
+        ]
+        assert state_of(agent.path).changed == ()
