@@ -1,7 +1,8 @@
 """One interface for every agent CLI: an order in, an outcome out, a view of what it is doing."""
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -15,11 +16,55 @@ DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What an agent's CLI asks leave for: a tool, and what it would do with it."""
+
+    tool: str
+    detail: str
+
+
+async def _nobody(_permission: Permission) -> bool:
+    """Where nobody can be asked, the answer is no."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Whom to tell: `started` once with the pid, `doing` with one short line at each change."""
+    """Whom to tell.
+
+    `started` once with the pid; `doing` one short line at each change; `heard` the id of a message
+    once the agent has it; `asked` waits for a person's yes or no, where the agent is set to ask.
+    """
 
     started: Callable[[int], None]
     doing: Callable[[str], None]
+    heard: Callable[[str], None] = lambda _message: None
+    asked: Callable[[Permission], Awaitable[bool]] = _nobody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Words for an agent in the middle of its step."""
+
+    message: str  # its id
+    text: str
+
+
+class Interrupt:
+    """The agent is to stop what it does and end its turn; its session stays good."""
+
+
+class Controls:
+    """What is told to a step while it is under way; an adapter that cannot hear leaves it be."""
+
+    def __init__(self) -> None:
+        self._said: asyncio.Queue[Say | Interrupt] = asyncio.Queue()
+
+    def tell(self, word: Say | Interrupt) -> None:
+        self._said.put_nowait(word)
+
+    async def next(self) -> Say | Interrupt:
+        return await self._said.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +92,9 @@ class Adapter(Protocol):
     without a final message is judged by its exit code alone.
     """
 
-    async def run_step(self, order: StepOrder, watch: Watch) -> StepOutcome: ...
+    async def run_step(
+        self, order: StepOrder, watch: Watch, controls: Controls | None = None
+    ) -> StepOutcome: ...
 
 
 def adapter_for(spec: AgentSpec, *, caller: Mapping[str, str] | None = None) -> Adapter:

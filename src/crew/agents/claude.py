@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Watch
+from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.claude_errors import judge
 from crew.agents.claude_events import Conversation
 from crew.agents.environment import agent_environment
@@ -32,7 +32,12 @@ class ClaudeAdapter:
     spec: AgentSpec
     caller: Mapping[str, str]
 
-    async def run_step(self, order: StepOrder, watch: Watch) -> StepOutcome:
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+    ) -> StepOutcome:
         order = replace(order, session=session_id(order.session))
         heard = Conversation(done_word=order.done_word)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crew.agents.adapter import AgentSpec, Watch
+from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.environment import agent_environment, prompt_file
 from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain
 from crew.agents.process import ProcessEnd, program_path
@@ -24,7 +24,12 @@ class CommandAdapter:
     spec: AgentSpec
     caller: Mapping[str, str]
 
-    async def run_step(self, order: StepOrder, watch: Watch) -> StepOutcome:
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+    ) -> StepOutcome:
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
         if error := _refusal(self.spec, environment):
             return StepOutcome(session=order.session, error=error)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crew.agents import script_player
-from crew.agents.adapter import AgentSpec, Watch
+from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line
 from crew.agents.process import ProcessEnd
@@ -22,7 +22,12 @@ class ScriptedAdapter:
     spec: AgentSpec
     caller: Mapping[str, str]
 
-    async def run_step(self, order: StepOrder, watch: Watch) -> StepOutcome:
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+    ) -> StepOutcome:
         heard = _Heard(order.done_word, watch)
         end = await run_agent(
             order,

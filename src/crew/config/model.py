@@ -170,6 +170,8 @@ class AgentSettings:
     inherit: str | None = text(default=None)
     role: str = choice("worker", "manager", "reviewer", default="worker")
     description: str = text(default="")
+    permissions: str = choice("policy", "ask", default="policy")
+    provider: str | None = text(default=None)
     setup_script: str | None = template(PLACE_NAMES, default=None)
     exclude_patterns: tuple[str, ...] = texts(default=())
     script: str | None = text(default=None)

@@ -60,6 +60,12 @@ AGENT = Machine(
             added="a worktree that cannot be made is an error like any other",
         ),
         Move(
+            source="working",
+            target="idle",
+            trigger="parked",
+            added="a run that waits for an answer or for its provider frees the slot for others",
+        ),
+        Move(
             source="ready",
             target="idle",
             trigger="reset",

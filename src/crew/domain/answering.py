@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 
-from crew.domain import pane_requests, requests
+from crew.domain import pane_requests, requests, speaking
 from crew.domain.errors import UsageError
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
 from crew.domain.world import World
 
-VERBS: Mapping[str, Verb] = {**requests.VERBS, **pane_requests.VERBS}
+VERBS: Mapping[str, Verb] = {
+    **requests.VERBS,
+    **pane_requests.VERBS,
+    **speaking.VERBS,
+}
 
 
 def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer:

@@ -193,9 +193,12 @@ def _kind(asked: Asked, last: Run | None) -> str:
     return str(named or (last.agent_kind if last and goes_on else asked.args["default_kind"]))
 
 
+_WISHES = ("model", "told", "done_word", "proof", "reviewers", "max_rounds")
+
+
 def _wishes(asked: Asked) -> dict[str, Any]:
-    """The model and the words that came with the request."""
-    return {name: str(asked.args[name]) for name in ("model", "told") if asked.args.get(name)}
+    """What this run is to do otherwise than the config says, as far as the request tells."""
+    return {name: asked.args[name] for name in _WISHES if asked.args.get(name) not in (None, "")}
 
 
 VERBS: Mapping[str, Verb] = {

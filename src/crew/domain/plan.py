@@ -38,15 +38,18 @@ from crew.domain.merge_queue import (
 from crew.domain.names import landed_ref
 from crew.domain.pane import is_over
 from crew.domain.progress import assigned, failed, sent_back
+from crew.domain.question import QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.world import World, apply, born, moved, noted
+from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 
 def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
     """The facts that follow from the present ones without anything being done outside."""
     if facts := _new_lines(world, now):
+        return facts
+    if facts := _withdraw(world, now):
         return facts
     for line in world.lines.values():
         if facts := _send_back_culprit(world, line, rules=rules, now=now):
@@ -82,10 +85,25 @@ def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
     for task in world.tasks.values():
         if task.not_before is not None and is_ready(world, task):
             found[f"run {task.id}"] = task.not_before
-    for line in world.lines.values():
-        if line.delivered != line.integration and line.delivered_at is not None:
-            found[f"deliver {line.id}"] = line.delivered_at + rules.deliver_every_s
+    for provider in world.providers.values():
+        if provider.is_shut(now) and _is_wanted(world, provider.id, rules):
+            found[f"run {provider.id}"] = provider.next_at
+    found |= _deliveries(world, rules)
     return {key: at for key, at in found.items() if at > now}
+
+
+def _deliveries(world: World, rules: Rules) -> dict[str, float]:
+    return {
+        f"deliver {line.id}": line.delivered_at + rules.deliver_every_s
+        for line in world.lines.values()
+        if line.delivered != line.integration and line.delivered_at is not None
+    }
+
+
+def _is_wanted(world: World, provider: str, rules: Rules) -> bool:
+    """Somebody waits for this provider: a run that has begun, or a task that could."""
+    begun = any(r.is_live and rules.provider(r.agent_kind) == provider for r in world.runs.values())
+    return begun or any(is_ready(world, task) for task in world.tasks.values())
 
 
 _STEPPING = frozenset({AgentState.READY, AgentState.WORKING, AgentState.DONE})
@@ -111,21 +129,42 @@ def _new_lines(world: World, now: float) -> list[Fact]:
     return [born(Line(id=t), "opened", at=now) for t in sorted(targets - world.lines.keys())]
 
 
+def _withdraw(world: World, now: float) -> list[Fact]:
+    """Nobody waits for the answer to a question whose run is over."""
+    return [
+        moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=now)
+        for question in world.questions.values()
+        if question.is_open and not world.runs[question.run].is_live
+    ]
+
+
 def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
-    facts: list[Fact] = []
+    made: list[Fact] = []
     kinds = frozenset(agent.agent_kind for agent in world.agents.values())
     free = [agent for agent in world.agents.values() if agent.is_free]
     if not free:
         return []
     for task in _waiting_tasks(world, now):
         agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
-        if agent is None:
+        if agent is None or _is_shut(world, _kind_for(world, agent, task), now, rules):
             continue
         free.remove(agent)
-        facts += assigned(world, agent, task, rules=rules, at=now)
+        facts = assigned(world, agent, task, rules=rules, at=now)
+        world = apply_all(world, facts)
+        made += facts
         if not free:
             break
-    return facts
+    return made
+
+
+def _is_shut(world: World, kind: str, now: float, rules: Rules) -> bool:
+    provider = world.providers.get(rules.provider(kind))
+    return provider is not None and provider.is_shut(now)
+
+
+def _kind_for(world: World, agent: Agent, task: Task) -> str:
+    run = world.runs.get(task.run or "") if _is_sent_back(world, task) else None
+    return run.agent_kind if run else task.wants_agent or agent.agent_kind
 
 
 def _waiting_tasks(world: World, now: float) -> list[Task]:
@@ -252,6 +291,8 @@ def _for_run(
     if agent.retry_at is not None and agent.retry_at > now:
         return None
     if world.tasks[run.task].cleaning or run.pane:
+        return None
+    if run.state == RunState.WORKING and _is_shut(world, run.agent_kind, now, rules):
         return None
     if rules.reset_on_recovery and run.stepping and run.epoch != epoch:
         return Recover(subject=run.id)

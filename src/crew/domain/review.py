@@ -28,13 +28,10 @@ def said(text: str) -> bool | None:
     return {PASS: True, FAIL: False}.get(last)
 
 
-def verdict(text: str, *, commit: str, reviewer: str, error: str = "") -> Verdict:
+def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
     """No clear word is a FAIL, with a note that says so."""
-    heard = None if error else said(text)
-    notes = text.strip()
-    if error:
-        notes = f"{notes}\n\n(the review failed: {error})".strip()
-    elif heard is None:
+    heard, notes = said(text), text.strip()
+    if heard is None:
         notes = f"{notes}\n\n(no verdict: the last line must be {PASS} or {FAIL} alone)".strip()
     return Verdict(commit=commit, reviewer=reviewer, passed=heard is True, notes=notes)
 

@@ -1,6 +1,8 @@
 """What the plan must know of the settings: limits, waits and slots, as plain numbers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import cycle, islice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +25,26 @@ class Rules:
     keep_worktrees: bool = False
     rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
+    providers: Mapping[str, str] = field(default_factory=dict)
+    stagger_s: float = 5.0
+    signal_grace_s: float = 30.0
     reviewers: tuple[str, ...] = ()
     min_reviews: int = 0
     skip_review: bool = False
 
-    def reviews_needed(self, *, skip: bool | None) -> int:
-        """How many reviewers must pass a commit; what the task says wins over the config."""
+    def provider(self, kind: str) -> str:
+        """Who serves the models of a configured agent."""
+        return self.providers.get(kind, kind)
+
+    def reviewers_for(
+        self, *, wanted: tuple[str, ...] | None, skip: bool | None
+    ) -> tuple[str, ...]:
+        """Who must pass a commit; what a run or a task asks for wins over the config."""
         if self.skip_review if skip is None else skip:
-            return 0
-        return max(self.min_reviews, len(self.reviewers))
+            return ()
+        named = self.reviewers if wanted is None else wanted
+        missing = self.min_reviews - len(named) if named else 0
+        return (*named, *islice(cycle(named or ("",)), max(0, missing)))
 
     def backoff(self, errors: int) -> float:
         """2, 4, 8, 16, 32 seconds; never more than the cap."""

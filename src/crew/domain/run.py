@@ -28,6 +28,8 @@ class Ask(StrEnum):
     RESUMED = "resumed"
     REVIEW = "review"
     CHANGES = "changes"
+    PARTIAL = "partial"
+    ANSWER = "answer"
 
 
 class Leaving(StrEnum):
@@ -67,6 +69,21 @@ RUN = Machine(
 )
 
 
+PERSISTED = {
+    RunState.INIT: "submitted",
+    RunState.WORKING: "working",
+    RunState.REVIEWING: "reviewing",
+    RunState.COMPLETE: "completed",
+    RunState.FAILED: "failed",
+}
+"""The names of the states in a run's manifest."""
+
+
+def state_from(persisted: str) -> RunState:
+    """The state a manifest tells; a name that nobody knows is a failure, as in the seed."""
+    return next((state for state, name in PERSISTED.items() if name == persisted), RunState.FAILED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """`stepping` is true from before a step starts until its end is recorded.
@@ -77,6 +94,9 @@ class Run:
     `pane` names the terminal session that carries the run in place of an agent, and `leaving` says
     why that is to end. `told` is what a person added to the prompt.
     `verdicts` are those of reviewers: the commit, who, and whether it passed.
+    `signal` is what the step under way has said of itself, `signal_notes` what came with it;
+    `question` is the one a person must answer before the run goes on.
+    `done_word`, `proof` and `reviewers` are wishes for this run that win over the config.
     """
 
     kind: ClassVar[str] = "run"
@@ -120,6 +140,12 @@ class Run:
     pane_pid: int | None = None
     pane_started: int | None = None
     leaving: str = ""
+    signal: str = ""
+    signal_notes: str = ""
+    question: str = ""
+    done_word: str = ""
+    proof: str = ""
+    reviewers: tuple[str, ...] | None = None
     verdicts: tuple[tuple[str, str, bool], ...] = ()
 
     @property
@@ -129,7 +155,12 @@ class Run:
     @property
     def is_waiting(self) -> bool:
         """Whoever is free may take it up."""
-        return self.is_live and self.agent is None and not self.pane
+        return self.is_live and self.agent is None and not self.pane and not self.question
+
+    @property
+    def step_key(self) -> str:
+        """The step under way or the last one; its attempts are one step."""
+        return f"{self.id}/{self.round}/{self.step}"
 
     @property
     def is_pane_open(self) -> bool:

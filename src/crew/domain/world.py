@@ -8,12 +8,17 @@ from crew.domain.agent import Agent
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
+from crew.domain.message import Message
+from crew.domain.provider import Provider
+from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
 
-Row = Agent | Task | Run | Line
+Row = Agent | Task | Run | Line | Question | Message | Provider
 
-TABLES: Mapping[str, type[Row]] = {"agent": Agent, "task": Task, "run": Run, "line": Line}
+TABLES: Mapping[str, type[Row]] = {
+    row.kind: row for row in (Agent, Task, Run, Line, Question, Message, Provider)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,9 @@ class World:
     tasks: Mapping[str, Task] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
     lines: Mapping[str, Line] = field(default_factory=dict)
+    questions: Mapping[str, Question] = field(default_factory=dict)
+    messages: Mapping[str, Message] = field(default_factory=dict)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
 
     def rows(self, kind: str) -> Mapping[str, Row]:
         rows: Mapping[str, Row] = getattr(self, f"{kind}s")

@@ -4,13 +4,18 @@ from crew.agents.adapter import AgentSpec
 from crew.config.model import AgentSettings
 from crew.config.prompts import prompt
 from crew.domain.errors import NotFound
+from crew.domain.message import Message
 from crew.domain.run import Ask, Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.runner.belongings import linked_folders
 from crew.runner.outside import StepCall
+from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
+
+NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL})
+"""Asks whose session knows nothing yet."""
 
 
 def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
@@ -51,14 +56,17 @@ def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) 
         agent=str(run.agent),
         kind=run.agent_kind,
         worktree=workplace.root / task.worktree,
-        prompt=_prompt(workplace, run, task, item, held),
+        prompt=_prompt(workplace, call, item, held),
         session=run.session,
         resume=call.resume,
         log=workplace.task_log(task.id),
-        done_word=workplace.rules.done_word,
+        done_word=run.done_word or workplace.rules.done_word,
         timeout_s=settings.step_timeout_s,
         idle_timeout_s=settings.idle_timeout_s,
-        env=step_environment(workplace, run, task),
+        env={
+            **step_environment(workplace, run, task),
+            "CREW_TOKEN": Tokens(workplace.folder).token(run),
+        },
     )
 
 
@@ -91,12 +99,22 @@ def system_prompt(workplace: Workplace, call: StepCall, item: TaskItem) -> str:
     return f"{common}\n{own}\n" if own else common
 
 
-def _prompt(workplace: Workplace, run: Run, task: Task, item: TaskItem, held: str) -> str:
+def _prompt(workplace: Workplace, call: StepCall, item: TaskItem, held: str) -> str:
+    run = call.run
     settings = agent_settings(workplace, run.agent_kind)
-    words = prompt(run.ask, **_values(workplace, run, task, item, held))
+    words = prompt(run.ask, **_values(workplace, run, call.task, item, held))
     extra = settings.prompt or workplace.settings.agents.worker_prompt
-    starts = run.ask in {Ask.FIRST, Ask.RESUMED}
-    return "\n".join(text for text in (words, extra if starts else "", run.told) if text)
+    starts = run.ask in NEW_SESSION
+    said = (words, extra if starts else "", run.told, _messages(call.messages))
+    return "\n".join(text for text in said if text)
+
+
+def _messages(messages: tuple[Message, ...]) -> str:
+    """Each with who sent it, so that nobody is taken for somebody else."""
+    if not messages:
+        return ""
+    told = "\n\n".join(f"From {one.sender} ({one.id}):\n{one.text}" for one in messages)
+    return f"There are messages for you:\n\n{told}\n"
 
 
 def _values(
@@ -111,13 +129,15 @@ def _values(
         "target": task.target,
         "worktree": str(workplace.root / task.worktree),
         "notes": _notes(run, held),
-        "done_word": workplace.rules.done_word,
+        "done_word": run.done_word or workplace.rules.done_word,
     }
 
 
 def _notes(run: Run, held: str) -> str:
     if run.ask == Ask.RESUMED:
         return held
+    if run.ask == Ask.PARTIAL:
+        return f"{run.notes}\n\n{held}"
     if run.ask == Ask.CONFLICT:
         files = "\n".join(f"  {path}" for path in run.merge_paths)
         return f"The commit to merge: {run.merge_commit}\nConflicts:\n{files}\n\n{run.notes}"

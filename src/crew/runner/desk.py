@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from crew.agents.adapter import Controls
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import Task
-from crew.domain.world import World
+from crew.domain.world import World, noted
 from crew.runner.outside import Outside
 
 
@@ -26,6 +27,9 @@ class Desk:
     doing: Callable[[str, str], None]
     cancel: Callable[[str], Awaitable[None]]
     later: Callable[[Command, float], None]
+    signalled: Callable[[str], Awaitable[None]]
+    answered: Callable[[str], Awaitable[None]]
+    controls: Callable[[str], Controls]
 
     def run(self, command: Command) -> tuple[Run, Task]:
         world = self.world()
@@ -37,3 +41,7 @@ class Desk:
 
 
 Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
+
+
+def worktree_lost(desk: Desk, task: Task) -> list[Fact]:
+    return [noted(task, "worktree_lost", at=desk.now(), worktree="")]

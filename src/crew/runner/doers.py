@@ -12,21 +12,19 @@ from crew.domain.progress import (
     checked,
     killed,
     prepared,
-    step_ended,
-    step_started,
 )
-from crew.domain.run import Run, RunState
-from crew.domain.task import Task, TaskState
+from crew.domain.run import RunState
+from crew.domain.task import TaskState
 from crew.domain.world import moved, noted
-from crew.runner.desk import Desk, Doer
+from crew.runner.desk import Desk, Doer, worktree_lost
 from crew.runner.evidence import gather, newest_base
-from crew.runner.outside import StepCall
+from crew.runner.steps import step
 
 
 async def prepare(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     if task.worktree and not await desk.outside.has_worktree(task):
-        return _worktree_lost(desk, task)
+        return worktree_lost(desk, task)
     base = await newest_base(desk, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
     worktree = await desk.outside.ensure_worktree(task, branch=branch, base=base)
@@ -34,49 +32,11 @@ async def prepare(desk: Desk, command: Command) -> list[Fact]:
     return prepared(desk.world(), run, where, at=desk.now())
 
 
-async def step(desk: Desk, command: Command) -> list[Fact]:
-    """The start is recorded before the process exists, the end after its work is kept."""
-    run, task = desk.run(command)
-    if not await desk.outside.has_worktree(task):
-        return _worktree_lost(desk, task)
-    resume = run.session_used or run.stepping
-    desk.record(
-        step_started(
-            desk.world(), run, epoch=desk.epoch, session=desk.session_of(run), at=desk.now()
-        )
-    )
-    run, task = desk.run(command)
-    call = StepCall(
-        run=run,
-        task=task,
-        resume=resume,
-        started=lambda pid: _pid_known(desk, run, pid),
-        doing=lambda words: desk.doing(str(run.agent), words),
-    )
-    try:
-        outcome = await desk.outside.run_step(call)
-    finally:
-        await desk.outside.checkpoint(task, f"run {run.id} round {run.round} step {run.step}")
-    return step_ended(desk.world(), desk.run(command)[0], outcome, rules=desk.rules, at=desk.now())
-
-
-def _pid_known(desk: Desk, run: Run, pid: int) -> None:
-    """Heard only while this very step is under way; a late word about an ended one is nothing."""
-    world = desk.world()
-    now, agent = world.runs[run.id], world.agents[str(run.agent)]
-    if agent.run == run.id and now.stepping and now.attempt == run.attempt:
-        desk.record([noted(agent, "process_started", at=desk.now(), pid=pid)])
-
-
-def _worktree_lost(desk: Desk, task: Task) -> list[Fact]:
-    return [noted(task, "worktree_lost", at=desk.now(), worktree="")]
-
-
 async def check(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     look = await desk.outside.look_at(task)
     if look is None:
-        return _worktree_lost(desk, task)
+        return worktree_lost(desk, task)
     evidence = await gather(desk, run, task, look)
     return checked(desk.world(), run, evidence, rules=desk.rules, at=desk.now())
 

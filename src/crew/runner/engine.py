@@ -5,14 +5,16 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from crew.agents.adapter import Controls, Say
 from crew.domain.commands import Command, Inspect, OpenPane, RunCommand
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
+from crew.domain.message import Message
 from crew.domain.pane import not_inspected, not_opened
 from crew.domain.plan import decide, plan, waits
-from crew.domain.progress import troubled
 from crew.domain.rules import Rules
 from crew.domain.run import Run
+from crew.domain.stepping import troubled
 from crew.domain.world import World
 from crew.runner.desk import Desk, Doer
 from crew.runner.doers import RUN_DOERS
@@ -45,10 +47,40 @@ class Engine:
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _failures: dict[str, int] = field(default_factory=dict)
+    _awaited: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+    _controls: dict[str, Controls] = field(default_factory=dict)
 
     def record(self, facts: Iterable[Fact]) -> None:
-        self.world = self.store(self.world, facts)
+        facts = tuple(facts)
+        self.recorded(facts, self.store(self.world, facts))
+
+    def recorded(self, facts: Iterable[Fact], world: World) -> None:
+        """Somebody has stored these facts; whoever waits for one of them is told."""
+        self.world = world
+        for fact in facts:
+            if heard := self._awaited.get((fact.trigger, fact.subject)):
+                heard.set()
+            if fact.kind == "message" and fact.trigger == "sent":
+                self._pass_on(world.messages[fact.subject])
         self.changed.set()
+
+    def _pass_on(self, message: Message) -> None:
+        """To the step that is under way, if there is one; else it waits for the next."""
+        run = self.world.tasks[message.task].run or ""
+        if run in self._controls and f"run {run}" in self.under_way:
+            self._controls[run].tell(Say(message=message.id, text=message.text))
+
+    def _controls_of(self, run: str) -> Controls:
+        self._controls[run] = Controls()
+        return self._controls[run]
+
+    async def _until(self, trigger: str, subject: str) -> None:
+        """Until such a fact is recorded; one of the past does not count."""
+        heard = self._awaited[trigger, subject] = asyncio.Event()
+        try:
+            await heard.wait()
+        finally:
+            self._awaited.pop((trigger, subject), None)
 
     def tick(self) -> None:
         """Decide what follows at once, then start what is due and not under way."""
@@ -187,6 +219,9 @@ class Engine:
             doing=self.doing,
             cancel=self.cancel,
             later=self._put_off,
+            signalled=lambda run: self._until("signalled", run),
+            answered=lambda question: self._until("answered", question),
+            controls=self._controls_of,
         )
 
     def _put_off(self, command: Command, until: float) -> None:

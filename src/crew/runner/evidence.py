@@ -1,14 +1,13 @@
 """What crew sees for itself when somebody says that the work is finished."""
 
 import asyncio
-from itertools import cycle, islice
 
 from crew.domain.progress import Evidence
 from crew.domain.review import complaints, recorded
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.runner.desk import Desk
-from crew.runner.outside import Look
+from crew.runner.outside import GateResult, Look
 
 
 async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
@@ -25,13 +24,21 @@ async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
     base = await newest_base(desk, task.target)
     if await outside.contains(ancestor=head, descendant=base):
         return Evidence(head=head, has_commits=False)
-    gate = await outside.run_gate(head, task=task.id)
+    gate = await _gates(desk, run, head)
     if not gate.passed:
         return Evidence(head=head, gate_passed=False, gate_output=gate.output)
     if conflicts := await _conflicts(desk, run, base, head):
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
     notes = await _review(desk, run, task, head)
     return Evidence(head=head, gate_passed=True, gate_output=gate.output, review_notes=notes)
+
+
+async def _gates(desk: Desk, run: Run, head: str) -> GateResult:
+    """The repository's gate, then the proof that this run was asked for."""
+    gate = await desk.outside.run_gate(head, task=run.task)
+    if not gate.passed or not run.proof:
+        return gate
+    return await desk.outside.run_gate(head, task=run.task, command=run.proof)
 
 
 async def newest_base(desk: Desk, target: str) -> str:
@@ -51,10 +58,8 @@ async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, .
 
 async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
     """All reviewers at once, on this very commit; whoever passed it before is not asked again."""
-    needed = desk.rules.reviews_needed(skip=task.skip_review) - run.passes(head)
-    if needed <= 0:
-        return None
-    reviewers = islice(cycle(desk.rules.reviewers), needed)
+    wanted = desk.rules.reviewers_for(wanted=run.reviewers, skip=task.skip_review)
+    reviewers = wanted[run.passes(head) :]
     found = await asyncio.gather(
         *(desk.outside.review(run, task, commit=head, reviewer=name) for name in reviewers)
     )

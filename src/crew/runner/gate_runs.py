@@ -38,12 +38,12 @@ class GateRuns:
     _free: asyncio.Condition = field(default_factory=asyncio.Condition)
     _started: int = 0
 
-    async def run(self, commit: str, *, task: str) -> GateResult:
+    async def run(self, commit: str, *, task: str, command: str = "") -> GateResult:
         async with self._worktree() as path:
             await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
             await furnish_gate(self.workplace, path, task=task)
             files = await asyncio.to_thread(read_gate_files, path)
-            gate = choose_gate(self.workplace.settings.complete.command, files)
+            gate = choose_gate(command or self.workplace.settings.complete.command, files)
             if gate is None:
                 return GateResult(passed=True, output="no gate: nothing says how to test this")
             return await self._run(gate, path, commit, task)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -23,7 +23,7 @@ from crew.git.changes import changed_paths
 from crew.git.command import ask, git
 from crew.git.refs import advance, delete_ref
 from crew.git.repository import ref_tip
-from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
+from crew.runner.calls import NEW_SESSION, agent_settings, agent_spec, step_order, system_prompt
 from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
@@ -53,6 +53,7 @@ async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 @dataclass(slots=True)
 class LocalOutside:
     workplace: Workplace
+    mcp_url: str = ""
     gates: GateRuns = field(init=False)
     panes: Panes = field(init=False)
     reviews: Reviews = field(init=False)
@@ -135,23 +136,29 @@ class LocalOutside:
         workplace = self.workplace
         item, held = await self._told(call)
         order = step_order(workplace, call, item, held)
+        settings = agent_settings(workplace, call.run.agent_kind)
         spec = agent_spec(
             workplace,
-            agent_settings(workplace, call.run.agent_kind),
+            settings,
             system_prompt(workplace, call, item),
             model=call.run.model,
         )
+        if self.mcp_url:
+            order = replace(order, env={**order.env, "CREW_MCP_URL": self.mcp_url})
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
-        watch = Watch(started=call.started, doing=call.doing)
-        return await adapter_for(spec).run_step(order, watch)
+        asked = call.asked
+        watch = Watch(started=call.started, doing=call.doing, heard=call.heard)
+        if asked is not None and settings.permissions == "ask":
+            watch = replace(watch, asked=lambda leave: asked(leave.tool, leave.detail))
+        return await adapter_for(spec).run_step(order, watch, call.controls)
 
     async def _told(self, call: StepCall) -> tuple[TaskItem, str]:
         """The text of a task is for a session that does not know it; others know it by name."""
         run, task = call.run, call.task
-        if run.ask not in {Ask.FIRST, Ask.RESUMED}:
+        if run.ask not in NEW_SESSION:
             return TaskItem(id=task.id, title=task.title), ""
         item = await _thread(self.workplace.source.show, task.id)
-        held = await _thread(self._held, run, task) if run.ask == Ask.RESUMED else ""
+        held = "" if run.ask == Ask.FIRST else await _thread(self._held, run, task)
         return item, held
 
     def _held(self, run: Run, task: Task) -> str:
@@ -191,8 +198,8 @@ class LocalOutside:
             if made := ref_tip(repo, mark):
                 delete_ref(repo, mark, expected=made)
 
-    async def run_gate(self, commit: str, *, task: str) -> GateResult:
-        return await self.gates.run(commit, task=task)
+    async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
+        return await self.gates.run(commit, task=task, command=command)
 
     async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
         item = await _thread(self.workplace.source.show, task.id)

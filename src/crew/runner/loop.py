@@ -22,6 +22,7 @@ from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
 from crew.runner.panes import ended_unnoticed
+from crew.runner.tokens import Tokens
 from crew.runner.views import moment, state_document, write_state
 from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
@@ -52,6 +53,7 @@ class Runner:
     workplace: Workplace
     outside: LocalOutside
     engine: Engine
+    tokens: Tokens
     drain: bool = False
     stopping: bool = False
     stopping_now: bool = False
@@ -109,13 +111,9 @@ class Runner:
         for number, request in open_requests(self.workplace.db):
             self.take_in()
             asked, words = self._answered(request)
-            self.engine.world = record(
-                self.workplace.db,
-                self.engine.world,
-                asked.facts,
-                reply=Reply(number=number, words=words),
-            )
-            self.engine.changed.set()
+            reply = Reply(number=number, words=words)
+            world = record(self.workplace.db, self.engine.world, asked.facts, reply=reply)
+            self.engine.recorded(asked.facts, world)
 
     def _answered(self, request: Request) -> tuple[Answer, dict[str, Any]]:
         try:
@@ -134,9 +132,14 @@ class Runner:
         return asked.reply
 
     def _answer(self, request: Request) -> Answer:
+        request = self.tokens.checked(request)
         if request.verb == "stop":
             self.stop(now=bool(request.args.get("now")))
             return Answer(reply=os.getpid())
+        if request.verb == "progress":
+            run = self.engine.world.runs[str(request.args["run"])]
+            self.doing(str(run.agent), str(request.args["text"]))
+            return Answer(reply="noted")
         return answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
 
     def stop(self, *, now: bool = False) -> None:
@@ -241,7 +244,13 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
         now=time.time,
         session_of=workplace.session_of,
     )
-    runner = Runner(workplace=workplace, outside=outside, engine=engine, drain=drain)
+    runner = Runner(
+        workplace=workplace,
+        outside=outside,
+        engine=engine,
+        tokens=Tokens(workplace.folder),
+        drain=drain,
+    )
     engine.doing = runner.doing
     return runner
 

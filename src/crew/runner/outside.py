@@ -1,9 +1,11 @@
 """Everything the doers may ask of the outside; the local machine and the simulator provide it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from crew.agents.adapter import Controls
+from crew.domain.message import Message
 from crew.domain.pane import Opened
 from crew.domain.review import Verdict
 from crew.domain.run import Run
@@ -54,13 +56,21 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCall:
-    """A step as the doers order it; `resume` says that the session may exist already."""
+    """A step as the doers order it; `resume` says that the session may exist already.
+
+    `heard` is told the message that the agent has got, `asked` waits for leave to use a tool, and
+    `controls` is how somebody speaks to the step while it is under way.
+    """
 
     run: Run
     task: Task
     resume: bool
     started: Callable[[int], None]
     doing: Callable[[str], None]
+    messages: tuple[Message, ...] = ()
+    heard: Callable[[str], None] = lambda _message: None
+    asked: Callable[[str, str], Awaitable[bool]] | None = None
+    controls: Controls | None = None
 
 
 class Outside(Protocol):
@@ -87,7 +97,8 @@ class Outside(Protocol):
 
     async def delete_branch(self, task: Task) -> None: ...
 
-    async def run_gate(self, commit: str, *, task: str) -> GateResult: ...
+    async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
+        """The repository's gate, or another command, on exactly this commit."""
 
     async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
         """The terminal session of a run, made or found."""

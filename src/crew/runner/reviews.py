@@ -9,6 +9,7 @@ from pathlib import Path
 from crew.agents.adapter import Watch, adapter_for
 from crew.agents.ownership import MARKER_VARIABLE
 from crew.config.prompts import prompt
+from crew.domain.errors import CrewError
 from crew.domain.review import PASS, Verdict, verdict
 from crew.domain.run import Run
 from crew.domain.step import StepOrder
@@ -48,8 +49,12 @@ class Reviews:
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=lambda _pid: None, doing=lambda _words: None)
         outcome = await adapter_for(spec).run_step(order, watch)
-        error = outcome.error.message if outcome.error else ""
-        return verdict(outcome.text, commit=commit, reviewer=order.kind, error=error)
+        if outcome.error is not None:
+            raise CrewError(
+                f"{order.kind} could not review it: {outcome.error.message}",
+                hint=f"look at {order.log}; it is tried again",
+            )
+        return verdict(outcome.text, commit=commit, reviewer=order.kind)
 
     def _order(
         self, run: Run, task: Task, item: TaskItem, *, commit: str, reviewer: str, path: Path

@@ -135,6 +135,9 @@ def rules_from(settings: "Settings") -> Rules:
         one_at_a_time=settings.merge.strategy == "serial",
         conflicts_to_agent=settings.merge.conflict == "agent",
         keep_worktrees=settings.worktree.keep,
+        providers={
+            name: agent.provider or agent.adapter for name, agent in settings.agents.by_name.items()
+        },
         reviewers=_reviewers(settings),
         min_reviews=settings.complete.min_reviews,
         skip_review=settings.complete.skip_review,

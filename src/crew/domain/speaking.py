@@ -1,0 +1,148 @@
+"""What agents and people say to each other through crew: signals, questions, answers, messages."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.domain.errors import Conflict, NotFound
+from crew.domain.fact import Fact
+from crew.domain.message import Message, MessageState
+from crew.domain.question import About, Question, QuestionState
+from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.run import Ask, Run
+from crew.domain.signals import Signal, SignalKind, read_signal
+from crew.domain.stepping import messages_for
+from crew.domain.task import FINISHED
+from crew.domain.world import World, born, moved, noted
+
+LONGEST_MESSAGE = 100_000
+
+
+def signal(asked: Asked) -> Answer:
+    """The first signal of a step counts; it is recorded now and acted on when the step ends."""
+    run = _stepping(asked)
+    if run.signal:
+        raise Conflict(
+            f"this step has signalled {run.signal} already, and the first signal counts",
+            hint="end your turn now",
+        )
+    told = read_signal(asked.args)
+    if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
+        raise Conflict(
+            "nobody else works at this task, so no other role can follow",
+            hint="do it yourself, or send needs-user-input with a question for a person",
+        )
+    facts = [noted(run, "signalled", at=asked.at, **_noted(told))]
+    if told.kind == SignalKind.NEEDS_USER_INPUT:
+        facts = _question_asked(asked, run, told)
+    return Answer(facts=tuple(facts), reply=f"{told.kind} is recorded; end your turn now")
+
+
+def _noted(told: Signal) -> dict[str, Any]:
+    notes = told.summary
+    if told.kind == SignalKind.PARTIALLY_COMPLETE:
+        notes = f"Done so far: {told.progress}\n\nContinue at: {told.continue_at}"
+    return {"signal": told.kind, "signal_notes": notes}
+
+
+def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
+    question = new_question(asked.world, run, text=told.question, context=told.context, at=asked.at)
+    noted_run = noted(
+        run,
+        "signalled",
+        at=asked.at,
+        signal=told.kind,
+        signal_notes=told.question,
+        question=question.id,
+    )
+    return [born(question, "asked", at=asked.at), noted_run]
+
+
+def new_question(
+    world: World, run: Run, *, text: str, context: str, at: float, about: About = About.INPUT
+) -> Question:
+    return Question(
+        id=f"q{len(world.questions) + 1}",
+        task=run.task,
+        run=run.id,
+        role="worker",
+        question=text,
+        context=context,
+        about=about,
+        asked_at=at,
+    )
+
+
+def answer_question(asked: Asked) -> Answer:
+    """The run goes on in its own session, with the answer."""
+    question = _question(asked)
+    text = str(asked.args["text"])
+    facts = [
+        moved(
+            question,
+            "answered",
+            to=QuestionState.ANSWERED,
+            at=asked.at,
+            answer=text,
+            answered_at=asked.at,
+        )
+    ]
+    run = asked.world.runs[question.run]
+    if run.question == question.id:
+        notes = f"You asked: {question.question}\n\nThe answer: {text}"
+        facts.append(noted(run, "answered", at=asked.at, ask=Ask.ANSWER, notes=notes, question=""))
+    return Answer(facts=tuple(facts), reply=question.id)
+
+
+def _question(asked: Asked) -> Question:
+    named = str(asked.args["question"])
+    questions = asked.world.questions
+    question = questions.get(named)
+    if question is None:
+        still_open = ", ".join(q.id for q in questions.values() if q.is_open)
+        raise NotFound(f"there is no question {named!r}", hint=f"open: {still_open or 'none'}")
+    if not question.is_open:
+        raise Conflict(f"question {named} is {question.state}", hint="`crew inbox` lists the open")
+    return question
+
+
+def message(asked: Asked) -> Answer:
+    """For whoever works at a task; it is given with the next step."""
+    task = find_task(asked.world, str(asked.args["task"]))
+    if task.state in FINISHED:
+        raise Conflict(
+            f"task {task.id} is {task.state}: nobody will read it",
+            hint="`crew new` makes a task for what is left to do",
+        )
+    new = Message(
+        id=f"m{len(asked.world.messages) + 1}",
+        task=task.id,
+        sender=str(asked.args["sender"]),
+        text=str(asked.args["text"])[:LONGEST_MESSAGE],
+        at=asked.at,
+    )
+    return Answer(facts=(born(new, "sent", at=asked.at),), reply=new.id)
+
+
+def fetch_messages(asked: Asked) -> Answer:
+    """An agent reads what came in during its step; that is read then."""
+    run = _stepping(asked)
+    found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
+    facts = [moved(m, "read", to=MessageState.READ, at=asked.at, step=run.step_key) for m in found]
+    said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
+    return Answer(facts=tuple(facts), reply=said)
+
+
+def _stepping(asked: Asked) -> Run:
+    """The run whose very step speaks; a late word of an ended one changes nothing."""
+    run = asked.world.runs.get(str(asked.args["run"]))
+    if run is None or not run.stepping or run.attempt != int(asked.args["attempt"]):
+        raise Conflict("that step is over, and nothing was changed", hint="end your turn now")
+    return run
+
+
+VERBS: Mapping[str, Verb] = {
+    "signal": signal,
+    "answer": answer_question,
+    "message": message,
+    "fetch_messages": fetch_messages,
+}

@@ -1,0 +1,95 @@
+"""do, for steps: call the agent once, hear what it says of itself, keep its work."""
+
+import asyncio
+
+from crew.domain.commands import Command
+from crew.domain.fact import Fact
+from crew.domain.message import MessageState
+from crew.domain.question import About
+from crew.domain.run import Run
+from crew.domain.speaking import new_question
+from crew.domain.step import StepOutcome
+from crew.domain.stepping import messages_for, step_ended, step_started
+from crew.domain.world import born, moved, noted
+from crew.runner.desk import Desk, worktree_lost
+from crew.runner.outside import StepCall
+
+YES = frozenset({"y", "yes", "allow", "ok"})
+
+
+async def step(desk: Desk, command: Command) -> list[Fact]:
+    """The start is recorded before the process exists, the end after its work is kept."""
+    run, task = desk.run(command)
+    if not await desk.outside.has_worktree(task):
+        return worktree_lost(desk, task)
+    if run.stepping and run.signal:
+        # It had said all, and crew died before it could act on that.
+        return _ended(desk, command, StepOutcome(session=run.session))
+    resume = run.session_used or run.stepping
+    session = desk.session_of(run)
+    desk.record(step_started(desk.world(), run, epoch=desk.epoch, session=session, at=desk.now()))
+    run, task = desk.run(command)
+    call = StepCall(
+        run=run,
+        task=task,
+        resume=resume,
+        started=lambda pid: _pid_known(desk, run, pid),
+        doing=lambda words: desk.doing(str(run.agent), words),
+        messages=tuple(messages_for(desk.world(), task.id)),
+        heard=lambda message: _heard(desk, message),
+        asked=lambda tool, detail: _asked(desk, run, tool, detail),
+        controls=desk.controls(run.id),
+    )
+    try:
+        outcome = await _until_it_ends(desk, call)
+    finally:
+        await desk.outside.checkpoint(task, f"run {run.id} round {run.round} step {run.step}")
+    return _ended(desk, command, outcome)
+
+
+def _ended(desk: Desk, command: Command, outcome: StepOutcome) -> list[Fact]:
+    run = desk.run(command)[0]
+    return step_ended(desk.world(), run, outcome, rules=desk.rules, at=desk.now())
+
+
+async def _until_it_ends(desk: Desk, call: StepCall) -> StepOutcome:
+    """A step that has signalled is to end its turn; one that does not is ended."""
+    running = asyncio.ensure_future(desk.outside.run_step(call))
+    signalled = asyncio.ensure_future(desk.signalled(call.run.id))
+    try:
+        await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running}, timeout=desk.rules.signal_grace_s)
+        return running.result() if running.done() else StepOutcome(session=call.run.session)
+    finally:
+        signalled.cancel()
+        running.cancel()
+        await asyncio.gather(running, signalled, return_exceptions=True)
+
+
+def _pid_known(desk: Desk, run: Run, pid: int) -> None:
+    """Heard only while this very step is under way; a late word about an ended one is nothing."""
+    world = desk.world()
+    now, agent = world.runs[run.id], world.agents[str(run.agent)]
+    if agent.run == run.id and now.stepping and now.attempt == run.attempt:
+        desk.record([noted(agent, "process_started", at=desk.now(), pid=pid)])
+
+
+def _heard(desk: Desk, message: str) -> None:
+    found = desk.world().messages[message]
+    if found.state != MessageState.READ:
+        desk.record([moved(found, "read", to=MessageState.READ, at=desk.now())])
+
+
+async def _asked(desk: Desk, run: Run, tool: str, detail: str) -> bool:
+    """A person decides; the step waits for that as long as it may run."""
+    question = new_question(
+        desk.world(),
+        run,
+        text=f"May the agent use {tool}? Answer yes or no.",
+        context=detail,
+        at=desk.now(),
+        about=About.PERMISSION,
+    )
+    desk.record([born(question, "asked", at=desk.now())])
+    await desk.answered(question.id)
+    return desk.world().questions[question.id].answer.strip().lower() in YES

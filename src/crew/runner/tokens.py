@@ -1,0 +1,70 @@
+"""Who speaks: each attempt at a step has a token of its own, which proves what it may speak for."""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.domain.errors import NeedsLogin
+from crew.domain.requests import Request
+from crew.domain.run import Run
+
+VERBS = frozenset({"signal", "fetch_messages", "progress"})
+"""What only the step itself may say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Made from a secret of this crew, so that nothing but the secret need be kept."""
+
+    folder: Path
+
+    def token(self, run: Run) -> str:
+        name = f"{run.id}/{run.attempt}"
+        return f"{name}/{self._proof(name)}"
+
+    def owner(self, token: str) -> tuple[str, int]:
+        """The run and the attempt that a token was made for."""
+        name, _, proof = token.rpartition("/")
+        if not name or not hmac.compare_digest(proof.encode(), self._proof(name).encode()):
+            raise NeedsLogin(
+                "this token is not one of crew's",
+                hint="use the CREW_TOKEN of your own environment, unchanged",
+            )
+        run, _, attempt = name.rpartition("/")
+        return run, int(attempt)
+
+    def checked(self, request: Request) -> Request:
+        """A request of a step, with the run and the attempt that its token proves."""
+        if request.verb not in VERBS:
+            return request
+        run, attempt = self.owner(str(request.args.get("token", "")))
+        others = {key: value for key, value in request.args.items() if key != "token"}
+        return Request(verb=request.verb, args={**others, "run": run, "attempt": attempt})
+
+    def _proof(self, name: str) -> str:
+        return hmac.new(self._secret(), name.encode(), hashlib.sha256).hexdigest()
+
+    def _secret(self) -> bytes:
+        file = self.folder / "secret"
+        if not file.exists():
+            _make_secret(file)
+        return file.read_bytes()
+
+
+@effect("runner.make_secret")
+def _make_secret(file: Path) -> None:
+    """Whole or not at all; of two that are made at once, one wins."""
+    fresh = file.with_name(f".secret.{os.getpid()}")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(handle, secrets.token_bytes(32))
+    finally:
+        os.close(handle)
+    with contextlib.suppress(FileExistsError):
+        os.link(fresh, file)
+    fresh.unlink()
