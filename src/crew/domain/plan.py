@@ -145,6 +145,8 @@ def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     if not free:
         return []
     for task in _waiting_tasks(world, now):
+        if rules.only_task not in ("", task.id):
+            continue
         agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
         if agent is None or _is_shut(world, _kind_for(world, agent, task), now, rules):
             continue
@@ -290,7 +292,7 @@ def _for_run(
 ) -> Command | None:
     if agent.retry_at is not None and agent.retry_at > now:
         return None
-    if world.tasks[run.task].cleaning or run.pane:
+    if world.tasks[run.task].cleaning or run.pane or rules.only_task not in ("", run.task):
         return None
     if run.state == RunState.WORKING and _is_shut(world, run.agent_kind, now, rules):
         return None

@@ -25,6 +25,7 @@ class Rules:
     keep_worktrees: bool = False
     rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
+    only_task: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
     stagger_s: float = 5.0
     signal_grace_s: float = 30.0

@@ -21,6 +21,7 @@ from crew.domain.world import World, born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
+from crew.runner.manifests import manifest, manifest_file, write_manifest
 from crew.runner.panes import ended_unnoticed
 from crew.runner.tokens import Tokens
 from crew.runner.views import moment, state_document, write_state
@@ -58,6 +59,7 @@ class Runner:
     stopping: bool = False
     stopping_now: bool = False
     interrupted: bool = False
+    patient: bool = True
     _stamp: object = None
     _said: dict[str, float] = field(default_factory=dict)
     _blocked_since: float | None = None
@@ -150,8 +152,8 @@ class Runner:
         self.engine.changed.set()
 
     def interrupt(self) -> None:
-        """The first Ctrl-C lets steps finish, the second ends them."""
-        self.stop(now=self.interrupted)
+        """The first Ctrl-C lets steps finish, unless nobody is to wait; the second ends them."""
+        self.stop(now=self.interrupted or not self.patient)
         self.interrupted = True
 
     def _is_over(self) -> bool:
@@ -177,10 +179,19 @@ class Runner:
         world = self.engine.world
         if world is self._seen:
             return
+        if self._seen is None or world.runs is not self._seen.runs:
+            self._keep_manifests(world)
         document = state_document(world)
         if document != self._written:
             write_state(self.workplace.state_file, document)
         self._seen, self._written = world, document
+
+    def _keep_manifests(self, world: World) -> None:
+        before = self._seen.runs if self._seen else {}
+        for run in world.runs.values():
+            if run is not before.get(run.id):
+                told = manifest(self.workplace, world, run, at=time.time())
+                write_manifest(manifest_file(self.workplace, run.id), told)
 
     def doing(self, agent: str, words: str) -> None:
         """What an agent does now, at most twice a second."""

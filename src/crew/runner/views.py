@@ -14,6 +14,7 @@ from crew.domain.effects import effect
 if TYPE_CHECKING:
     from crew.domain.agent import Agent
     from crew.domain.fact import Fact
+    from crew.domain.question import Question
     from crew.domain.run import Run
     from crew.domain.task_item import TaskItem
     from crew.domain.world import World
@@ -67,7 +68,10 @@ def run_view(run: Run) -> dict[str, Any]:
         "steps": run.steps,
         "history": list(run.history),
         "session": run.session or None,
-        "verdicts": [],
+        "verdicts": [
+            {"commit": commit, "reviewer": reviewer, "passed": passed}
+            for commit, reviewer, passed in run.verdicts
+        ],
         "error": run.error or None,
         "started": moment(run.started_at),
         "ended": moment(run.ended_at),
@@ -115,6 +119,21 @@ def _comment_view(comment: Any) -> dict[str, Any]:
         "type": comment.kind or None,
         "text": comment.text,
         "at": moment(comment.at),
+    }
+
+
+def question_view(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "task": question.task,
+        "run": question.run,
+        "role": question.role,
+        "question": question.question,
+        "context": question.context or None,
+        "asked_at": moment(question.asked_at),
+        "kind": question.about,
+        "status": question.state,
+        "answer": question.answer or None,
     }
 
 

@@ -51,6 +51,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "exec": Entry("terminal:execute", "Run a command in a task's worktree."),
         "complete": Entry("completing:complete", "Have finished work checked, so that it is done."),
         "review": Entry("completing:review", "Have the last commit of a task reviewed now."),
+        "loop": Entry("looping:loop", "Run one task through work and review, in the foreground."),
+        "resume": Entry("looping:resume", "Go on with a run that was interrupted or failed."),
         "manager": Entry("manager:manager", "Let an agent manage the tasks."),
     },
     "Watching": {
@@ -58,6 +60,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "dashboard": Entry("dashboard:dashboard", "Watch the crew live."),
         "peek": Entry("logs:peek", "Show the last lines an agent printed."),
         "logs": Entry("logs:logs", "Show what an agent printed."),
+        "inbox": Entry("speaking:inbox", "List the questions that wait for a person."),
+        "answer": Entry("speaking:answer", "Answer a question; the agent goes on with it."),
+        "signal": Entry("speaking:signal", "Tell crew how this step ends; for agents."),
         "events": Entry("events:events", "Show what happened, fact by fact."),
         "runs": Entry("costs:runs", "List the tries at a task, or at all tasks."),
         "cost": Entry("costs:cost", "Add up tokens and dollars."),

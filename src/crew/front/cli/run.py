@@ -88,7 +88,7 @@ def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: boo
     from crew.front.cli.narration import narrated  # noqa: PLC0415 - not needed to detach
     from crew.runner.loop import run_crew  # noqa: PLC0415 - the heaviest import of all
 
-    _open_log(workplace)
+    open_log(workplace)
     with narrated(call, workplace):
         runner = run_crew(workplace, wanted.prepare, drain=drain)
     world = runner.engine.world
@@ -103,7 +103,7 @@ def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: boo
     return code
 
 
-def _open_log(workplace: "Workplace") -> None:
+def open_log(workplace: "Workplace") -> None:
     workplace.logs.mkdir(parents=True, exist_ok=True)
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(

@@ -47,16 +47,35 @@ def attach(call: Call, task: str) -> None:
 @click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
 @pass_call
 def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
-    """Type something into a task's terminal session, with Enter; - reads it from stdin."""
+    """Say something to whoever works at a task; - reads it from stdin.
+
+    It is typed into the task's terminal session, with Enter. An agent without one gets it as a
+    message: at once if it can hear during a step, else with its next step.
+    """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     words = text_or_stdin(text) or ""
-    name = live_pane(workplace, task)
+    name = pane_name(task)
+    if tmux.find_session(server(workplace), name) is None:
+        _leave_message(call, workplace, task, words)
+        return
     tmux.send_text(server(workplace), name, words, enter=not no_enter)
     if call.json:
         print_json({"task": task, "session": name, "sent": len(words)})
     else:
         narrate(call, f"sent to task {task}")
+
+
+def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) -> None:
+    settle(workplace)
+    sender = os.environ.get("CREW_TASK_ID")
+    sender = f"task {sender}" if sender else "a person"
+    args = {"task": task, "text": words, "sender": sender}
+    number = ask(workplace, Request(verb="message", args=args))
+    if call.json:
+        print_json({"task": task, "message": number, "sent": len(words)})
+    else:
+        narrate(call, f"whoever works at task {task} gets it with the next step")
 
 
 @command("exec", example="crew exec 12 -- git status\ncrew exec 12 -- make test")

@@ -1,0 +1,95 @@
+"""What agents and people say through crew: `signal`, `inbox`, `answer`."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.errors import NeedsLogin
+from crew.domain.requests import Request
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import line, narrate, print_json, say, table
+from crew.front.cli.params import text_or_stdin
+from crew.runner.asking import ask
+from crew.runner.views import question_view
+from crew.store.facts import load_world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = ("complete", "partially-complete", "needs-user-input", "needs-role-followup")
+EXAMPLE = """crew signal complete --summary "login fixed, tests pass"
+crew signal partially-complete --progress "parser done" --continue-at "the printer"
+crew signal needs-user-input --question "Which database?" """
+
+_TEXTS = {
+    "summary": "What was accomplished.",
+    "progress": "What was done.",
+    "continue-at": "Where to pick up.",
+    "question": "What only a person can answer.",
+    "context": "What one must know to answer or to act.",
+    "role": "The role that must act first.",
+    "reason": "Why it must.",
+}
+
+
+def _text_options(command_: "Callable[..., Any]") -> "Callable[..., Any]":
+    for name, words in reversed(_TEXTS.items()):
+        command_ = click.option(f"--{name}", default="", help=words)(command_)
+    return command_
+
+
+@command("signal", example=EXAMPLE)
+@click.argument("kind", type=click.Choice(KINDS))
+@_text_options
+@click.option("--resume/--no-resume", default=True, help="Go on with this session after the role.")
+@pass_call
+def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
+    """Tell crew how this step ends; for an agent, from inside its step.
+
+    The first signal of a step counts. End your turn after it.
+    """
+    token = os.environ.get("CREW_TOKEN")
+    if not token:
+        raise NeedsLogin(
+            "only an agent's own step can signal, and CREW_TOKEN is not set",
+            hint="a person uses `crew complete`, `crew answer` or `crew comment`",
+        )
+    args = {"token": token, "signal": kind, "resume": resume, **texts}
+    reply = ask(call.workplace(), Request(verb="signal", args=args))
+    if call.json:
+        print_json({"signal": kind, "reply": reply})
+    else:
+        say(str(reply))
+
+
+@command("inbox", example="crew inbox\ncrew inbox --json")
+@pass_call
+def inbox(call: Call) -> None:
+    """List the questions that wait for a person."""
+    questions = load_world(call.workplace().db).questions.values()
+    found = [question_view(one) for one in questions if one.is_open]
+    if call.json:
+        print_json(found)
+        return
+    if not found:
+        narrate(call, "nobody asks anything")
+        return
+    rows = [(q["id"], q["task"], q["asked_at"], line(q["question"])) for q in found]
+    table(("ID", "TASK", "ASKED", "QUESTION"), rows, call)
+
+
+@command("answer", example='crew answer q1 "use PostgreSQL"\ncrew answer q2 - < decision.txt')
+@click.argument("question")
+@click.argument("text")
+@pass_call
+def answer(call: Call, question: str, text: str) -> None:
+    """Answer a question; the agent's session goes on with the answer."""
+    workplace = call.workplace()
+    args = {"question": question, "text": text_or_stdin(text)}
+    ask(workplace, Request(verb="answer", args=args))
+    if call.json:
+        print_json(question_view(load_world(workplace.db).questions[question]))
+    else:
+        narrate(call, f"question {question} is answered")
