@@ -26,7 +26,9 @@ def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
         )
     known = readers(AgentSettings)
     fields = {known[key][0]: known[key][1](value) for key, value in table.items()}
-    return AgentSettings(name=name, **fields)
+    # Two keys, so that whoever sets `args` of an agent keeps what its role may and may not do.
+    arguments = (*fields.get("system_args", ()), *fields.get("args", ()))
+    return AgentSettings(name=name, **{**fields, "args": arguments})
 
 
 def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
