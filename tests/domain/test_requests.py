@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.agent import Agent
-from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.answering import answer
+from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.requests import Request
 from crew.domain.task import Task, TaskState
 from crew.domain.world import World

@@ -1,10 +1,9 @@
 """What crew sees for itself when somebody says that the work is finished."""
 
 import asyncio
-from itertools import cycle, islice
 
 from crew.domain.progress import Evidence
-from crew.domain.review import complaints, recorded
+from crew.domain.review import complaints, recorded, still_to_ask
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.runner.desk import Desk
@@ -51,10 +50,9 @@ async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, .
 
 async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
     """All reviewers at once, on this very commit; whoever passed it before is not asked again."""
-    needed = desk.rules.reviews_needed(skip=task.skip_review) - run.passes(head)
-    if needed <= 0:
-        return None
-    reviewers = islice(cycle(desk.rules.reviewers), needed)
+    rules = desk.rules
+    needed = rules.reviews_needed(skip=task.skip_review)
+    reviewers = still_to_ask(run, rules.reviewers, commit=head, needed=needed)
     found = await asyncio.gather(
         *(desk.outside.review(run, task, commit=head, reviewer=name) for name in reviewers)
     )
