@@ -66,4 +66,5 @@ def with_template(own: Mapping[str, Any]) -> dict[str, Any]:
     if "command_template" not in own:
         return dict(own)
     in_a_pane = {"interactive_template": own["command_template"], "interactive_resume": ""}
-    return {"adapter": "command", **in_a_pane, **own}
+    unsaid = {"adapter": "command", **in_a_pane}
+    return {**own, **{key: value for key, value in unsaid.items() if key not in own}}
