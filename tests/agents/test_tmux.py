@@ -400,10 +400,20 @@ def _environment(place, name, tmp_path, env):
 
 def test_an_attached_persons_environment_stays_outside(place, attach):
     place.open()
-    screen = attach(place, SECRET="of the person")
+    before = place.ask("show-environment", "-t", "=crew-1")
+    assert f"CREW_OWNER={place.marker}/crew-1" in before
+    screen = attach(place, CREW_OWNER="the person", SECRET="of the person")
     wait_until(lambda: screen.shows("detach: C-g"))
-    assert "SECRET" not in place.ask("show-environment", "-t", "=crew-1")
+    assert place.ask("show-environment", "-t", "=crew-1") == before
     assert "SECRET" not in place.ask("show-environment", "-g")
+
+
+def test_a_session_never_starts_the_server_whose_environment_all_would_share(place, monkeypatch):
+    """As when the server that was there ends just before the session would open on it."""
+    monkeypatch.setattr(door, "_start_server", lambda tmux: None)
+    with pytest.raises(CrewError, match=r"no server running|No such file"):
+        place.open()
+    assert place.server() == 0
 
 
 @pytest.mark.parametrize("env", [{"LONG": "x" * 17_000}, {"A B": "x"}, {"A*": "x"}, {"A": "\0"}])
