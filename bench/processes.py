@@ -1,10 +1,13 @@
 """What processes cost: CPU time of children that have ended, memory of those that run."""
 
 import os
+import resource
 import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from crew.git import spawning
 
 MB = 1_000_000
 
@@ -12,8 +15,8 @@ MB = 1_000_000
 class CpuByProgram:
     """Adds up the CPU time of every child this process waits for, by the program's name.
 
-    `subprocess` reaps with `waitpid`, which tells nothing; this puts `wait4` in its place, which
-    tells what the child and everything the child itself waited for have used.
+    `subprocess` and crew's own start of git reap with `waitpid`, which tells nothing; this puts
+    `wait4` in its place, which tells what the child and everything it waited for itself have used.
     """
 
     def __init__(self) -> None:
@@ -21,20 +24,26 @@ class CpuByProgram:
         self.starts: Counter[str] = Counter()
 
     def install(self) -> None:
-        seconds, starts = self.seconds, self.starts
-
         def try_wait(child: Any, flags: int) -> tuple[int, int]:
             try:
                 pid, status, used = os.wait4(child.pid, flags)
             except ChildProcessError:
                 return child.pid, 0
             if pid:
-                name = Path(child.args[0]).name
-                seconds[name] += used.ru_utime + used.ru_stime
-                starts[name] += 1
+                self._count(Path(child.args[0]).name, used)
             return pid, status
 
+        def reap(pid: int) -> int:
+            _, status, used = os.wait4(pid, 0)
+            self._count("git", used)
+            return os.waitstatus_to_exitcode(status)
+
         subprocess.Popen._try_wait = try_wait  # type: ignore[attr-defined]  # noqa: SLF001
+        spawning.reap = reap
+
+    def _count(self, name: str, used: resource.struct_rusage) -> None:
+        self.seconds[name] += used.ru_utime + used.ru_stime
+        self.starts[name] += 1
 
 
 def cpu_s(argv: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None) -> float:

@@ -16,6 +16,7 @@ from typing import Any
 from crew.runner.workplace import Workplace, find_workplace, make_workplace
 from crew.tasks.source import NewTask
 
+GATE = "true"
 PROJECT = Path(__file__).parents[1]
 FILES = 20
 """How many files the repository of a benchmark has: few, since on some disks making a file takes a
@@ -114,7 +115,7 @@ def _make_repository(scene: Scene) -> None:
     (scene.repo / ".crew").mkdir()
     (scene.repo / ".crew" / "config.toml").write_text(
         f"[agents.scripted]\nscript = {json.dumps(str(scene.script))}\n"
-        '[agents]\nworker_default = "scripted"\n[complete]\ncommand = "true"\n'
+        '[agents]\nworker_default = "scripted"\n[complete]\ncommand = "' + GATE + '"\n'
     )
 
 

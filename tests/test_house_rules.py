@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
-PROCESS_DOORS = {"git/command.py", "agents/process.py"}
+PROCESS_DOORS = {"git/spawning.py", "agents/process.py"}
 PROGRAMS = {"agents/script_player.py", "agents/keeper.py"}  # run as programs, behind the doors
 PROCESS_STARTERS = (
     *("subprocess.run", "subprocess.Popen", "subprocess.check_", "subprocess.call"),

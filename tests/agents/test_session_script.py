@@ -185,6 +185,23 @@ def test_the_end_is_reported_when_the_outermost_shell_is_killed(write, tmp_path,
     assert wait_until(lambda: written(tmp_path / "ends")) == "129\n"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_no_second_program_starts_after_a_signal_to_end(write, tmp_path, on_terminal, number):
+    """The first one hears it, tidies up and says how it went; that is the report."""
+    tidy = (
+        "import signal, sys, time\n"
+        "signal.signal(int(sys.argv[1]), lambda *_: sys.exit(33))\n"
+        "print('ready', flush=True); time.sleep(600)"
+    )
+    second = shlex.quote(str(tmp_path / "second"))
+    command = f"{shell_python(tidy, number.value)}; touch {second}; exec sleep 600"
+    process, terminal = on_terminal(write(command))
+    _read_until(terminal, b"ready")
+    os.killpg(process.pid, number)
+    assert wait_until(lambda: written(tmp_path / "ends")) == "33\n"
+    assert not (tmp_path / "second").exists()
+
+
 def test_a_log_that_cannot_be_written_does_not_stop_the_report(write, tmp_path):
     assert _run(write("exit 8", log=tmp_path / "missing" / "log")).returncode == 8
     assert written(tmp_path / "ends") == "8\n"

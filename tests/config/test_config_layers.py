@@ -1,5 +1,6 @@
 """The config: what holds by default, who wins, and what a mistake is told as."""
 
+import operator
 import os
 
 import pytest
@@ -9,6 +10,15 @@ from crew.config.checking import readers
 from crew.config.layers import default_settings, load_settings
 from crew.config.toml_text import line_of
 from crew.domain.errors import NotFound, UsageError
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch, tmp_path):
+    """No config and no variables of whoever runs the tests."""
+    for name in list(os.environ):
+        if name.startswith(("CREW_", "XDG_CONFIG_HOME")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture
@@ -42,10 +52,8 @@ def test_the_defaults_are_those_of_the_contract(repo):
     assert (settings.review.mode, settings.review.max_rounds) == ("none", 20)
     assert (settings.tasks.source, settings.tasks.namespace) == ("files", "default")
     assert settings.agents.worker_default == "claude"
-    assert {name: agent.adapter for name, agent in settings.agents.by_name.items()} == {
-        "claude": "claude",
-        "scripted": "scripted",
-    }
+    assert settings.agents.reviewer_default == "claude-reviewer"
+    assert settings.agents.manager_default == "claude-manager"
 
 
 def test_the_later_file_wins_key_by_key(repo):
@@ -153,6 +161,28 @@ def test_one_reviewer_may_be_written_without_a_list(repo):
         ("[agents.x]\nenv = { A = 1 }\n", ["agents.x.env", "a table of texts"]),
         ("[agents.x]\nargs = '\"'\n", ["agents.x.args", "quotes"]),
         ("[tui.keybindings]\nx = { description = 'd' }\n", [":2", "tui.keybindings.x", "command"]),
+        (
+            "[agents.x]\ncommand_template = '{{.Promt}}'\n",
+            [":2", "agents.x.command_template", "{{.Promt}} is unknown", "{{.Prompt}}"],
+        ),
+        (
+            '[agents.x]\ninherit = \'claude\'\nsetup_script = """\nrun\n{{.Prompt}}\n"""\n',
+            [":3", "agents.x.setup_script", "{{.Prompt}} is unknown"],
+        ),
+        ("[diff]\ncommand = '{{if .Args}}'\n", [":2", "diff.command", "has no {{end}}"]),
+        ("[agents.x]\ninteractive_template = '{{.Sesion}}'\n", [":2", "{{.Session}}"]),
+        ("[agents.x]\ninteractive_resume = '{{end}}'\n", [":2", "has no meaning"]),
+        (
+            "[tui.keybindings]\n'x' = { command = 'a {{.TaskId}}' }\n",
+            [":2", "tui.keybindings.x.command", "{{.TaskID}}"],
+        ),
+        ("[workers.w]\nagent = 3\n", [":2", "agents.w.inherit"]),
+        ("[workers.w]\ncomand = 'x'\n", [":2", "agents.w.comand", "command"]),
+        (
+            '[agents.x]\nprompt = """\n[run]\nagents = 3\n"""\n[run]\nagents = \'x\'\n',
+            [":7", "run.agents"],
+        ),
+        ("[agents.x]\nfirst_run = [{ file = 'x' }]\n", ["agents.x.first_run", "a list like"]),
         ("[run]\nagents = \n", [".crew.toml:2", "TOML"]),
         ("[run\n", [".crew.toml:1"]),
         ("[run]\nagents = 1\nagents = 2\n", [".crew.toml:3"]),
@@ -238,7 +268,8 @@ def test_agents_that_inherit_in_a_circle_are_shown(repo):
 
 
 def test_inheriting_from_nobody_is_refused(repo):
-    assert "there are: a, claude, scripted" in mistake(repo, "[agents.a]\ninherit = 'ghost'\n")
+    assert "there are: a, claude, " in mistake(repo, "[agents.a]\ninherit = 'ghost'\n")
+    assert "did you mean codex?" in mistake(repo, "[agents.a]\ninherit = 'codx'\n")
 
 
 def test_an_agent_that_says_nothing_to_run_is_refused(repo):
@@ -311,3 +342,120 @@ def test_an_agent_in_a_pane_has_its_own_templates_or_the_one_it_was_given(repo):
     assert "--session-id {{.Session}}" in child.interactive_template
     assert "--resume {{.Session}}" in child.interactive_resume
     assert agents.named("plain").interactive_template is None
+
+
+def test_the_six_files_are_read_in_their_order_and_variables_win(repo, monkeypatch):
+    own = repo / "home/.config/crew"
+    own.mkdir(parents=True)
+    files = [
+        own / "config.toml",
+        own / "config.override.toml",
+        repo / ".crew.toml",
+        repo / ".crew/config.toml",
+        repo / ".crew/config.runtime.toml",
+    ]
+    for number, file in enumerate(files, start=101):
+        file.write_text(f"[run]\nagents = {number}\n")
+        assert load_settings(repo).run.agents == number
+    monkeypatch.setenv("CREW_RUN_AGENTS", "200")
+    assert load_settings(repo).run.agents == 200
+    for file in files:
+        file.unlink()
+    monkeypatch.delenv("CREW_RUN_AGENTS")
+    assert load_settings(repo) == default_settings()
+
+
+def test_the_users_config_is_where_xdg_says(repo, monkeypatch):
+    folder = repo / "elsewhere/crew"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text("[run]\nagents = 'x'\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent))
+    with pytest.raises(UsageError, match=str(folder)):
+        load_settings(repo)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "not/absolute")
+    assert load_settings(repo) == default_settings()
+    monkeypatch.delenv("HOME")
+    assert load_settings(repo) == default_settings()
+
+
+def test_a_mistake_in_the_users_config_names_it_below_the_home(repo):
+    own = repo / "home/.config/crew"
+    own.mkdir(parents=True)
+    (own / "config.override.toml").write_text("[run]\n\nagnts = 3\n")
+    with pytest.raises(UsageError) as refused:
+        load_settings(repo)
+    assert refused.value.message.startswith("~/.config/crew/config.override.toml:3: run.agnts")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "field", "expected"),
+    [
+        ("CREW_RUN_MAX_STEPS", "5", "run.max_steps", 5),
+        ("CREW_RUN_STEP_TIMEOUT", "2h", "run.step_timeout_s", 7200),
+        ("CREW_RUN_STEP_TIMEOUT", "90", "run.step_timeout_s", 90),
+        ("CREW_RUN_BACKOFF_S", "0.5", "run.backoff_s", 0.5),
+        ("CREW_RUN_RECOVERY", "reset", "run.recovery", "reset"),
+        ("CREW_COMPLETE_COMMAND", "make -k 'x'", "complete.command", "make -k 'x'"),
+        ("CREW_COMPLETE_COMMAND", "5", "complete.command", "5"),
+        ("CREW_COMPLETE_SKIP_REVIEW", "yes", "complete.skip_review", True),
+        ("CREW_WORKTREE_KEEP", "0", "worktree.keep", False),
+        ("CREW_WORKTREE_COPY", "a, b,,c", "worktree.copy", ("a", "b", "c")),
+        ("CREW_WORKTREE_COPY", '["a, b"]', "worktree.copy", ("a, b",)),
+        ("CREW_REVIEW_AGENT", "claude", "review.agents", ("claude",)),
+        ("CREW_REVIEW_AGENT", "claude,codex", "review.agents", ("claude", "codex")),
+        ("CREW_AGENTS_WORKER_DEFAULT", "codex", "agents.worker_default", "codex"),
+        ("CREW_RUN_MAX_STEPS", "", "run.max_steps", 20),
+    ],
+)
+def test_a_variable_sets_its_key(repo, variable, value, field, expected):
+    settings = load_settings(repo, {variable: value})
+    assert operator.attrgetter(field)(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "hint"),
+    [
+        ("CREW_RUN_MAX_STEPS", "many", "a whole number from 1 on"),
+        ("CREW_RUN_MAX_STEPS", "5\nx = 3", "a whole number"),
+        ("CREW_RUN_RECOVERY", "maybe", '"resume", "reset"'),
+        ("CREW_WORKTREE_KEEP", "perhaps", "true or false"),
+        ("CREW_WORKTREE_COPY", "[1]", "a list of texts"),
+        ("CREW_DIFF_COMMAND", "x {{.Arg}}", "{{.Args}}"),
+    ],
+)
+def test_a_bad_variable_is_named(repo, variable, value, hint):
+    with pytest.raises(UsageError) as refused:
+        load_settings(repo, {variable: value})
+    assert refused.value.message.startswith(f"{variable}: ")
+    assert hint in refused.value.hint
+
+
+def test_what_crew_tells_its_agents_is_no_config(repo):
+    names = (
+        "TASK_ID TASK_TITLE AGENT RUN_ID ROUND STEP ROLE WORKTREE REPO PROMPT_FILE MCP_URL TOKEN "
+        "SESSION OWNER REQUIRE_ALL CRASH_AT BRANCH BASE_BRANCH GIT_DIR REASON MERGE_COMMIT "
+        "STATE_DIR SCRIPT DONE_WORD RESUME COMMIT RUN_MAX_STEPZ AGENTS_CLAUDE"
+    )
+    told = {f"CREW_{name}": "?" for name in names.split()}
+    assert load_settings(repo, told) == default_settings()
+
+
+def test_an_agents_role_keeps_its_flags_when_args_are_set(repo):
+    agents = root(repo, '[agents.codex-reviewer]\nargs = "--verbose"\n').agents
+    assert agents.named("codex-reviewer").args == ("-c", "sandbox_mode=read-only", "--verbose")
+    older = '[workers.w]\nagent = "codex"\nsystem_args = "--x"\n'
+    assert root(repo, older).agents.named("w").args == ("--x",)
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "opencode", "gemini"])
+def test_every_built_in_cli_is_a_worker_a_reviewer_and_a_manager(cli):
+    agents = default_settings().agents
+    roles = {"": "worker", "-reviewer": "reviewer", "-manager": "manager"}
+    for ending, role in roles.items():
+        agent = agents.named(f"{cli}{ending}")
+        assert (agent.role, agent.command) == (role, cli)
+        assert agent.description
+        assert "{{.Prompt}}" in agent.interactive_template
+        assert agent.interactive_resume
+        assert agent.adapter == "claude" or "{{.Args}}" in agent.command_template
+    assert agents.named(f"{cli}-reviewer") != agents.named(f"{cli}-manager")

@@ -40,6 +40,32 @@ def holding(state: str, **changes) -> World:
     return with_changes(given(agent, run, task), **changes)
 
 
+def at_terminal(**changes) -> World:
+    """Run 1.1 of task 1 in an open terminal session; changes as for `holding`."""
+    run = Run(
+        id="1.1",
+        task="1",
+        agent_kind="claude",
+        state="working",
+        session="s-1",
+        session_used=True,
+        pane="crew-1",
+        pane_pid=42,
+        pane_started=7,
+    )
+    task = Task(
+        id="1",
+        state="in_progress",
+        written="in_progress",
+        run="1.1",
+        run_count=1,
+        target="main",
+        branch="crew-1",
+        worktree="/trees/1",
+    )
+    return with_changes(given(run, task), **changes)
+
+
 def with_changes(world: World, **changes) -> World:
     """`run_round=3` sets `round` of the run; so do `agent_` and `task_`."""
     for name, value in changes.items():

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import subprocess
+import tomllib
 
 import pytest
 
@@ -82,10 +83,61 @@ def test_config_shows_values_and_where_they_come_from(scene):
     origins = {e["key"]: e["origin"] for e in scene.ok("config", "show", "--origin", "--json").json}
     assert origins["run.agents"] == ".crew/config.toml"
     assert origins["run.max_steps"] == "built-in"
+    assert scene.ok("config", "get", "merge.slots").code == 0
+    shown = scene.ok("config", "show", "--origin", CREW_RUN_MAX_STEPS="7").out
+    assert "agents = 1  # .crew/config.toml:2\n" in shown
+    assert "max_steps = 7  # CREW_RUN_MAX_STEPS\n" in shown
+    assert 'recovery = "resume"  # built-in\n' in shown
+    assert tomllib.loads(shown)["run"]["max_steps"] == 7
     assert "[run]" in scene.ok("config", "show").out
     said = scene.crew("config", "get", "run.agnts")
     assert said.code == 3
     assert "run.agents" in said.err
+
+
+def test_a_bad_variable_is_a_usage_error_that_names_it(scene):
+    said = scene.crew("list", CREW_RUN_AGENTS="some")
+    assert said.code == 2
+    assert "CREW_RUN_AGENTS" in said.err
+    assert scene.crew("list", "--json", CREW_RUN_AGENTS="some").json["error"]["code"] == "usage"
+
+
+def test_config_set_changes_one_value_and_says_what_holds(scene):
+    config = scene.root / ".crew" / "config.toml"
+    before = "# mine\n" + config.read_text().replace("agents = 1", "agents = 1  # one")
+    config.write_text(before)
+    said = scene.ok("config", "set", "run.agents", "4")
+    assert said.out == "run.agents = 4  # .crew/config.toml:3\n"
+    assert config.read_text() == before.replace("agents = 1 ", "agents = 4 ")
+    assert scene.ok("config", "get", "run.agents").out == "4\n"
+    own = scene.ok("config", "set", "--user", "run.agents", "9")
+    assert own.out == said.out
+    assert "~/.config/crew/config.toml says 9 now, but a later one wins" in own.err
+    changed = scene.ok("config", "set", "run.agents", "5", "--json", CREW_RUN_AGENTS="8").json
+    assert changed == {
+        "key": "run.agents",
+        "value": 8,
+        "origin": "CREW_RUN_AGENTS",
+        "line": None,
+        "file": ".crew/config.toml",
+        "written": 5,
+        "overridden": True,
+    }
+    scene.ok("config", "set", "--root", "agents.sh.default_model", "--", "-big")
+    assert (scene.root / ".crew.toml").read_text() == '[agents.sh]\ndefault_model = "-big"\n'
+    assert scene.ok("agents", "--json").json[-1]["model"] == "-big"
+    said = scene.crew("config", "set", "run.agnts", "4")
+    assert said.code == 2
+    assert "did you mean agents?" in said.err
+
+
+def test_ones_own_config_is_set_outside_any_repository(scene, tmp_path):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert scene.crew("config", "set", "run.agents", "2", cwd=plain).code == 2
+    said = scene.ok("config", "set", "--user", "run.max_steps", "2", cwd=plain)
+    assert said.out == "run.max_steps = 2  # ~/.config/crew/config.toml:2\n"
+    assert scene.ok("config", "get", "run.max_steps").out == "2\n"
 
 
 def test_the_config_template_changes_nothing(scene):
@@ -99,7 +151,12 @@ def test_agents_are_listed_with_whether_they_are_installed(scene):
     agents = {a["name"]: a for a in scene.ok("agents", "--json").json}
     assert agents["sh"]["installed"] is True
     assert agents["sh"]["default"] is True
-    assert set(agents["sh"]) >= {"name", "role", "model", "adapter", "installed"}
+    assert agents["sh"]["path"].startswith("/")
+    assert agents["sh"]["default_for"] == ["worker"]
+    assert agents["claude-reviewer"]["default_for"] == ["reviewer"]
+    assert agents["claude-manager"]["default_for"] == ["manager"]
+    assert set(agents["sh"]) >= {"name", "role", "model", "adapter", "installed", "description"}
+    assert "sh *" in scene.ok("agents").out
     scene.configure('[agents.ghost]\ncommand_template = "no-such-program"\n')
     assert "no: no-such-program is missing" in scene.ok("agents").out
 

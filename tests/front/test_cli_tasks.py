@@ -1,5 +1,9 @@
 """Tasks from the command line: made, listed, shown, changed, given up, deleted."""
 
+import json
+import os
+import shutil
+
 import pytest
 
 TASK_FIELDS = {
@@ -262,3 +266,266 @@ def test_tk_tickets_are_tasks_too(bare_scene):
     task = bare_scene.ok("new", "--title", "ticket").out.strip()
     assert (bare_scene.root / ".tickets" / f"{task}.md").exists()
     assert bare_scene.ok("show", task[:-1], "--json").json["id"] == task
+
+
+def _task(scene, task="1"):
+    return scene.ok("show", task, "--json").json
+
+
+def _file(scene, task="1"):
+    return (scene.root / f".crew/tasks/default/{task}.md").read_text()
+
+
+def test_single_labels_come_and_go(scene):
+    scene.ok("new", "--title", "a", "--label", "x", "--label", "y")
+    scene.ok("edit", "1", "--add-label", "z", "--add-label", "x", "--rm-label", "y")
+    assert _task(scene)["labels"] == ["x", "z"]
+    scene.ok("edit", "1", "--label", "new", "--add-label", "more")
+    assert _task(scene)["labels"] == ["new", "more"]
+    assert scene.crew("edit", "1", "--add-label", "a,b").code == 2
+
+
+def test_labels_that_many_add_at_once_are_all_there(scene):
+    scene.ok("new", "--title", "a")
+    names = [f"label-{number}" for number in range(4)]
+    editing = [scene.start("edit", "1", "--add-label", name) for name in names]
+    for process in editing:
+        process.communicate(timeout=25)
+    assert sorted(_task(scene)["labels"]) == names
+
+
+def test_a_parent_can_be_taken_away(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("new", "--title", "b", "--parent", "1")
+    assert [t["id"] for t in scene.ok("list", "--parent", "#1", "--json").json] == ["2"]
+    assert scene.crew("edit", "2", "--parent", "1", "--no-parent").code == 2
+    scene.ok("edit", "2", "--no-parent")
+    assert _task(scene, "2")["parent"] is None
+
+
+def test_an_edit_only_if_the_status_is_so_changes_all_or_nothing(scene):
+    scene.ok("new", "--title", "a")
+    said = scene.crew("edit", "1", "--title", "b", "--if-status", "error", "--if-status", "done")
+    assert said.code == 5
+    assert "task 1 is todo, not error or done" in said.err
+    assert _task(scene)["title"] == "a"
+    scene.ok("edit", "1", "--title", "b", "--if-status", "error", "--if-status", "todo")
+    assert _task(scene)["title"] == "b"
+    assert scene.crew("edit", "1", "--status", "closed", "--if-status", "done").code == 5
+    assert scene.crew("edit", "1", "--if-status", "todo").code == 2
+    scene.ok("edit", "1", "--status", "closed", "--if-status", "todo")
+    assert _task(scene)["status"] == "closed"
+
+
+@pytest.mark.parametrize("status", ["in_progress", "done", "merged", "error"])
+def test_a_status_that_follows_from_work_cannot_be_set(scene, status):
+    scene.ok("new", "--title", "a")
+    said = scene.crew("edit", "1", "--title", "b", "--status", status)
+    assert said.code == 5
+    assert "you may set it to: closed" in said.err
+    assert (_task(scene)["title"], scene.status("1")) == ("a", "todo")
+    assert scene.ok("edit", "1", "--status", "todo").err == ""
+
+
+def test_a_failed_task_can_be_put_back(scene):
+    scene.ok("new", "--title", "a")
+    file = scene.root / ".crew/tasks/default/1.meta.json"
+    file.write_text(file.read_text().replace('"todo"', '"error"'))
+    scene.ok("edit", "1", "--status", "todo", "--if-status", "error")
+    assert scene.status("1") == "todo"
+
+
+def test_a_block_of_a_file_changes_what_it_names(scene):
+    scene.ok("new", "--title", "before")
+    scene.ok("new", "--title", "old", "--body", "text", "--label", "a", "--priority", "1")
+    block = "---\nlabels: b, c\nissue: 7\nparent: #1\nafter: #1\n---\n"
+    scene.ok("edit", "2", "--from", "-", stdin=block)
+    task = _task(scene, "2")
+    assert (task["title"], task["body"], task["priority"]) == ("old", "text", 1)
+    assert (task["labels"], task["issue"], task["parent"]) == (["b", "c"], 7, "1")
+    assert task["deps"] == ["1"]
+    cleared = "---\ntitle: new\nlabels:\nissue:\nparent:\nafter:\n---\nother\n"
+    scene.ok("edit", "2", "--from", "-", "--priority", "0", stdin=cleared)
+    task = _task(scene, "2")
+    assert (task["title"], task["body"], task["priority"]) == ("new", "other", 0)
+    assert (task["labels"], task["issue"], task["parent"], task["deps"]) == ([], None, None, [])
+
+
+@pytest.mark.parametrize(
+    ("block", "code"),
+    [
+        ("---\ntitle: a\n---\n---\ntitle: b\n---\n", 2),
+        ("---\ntitle:\n---\n", 2),
+        ("---\nnonsense: a\n---\n", 2),
+        ("---\nparent: 1\n---\n", 5),
+        ("---\nparent: #9\n---\n", 3),
+        ("---\nafter: #1\n---\n", 5),
+        ("just text", 2),
+    ],
+)
+def test_a_block_with_a_mistake_changes_nothing(scene, block, code):
+    scene.ok("new", "--title", "old")
+    before = _file(scene)
+    assert scene.crew("edit", "1", "--from", "-", stdin=block).code == code
+    assert _file(scene) == before
+    assert scene.crew("edit", "1", "--from", "nowhere.md").code == 3
+
+
+def test_comments_have_a_type_and_tags_and_can_be_changed(scene):
+    scene.ok("new", "--title", "a")
+    scene.ok("comment", "1", "first", "--type", "report", "--tag", "x", "--tag", "y")
+    scene.ok("comment", "1", "second", "--author", "bob")
+    assert "# Type: report\n# Tags: x, y\n" in _file(scene)
+    scene.ok("comment", "1", "--edit", "0", "-", stdin="better\n---\n# Comment: 1\n")
+    first, second = _task(scene)["comments"]
+    assert (first["text"], first["type"]) == ("better\n---\n# Comment: 1", "report")
+    assert (second["text"], second["author"]) == ("second", "bob")
+    assert "# Tags: x, y\n" in _file(scene)
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["--type", "shout", "x"], 2),
+        (["--tag", "a,b", "x"], 2),
+        (["--edit", "0", "--author", "me", "x"], 2),
+        (["--edit", "3", "x"], 3),
+        (["--edit", "0", " "], 2),
+        (["-R", "x"], 5),
+    ],
+)
+def test_a_comment_that_makes_no_sense_is_refused(scene, args, code):
+    scene.ok("new", "--title", "a")
+    scene.ok("comment", "1", "there")
+    before = _file(scene)
+    assert scene.crew("comment", "1", *args).code == code
+    assert _file(scene) == before
+
+
+def _until_done(scene):
+    """A crew that is killed just before it lands the work leaves its task done."""
+    for number in range(1, 6):
+        scene.crew("run", "--drain", CREW_CRASH_AT=f"git.advance.before:{number}")
+        if _task(scene)["status"] == "done":
+            return
+    raise AssertionError("it never was done")
+
+
+def test_a_done_task_that_changes_are_requested_of_is_in_progress_again(scene):
+    scene.ok("new", "--title", "a")
+    _until_done(scene)
+    told = scene.ok("comment", "1", "-R", "the name is wrong", "--author", "ann", "--json").json
+    assert (told["status"], scene.status("1")) == ("in_progress", "in_progress")
+    assert [(c["author"], c["text"]) for c in told["comments"]] == [("ann", "the name is wrong")]
+    assert scene.crew("comment", "1", "-R", "again").code == 5
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"
+
+
+ISSUE = """\
+#!/bin/sh
+env > "$SCENE_GH/env"
+echo "$*" > "$SCENE_GH/args"
+case $3 in
+  7) cat "$SCENE_GH/issue" ;;
+  4) echo "To get started with GitHub CLI, please run:  gh auth login" >&2; exit 4 ;;
+  5) echo "HTTP 502: bad gateway" >&2; exit 1 ;;
+  6) head -c 2000000 /dev/zero | tr '\\0' x ;;
+  8) echo '["no", "issue"]' ;;
+  *) echo "GraphQL: Could not resolve to an issue or pull request with that number" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def gh(scene, tmp_path):
+    """A `gh` that knows issue 7; calls crew with it on the path."""
+    folder = tmp_path / "gh"
+    folder.mkdir()
+    issue = {
+        "title": "Login $(id) fails",
+        "body": "first\r\n---\nlast `id`",
+        "labels": [{"name": "bug"}, {"name": "good, first [one]"}],
+    }
+    (folder / "issue").write_text(json.dumps(issue))
+    program = folder / "gh"
+    program.write_text(ISSUE.replace("$SCENE_GH", str(folder)))
+    program.chmod(0o755)
+
+    def crew(*args, **env):
+        return scene.crew(*args, PATH=f"{folder}:{os.environ['PATH']}", **env)
+
+    crew.folder = folder
+    return crew
+
+
+def test_an_issue_gives_its_words_to_the_task(gh):
+    secrets = {"GH_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": "s", "GIT_DIR": "/elsewhere"}
+    made = gh("new", "--issue", "7", "--label", "mine", "--json", **secrets).json
+    assert made["title"] == "Login $(id) fails"
+    assert made["body"] == "first\n---\nlast `id`"
+    assert made["labels"] == ["mine", "bug", "good first one"]
+    assert made["issue"] == 7
+    assert (gh.folder / "args").read_text() == "issue view 7 --json title,body,labels\n"
+    env = (gh.folder / "env").read_text()
+    assert "GH_TOKEN=t\n" in env
+    assert "AWS_SECRET" not in env
+    assert "GIT_DIR" not in env
+
+
+def test_what_is_given_wins_over_the_issue(gh):
+    made = gh("new", "--issue", "7", "--body", "mine", "--json").json
+    assert (made["title"], made["body"]) == ("Login $(id) fails", "mine")
+    made = gh("new", "--issue", "9", "--title", "own", "--json").json
+    assert (made["title"], made["issue"]) == ("own", 9)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [
+        ("4", 4, "gh auth login"),
+        ("9", 3, "no issue 9"),
+        ("5", 1, "HTTP 502"),
+        ("6", 1, "larger than 1 MiB"),
+        ("8", 1, "something else"),
+    ],
+)
+def test_an_issue_that_cannot_be_had_makes_no_task(gh, number, code, words):
+    said = gh("new", "--issue", number)
+    assert said.code == code, said
+    assert words in said.err
+    assert gh("list", "-a", "--json").json == []
+
+
+def test_without_gh_the_title_has_to_be_given(scene, tmp_path):
+    for name in ("git", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    said = scene.crew("new", "--issue", "7", PATH=str(tmp_path))
+    assert said.code == 1
+    assert "gh is not installed" in said.err
+    assert "--title" in said.err
+
+
+def test_tasks_of_other_namespaces_are_listed(scene):
+    scene.ok("new", "--title", "mine")
+    folder = scene.root / ".crew/tasks"
+    shutil.copytree(folder / "default", folder / "ann")
+    file = folder / "ann" / "1.md"
+    file.write_text(file.read_text().replace("mine", "hers"))
+    assert [t["title"] for t in scene.ok("list", "--json").json] == ["mine"]
+    hers = scene.ok("list", "--namespace", "ann", "--json").json
+    assert [(t["namespace"], t["title"]) for t in hers] == [("ann", "hers")]
+    both = scene.ok("list", "--all-namespaces", "--json").json
+    assert [t["namespace"] for t in both] == ["default", "ann"]
+    assert scene.ok("list", "--all-namespaces").lines[0].startswith("NAMESPACE  ID")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("nobody", 3), ("..", 2), ("../default", 2), ("a/b", 2), ("", 2), (".", 2), ("-x", 2)],
+)
+def test_a_namespace_is_a_plain_name(scene, name, code):
+    assert scene.crew("list", f"--namespace={name}").code == code
+    if code == 2:
+        scene.configure(f'[tasks]\nnamespace = "{name}"\n')
+        assert scene.crew("new", "--title", "x").code == 2

@@ -71,9 +71,9 @@ def test_the_index_and_the_files_stay_byte_for_byte(repo, agent):
 def test_a_clean_worktree_needs_none_and_costs_one_process(repo, agent, monkeypatch):
     assert take(repo, agent) is None
     started = []
-    run = command.subprocess.run
+    run = command.spawning.run
     monkeypatch.setattr(
-        command.subprocess, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+        command.spawning, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
     )
     assert take(repo, agent) is None
     assert len(started) == 1

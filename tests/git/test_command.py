@@ -87,9 +87,9 @@ def test_a_ref_that_is_elsewhere_is_not_tried_again(person, monkeypatch):
 def test_one_call_is_one_process_once_the_configuration_is_known(person, monkeypatch):
     ask(person.path, "status")
     started = []
-    run = command.subprocess.run
+    run = command.spawning.run
     monkeypatch.setattr(
-        command.subprocess, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+        command.spawning, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
     )
     ask(person.path, "status")
     assert len(started) == 1
@@ -107,9 +107,9 @@ def test_worktrees_that_share_their_configuration_are_not_each_asked_for_it(
         person.git("worktree", "add", "-q", "--detach", str(tree))
     ask(trees[0], "status")
     started = []
-    run = command.subprocess.run
+    run = command.spawning.run
     monkeypatch.setattr(
-        command.subprocess, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+        command.spawning, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
     )
     ask(trees[1], "status")
     ask(repo.common_dir, "rev-parse", "HEAD")

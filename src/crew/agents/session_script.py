@@ -18,9 +18,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 # Three shells, one inside the other. When the terminal goes away only the outermost is told, and it
 # dies of that: then the kernel tells all the others, which a shell that waits would not do. The
-# next one reports. The innermost lets a command `exit`, `exec` or be nonsense without harm.
-# Signals are caught rather than ignored, because what is ignored stays so in the agent; a caught
-# one waits until the agent, which the terminal signals too, has ended.
+# next one reports. The innermost lets a command `exit`, `exec` or be nonsense without harm, and
+# starts no second program once it was told to end. Signals are caught rather than ignored, because
+# what is ignored stays so in the agent; a caught one waits until the agent, which hears it too, has
+# ended.
 _SCRIPT = """\
 #!/bin/sh
 export CREW_PROMPT_FILE={prompt_file}
@@ -38,7 +39,8 @@ trap : INT QUIT TERM
     trap report EXIT
     trap : HUP INT QUIT TERM
     (
-        trap : HUP INT QUIT TERM
+        trap : INT QUIT
+        trap exit HUP TERM
         eval {command}
     )
     code=$?

@@ -26,7 +26,9 @@ def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
         )
     known = readers(AgentSettings)
     fields = {known[key][0]: known[key][1](value) for key, value in table.items()}
-    return AgentSettings(name=name, **fields)
+    # Two keys, so that whoever sets `args` of an agent keeps what its role may and may not do.
+    arguments = (*fields.get("system_args", ()), *fields.get("args", ()))
+    return AgentSettings(name=name, **{**fields, "args": arguments})
 
 
 def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -64,4 +66,5 @@ def with_template(own: Mapping[str, Any]) -> dict[str, Any]:
     if "command_template" not in own:
         return dict(own)
     in_a_pane = {"interactive_template": own["command_template"], "interactive_resume": ""}
-    return {"adapter": "command", **in_a_pane, **own}
+    unsaid = {"adapter": "command", **in_a_pane}
+    return {**own, **{key: value for key, value in unsaid.items() if key not in own}}

@@ -153,7 +153,7 @@ class KeyBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """One agent, with everything it inherits already filled in."""
+    """One agent, with everything it inherits already filled in; `args` begin with `system_args`."""
 
     name: str
     adapter: str = text()
@@ -163,6 +163,7 @@ class AgentSettings:
     interactive_resume: str | None = template(AGENT_NAMES, default=None)
     prompt_via: str = choice("arg", "stdin", "file", default="arg")
     default_model: str | None = text(default=None)
+    system_args: tuple[str, ...] = words(default=())
     args: tuple[str, ...] = words(default=())
     system_prompt: str | None = text(default=None)
     prompt: str | None = text(default=None)

@@ -60,8 +60,11 @@ class ClosePane(PaneCommand):
     """End the terminal session with all it runs, and keep its work."""
 
 
-class Inspect(PaneCommand):
-    """`crew complete`: everything that `Check` does, and the conflicts there would be."""
+class Inspect(Command):
+    """`crew complete`: everything that `Check` does, and the conflicts there would be.
+
+    Its key is its own, so that a session can be closed although its work is being looked at.
+    """
 
 
 class Kill(Command):

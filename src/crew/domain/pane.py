@@ -46,6 +46,8 @@ def opened(run: Run, pane: Opened, *, session: str, at: float) -> list[Fact]:
 
 def not_opened(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
     """Nothing was started; a task that had nothing before is as it was."""
+    if not run.is_live:  # given up while it was being opened
+        return [noted(run, "pane_closed", at=at, **_CLOSED)]
     task = world.tasks[run.task]
     gone = moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, **_CLOSED)
     if task.state != TaskState.IN_PROGRESS:
@@ -60,11 +62,9 @@ def closed(world: World, run: Run, *, at: float) -> list[Fact]:
     if not run.is_live:
         return [noted(run, "pane_closed", at=at, **_CLOSED)]
     if run.leaving == Leaving.HANDED_OVER:
-        return [noted(run, "pane_closed", at=at, ask=Ask.CONTINUE, **_CLOSED)]
-    reason = "stopped" if run.leaving == Leaving.STOPPED else "the session ended"
-    reason = f"{reason}{f': {run.error}' if run.error else ''}"
+        return [noted(run, "pane_closed", at=at, ask=_next_ask(run), **_CLOSED)]
     facts = [
-        moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, **_CLOSED),
+        moved(run, "failed", to=RunState.FAILED, at=at, error=_why(run), ended_at=at, **_CLOSED),
     ]
     task = world.tasks[run.task]
     if task.state == TaskState.IN_PROGRESS:
@@ -72,9 +72,21 @@ def closed(world: World, run: Run, *, at: float) -> list[Fact]:
     return facts
 
 
-def ended(run: Run, *, code: int | None, at: float) -> list[Fact]:
-    """Whoever notices says so; the first word counts."""
-    if not run.pane or run.leaving:
+def _next_ask(run: Run) -> str:
+    """A session that never began, or has not heard the last complaint, is not told to go on."""
+    unheard = run.notes and (run.ask != Ask.CONFLICT or run.merge_commit)
+    return run.ask if unheard or not run.session_used else Ask.CONTINUE
+
+
+def _why(run: Run) -> str:
+    if run.leaving != Leaving.ENDED:
+        return "stopped"
+    return f"the session ended{f': {run.error}' if run.error else ''}"
+
+
+def ended(run: Run, *, number: int, code: int | None, at: float) -> list[Fact]:
+    """Whoever notices says so; the first word counts, and only about the session there is."""
+    if not run.pane or run.leaving or number != run.pane_number:
         return []
     how = "" if code is None else f"exit code {code}"
     return [noted(run, "pane_ended", at=at, leaving=Leaving.ENDED, error=how)]
@@ -82,6 +94,8 @@ def ended(run: Run, *, code: int | None, at: float) -> list[Fact]:
 
 def not_inspected(run: Run, reason: str, *, at: float) -> list[Fact]:
     """crew itself could not check it, for want of a gate program, say; work goes on."""
+    if run.state != RunState.REVIEWING:
+        return []
     return [moved(run, "sent_back", to=RunState.WORKING, at=at, error=reason)]
 
 

@@ -20,6 +20,7 @@ def start(asked: Asked) -> Answer:
     """A terminal session for the task, or, `headless`, the first agent that is free."""
     task = asked.task()
     run = _live_run(asked, task)
+    _refuse_leaving(asked.world.runs.get(task.run or ""))
     if task.state == TaskState.DONE:
         facts, run = _reopened(asked, task)
         is_there = bool(run.pane) and not asked.args.get("headless")
@@ -46,12 +47,14 @@ def _new_run(asked: Asked, task: Task) -> Run:
     run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
     if not asked.args.get("resume") or last is None or not last.session:
         return run
+    if run.agent_kind != last.agent_kind:  # nobody else knows that session
+        return run
     return replace(
         run,
         session=last.session,
         session_number=last.session_number,
         session_used=last.session_used,
-        ask=Ask.CONTINUE,
+        ask=Ask.CONTINUE if last.session_used else run.ask,
         model=run.model or last.model,
     )
 
@@ -59,7 +62,11 @@ def _new_run(asked: Asked, task: Task) -> Run:
 def _carry_on(asked: Asked, run: Run) -> list[Fact]:
     """The same agent session goes on, where it is asked to."""
     if run.state == RunState.REVIEWING:
-        raise Conflict(f"task {run.task} is being checked", hint="wait: `crew poll` tells the end")
+        raise Conflict(
+            f"task {run.task} is being checked",
+            hint=f"`crew complete {run.task}` tells the end, `crew stop {run.task}` is one",
+        )
+    _refuse_other_kind(asked, run)
     wishes = _wishes(asked)
     if asked.args.get("headless"):
         return _handed_over(asked, run, wishes)
@@ -67,8 +74,34 @@ def _carry_on(asked: Asked, run: Run) -> list[Fact]:
         raise Conflict(
             f"task {run.task} has a session already", hint=f"`crew attach {run.task}` shows it"
         )
-    name = _pane(asked, run.task)
-    return [noted(run, "pane_asked", at=asked.at, pane=name, **wishes)]
+    number = run.pane_number + 1
+    return [
+        noted(
+            run,
+            "pane_asked",
+            at=asked.at,
+            pane=pane_name(run.task),
+            pane_number=number,
+            **wishes,
+        )
+    ]
+
+
+def _refuse_leaving(run: Run | None) -> None:
+    if run is not None and run.pane and run.leaving:
+        raise Conflict(
+            f"the session of task {run.task} is being closed",
+            hint="try again in a moment",
+        )
+
+
+def _refuse_other_kind(asked: Asked, run: Run) -> None:
+    named = asked.args.get("kind")
+    if named and named != run.agent_kind:
+        raise Conflict(
+            f"task {run.task} is under way with {run.agent_kind}, not {named}",
+            hint=f"`crew stop {run.task}` first; its work stays",
+        )
 
 
 def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact]:
@@ -137,8 +170,8 @@ def pane_ended(asked: Asked) -> Answer:
     run = asked.world.runs.get(str(asked.args["run"]))
     if run is None:
         return Answer()
-    code = asked.args.get("code")
-    facts = pane.ended(run, code=None if code is None else int(code), at=asked.at)
+    number, code = int(asked.args["number"]), int(asked.args["code"])
+    facts = pane.ended(run, number=number, code=code, at=asked.at)
     return Answer(facts=tuple(facts), reply=run.id)
 
 
@@ -147,9 +180,10 @@ def complete(asked: Asked) -> Answer:
     task = asked.task()
     run = _live_run(asked, task)
     if run is None or task.state != TaskState.IN_PROGRESS:
+        again = task.state == TaskState.DONE
         raise Conflict(
             f"task {task.id} is {task.state}, not in progress",
-            hint=f"`crew start {task.id}` begins it",
+            hint=f"`crew start {task.id}` {'opens it once more' if again else 'begins it'}",
         )
     if run.agent is not None:
         raise Conflict(
@@ -158,8 +192,9 @@ def complete(asked: Asked) -> Answer:
         )
     if run.state == RunState.REVIEWING:
         return Answer(reply=run.id)
-    if run.state != RunState.WORKING or not run.pane:
+    if run.state != RunState.WORKING or not run.is_pane_open:
         raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")
+    _refuse_leaving(run)
     return Answer(
         facts=(moved(run, "done", to=RunState.REVIEWING, at=asked.at, error=""),), reply=run.id
     )

@@ -40,7 +40,7 @@ from crew.domain.pane import is_over
 from crew.domain.progress import assigned, failed, sent_back
 from crew.domain.question import QuestionState
 from crew.domain.rules import Rules
-from crew.domain.run import Ask, Run, RunState
+from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.world import World, apply, apply_all, born, moved, noted
 
@@ -70,7 +70,7 @@ def plan(
     commands = [
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
-        *_for_panes(world),
+        *_for_panes(world, busy=busy),
         *_for_lines(world, now, rules=rules, busy=busy),
     ]
     return [command for command in commands if command.key not in busy]
@@ -233,10 +233,10 @@ def returned(
     after = apply(world, back)
     if run is None or run.state != RunState.COMPLETE:
         return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
-    if ask == Ask.CONFLICT and not rules.conflicts_to_agent:
+    if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not run.pane:
         reason = f"conflicts with {merge_commit[:12]} in {', '.join(merge_paths)}"
         return [back, *failed(after, run, reason, at=at)]
-    if run.round >= run.max_rounds:
+    if run.round >= run.max_rounds and not run.pane:
         reason = f"the merge queue sent it back after {run.round} rounds"
         return [back, *failed(after, run, reason, at=at)]
     return [
@@ -265,7 +265,7 @@ def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
 
 def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
     run = world.runs.get(task.run or "")
-    if run is not None and run.is_pane_open:
+    if run is not None and run.pane:
         return False
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
@@ -307,16 +307,19 @@ def _for_run(
     return None
 
 
-def _for_panes(world: World) -> Iterator[Command]:
+def _for_panes(world: World, *, busy: frozenset[str]) -> Iterator[Command]:
     for run in world.runs.values():
         if run.pane and (command := _for_pane(run, world.tasks[run.task])):
+            # Whoever said `complete` gets an answer, although the session ended in the meantime.
+            if run.leaving == Leaving.ENDED and Inspect(subject=run.id).key in busy:
+                continue
             yield command(subject=run.id)
 
 
-def _for_pane(run: Run, task: Task) -> type[PaneCommand] | None:
+def _for_pane(run: Run, task: Task) -> type[PaneCommand | Inspect] | None:
     if run.agent is not None:
         return TakeOver
-    if run.leaving or (run.is_pane_open and is_over(run, task)):
+    if run.leaving or run.state == RunState.FAILED or is_over(run, task):
         return ClosePane
     if run.is_live and not run.is_pane_open:
         return OpenPane

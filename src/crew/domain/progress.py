@@ -111,8 +111,11 @@ def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     task = world.tasks[run.task]
     # Whoever works at a terminal looks at the result before it is merged; nobody else does.
     queued_at = None if run.pane else at
+    over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0}
+    if not run.pane:
+        over["leaving"] = ""  # finished before it could be stopped
     facts = [
-        moved(run, "approved", to=RunState.COMPLETE, at=at, agent=None, ended_at=at, complaints=0),
+        moved(run, "approved", to=RunState.COMPLETE, at=at, **over),
         moved(task, "completed", to=TaskState.DONE, at=at, head=evidence.head, queued_at=queued_at),
     ]
     agent = agent_of(world, run)
@@ -216,6 +219,8 @@ def killed(
                 at=at,
                 error=f"{'stopped' if is_stopped else trigger} with agent {agent.id}",
                 leaving="",
+                pane="",
+                session_used=run.session_used or run.stepping,
                 stepping=False,
                 agent=None,
                 ended_at=at,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import cycle, islice
 
 from crew.domain.fact import Fact
 from crew.domain.run import Run
@@ -39,6 +40,17 @@ def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
 def recorded(run: Run, found: Verdict, *, at: float) -> Fact:
     known = (found.commit, found.reviewer, found.passed)
     return noted(run, "reviewed", at=at, verdicts=(*run.verdicts, known))
+
+
+def still_to_ask(
+    run: Run, reviewers: tuple[str, ...], *, commit: str, needed: int
+) -> tuple[str, ...]:
+    """Whose PASS is missing for this commit; that of somebody else stands for the last one's."""
+    missing = list(islice(cycle(reviewers), needed))
+    for reviewed, reviewer, passed in run.verdicts:
+        if missing and passed and reviewed == commit:
+            missing.remove(reviewer if reviewer in missing else missing[-1])
+    return tuple(missing)
 
 
 def complaints(verdicts: Iterable[Verdict]) -> str | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import cycle, islice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +36,11 @@ class Rules:
         """Who serves the models of a configured agent."""
         return self.providers.get(kind, kind)
 
-    def reviewers_for(
-        self, *, wanted: tuple[str, ...] | None, skip: bool | None
-    ) -> tuple[str, ...]:
-        """Who must pass a commit; what a run or a task asks for wins over the config."""
+    def reviews_needed(self, *, skip: bool | None, reviewers: tuple[str, ...] | None = None) -> int:
+        """How many reviewers must pass a commit; what the task says wins over the config."""
         if self.skip_review if skip is None else skip:
-            return ()
-        named = self.reviewers if wanted is None else wanted
-        missing = self.min_reviews - len(named) if named else 0
-        return (*named, *islice(cycle(named or ("",)), max(0, missing)))
+            return 0
+        return max(self.min_reviews, len(self.reviewers if reviewers is None else reviewers))
 
     def backoff(self, errors: int) -> float:
         """2, 4, 8, 16, 32 seconds; never more than the cap."""

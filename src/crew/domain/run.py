@@ -91,8 +91,9 @@ class Run:
     `epoch` is the runner that started the step: another one's step was interrupted.
     `session_used` says that the agent's CLI may know the session already.
     `complaint` is why it was last sent back, `complaints` how many times in a row for that.
-    `pane` names the terminal session that carries the run in place of an agent, and `leaving` says
-    why that is to end. `told` is what a person added to the prompt.
+    `pane` names the terminal session that carries the run in place of an agent, `pane_number` tells
+    it from those before it, and `leaving` says why it is to end. `told` is what a person added to
+    the prompt.
     `verdicts` are those of reviewers: the commit, who, and whether it passed.
     `signal` is what the step under way has said of itself, `signal_notes` what came with it;
     `question` is the one a person must answer before the run goes on.
@@ -137,6 +138,7 @@ class Run:
     started_at: float = 0.0
     ended_at: float | None = None
     pane: str = ""
+    pane_number: int = 0
     pane_pid: int | None = None
     pane_started: int | None = None
     leaving: str = ""

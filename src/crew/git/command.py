@@ -2,19 +2,19 @@
 
 import random
 import re
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.errors import CrewError, TimedOut
-from crew.git import hardening
+from crew.git import hardening, spawning
 from crew.git.hardening import Configured
 
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 2.0
 
+_FATAL = 128
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
 _HINTS = (
     ("dubious ownership", "say that you trust it: git config --global --add safe.directory DIR"),
@@ -144,33 +144,22 @@ def _run(
     timeout_s: float = 120,
     keep_open: int | None = None,
 ) -> Answer:
+    argv = ("git", "-C", str(where), *hardening.guarded(args))
     try:
-        done = subprocess.run(
-            ("git", *hardening.guarded(args)),
-            cwd=where,
-            env=env,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            # Ctrl-C in the terminal must not tear a git command of ours in two.
-            start_new_session=True,
-            pass_fds=() if keep_open is None else (keep_open,),
-        )
-    except subprocess.TimeoutExpired as late:
+        done = spawning.run(argv, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open)
+    except TimeoutError as late:
         raise TimedOut(
             f"git {args[0]} took longer than {timeout_s:g} s in {where}",
             hint="look whether the disk is slow or full, then try again",
         ) from late
     except OSError as problem:
-        raise _cannot_start(where, problem) from problem
-    return Answer(code=done.returncode, out=done.stdout, err=done.stderr.decode("utf-8", "replace"))
+        raise _cannot_start(problem) from problem
+    if done.code == _FATAL and not where.is_dir():
+        raise GitFailed(f"there is no folder {where}", hint="make it, or name another one")
+    return Answer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
 
 
-def _cannot_start(where: Path, problem: OSError) -> GitFailed:
-    if not where.is_dir():
-        return GitFailed(f"there is no folder {where}", hint="make it, or name another one")
+def _cannot_start(problem: OSError) -> GitFailed:
     if isinstance(problem, FileNotFoundError):
         return GitFailed("git is not installed", hint="install git 2.38 or newer")
     return GitFailed(f"git does not start: {problem.strerror}", hint="check the git on your PATH")

@@ -27,9 +27,10 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     if path == repo.root:
         return repo.common_dir
     pointed = linked_git_dir(path / ".git")
-    if pointed is not None and _belongs(repo, pointed, path):
+    wanted = _real(path / ".git")
+    if pointed is not None and _is_entry(repo, pointed) and _named_in(pointed) == wanted:
         return pointed.resolve()
-    return next((entry for entry in _entries(repo) if _belongs(repo, entry, path)), None)
+    return next((entry for entry in _entries(repo) if _named_in(entry) == wanted), None)
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
@@ -169,21 +170,29 @@ def sweep(repo: Repository, name: str) -> None:
 
 
 def _entries(repo: Repository) -> Iterator[Path]:
+    folder = repo.common_dir / "worktrees"
     try:
-        yield from sorted((repo.common_dir / "worktrees").iterdir())
+        names = os.listdir(folder)  # noqa: PTH208 - names sort much faster than paths
     except OSError:
         return
+    yield from (folder / name for name in sorted(names))
 
 
-def _belongs(repo: Repository, git_dir: Path, path: Path) -> bool:
-    if git_dir.parent.resolve() != (repo.common_dir / "worktrees").resolve():
-        return False
+def _is_entry(repo: Repository, git_dir: Path) -> bool:
+    return git_dir.parent.resolve() == (repo.common_dir / "worktrees").resolve()
+
+
+def _named_in(git_dir: Path) -> str | None:
+    """Where a git dir says that its worktree's `.git` is."""
     try:
-        named = os.fsdecode((git_dir / "gitdir").read_bytes()).rstrip("\n")
+        with (git_dir / "gitdir").open("rb", buffering=0) as file:
+            named = os.fsdecode(file.read()).rstrip("\n")
     except OSError:
-        return False
-    return _same(git_dir / named, path / ".git")
+        return None
+    return _real(os.path.join(git_dir, named))  # noqa: PTH118 - for every worktree, at every look
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.parent.resolve() / one.name == other.parent.resolve() / other.name
+def _real(dot_git: str | Path) -> str:
+    """The path of a `.git` with its folder resolved; the file itself may be gone."""
+    folder, name = os.path.split(dot_git)
+    return f"{os.path.realpath(folder)}/{name}"

@@ -22,14 +22,14 @@ from crew.runner.steps import step
 
 
 async def prepare(desk: Desk, command: Command) -> list[Fact]:
-    run, task = desk.run(command)
+    task = desk.run(command)[1]
     if task.worktree and not await desk.outside.has_worktree(task):
         return worktree_lost(desk, task)
     base = await newest_base(desk, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
     worktree = await desk.outside.ensure_worktree(task, branch=branch, base=base)
     where = Prepared(worktree=worktree, branch=branch, base=base)
-    return prepared(desk.world(), run, where, at=desk.now())
+    return prepared(desk.world(), desk.run(command)[0], where, at=desk.now())
 
 
 async def check(desk: Desk, command: Command) -> list[Fact]:
@@ -38,7 +38,20 @@ async def check(desk: Desk, command: Command) -> list[Fact]:
     if look is None:
         return worktree_lost(desk, task)
     evidence = await gather(desk, run, task, look)
+    run, task = desk.run(command)
+    if run.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
+        return []  # given up while it was looked at
     return checked(desk.world(), run, evidence, rules=desk.rules, at=desk.now())
+
+
+async def inspect(desk: Desk, command: Command) -> list[Fact]:
+    """A worktree that is lost comes back with the next session, not under this one's feet."""
+    facts = await check(desk, command)
+    if not any(fact.trigger == "worktree_lost" for fact in facts):
+        return facts
+    run = desk.run(command)[0]
+    reason = f"its worktree is gone; `crew stop {run.task}` and start it again to get it back"
+    return [*facts, *pane.not_inspected(run, reason, at=desk.now())]
 
 
 async def recover(desk: Desk, command: Command) -> list[Fact]:
@@ -110,6 +123,7 @@ async def open_pane(desk: Desk, command: Command) -> list[Fact]:
 
 async def close_pane(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
+    await desk.cancel(commands.Inspect(subject=run.id).key)
     await desk.outside.close_pane(run)
     await desk.outside.checkpoint(task, f"run {run.id} leaves its terminal")
     return pane.closed(desk.world(), desk.run(command)[0], at=desk.now())
@@ -126,5 +140,5 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.TakeOver: take_over,
     commands.OpenPane: open_pane,
     commands.ClosePane: close_pane,
-    commands.Inspect: check,
+    commands.Inspect: inspect,
 }

@@ -3,7 +3,7 @@
 import asyncio
 
 from crew.domain.progress import Evidence
-from crew.domain.review import complaints, recorded
+from crew.domain.review import complaints, recorded, still_to_ask
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.runner.desk import Desk
@@ -58,8 +58,9 @@ async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, .
 
 async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
     """All reviewers at once, on this very commit; whoever passed it before is not asked again."""
-    wanted = desk.rules.reviewers_for(wanted=run.reviewers, skip=task.skip_review)
-    reviewers = wanted[run.passes(head) :]
+    reviewers = desk.rules.reviewers if run.reviewers is None else run.reviewers
+    needed = desk.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
+    reviewers = still_to_ask(run, reviewers, commit=head, needed=needed)
     found = await asyncio.gather(
         *(desk.outside.review(run, task, commit=head, reviewer=name) for name in reviewers)
     )

@@ -95,7 +95,8 @@ class Runner:
     def look_at_panes(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""
         for run in ended_unnoticed(self.engine.world):
-            self.engine.record(ended(run, code=None, at=time.time()))
+            facts = ended(run, number=run.pane_number, code=None, at=time.time())
+            self.engine.record(facts)
 
     def _find_landed(self) -> None:
         """What landed is in git, whatever became of the database: it must still be delivered."""
@@ -296,6 +297,9 @@ async def _run_with_signals(runner: Runner) -> None:
 
 HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane"})
 """What a short command may do besides its own request: finish and tidy, start no agent."""
+
+CHECKING = HOUSEKEEPING | {"inspect"}
+"""What `crew complete` does without a runner."""
 
 LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
 """What `crew merge` does without a runner."""

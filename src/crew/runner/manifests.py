@@ -14,7 +14,7 @@ from crew.runner.workplace import Workplace
 
 def manifest(workplace: Workplace, world: World, run: Run, *, at: float) -> dict[str, Any]:
     task = world.tasks[run.task]
-    reviewers = workplace.rules.reviewers_for(wanted=run.reviewers, skip=task.skip_review)
+    reviewers = workplace.rules.reviewers if run.reviewers is None else run.reviewers
     return {
         "id": run.id,
         "task": run.task,

@@ -101,7 +101,7 @@ class Panes:
 
     def open(self, run: Run, task: Task, item: TaskItem, *, session: str) -> Opened:
         order = pane_order(self.workplace, run, task, item, session=session)
-        crew = str(shim_folder(order) / "crew")
+        crew, number = str(shim_folder(order) / "crew"), str(run.pane_number)
         terminal = Terminal(
             pane=run.pane,
             script=f"task-{task.id}",
@@ -109,7 +109,7 @@ class Panes:
             order=order,
             marker=pane_marker(self.workplace, run),
             model=run.model,
-            when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id),
+            when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id, number),
         )
         return open_terminal(self.workplace, terminal)
 

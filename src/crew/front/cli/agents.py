@@ -4,45 +4,60 @@ import shlex
 import shutil
 from typing import Any
 
-from crew.config.model import AgentSettings
+from crew.config.model import AgentSettings, AgentsSettings
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import print_json, table
 
-HEAD = ("NAME", "ROLE", "ADAPTER", "MODEL", "INSTALLED", "DESCRIPTION")
+HEAD = ("NAME", "ROLE", "MODEL", "INSTALLED", "DESCRIPTION")
 
 
 @command("agents", example="crew agents\ncrew agents --json")
 @pass_call
 def agents(call: Call) -> None:
-    """List the configured agents."""
+    """List the configured agents; a star marks those that are meant when none is named."""
     settings = call.workplace().settings.agents
-    views = [_view(one, settings.worker_default) for one in settings.by_name.values()]
+    views = [_view(one, _defaults(settings)) for one in settings.by_name.values()]
     if call.json:
         print_json(views)
     else:
         table(HEAD, [_row(view) for view in views], call)
 
 
-def _view(agent: AgentSettings, default: str) -> dict[str, Any]:
+def _defaults(settings: AgentsSettings) -> dict[str, str]:
+    return {
+        "worker": settings.worker_default,
+        "reviewer": settings.reviewer_default,
+        "manager": settings.manager_default,
+    }
+
+
+def _view(agent: AgentSettings, defaults: dict[str, str]) -> dict[str, Any]:
     program = program_of(agent)
+    roles = [role for role, name in defaults.items() if name == agent.name]
     return {
         "name": agent.name,
         "role": agent.role,
         "model": agent.default_model,
         "adapter": agent.adapter,
         "program": program,
+        "path": shutil.which(program) if program else None,
         "installed": missing_program(agent) is None,
-        "default": agent.name == default,
+        "default": bool(roles),
+        "default_for": roles,
         "description": agent.description,
     }
 
 
 def _row(view: dict[str, Any]) -> tuple[str, ...]:
     name = f"{view['name']} *" if view["default"] else view["name"]
-    installed = "yes" if view["installed"] else f"no: {view['program']} is missing"
-    model = view["model"] or "-"
-    return (name, view["role"], view["adapter"], model, installed, view["description"])
+    return (name, view["role"], view["model"] or "-", _installed(view), view["description"])
+
+
+def _installed(view: dict[str, Any]) -> str:
+    if not view["installed"]:
+        return f"no: {view['program']} is missing"
+    return f"yes: {view['path']}" if view["path"] else "yes"
 
 
 def program_of(agent: AgentSettings) -> str | None:

@@ -17,6 +17,7 @@ from crew.front.cli.output import narrate, print_json, safe, say
 from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
 from crew.git.repository import commit_of
 from crew.runner.asking import ask
+from crew.runner.loop import CHECKING
 from crew.runner.reviews import Reviews
 from crew.runner.views import task_view
 from crew.store.facts import load_world
@@ -55,7 +56,13 @@ def complete(call: Call, task: str | None, message: str | None) -> None:
     task = workplace.source.resolve(task or task_here(call, workplace))
     narrate(call, f"checking task {task}: clean tree, gate, conflicts, review")
     request = Request(verb="complete", args={"task": task})
-    ask(workplace, request, settled=lambda w: _is_checked(w, task), timeout_s=PATIENCE_S)
+    ask(
+        workplace,
+        request,
+        settled=lambda world: _is_checked(world, task),
+        only=CHECKING,
+        timeout_s=PATIENCE_S,
+    )
     world = load_world(workplace.db)
     run = world.runs[str(world.tasks[task].run)]
     _check(run, task)

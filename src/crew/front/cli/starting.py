@@ -108,7 +108,7 @@ def stop_task(call: Call, named: str) -> None:
 
     def settled(world: World) -> bool:
         run = world.runs.get(world.tasks[task].run or "")
-        return run is None or not run.leaving
+        return run is None or not run.leaving or not (run.is_live or run.pane)
 
     ask(workplace, Request(verb="stop_task", args={"task": task}), settled=settled)
     _tell(call, workplace, task, f"task {task} is stopped; `crew start {task} -c` goes on with it")

@@ -104,12 +104,13 @@ def _environment(workplace: "Workplace", run: "Run | None", task: "Task") -> dic
 
 @command("_pane-ended", example="")
 @click.argument("run")
+@click.argument("number", type=int)
 @click.argument("code", type=int)
 @pass_call
-def pane_ended(call: Call, run: str, code: int) -> None:
+def pane_ended(call: Call, run: str, number: int, code: int) -> None:
     """A terminal session says that it ended; only its own script calls this."""
-    workplace = call.workplace()
-    ask(workplace, Request(verb="pane_ended", args={"run": run, "code": code}))
+    args = {"run": run, "number": number, "code": code}
+    ask(call.workplace(), Request(verb="pane_ended", args=args))
 
 
 def server(workplace: "Workplace") -> Tmux:

@@ -1,0 +1,111 @@
+"""Answers an agent CLI's first-run questions in its own config file, before anybody is asked.
+
+Only what the file does not say yet is added; what a person once chose stays.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from crew.domain.effects import effect
+
+_KEY_TAIL = 20  # as many characters of a key as Claude Code remembers it by
+
+
+def answer_first_run(
+    answers: Iterable[Mapping[str, Any]], *, worktree: Path, home: Path, environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Merge the answers into the files they are for; what could not be done is told.
+
+    An answer has `file` (below the home), `key` (the way to it), `value`, and perhaps `env`: a
+    variable without which it does not apply. Key and value may say {{.Worktree}} and {{.EnvTail}}.
+    """
+    by_file: dict[Path, list[tuple[list[str], Any]]] = {}
+    for answer in answers:
+        variable = answer.get("env")
+        if variable and not environ.get(variable):
+            continue
+        tail = environ.get(variable, "")[-_KEY_TAIL:] if variable else ""
+        names = {"{{.Worktree}}": str(worktree), "{{.EnvTail}}": tail}
+        wanted = by_file.setdefault(home / answer["file"], [])
+        wanted.append((_filled(answer["key"], names), _filled(answer["value"], names)))
+    problems = [_merge_into(file, wanted) for file, wanted in by_file.items()]
+    return tuple(problem for problem in problems if problem)
+
+
+def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
+    """Add what is missing; a file that is not what we think it is stays untouched."""
+    try:
+        with _held(file.parent):
+            document = json.loads(file.read_bytes()) if file.exists() else {}
+            added = [_add(document, key, value) for key, value in wanted]
+            if any(added):
+                _write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    except (OSError, ValueError, TypeError) as error:
+        return f"{file} is left as it is, since it cannot be read or written as JSON: {error}"
+    return None
+
+
+def _add(document: Any, key: list[str], value: Any) -> bool:
+    """Whether something was added; TypeError where the way to the key is no object."""
+    *way, last = key
+    for part in way:
+        document = _object(document).setdefault(part, {})
+    if last in _object(document):
+        return False
+    document[last] = value
+    return True
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"an object was expected where {json.dumps(value)[:40]} stands")
+    return value
+
+
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        for name, text in names.items():
+            value = value.replace(name, text)
+        return value
+    if isinstance(value, list):
+        return [_filled(one, names) for one in value]
+    if isinstance(value, dict):
+        return {key: _filled(one, names) for key, one in value.items()}
+    return value
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """One crew at a time; the lock is on the folder and leaves no file behind."""
+    _make_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@effect("agents.first_run_folder")
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+@effect("agents.first_run")
+def _write(file: Path, text: str) -> None:
+    """In one move and on the disk: it is somebody's own file. A link stays a link."""
+    file = file.resolve()
+    fresh = file.with_name(f".{file.name}.crew-{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    if file.exists():
+        fresh.chmod(file.stat().st_mode & 0o7777)
+    fresh.replace(file)

@@ -1,0 +1,338 @@
+"""What follows from what happens to a terminal session, and what is done about it."""
+
+import pytest
+
+from crew.domain import pane
+from crew.domain.agent import Agent
+from crew.domain.commands import (
+    ClosePane,
+    Inspect,
+    OpenPane,
+    RemoveWorktree,
+    Step,
+    TakeOver,
+    WriteTask,
+)
+from crew.domain.pane import Opened
+from crew.domain.plan import decide, plan, returned
+from crew.domain.progress import Evidence, checked, killed
+from crew.domain.rules import Rules
+from crew.domain.run import Ask, RunState
+from domain.scenes import RULES, after, at_terminal, given, holding, with_changes
+
+IDLE = Agent(id="A", agent_kind="claude")
+
+
+def planned(world, *, busy=()):
+    commands = plan(world, 50.0, rules=RULES, busy=frozenset(busy))
+    return [command for command in commands if not isinstance(command, WriteTask)]
+
+
+def run_of(world):
+    return world.runs["1.1"]
+
+
+# What is planned
+
+
+def test_a_run_that_wants_a_terminal_gets_one():
+    world = at_terminal(run_state="init", run_pane_pid=None, task_worktree="")
+    assert planned(world) == [OpenPane(subject="1.1")]
+
+
+def test_nothing_is_done_about_a_session_that_goes_on():
+    assert planned(at_terminal()) == []
+    assert planned(at_terminal(run_state="complete", task_state="done", task_written="done")) == []
+
+
+@pytest.mark.parametrize("state", ["ready", "working", "stuck"])
+def test_a_run_that_an_agent_holds_is_taken_over_before_anything_else(state):
+    world = holding(state, run_pane="crew-1")
+    assert planned(world) == [TakeOver(subject="1.1")]
+    world = with_changes(world, run_leaving="stopped")
+    assert planned(world) == [TakeOver(subject="1.1")]
+
+
+def test_finished_work_is_inspected_where_it_lies():
+    assert planned(at_terminal(run_state="reviewing")) == [Inspect(subject="1.1")]
+
+
+@pytest.mark.parametrize("leaving", ["stopped", "ended", "handed_over"])
+@pytest.mark.parametrize("state", ["init", "working", "reviewing", "complete", "failed"])
+def test_a_session_that_is_to_end_is_closed_whatever_its_run_does(state, leaving):
+    world = at_terminal(run_state=state, run_leaving=leaving)
+    assert planned(world) == [ClosePane(subject="1.1")]
+
+
+def test_a_session_that_ends_while_its_work_is_inspected_waits_for_the_answer():
+    world = at_terminal(run_state="reviewing", run_leaving="ended")
+    assert planned(world, busy=["inspect 1.1"]) == []
+    stopped = with_changes(world, run_leaving="stopped")
+    assert planned(stopped, busy=["inspect 1.1"]) == [ClosePane(subject="1.1")]
+
+
+@pytest.mark.parametrize("pid", [42, None])
+@pytest.mark.parametrize("state", ["working", "complete", "failed"])
+@pytest.mark.parametrize("over", [{"state": "merged"}, {"state": "closed"}, {"gone": True}])
+def test_nobody_sits_in_the_worktree_of_a_task_that_is_over(over, state, pid):
+    changes = {f"task_{name}": value for name, value in over.items()}
+    world = at_terminal(run_state=state, run_pane_pid=pid, **changes)
+    assert planned(world) == [ClosePane(subject="1.1")]
+    left = after(world, pane.closed(world, run_of(world), at=60.0))
+    assert RemoveWorktree(subject="1") in planned(left)
+
+
+def test_a_failed_run_keeps_no_session_not_even_one_nobody_knows_of():
+    assert planned(at_terminal(run_state="failed", run_pane_pid=None, task_state="error")) == [
+        ClosePane(subject="1.1")
+    ]
+
+
+def test_a_task_at_a_terminal_is_given_to_no_agent():
+    world = at_terminal()
+    world = given(IDLE, *world.runs.values(), *world.tasks.values())
+    assert decide(world, 50.0, rules=RULES) == []
+
+
+def test_commands_for_one_session_never_run_at_once_and_closing_does_not_wait_for_an_inspection():
+    assert (
+        OpenPane(subject="1.1").key == ClosePane(subject="1.1").key == TakeOver(subject="1.1").key
+    )
+    assert Inspect(subject="1.1").key != ClosePane(subject="1.1").key
+
+
+# Taking over
+
+
+@pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])
+def test_a_run_that_is_taken_over_leaves_its_agent_free(state):
+    world = holding(state, run_pane="crew-1")
+    world = after(world, pane.taken_over(world, run_of(world), at=60.0))
+    assert world.agents["A"].is_free
+    assert (run_of(world).agent, run_of(world).stepping) == (None, False)
+    assert run_of(world).is_live
+    assert planned(world) == [OpenPane(subject="1.1")]
+
+
+def test_a_session_that_was_in_a_step_may_exist_and_is_resumed():
+    world = holding("working", run_pane="crew-1", run_stepping=True, run_session="s-1")
+    world = after(world, pane.taken_over(world, run_of(world), at=60.0))
+    assert (run_of(world).session, run_of(world).session_used) == ("s-1", True)
+
+
+def test_a_run_whose_agent_was_killed_first_is_taken_over_from_nobody():
+    world = holding("working", run_pane="crew-1")
+    world = after(world, killed(world, world.agents["A"], at=55.0))
+    assert (run_of(world).state, run_of(world).pane) == ("failed", "")
+    world = after(world, pane.taken_over(world, run_of(world), at=60.0))
+    assert world.agents["A"].is_free
+    assert planned(world) == []
+
+
+# Opening
+
+
+def test_an_opened_session_is_known_by_its_process_and_what_was_said_is_not_said_again():
+    world = at_terminal(run_pane_pid=None, run_session="", run_notes="red", run_told="be quick")
+    facts = pane.opened(run_of(world), Opened(pid=5, started=9), session="s-2", at=60.0)
+    run = run_of(after(world, facts))
+    assert (run.pane_pid, run.pane_started, run.is_pane_open) == (5, 9, True)
+    assert (run.session, run.session_used, run.notes, run.told) == ("s-2", True, "", "")
+
+
+def test_a_task_that_could_not_be_opened_and_had_nothing_is_as_it_was():
+    world = at_terminal(run_state="init", run_pane_pid=None, task_branch="", task_worktree="")
+    world = after(world, pane.not_opened(world, run_of(world), "no disk", at=60.0))
+    assert world.tasks["1"].state == "todo"
+    assert (run_of(world).state, run_of(world).error, run_of(world).pane) == (
+        "failed",
+        "no disk",
+        "",
+    )
+    assert planned(world) == []
+
+
+def test_a_task_that_could_not_be_opened_and_has_work_can_be_started_again():
+    world = at_terminal(run_pane_pid=None)
+    world = after(world, pane.not_opened(world, run_of(world), "no tmux", at=60.0))
+    assert world.tasks["1"].state == "error"
+
+
+def test_a_task_that_was_given_up_while_it_could_not_be_opened_stays_given_up():
+    world = at_terminal(run_state="failed", run_pane_pid=None, task_state="closed")
+    world = after(world, pane.not_opened(world, run_of(world), "no tmux", at=60.0))
+    assert (world.tasks["1"].state, run_of(world).pane) == ("closed", "")
+    done = at_terminal(task_state="closed", run_pane_pid=None)
+    left = after(done, pane.not_opened(done, run_of(done), "no tmux", at=60.0))
+    assert (left.tasks["1"].state, run_of(left).state) == ("closed", "failed")
+
+
+# The end of a session
+
+
+@pytest.mark.parametrize("code", [0, 1, 137, None])
+def test_the_end_of_a_session_is_an_error_whatever_its_exit_code(code):
+    world = at_terminal()
+    world = after(world, pane.ended(run_of(world), number=0, code=code, at=60.0))
+    assert run_of(world).leaving == "ended"
+    world = after(world, pane.closed(world, run_of(world), at=61.0))
+    assert (world.tasks["1"].state, run_of(world).state) == ("error", "failed")
+    how = "" if code is None else f": exit code {code}"
+    assert run_of(world).error == f"the session ended{how}"
+    assert (run_of(world).pane, run_of(world).leaving, run_of(world).is_pane_open) == (
+        "",
+        "",
+        False,
+    )
+
+
+def test_only_the_first_word_about_an_end_counts():
+    for leaving in ("stopped", "ended", "handed_over"):
+        run = run_of(at_terminal(run_leaving=leaving))
+        assert pane.ended(run, number=0, code=0, at=60.0) == []
+
+
+def test_a_late_word_about_an_earlier_session_is_nothing():
+    closed = at_terminal(run_pane="", run_pane_pid=None)
+    assert pane.ended(run_of(closed), number=0, code=0, at=60.0) == []
+    again = at_terminal(run_pane_number=1)
+    assert pane.ended(run_of(again), number=0, code=0, at=60.0) == []
+    assert pane.ended(run_of(again), number=1, code=0, at=60.0)
+
+
+@pytest.mark.parametrize("state", ["init", "working", "reviewing"])
+def test_a_stopped_task_waits_for_whoever_starts_it_again(state):
+    world = at_terminal(run_state=state, run_leaving="stopped", run_error="the gate is missing")
+    world = after(world, pane.closed(world, run_of(world), at=60.0))
+    assert (world.tasks["1"].state, run_of(world).error) == ("error", "stopped")
+    assert planned(world) == []
+
+
+def test_a_done_task_stays_done_when_its_session_ends():
+    world = at_terminal(run_state="complete", run_leaving="ended", task_state="done")
+    world = after(world, pane.closed(world, run_of(world), at=60.0))
+    assert (world.tasks["1"].state, run_of(world).state) == ("done", "complete")
+    assert run_of(world).pane == ""
+
+
+def test_a_task_that_was_closed_meanwhile_stays_closed():
+    world = at_terminal(run_leaving="ended", task_state="closed")
+    world = after(world, pane.closed(world, run_of(world), at=60.0))
+    assert (world.tasks["1"].state, run_of(world).state) == ("closed", "failed")
+
+
+# Handing over
+
+
+def handed_over(**changes):
+    world = at_terminal(run_leaving="handed_over", **changes)
+    return after(world, pane.closed(world, run_of(world), at=60.0))
+
+
+def test_a_task_that_is_handed_over_goes_on_in_the_same_session_with_the_first_free_agent():
+    world = handed_over()
+    run = run_of(world)
+    assert (run.is_waiting, run.session, run.session_used, run.ask) == (
+        True,
+        "s-1",
+        True,
+        "continue",
+    )
+    world = given(IDLE, run, world.tasks["1"])
+    world = after(world, decide(world, 61.0, rules=RULES))
+    assert run_of(world).agent == "A"
+    assert planned(world) == [Step(subject="1.1")]
+
+
+def test_a_session_that_never_began_is_not_told_to_go_on():
+    run = run_of(handed_over(run_session_used=False, run_ask=Ask.FIRST))
+    assert run.ask == Ask.FIRST
+
+
+def test_a_complaint_that_the_session_has_not_heard_is_handed_over_too():
+    run = run_of(handed_over(run_ask=Ask.RED_GATE, run_notes="1 failed"))
+    assert (run.ask, run.notes) == (Ask.RED_GATE, "1 failed")
+
+
+def test_a_trial_merge_is_no_conflict_that_an_agent_could_be_sent_to_resolve():
+    assert run_of(handed_over(run_ask=Ask.CONFLICT, run_notes="a.txt")).ask == Ask.CONTINUE
+    real = handed_over(run_ask=Ask.CONFLICT, run_notes="a.txt", run_merge_commit="c1")
+    assert run_of(real).ask == Ask.CONFLICT
+
+
+# Inspections
+
+
+def test_work_that_could_not_be_inspected_goes_on():
+    world = at_terminal(run_state="reviewing")
+    world = after(world, pane.not_inspected(run_of(world), "no make", at=60.0))
+    assert (run_of(world).state, run_of(world).error) == ("working", "no make")
+
+
+@pytest.mark.parametrize("state", [s for s in RunState if s != RunState.REVIEWING])
+def test_an_inspection_that_failed_too_late_means_nothing(state):
+    assert pane.not_inspected(run_of(at_terminal(run_state=state)), "no make", at=60.0) == []
+
+
+def test_work_that_passes_is_done_and_waits_for_a_person_to_merge_it():
+    world = at_terminal(run_state="reviewing")
+    world = after(world, checked(world, run_of(world), Evidence(head="h"), rules=RULES, at=60.0))
+    task = world.tasks["1"]
+    assert (task.state, task.head, task.is_queued) == ("done", "h", False)
+    assert run_of(world).is_pane_open
+
+
+@pytest.mark.parametrize(
+    ("evidence", "ask", "notes"),
+    [
+        ({"uncommitted": ("a", "b")}, "uncommitted", "a\nb"),
+        ({"has_commits": False}, "nothing_committed", ""),
+        ({"gate_passed": False, "gate_output": "1 failed"}, "red_gate", "1 failed"),
+        ({"gate_passed": True, "conflicts": ("a", "b")}, "conflict", "a\nb"),
+        ({"gate_passed": True, "review_notes": "bob:\nno"}, "review", "bob:\nno"),
+    ],
+)
+def test_whoever_works_at_a_terminal_may_try_for_ever(evidence, ask, notes):
+    world = at_terminal(
+        run_state="reviewing", run_round=20, run_complaint=ask, run_complaints=9, run_max_rounds=20
+    )
+    found = Evidence(head="h", **evidence)
+    world = after(world, checked(world, run_of(world), found, rules=RULES, at=60.0))
+    assert (run_of(world).state, run_of(world).ask, run_of(world).notes) == ("working", ask, notes)
+    assert world.tasks["1"].state == "in_progress"
+    assert planned(world) == []
+
+
+@pytest.mark.parametrize("rules", [RULES, Rules(conflicts_to_agent=False)])
+def test_what_the_merge_queue_sends_back_goes_to_the_terminal_that_is_open(rules):
+    world = at_terminal(
+        run_state="complete", run_round=20, task_state="done", task_queued_at=1.0, task_head="h"
+    )
+    facts = returned(world, "1", ask=Ask.CONFLICT, notes="a", rules=rules, at=60.0)
+    world = after(world, facts)
+    assert (world.tasks["1"].state, run_of(world).state) == ("in_progress", "working")
+    assert run_of(world).is_pane_open
+    assert not run_of(world).is_waiting
+
+
+# An agent that is stopped by the name of its task
+
+
+@pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])
+def test_a_task_that_is_stopped_does_not_go_back_to_the_queue_with_its_agent(state):
+    world = holding(state, run_leaving="stopped", agent_killing=True)
+    world = after(world, killed(world, world.agents["A"], at=60.0))
+    assert world.tasks["1"].state == "error"
+    assert (run_of(world).error, run_of(world).leaving) == ("stopped with agent A", "")
+
+
+def test_a_session_whose_step_was_killed_may_be_known_to_its_program():
+    world = holding("working", run_stepping=True, run_session="s-1")
+    world = after(world, killed(world, world.agents["A"], at=60.0))
+    assert (run_of(world).session_used, run_of(world).stepping) == (True, False)
+
+
+def test_a_run_that_finished_before_it_could_be_stopped_is_finished():
+    world = holding("done", run_leaving="stopped", agent_killing=True)
+    world = after(world, checked(world, run_of(world), Evidence(head="h"), rules=RULES, at=60.0))
+    assert (world.tasks["1"].state, run_of(world).leaving) == ("done", "")
