@@ -22,6 +22,7 @@ from agents.running import (
     written,
 )
 from crew.agents.ownership import owned_processes
+from crew.agents.pipes import Talk
 from crew.agents.process import program_path, run_process
 
 
@@ -389,3 +390,130 @@ def test_a_program_is_found_on_the_path_it_will_have(tmp_path):
     (tmp_path / "tool").chmod(0o755)
     assert program_path("tool", {"PATH": str(tmp_path)}) == str(tmp_path / "tool")
     assert program_path("tool", {"PATH": "/nowhere"}) is None
+
+
+def talk_with(process_order, speak):
+    """Run a program while `speak(talk, heard)` talks with it; how it ended and what it said."""
+    heard = bytearray()
+
+    async def both():
+        talk = Talk()
+        running = asyncio.ensure_future(
+            run_process(
+                process_order, on_started=lambda pid: None, on_output=heard.extend, talk=talk
+            )
+        )
+        speaking = asyncio.ensure_future(speak(talk, heard))
+        end = await running
+        speaking.cancel()
+        await asyncio.gather(speaking, return_exceptions=True)
+        return end
+
+    return asyncio.run(both()), bytes(heard)
+
+
+async def until(condition):
+    await asyncio.to_thread(wait_until, condition)
+
+
+def test_a_program_can_be_spoken_to_while_it_runs(tmp_path, sandbox, marker):
+    async def speak(talk, heard):
+        talk.say(b"one\n")
+        await until(lambda: b"got one" in heard)
+        talk.say(b"two\n")
+        await until(lambda: b"got two" in heard)
+        talk.close()
+        talk.say(b"after the end\n")
+
+    script = "while read -r line; do echo got $line; done; echo the end"
+    end, heard = talk_with(
+        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox), speak
+    )
+    assert (end.code, end.reason) == (0, "exited")
+    assert heard == b"got one\ngot two\nthe end\n"
+
+
+def test_much_that_is_said_and_much_that_is_answered_do_not_wait_for_each_other(tmp_path, marker):
+    line = b"x" * 99_999 + b"\n"
+
+    async def speak(talk, heard):
+        for _ in range(40):
+            talk.say(line)
+            await talk.taken()
+        talk.close()
+
+    end, heard = talk_with(order(tmp_path, ("cat",), marker=marker), speak)
+    assert (end.code, len(heard)) == (0, 40 * len(line))
+
+
+def test_whoever_speaks_is_held_up_by_a_program_that_does_not_listen(tmp_path, marker):
+    said = []
+
+    async def speak(talk, heard):
+        await until(lambda: b"up" in heard)
+        while not talk.is_closed:
+            talk.say(b"x" * 50_000)
+            await talk.taken()
+            said.append(talk.is_closed)
+
+    end, _ = talk_with(
+        order(tmp_path, ("sh", "-c", "echo up; sleep 1"), marker=marker, sandbox="off"), speak
+    )
+    assert end.code == 0
+    assert said.count(False) < 10
+
+
+def test_words_for_a_program_that_has_closed_its_input_are_dropped(tmp_path, marker):
+    async def speak(talk, heard):
+        await until(lambda: b"deaf" in heard)
+        for _ in range(10):
+            talk.say(b"x" * 100_000)
+            await talk.taken()
+
+    script = "exec <&-; echo deaf; sleep 0.5; exit 6"
+    end, _ = talk_with(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox="off"), speak)
+    assert (end.code, end.reason) == (6, "exited")
+
+
+def test_a_program_that_goes_on_after_its_input_has_ended_is_ended(tmp_path, sandbox, marker):
+    async def speak(talk, heard):
+        await until(lambda: b"up" in heard)
+        talk.close(linger_s=0.2)
+
+    end, _ = talk_with(
+        order(tmp_path, ("sh", "-c", "echo up; sleep 600"), marker=marker, sandbox=sandbox), speak
+    )
+    assert end.reason == "lingered"
+    assert owned_processes(marker) == ()
+
+
+def test_silence_while_somebody_decides_what_to_answer_is_no_stall(tmp_path, marker):
+    async def speak(talk, heard):
+        with talk.waiting():
+            await until(lambda: b"up" in heard)
+            await asyncio.sleep(1.5)
+        talk.say(b"yes\n")
+        talk.close()
+
+    end, heard = talk_with(
+        order(
+            tmp_path,
+            ("sh", "-c", "echo up; read -r line; sleep 0.2; echo $line"),
+            marker=marker,
+            idle_timeout_s=1.0,
+        ),
+        speak,
+    )
+    assert (end.reason, heard) == ("exited", b"up\nyes\n")
+
+
+def test_an_answer_that_was_given_does_not_keep_a_silent_program_alive(tmp_path, marker):
+    async def speak(talk, heard):
+        with talk.waiting():
+            await until(lambda: b"up" in heard)
+
+    end, _ = talk_with(
+        order(tmp_path, ("sh", "-c", "echo up; sleep 600"), marker=marker, idle_timeout_s=0.5),
+        speak,
+    )
+    assert end.reason == "stalled"

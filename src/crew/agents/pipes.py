@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -64,11 +64,94 @@ def _append(file: int, chunk: bytes) -> None:
         left = left[os.write(file, left) :]
 
 
+class Talk:
+    """What is said to a child while it runs: fed as fast as the child takes it, until `close`.
+
+    Whoever says much waits for `taken` in between; whatever a child that has closed its input was
+    to hear is dropped. Used for one child, on the loop that runs it.
+    """
+
+    def __init__(self, first: bytes = b"") -> None:
+        self.changed = asyncio.Event()  # a limit may have moved
+        self.is_closed = False  # nothing more will be said
+        self.linger_s: float | None = None  # how long the child may live once its input has ended
+        self.ended_at: float | None = None  # when its input did end
+        self.waited_until = 0.0  # until then its silence was not its own
+        self._questions = 0
+        self._left = bytearray(first)
+        self._taken = asyncio.Event()
+        self._feed: Callable[[], None] = lambda: None
+
+    def say(self, words: bytes) -> None:
+        """Words said after the end are not heard."""
+        if not self.is_closed:
+            self._left += words
+            self._taken.clear()
+            self._feed()
+
+    def close(self, *, linger_s: float | None = None) -> None:
+        """Nothing more will be said; a child that still runs `linger_s` later is ended."""
+        self.is_closed = True
+        self.linger_s = linger_s
+        self._feed()
+        self.changed.set()
+
+    async def taken(self) -> None:
+        """Until the child has taken everything that was said so far."""
+        if self._left:
+            await self._taken.wait()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While somebody else decides what the child is told, its silence is not its own."""
+        self._questions += 1
+        self.changed.set()
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            self.waited_until = asyncio.get_running_loop().time()
+            self.changed.set()
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._questions > 0
+
+    def feed_by(self, feed: Callable[[], None]) -> None:
+        self._feed = feed
+        feed()
+
+    def write_to(self, pipe: int) -> bool:
+        """Write what the pipe takes; true once it can be closed."""
+        try:
+            while self._left:
+                taken = os.write(pipe, self._left[:CHUNK])
+                del self._left[:taken]
+        except BlockingIOError:
+            return False
+        except OSError:  # it has closed its input: it has had enough
+            self.is_closed = True
+            self._left.clear()
+        self._taken.set()
+        return self.is_closed
+
+    def end(self, at: float) -> None:
+        """The child's input is closed, whatever was still to be said."""
+        self.is_closed, self.ended_at = True, at
+        self._left.clear()
+        self._taken.set()
+        self.changed.set()
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._left)
+
+
 class Pipes:
-    """What goes in and comes out of one child; holds no more than one chunk at a time."""
+    """What goes in and comes out of one child; holds no more than one chunk of output at a time."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], *, stdin: bytes, on_stdout: Take, on_stderr: Take
+        self, child: subprocess.Popen[bytes], *, talk: Talk, on_stdout: Take, on_stderr: Take
     ) -> None:
         assert child.stdin
         assert child.stdout
@@ -79,11 +162,11 @@ class Pipes:
         self._drained = asyncio.Event()
         self._outputs: set[IO[bytes]] = set()
         self._stdin: IO[bytes] | None = child.stdin
-        self._input = memoryview(stdin)
+        self._talk = talk
         self._listen(child.stdout, on_stdout)
         self._listen(child.stderr, on_stderr)
         os.set_blocking(child.stdin.fileno(), False)
-        self._loop.add_writer(child.stdin.fileno(), self._write)
+        talk.feed_by(self._feed)
 
     async def drain(self, *, timeout_s: float) -> None:
         """Wait for the end of the output; somebody outside may hold a pipe, hence the limit."""
@@ -117,24 +200,24 @@ class Pipes:
             if not self.broken.done():
                 self.broken.set_result(error)
 
+    def _feed(self) -> None:
+        """Write as soon as the child can take it."""
+        if self._stdin:
+            self._loop.add_writer(self._stdin.fileno(), self._write)
+
     def _write(self) -> None:
-        """Feed what the child takes; a child that closes its input has had enough."""
         assert self._stdin
-        try:
-            while self._input:
-                taken = os.write(self._stdin.fileno(), self._input[:CHUNK])
-                self._input = self._input[taken:]
-        except BlockingIOError:
-            return
-        except OSError:
-            self._input = memoryview(b"")
-        self._close_stdin()
+        if self._talk.write_to(self._stdin.fileno()):
+            self._close_stdin()
+        elif not self._talk.has_more:
+            self._loop.remove_writer(self._stdin.fileno())
 
     def _close_stdin(self) -> None:
         if self._stdin:
             self._loop.remove_writer(self._stdin.fileno())
             self._stdin.close()
             self._stdin = None
+            self._talk.end(self._loop.time())
 
     def _close_output(self, pipe: IO[bytes]) -> None:
         self._loop.remove_reader(pipe.fileno())

@@ -7,15 +7,15 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from crew.agents.ending import Child, end, even_if_cancelled, exit_of
 from crew.agents.output import Tail
 from crew.agents.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
-from crew.agents.pipes import Log, Pipes, Take
+from crew.agents.pipes import Log, Pipes, Take, Talk
 from crew.agents.sandbox import PROBE_ARGUMENTS, Sandbox, below_keeper, in_pid_namespace
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError
@@ -31,7 +31,7 @@ __all__ = [
     "working_bwrap",
 ]
 
-Reason = Literal["exited", "timeout", "stalled", "not_found", "killed", "failed"]
+Reason = Literal["exited", "timeout", "stalled", "lingered", "not_found", "killed", "failed"]
 
 STDERR_TAIL = 16_384
 _ENDED_BY = {
@@ -70,7 +70,8 @@ class ProcessEnd:
     """How it ended; `code` follows the shell (128 + n for signal n).
 
     `exited`: by itself. `killed`: by a signal that was not ours. `timeout`, `stalled`: by us, after
-    its wall limit or its limit of silence. `not_found`: there is no such program. `failed`: crew
+    its wall limit or its limit of silence. `lingered`: by us too, because it went on after it was
+    told that nothing more would come. `not_found`: there is no such program. `failed`: crew
     could not start it or could not keep its log. `message` is empty for `exited` only.
     """
 
@@ -81,16 +82,24 @@ class ProcessEnd:
 
 
 async def run_process(
-    order: ProcessOrder, *, on_started: Callable[[int], None], on_output: Take
+    order: ProcessOrder,
+    *,
+    on_started: Callable[[int], None],
+    on_output: Take,
+    talk: Talk | None = None,
 ) -> ProcessEnd:
-    """Run a program to its end; when this returns or raises, nothing it started is alive."""
+    """Run a program to its end; when this returns or raises, nothing it started is alive.
+
+    With `talk` its input is what is said there, and stays open until that is closed.
+    """
     if missing := _what_is_missing(order):
         return missing
     try:
         bwrap = await _bwrap(order.sandbox)
         with Log(order.log) as log:
             child = _spawn(order, bwrap)
-            return await _accompany(child, order, log, on_started, on_output)
+            talk = talk or _one_speech(order.stdin)
+            return await _accompany(child, order, log, on_started, on_output, talk=talk)
     except CrewError as error:
         return ProcessEnd(code=126, reason="failed", message=error.message)
 
@@ -186,6 +195,8 @@ async def _accompany(
     log: Log,
     on_started: Callable[[int], None],
     on_output: Take,
+    *,
+    talk: Talk,
 ) -> ProcessEnd:
     tail = Tail(STDERR_TAIL)
 
@@ -197,11 +208,11 @@ async def _accompany(
         log.append(chunk)
         tail.add(chunk.decode(errors="replace"))
 
-    pipes = Pipes(child.top, stdin=order.stdin, on_stdout=on_stdout, on_stderr=on_stderr)
+    pipes = Pipes(child.top, talk=talk, on_stdout=on_stdout, on_stderr=on_stderr)
     exited = asyncio.ensure_future(exit_of(child.top))
     try:
         on_started(child.top.pid)
-        reason = await _until_the_end(order, pipes, exited)
+        reason = await _until_the_end(order, pipes, talk, exited)
     finally:
         await even_if_cancelled(end(child, pipes, exited))
     if pipes.broken.done():
@@ -209,20 +220,40 @@ async def _accompany(
     return _ending(order, reason, child.top.returncode, tail.text)
 
 
-async def _until_the_end(order: ProcessOrder, pipes: Pipes, exited: "asyncio.Task[None]") -> Reason:
+def _one_speech(words: bytes) -> Talk:
+    talk = Talk(words)
+    talk.close()
+    return talk
+
+
+async def _until_the_end(
+    order: ProcessOrder, pipes: Pipes, talk: Talk, exited: "asyncio.Task[None]"
+) -> Reason:
     """Wait for the program, its limits, or a failure to keep its output."""
     now = asyncio.get_running_loop().time
     ends_at = now() + order.timeout_s
-    while True:
-        limit = min(ends_at, pipes.last_output_at + order.idle_timeout_s)
-        first: set[asyncio.Future[None] | asyncio.Future[Exception]] = {exited, pipes.broken}
-        await asyncio.wait(first, timeout=limit - now(), return_when=asyncio.FIRST_COMPLETED)
-        if exited.done() or pipes.broken.done():
-            return "exited"
-        if now() >= ends_at:
-            return "timeout"
-        if now() >= pipes.last_output_at + order.idle_timeout_s:
-            return "stalled"
+    while not (exited.done() or pipes.broken.done()):
+        talk.changed.clear()
+        limit_at, reason = min(_limits(order, pipes, talk, ends_at))
+        if now() >= limit_at:
+            return reason
+        changed = asyncio.ensure_future(talk.changed.wait())
+        first: set[asyncio.Future[Any]] = {exited, pipes.broken, changed}
+        await asyncio.wait(first, timeout=limit_at - now(), return_when=asyncio.FIRST_COMPLETED)
+        changed.cancel()
+    return "exited"
+
+
+def _limits(
+    order: ProcessOrder, pipes: Pipes, talk: Talk, ends_at: float
+) -> Iterator[tuple[float, Reason]]:
+    """Until when the program may run, and what it means if it still does then."""
+    yield ends_at, "timeout"
+    if not talk.is_waiting:
+        quiet_since = max(pipes.last_output_at, talk.waited_until)
+        yield quiet_since + order.idle_timeout_s, "stalled"
+    if talk.ended_at is not None and talk.linger_s is not None:
+        yield talk.ended_at + talk.linger_s, "lingered"
 
 
 def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: str) -> ProcessEnd:
@@ -233,6 +264,8 @@ def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: 
         message = f"ended after its limit of {order.timeout_s:g} s"
     elif reason == "stalled":
         message = f"ended after {order.idle_timeout_s:g} s without output"
+    elif reason == "lingered":
+        message = "ended as it did not end by itself"
     elif code in _ENDED_BY:
         reason, message = "killed", f"ended by {_ENDED_BY[code]}"
     return ProcessEnd(code=code, reason=reason, message=message, stderr_tail=stderr_tail)

@@ -7,7 +7,7 @@ from crew.agents.adapter import AgentSpec, Watch
 from crew.agents.environment import prepare_files
 from crew.agents.output import one_line, plain
 from crew.agents.ownership import MARKER_VARIABLE
-from crew.agents.pipes import Take
+from crew.agents.pipes import Take, Talk
 from crew.agents.process import ProcessEnd, ProcessOrder, run_process
 from crew.domain.step import ErrorKind, StepError, StepOrder
 
@@ -26,11 +26,15 @@ async def run_agent(
     *,
     argv: tuple[str, ...],
     env: Mapping[str, str],
-    stdin: str,
     watch: Watch,
     on_output: Take,
+    stdin: str = "",
+    talk: Talk | None = None,
 ) -> ProcessEnd:
-    """Run the program of a step; the files it may read are written before it starts."""
+    """Run the program of a step; the files it may read are written before it starts.
+
+    It reads `stdin` and then the end of it; or, with `talk`, what is said to it there.
+    """
     try:
         prepare_files(order)
     except OSError as error:
@@ -49,7 +53,7 @@ async def run_agent(
         read_only=held_paths(order),
         writable=order.writable,
     )
-    return await run_process(process, on_started=watch.started, on_output=on_output)
+    return await run_process(process, on_started=watch.started, on_output=on_output, talk=talk)
 
 
 def held_paths(order: StepOrder) -> tuple[Path, ...]:
