@@ -1,13 +1,15 @@
 """What is true of every adapter, told once and run against each with a program of its own.
 
 A stage lets an agent say something, run a shell script, or exit with a code. Each adapter's test
-module makes a stage and inherits these beliefs.
+module makes a stage and inherits these beliefs. `StreamContract` has more of them, for CLIs that
+tell events and say when they have finished.
 """
 
 import asyncio
 import os
 import shlex
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -152,6 +154,112 @@ class AdapterContract:
         outcome = run_step(play(say("x")), order)
         assert outcome.error.kind is ErrorKind.CRASHED
         assert "written" in outcome.error.message
+
+    def test_a_line_of_ten_megabytes_does_no_harm(self, play, order):
+        flood = shell("head -c 10000000 /dev/zero | tr '\\0' x; echo")
+        outcome = run_step(play(flood, say("DONE")), order)
+        assert (outcome.error, outcome.done) == (None, True)
+
+    def test_bytes_that_are_no_text_do_no_harm(self, play, order):
+        outcome = run_step(play(shell("printf '\\377\\376{\\000\\n'"), say("DONE")), order)
+        assert (outcome.error, outcome.done) == (None, True)
+        outcome.text.encode()
+
+    def test_a_program_that_is_killed_is_a_crash_and_what_it_said_is_kept(self, play, order):
+        outcome = run_step(play(say("half of it"), leave(137)), order)
+        assert outcome.error.kind is ErrorKind.CRASHED
+        assert "SIGKILL" in outcome.error.message
+        assert "half of it" in outcome.text
+
+    def test_a_long_prompt_arrives_byte_for_byte(self, play, order):
+        prompt = "do $(it) 'now' \\ \t\"ü\"\r\n" * 8_000
+        assert len(prompt) > 180_000
+        outcome = run_step(
+            play(shell("cp $CREW_PROMPT_FILE prompt")), replace(order, prompt=prompt)
+        )
+        assert outcome.error is None
+        assert (order.worktree / "prompt").read_bytes() == prompt.encode()
+
+
+class StreamContract(AdapterContract):
+    """For CLIs that tell events; give also `heard_prompt` and the table `FAILURES`.
+
+    A stage's program keeps the prompt it was given; `heard_prompt` finds it. A failure is a kind,
+    and the acts, or lines, code and stderr that `fake` plays.
+    """
+
+    FAILURES: ClassVar[dict[str, tuple[ErrorKind, dict[str, object]]]] = {}
+
+    def pytest_generate_tests(self, metafunc):
+        if "failure" in metafunc.fixturenames:
+            metafunc.parametrize("failure", self.FAILURES)
+
+    def test_each_failure_has_its_kind_and_a_sentence(self, fake, order, failure):
+        kind, played = self.FAILURES[failure]
+        outcome = run_step(fake(**{"code": 1, **played}), order)
+        assert outcome.error.kind is kind, outcome.error
+        assert len(outcome.error.message) > 10
+        assert "\n" not in outcome.error.message
+        assert "<unknown>" not in outcome.error.message
+
+    def test_what_a_person_cannot_know_is_not_claimed(self, play, order):
+        assert run_step(play(say("hello")), order).usage.cost_usd is None
+
+    def test_its_own_way_to_take_a_prompt_changes_no_byte(self, play, order, heard_prompt):
+        prompt = "do $(it) 'now' \\ \t\"ü\"\r\n" * 8_000
+        assert run_step(play(say("x")), replace(order, prompt=prompt)).error is None
+        assert heard_prompt() == prompt
+
+    def test_the_end_without_its_last_event_is_a_crash(self, play, order):
+        outcome = run_step(play(say("DONE"), leave(0)), order)
+        assert outcome.error.kind is ErrorKind.CRASHED
+
+    def test_half_an_event_at_the_end_is_none(self, play, order):
+        outcome = run_step(play(say("x"), shell('printf \'{"type":"res\''), leave(0)), order)
+        assert outcome.error.kind is ErrorKind.CRASHED
+
+    def test_lines_it_does_not_know_do_no_harm(self, play, order):
+        noise = ["not json", "[]", "null", '{"type":"new"}', '{"method":5,"id":[]}', "[" * 100_000]
+        lines = "\n".join(f"echo {shlex.quote(line)}" for line in noise)
+        outcome = run_step(play(shell(lines), say("DONE")), order)
+        assert (outcome.error, outcome.done) == (None, True)
+
+    def test_two_messages_do_not_make_one_word(self, play, order):
+        assert not run_step(play(say("DO"), say("NE")), order).done
+
+    def test_words_of_the_agent_about_errors_are_not_errors(self, play, order):
+        words = "401 Unauthorized, Quota exceeded, no rollout found, Session not found, Error: 429"
+        assert run_step(play(say(words)), order).error is None
+
+    def test_a_missing_program_is_named(self, stage, order):
+        adapter = adapter_for(replace(stage(), command="no-such-program"))
+        error = run_step(adapter, order).error
+        assert error.kind is ErrorKind.NOT_INSTALLED
+        assert "no-such-program" in error.message
+
+
+def replaying(folder, name, *lines, code=0, stderr="", script=""):
+    """A program that plays recorded lines; what it was told, it keeps beside itself."""
+    folder.mkdir(exist_ok=True)
+    (folder / "events").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "stderr").write_text(stderr)
+    here = shlex.quote(str(folder))
+    return program(
+        folder / name,
+        f"printf '%s\\n' \"$@\" > {here}/argv\ncat > {here}/stdin\n"
+        f"{script}\ncat {here}/events\ncat {here}/stderr >&2\nexit {code}\n",
+    )
+
+
+def program(path, script, *, interpreter="/bin/sh"):
+    path.write_text(f"#!{interpreter}\n{script}")
+    path.chmod(0o755)
+    return path
+
+
+def told(folder):
+    """The arguments that a replaying program was started with."""
+    return (folder / "argv").read_text().splitlines()
 
 
 def shell_lines(acts, speak):

@@ -1,6 +1,7 @@
 """One interface for every agent CLI: an order in, an outcome out, a view of what it is doing."""
 
 import asyncio
+import importlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,9 @@ from typing import Literal, Protocol
 from crew.agents.sandbox import Sandbox
 from crew.domain.step import StepOrder, StepOutcome
 
-AdapterName = Literal["command", "scripted", "claude"]
+AdapterName = Literal[
+    "command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp"
+]
 PromptVia = Literal["arg", "stdin", "file"]
 
 DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"
@@ -83,6 +86,7 @@ class AgentSpec:
     system_prompt: str = ""
     script: str = ""  # the file a `scripted` agent follows
     sandbox: Sandbox = "auto"
+    network: bool = True  # for CLIs that can cut it for the commands they run
 
 
 class Adapter(Protocol):
@@ -97,19 +101,22 @@ class Adapter(Protocol):
     ) -> StepOutcome: ...
 
 
+_ADAPTERS: Mapping[AdapterName, tuple[str, str]] = {
+    "command": ("command", "CommandAdapter"),
+    "scripted": ("scripted", "ScriptedAdapter"),
+    "claude": ("claude", "ClaudeAdapter"),
+    "codex": ("codex", "CodexAdapter"),
+    "codex-exec": ("codex_exec", "CodexExecAdapter"),
+    "opencode": ("opencode", "OpenCodeAdapter"),
+    "gemini": ("gemini", "GeminiAdapter"),
+    "acp": ("acp", "AcpAdapter"),
+}
+"""Where each one is; it is loaded when used, for some bring much along."""
+
+
 def adapter_for(spec: AgentSpec, *, caller: Mapping[str, str] | None = None) -> Adapter:
     """The adapter of a configured agent; `caller` is the environment agents may inherit from."""
-    environment = os.environ if caller is None else caller
-    match spec.adapter:
-        case "command":
-            from crew.agents.command import CommandAdapter  # noqa: PLC0415 - loaded when used
-
-            return CommandAdapter(spec, environment)
-        case "scripted":
-            from crew.agents.scripted import ScriptedAdapter  # noqa: PLC0415 - loaded when used
-
-            return ScriptedAdapter(spec, environment)
-        case "claude":
-            from crew.agents.claude import ClaudeAdapter  # noqa: PLC0415 - loaded when used
-
-            return ClaudeAdapter(spec, environment)
+    module, name = _ADAPTERS[spec.adapter]
+    make: Callable[[AgentSpec, Mapping[str, str]], Adapter]
+    make = getattr(importlib.import_module(f"crew.agents.{module}"), name)
+    return make(spec, os.environ if caller is None else caller)

@@ -1,0 +1,102 @@
+"""What CLIs that print JSON events share: lines become events, words a step's account."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain
+from crew.agents.step_process import TEXT_TAIL
+
+LONGEST_EVENT = 8 * 1_048_576  # a tool's result may carry an image
+
+Event = Mapping[str, Any]
+
+_SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+
+
+class EventLines:
+    """Chunks in, events out; a line that is no JSON object is somebody's warning and left out."""
+
+    def __init__(self) -> None:
+        self._lines = LineSplitter(LONGEST_EVENT)
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        return _events(self._lines.feed(chunk))
+
+    def close(self) -> list[Event]:
+        return _events(self._lines.close())
+
+
+class Words:
+    """What an agent says and does in one step; each message is whole when it is told here."""
+
+    def __init__(self, done_word: str, doing: Callable[[str], None]) -> None:
+        self.tail = Tail(TEXT_TAIL)
+        self.has_signal = False
+        self._done_word = done_word
+        self._doing = doing
+        self._last_doing = ""
+
+    def say(self, message: str) -> None:
+        text = plain(message)
+        if not text.strip():
+            return
+        self.tail.add(text + "\n")
+        scanner = SignalScanner(self._done_word)
+        scanner.feed(text)
+        self.has_signal = self.has_signal or scanner.found
+        self.do(text)
+
+    def do(self, what: str) -> None:
+        short = one_line(what)
+        if short and short != self._last_doing:
+            self._last_doing = short
+            self._doing(short)
+
+
+def mapping(event: Event, name: str) -> Event:
+    value = event.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(event: Event, name: str) -> str:
+    value = event.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def count_of(event: Event, name: str) -> int:
+    value = event.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def number_of(event: Event, name: str) -> float | None:
+    value = event.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def session_name(event: Event, name: str) -> str:
+    """A session's name as a CLI tells it; one that could pass for an option or a path is none."""
+    told = text_of(event, name)
+    return told if _SESSION_NAME.fullmatch(told) else ""
+
+
+def argument_of(values: Event) -> str:
+    """The one thing that tells most about a tool call."""
+    for name in ("command", "file_path", "filePath", "path", "pattern", "url", "description"):
+        if name in values:
+            return str(values[name])
+    return ", ".join(str(value) for value in values.values() if isinstance(value, str))
+
+
+def _events(lines: Iterable[str]) -> list[Event]:
+    parsed = (_parsed(line) for line in lines)
+    return [event for event in parsed if event is not None]
+
+
+def _parsed(line: str) -> Event | None:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):  # the latter by nothing but brackets
+        return None
+    return event if isinstance(event, dict) else None
