@@ -1,22 +1,19 @@
 """How a short command gets something done: it asks the runner, or does it itself if none is up."""
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from typing import Any
 
-from crew.domain.effects import effect
-from crew.domain.errors import CrewError, NotFound, TimedOut
+from crew.domain.errors import CrewError, TimedOut
 from crew.domain.requests import Request
 from crew.domain.world import World
 from crew.runner.loop import HOUSEKEEPING, holding_the_lock, make_runner
+from crew.runner.requesting import POLL_S, ask_runner, wake_runner
 from crew.runner.workplace import Workplace
 from crew.store.facts import load_world
 from crew.store.lock import LockHeld, find_runner
-from crew.store.requests import add_request, find_reply, withdraw
 
-POLL_S = 0.02
 PATIENCE_S = 60.0
 
 Settled = Callable[[World], bool]
@@ -42,10 +39,9 @@ def ask(
     """Have a request answered and wait until what it asked for is done."""
     give_up_at = time.monotonic() + timeout_s
     while True:
-        if find_runner(workplace.lock_file) is not None:
-            answered, reply = _ask_runner(workplace, request, settled, give_up_at)
-            if answered:
-                return reply
+        found = ask_runner(workplace.folder, workplace.db, request, give_up_at=give_up_at)
+        if found is not None:
+            return _accepted(workplace, found, settled, give_up_at)
         try:
             return _do_it_here(workplace, request, only)
         except LockHeld:
@@ -53,37 +49,13 @@ def ask(
                 raise
 
 
-def _ask_runner(
-    workplace: Workplace, request: Request, settled: Settled, give_up_at: float
-) -> tuple[bool, Any]:
-    """False when the runner went away before it answered."""
-    number = add_request(workplace.db, request, at=time.time())
-    wake(workplace)
-    try:
-        found = _reply(workplace, number, give_up_at)
-    except NotFound:
-        return False, None
-    if found is None:
-        return False, None
+def _accepted(
+    workplace: Workplace, found: dict[str, Any], settled: Settled, give_up_at: float
+) -> Any:
     if "error" in found:
         raise Refused(found["error"], found["exit_code"])
     _wait_until(workplace, settled, give_up_at)
-    return True, found["reply"]
-
-
-def _reply(workplace: Workplace, number: int, give_up_at: float) -> Any | None:
-    """The runner's reply; None when it went away and the request could be taken back."""
-    db = workplace.db
-    while (found := find_reply(db, number)) is None:
-        if time.monotonic() > give_up_at:
-            withdraw(db, number)
-            raise TimedOut(
-                "the runner does not answer", hint="`crew ps` shows it; `crew stop --now` ends it"
-            )
-        if find_runner(workplace.lock_file) is None and withdraw(db, number):
-            return None
-        time.sleep(POLL_S)
-    return found
+    return found["reply"]
 
 
 def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> None:
@@ -110,16 +82,6 @@ async def _do(workplace: Workplace, request: Request, only: frozenset[str]) -> A
     return reply
 
 
-@effect("runner.wake")
 def wake(workplace: Workplace) -> None:
     """Tell the runner that there is something to look at; nothing happens when none is up."""
-    try:
-        pipe = os.open(workplace.wake_file, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:
-        return
-    try:
-        os.write(pipe, b".")
-    except BlockingIOError:
-        return
-    finally:
-        os.close(pipe)
+    wake_runner(workplace.folder)

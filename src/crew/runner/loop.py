@@ -6,10 +6,16 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from crew.agents.output import one_line
 from crew.agents.ownership import kill_leftovers
 from crew.domain.answering import answer
 from crew.domain.errors import CrewError, UsageError
@@ -23,6 +29,8 @@ from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
 from crew.runner.manifests import manifest, manifest_file, write_manifest
 from crew.runner.panes import ended_unnoticed
+from crew.runner.step_requests import message_from, own_task, readable, speaking_run
+from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
 from crew.runner.views import moment, state_document, write_state
 from crew.runner.workplace import Workplace
@@ -121,11 +129,11 @@ class Runner:
     def _answered(self, request: Request) -> tuple[Answer, dict[str, Any]]:
         try:
             asked = self._answer(request)
-        except (KeyError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             hint = "see `crew --help`"
-            return Answer(), _refusal(UsageError(f"{request.verb}: {error!r}", hint=hint))
+            return Answer(), _refused(request, UsageError(f"{request.verb}: {error!r}", hint=hint))
         except CrewError as error:
-            return Answer(), _refusal(error)
+            return Answer(), _refused(request, error)
         return asked, {"reply": asked.reply}
 
     def heed(self, request: Request) -> Any:
@@ -134,16 +142,38 @@ class Runner:
         self.engine.record(asked.facts)
         return asked.reply
 
+    def reply_to(self, request: Request) -> dict[str, Any]:
+        """Answer a step that is connected to this process; a refusal is an answer too."""
+        self._guarded(self.take_in)
+        asked, words = self._answered(request)
+        try:
+            self.engine.record(asked.facts)
+        except StoreFailed as error:
+            self.engine.fail(error)
+            raise
+        return words
+
     def _answer(self, request: Request) -> Answer:
         request = self.tokens.checked(request)
+        if request.verb in STEP_VERBS:
+            return self._answer_step(readable(request))
         if request.verb == "stop":
             self.stop(now=bool(request.args.get("now")))
             return Answer(reply=os.getpid())
-        if request.verb == "progress":
-            run = self.engine.world.runs[str(request.args["run"])]
-            self.doing(str(run.agent), str(request.args["text"]))
-            return Answer(reply="noted")
         return answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
+
+    def _answer_step(self, request: Request) -> Answer:
+        """What only a step that is under way may ask."""
+        world, rules = self.engine.world, self.workplace.rules
+        run = speaking_run(world, request.args)
+        if request.verb == "progress":
+            self.doing(str(run.agent), one_line(str(request.args["text"])))
+            return Answer(reply="noted")
+        if request.verb == "get_task":
+            return Answer(reply=own_task(world, run, self.workplace.source))
+        if request.verb == "post_message":
+            request = message_from(run, request.args)
+        return answer(world, request, rules=rules, at=time.time())
 
     def stop(self, *, now: bool = False) -> None:
         """Running steps may finish, unless it is to end now; no new ones start."""
@@ -239,7 +269,10 @@ class Runner:
             log.warning("%s: %s", action.__name__, error)
 
 
-def _refusal(error: CrewError) -> dict[str, Any]:
+def _refused(request: Request, error: CrewError) -> dict[str, Any]:
+    """The words of a refusal; an agent's are kept too, since no person sees them."""
+    if request.verb in STEP_VERBS:
+        log.warning("refused %s: %s", request.verb, error.message)
     words = {"code": error.code, "message": error.message, "hint": error.hint}
     return {"error": words, "exit_code": error.exit_code}
 
@@ -276,7 +309,23 @@ def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[N
         yield
 
 
-def run_crew(workplace: Workplace, prepare: Callable[[Runner], None], *, drain: bool) -> Runner:
+class Beside(Protocol):
+    """Something that runs beside the runner, on its loop, and ends with it."""
+
+    def __call__(self, runner: Runner, /) -> AbstractAsyncContextManager[None]: ...
+
+
+def _nothing(_runner: Runner) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
+
+
+def run_crew(
+    workplace: Workplace,
+    prepare: Callable[[Runner], None],
+    *,
+    drain: bool,
+    beside: Beside = _nothing,
+) -> Runner:
     """Hold the lock and run; `prepare` may ask for something first, like agents to be there."""
     with holding_the_lock(workplace, role=RUNNER):
         epoch = int(setting(workplace.db, "epoch") or 0) + 1
@@ -284,15 +333,16 @@ def run_crew(workplace: Workplace, prepare: Callable[[Runner], None], *, drain: 
         drop_requests(workplace.db)
         runner = make_runner(workplace, drain=drain, epoch=epoch)
         prepare(runner)
-        asyncio.run(_run_with_signals(runner))
+        asyncio.run(_run_with_signals(runner, beside))
         return runner
 
 
-async def _run_with_signals(runner: Runner) -> None:
+async def _run_with_signals(runner: Runner, beside: Beside) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, runner.interrupt)
     loop.add_signal_handler(signal.SIGTERM, runner.stop)
-    await runner.run()
+    async with beside(runner):
+        await runner.run()
 
 
 HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane"})

@@ -1,0 +1,55 @@
+"""Leaves a request for the runner and waits for its reply; light, for those who start often."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from crew.domain.effects import effect
+from crew.domain.errors import NotFound, TimedOut
+from crew.domain.requests import Request
+from crew.store.database import Database
+from crew.store.lock import find_runner
+from crew.store.requests import add_request, find_reply, withdraw
+
+POLL_S = 0.02
+
+
+def ask_runner(folder: Path, db: Database, request: Request, *, give_up_at: float) -> Any | None:
+    """What the runner of this `.crew/` replies; None when none is up that could have heard it."""
+    if find_runner(folder / "lock") is None:
+        return None
+    number = add_request(db, request, at=time.time())
+    wake_runner(folder)
+    try:
+        return _reply(folder, db, number, give_up_at)
+    except NotFound:
+        return None
+
+
+def _reply(folder: Path, db: Database, number: int, give_up_at: float) -> Any | None:
+    while (found := find_reply(db, number)) is None:
+        if time.monotonic() > give_up_at:
+            withdraw(db, number)
+            raise TimedOut(
+                "the runner does not answer", hint="`crew ps` shows it; `crew stop --now` ends it"
+            )
+        if find_runner(folder / "lock") is None and withdraw(db, number):
+            return None
+        time.sleep(POLL_S)
+    return found
+
+
+@effect("runner.wake")
+def wake_runner(folder: Path) -> None:
+    """Tell the runner that there is something to look at; nothing happens when none is up."""
+    try:
+        pipe = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        os.write(pipe, b".")
+    except BlockingIOError:
+        return
+    finally:
+        os.close(pipe)

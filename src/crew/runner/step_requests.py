@@ -1,0 +1,63 @@
+"""What a step asks of the runner beside its signals, and what holds for everything it says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.agents.output import plain
+from crew.domain.errors import Conflict, UsageError
+from crew.domain.names import task_id
+from crew.domain.requests import Request
+from crew.domain.run import Run
+from crew.domain.signals import LONGEST
+from crew.domain.speaking import LONGEST_MESSAGE
+from crew.domain.world import World
+from crew.runner.views import task_view
+from crew.tasks.source import TaskSource
+
+TASK_FIELDS = ("id", "title", "body", "comments", "deps", "status")
+
+
+def readable(request: Request) -> Request:
+    """The same without anything that could not be shown, printed or put into a prompt."""
+    longest = LONGEST_MESSAGE if request.verb == "post_message" else LONGEST
+    return Request(
+        verb=request.verb,
+        args={name: _readable(name, value, longest) for name, value in request.args.items()},
+    )
+
+
+def _readable(name: str, value: Any, longest: int) -> Any:
+    if not isinstance(value, str):
+        return value
+    if len(value) > longest:
+        raise UsageError(
+            f"{name} has {len(value):,} characters, and {longest:,} are the most",
+            hint="nothing was changed; send it again, shorter, and name a file for the rest",
+        )
+    return plain(value)
+
+
+def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
+    """The run whose very step speaks; a late word of an ended one gets nothing."""
+    run = world.runs.get(str(args["run"]))
+    if run is None or not run.stepping or run.attempt != int(args["attempt"]):
+        raise Conflict("that step is over, and nothing was changed", hint="end your turn now")
+    return run
+
+
+def own_task(world: World, run: Run, source: TaskSource) -> dict[str, Any]:
+    """The task of a run as its source tells it now."""
+    told = task_view(source.show(run.task), world)
+    return {name: told[name] for name in TASK_FIELDS}
+
+
+def message_from(run: Run, args: Mapping[str, Any]) -> Request:
+    """A message whose sender is proven."""
+    text = str(args["text"]).strip()
+    if not text:
+        raise UsageError("the message is empty", hint="send it again with a text")
+    sender = f"{run.agent}, who works at task {run.task}"
+    return Request(
+        verb="message",
+        args={"task": task_id(str(args["task"])), "text": text, "sender": sender},
+    )
