@@ -58,7 +58,7 @@ def fake(tmp_path):
         here = shlex.quote(str(folder))
         program = folder / "claude"
         program.write_text(
-            f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {here}/argv\ncat > {here}/stdin\n"
+            f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {here}/argv\nhead -n 1 > {here}/stdin\n"
             f"{script}\ncat {here}/events\ncat {here}/stderr >&2\nexit {code}\n"
         )
         program.chmod(0o755)
@@ -74,7 +74,7 @@ def stage(tmp_path):
         init = event(type="system", subtype="init", model="opus", tools=[])
         script = shell_lines([("say", None), *acts], lambda words: text(words) if words else init)
         end = f"printf '%s\\n' {shlex.quote(result())}\n"
-        program.write_text(f"#!/bin/sh\ncat >/dev/null\n{script}{end}")
+        program.write_text(f"#!/bin/sh\nhead -n 1 >/dev/null\n{script}{end}")
         program.chmod(0o755)
         return AgentSpec(name="claude", adapter="claude", command=str(program))
 
@@ -418,11 +418,14 @@ def test_the_flags_are_those_that_keep_the_worktrees_settings_off(fake, order, t
     run_step(fake(text("x"), result()), replace(order, prompt=prompt))
     argv = (tmp_path / "fake" / "argv").read_text().splitlines()
     assert argv == [
-        *("-p", "--output-format", "stream-json", "--verbose", "--session-id", SESSION),
+        *("-p", "--output-format", "stream-json", "--verbose"),
+        *("--input-format", "stream-json", "--replay-user-messages"),
+        *("--permission-prompt-tool", "stdio", "--session-id", SESSION),
         *("--setting-sources", "user", "--strict-mcp-config"),
         *("--permission-mode", "acceptEdits", "--allowedTools", "Bash"),
     ]
-    assert (tmp_path / "fake" / "stdin").read_text() == prompt
+    told = json.loads((tmp_path / "fake" / "stdin").read_text())
+    assert told["message"]["content"] == [{"type": "text", "text": prompt}]
 
 
 def test_a_session_is_resumed_with_everything_said_again(order):

@@ -1,7 +1,8 @@
 """Claude Code as an agent: one run of `claude -p` a step, its session resumed from step to step.
 
-Project settings, hooks and MCP servers of the worktree stay off: headless there is no question of
-trust, so a repository's own hooks would run at once.
+Its input stays open, so that it can be spoken to, interrupted and answered while it works. Project
+settings, hooks and MCP servers of the worktree stay off: headless there is no question of trust, so
+a repository's own hooks would run at once.
 """
 
 import contextlib
@@ -15,14 +16,19 @@ from typing import Any
 from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.claude_errors import judge
 from crew.agents.claude_events import Conversation
+from crew.agents.claude_live import Live
+from crew.agents.claude_session import held_session
 from crew.agents.environment import agent_environment
+from crew.agents.process import ProcessEnd
 from crew.agents.step_process import run_agent
 from crew.domain.effects import effect
-from crew.domain.step import StepOrder, StepOutcome, Usage
+from crew.domain.errors import Conflict, CrewError
+from crew.domain.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
 
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _PERMISSION_FLAGS = ("--permission-mode", "--dangerously-skip-permissions")
 _TOOL_FLAGS = ("--allowedTools", "--allowed-tools")
+_ASKS_NOBODY = Watch(started=lambda _pid: None, doing=lambda _words: None).asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +39,49 @@ class ClaudeAdapter:
     caller: Mapping[str, str]
 
     async def run_step(
-        self,
-        order: StepOrder,
-        watch: Watch,
-        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+        self, order: StepOrder, watch: Watch, controls: Controls | None = None
     ) -> StepOutcome:
         order = replace(order, session=session_id(order.session))
+        env = agent_environment(order, extra={**_QUIET, **self.spec.env}, caller=self.caller)
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(held_session(order, env))
+            except CrewError as error:
+                in_use = isinstance(error, Conflict)
+                kind = ErrorKind.SESSION_IN_USE if in_use else ErrorKind.CRASHED
+                refusal = StepError(kind=kind, message=error.message)
+                return StepOutcome(session=order.session, error=refusal)
+            return await self._run(order, env, watch, controls)
+
+    async def _run(
+        self, order: StepOrder, env: Mapping[str, str], watch: Watch, controls: Controls | None
+    ) -> StepOutcome:
         heard = Conversation(done_word=order.done_word)
-
-        def on_output(chunk: bytes) -> None:
-            before = heard.doing
-            heard.take(chunk)
-            if heard.doing != before:
-                watch.doing(heard.doing)
-
-        end = await run_agent(
-            order,
-            self.spec,
-            argv=claude_argv(self.spec, order),
-            env=agent_environment(order, extra={**_QUIET, **self.spec.env}, caller=self.caller),
-            stdin=order.prompt,
-            watch=watch,
-            on_output=on_output,
-        )
+        async with Live(heard, watch, controls) as live:
+            live.begin(order.prompt)
+            end = await run_agent(
+                order,
+                self.spec,
+                argv=claude_argv(self.spec, order, asks=watch.asked is not _ASKS_NOBODY),
+                env=env,
+                watch=watch,
+                on_output=live.take,
+                talk=live.talk,
+            )
         heard.finish()
+        return self._outcome(order, heard, live, end)
+
+    def _outcome(
+        self, order: StepOrder, heard: Conversation, live: Live, end: ProcessEnd
+    ) -> StepOutcome:
+        ran = end.reason not in {"not_found", "failed"}
+        cut_short = ran and live.was_interrupted and not heard.ended_well
         return StepOutcome(
             session=heard.session or order.session,
-            done=heard.has_signal,
+            done=heard.has_signal and not cut_short,
             text=heard.tail.text,
             usage=_usage(order, heard),
-            error=judge(end, heard, self.spec),
+            error=None if cut_short else judge(end, heard, self.spec),
         )
 
 
@@ -74,15 +93,20 @@ def session_id(text: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"crew:{text}"))
 
 
-def claude_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """Everything is passed on every step: of it all, a session remembers its system prompt only."""
+def claude_argv(spec: AgentSpec, order: StepOrder, *, asks: bool = False) -> tuple[str, ...]:
+    """Everything is passed on every step: of it all, a session remembers its system prompt only.
+
+    With `asks`, somebody answers what the agent may do.
+    """
     return (
         spec.command or "claude",
         "-p",
         *("--output-format", "stream-json", "--verbose"),
+        *("--input-format", "stream-json", "--replay-user-messages"),
+        *("--permission-prompt-tool", "stdio"),
         *("--resume" if order.resume else "--session-id", order.session),
         *("--setting-sources", "user", "--strict-mcp-config"),
-        *_permissions(spec, order),
+        *_permissions(spec, order, asks=asks),
         *_mcp(order),
         *(("--model", spec.model) if spec.model else ()),
         *(("--append-system-prompt", spec.system_prompt) if spec.system_prompt else ()),
@@ -91,12 +115,17 @@ def claude_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     )
 
 
-def _permissions(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """Edits in the worktree and any shell command, unless the agent's own arguments say else."""
-    mode = () if _has(spec.args, _PERMISSION_FLAGS) else ("--permission-mode", "acceptEdits")
-    if _has(spec.args, _TOOL_FLAGS):
+def _permissions(spec: AgentSpec, order: StepOrder, *, asks: bool) -> tuple[str, ...]:
+    """Edits in the worktree, and shell commands unless somebody is asked about them.
+
+    What the agent's own arguments say about it counts instead.
+    """
+    own = (*spec.system_args, *spec.args)
+    mode = () if _has(own, _PERMISSION_FLAGS) else ("--permission-mode", "acceptEdits")
+    tools = (*(() if asks else ("Bash",)), *(("mcp__crew",) if _mcp(order) else ()))
+    if _has(own, _TOOL_FLAGS) or not tools:
         return mode
-    return (*mode, "--allowedTools", "Bash,mcp__crew" if _mcp(order) else "Bash")
+    return (*mode, "--allowedTools", ",".join(tools))
 
 
 def _has(arguments: tuple[str, ...], flags: tuple[str, ...]) -> bool:
@@ -120,7 +149,7 @@ def _mcp(order: StepOrder) -> tuple[str, ...]:
 def _usage(order: StepOrder, heard: Conversation) -> Usage:
     """What this run used; its total is the session's, so a cost is told from the one before."""
     usage = heard.usage
-    total = heard.results[-1].total_cost_usd if heard.results else None
+    total = heard.last_result.total_cost_usd if heard.last_result else None
     if total is None:
         return usage
     memory = order.log.parent / f"claude-{heard.session or order.session}.json"

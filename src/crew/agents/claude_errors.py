@@ -31,17 +31,18 @@ _BY_WORDS = (
     ("Invalid API key", ErrorKind.AUTH),
     ("connection_failed", ErrorKind.OVERLOADED),
 )
+_ENDED_BY_US = ("stalled", "lingered")
 _ENDS_A_LIMIT = re.compile(r"\|(\d{10})\b")
 
 
 def judge(end: ProcessEnd, heard: Conversation, spec: AgentSpec) -> StepError | None:
     """None for a good step: exit code 0, a result, and no flag in it."""
-    if end.reason in {"timeout", "stalled", "not_found", "failed"}:
+    if end.reason in {"timeout", "stalled", "not_found", "failed"} and not _only_waited(end, heard):
         return process_error(end, spec)
-    result = heard.results[-1] if heard.results else None
-    if result and (result.is_error or result.terminal_reason.startswith("aborted")):
+    result = heard.last_result
+    if result and not result.is_good:
         return _result_error(result, end, heard)
-    if end.code:
+    if end.code and end.reason not in _ENDED_BY_US:
         return _exit_error(end, spec)
     if result is None:
         return StepError(
@@ -49,6 +50,11 @@ def judge(end: ProcessEnd, heard: Conversation, spec: AgentSpec) -> StepError | 
             message=f"{spec.name} exited without a result{last_words(end.stderr_tail)}",
         )
     return None
+
+
+def _only_waited(end: ProcessEnd, heard: Conversation) -> bool:
+    """Its turn was over, and it waited for something in the background that did not end."""
+    return end.reason == "stalled" and heard.ended_well and not heard.is_in_turn
 
 
 def _result_error(result: Result, end: ProcessEnd, heard: Conversation) -> StepError:

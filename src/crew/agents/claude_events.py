@@ -27,6 +27,10 @@ class Result:
     model_usage: Usage | None  # of all models since the result before it
 
     @property
+    def is_good(self) -> bool:
+        return not self.is_error and not self.terminal_reason.startswith("aborted")
+
+    @property
     def words(self) -> str:
         """Everything in it that may say what went wrong."""
         return "\n".join((self.text, self.api_error, *self.errors))
@@ -44,16 +48,24 @@ class Conversation:
     doing: str = ""
     tail: Tail = field(default_factory=lambda: Tail(TEXT_TAIL))
     has_signal: bool = False
+    is_in_turn: bool = False
     _lines: LineSplitter = field(default_factory=lambda: LineSplitter(_LONGEST_EVENT))
     _messages: dict[str, Usage] = field(default_factory=dict)
 
-    def take(self, chunk: bytes) -> None:
-        for line in self._lines.feed(chunk):
-            self._read(line)
+    def take(self, chunk: bytes) -> list[Mapping[str, Any]]:
+        """Take in some output; the events that were whole with it."""
+        return self._read(self._lines.feed(chunk))
 
-    def finish(self) -> None:
-        for line in self._lines.close():
-            self._read(line)
+    def finish(self) -> list[Mapping[str, Any]]:
+        return self._read(self._lines.close())
+
+    @property
+    def last_result(self) -> Result | None:
+        return self.results[-1] if self.results else None
+
+    @property
+    def ended_well(self) -> bool:
+        return self.last_result is not None and self.last_result.is_good
 
     @property
     def usage(self) -> Usage:
@@ -63,19 +75,21 @@ class Conversation:
         by_message = [Usage(cost_usd=None), *self._messages.values()]
         return _sum(by_model or by_result or by_message)
 
-    def _read(self, line: str) -> None:
-        try:
-            event = json.loads(line)
-        except ValueError:  # a warning that is not an event
-            return
-        if not isinstance(event, dict):
-            return
+    def _read(self, lines: list[str]) -> list[Mapping[str, Any]]:
+        events = [event for line in lines if (event := _event(line)) is not None]
+        for event in events:
+            self._learn(event)
+        return events
+
+    def _learn(self, event: Mapping[str, Any]) -> None:
         self.session = str(event.get("session_id") or self.session)
         match event.get("type"):
             case "assistant":
                 self._hear(event)
             case "result":
                 self._conclude(_result(event))
+            case "system" if event.get("subtype") == "init":
+                self.is_in_turn = True
             case "system" if event.get("subtype") == "api_retry":
                 self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
             case "rate_limit_event":
@@ -112,6 +126,7 @@ class Conversation:
 
     def _conclude(self, result: Result) -> None:
         self.results.append(result)
+        self.is_in_turn = False
         if not self.tail.text:  # its text is the last message again
             self._say(result.text)
 
@@ -120,6 +135,15 @@ class Conversation:
         scanner = SignalScanner(self.done_word)
         scanner.feed(text)
         self.has_signal = self.has_signal or scanner.found
+
+
+def _event(line: str) -> Mapping[str, Any] | None:
+    """None for a line that is no event: a warning, or half of one."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
 
 
 def _argument(values: Mapping[str, Any]) -> str:

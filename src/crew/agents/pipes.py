@@ -74,8 +74,7 @@ class Talk:
     def __init__(self, first: bytes = b"") -> None:
         self.changed = asyncio.Event()  # a limit may have moved
         self.is_closed = False  # nothing more will be said
-        self.linger_s: float | None = None  # how long the child may live once its input has ended
-        self.ended_at: float | None = None  # when its input did end
+        self.lingers_until: float | None = None  # a child that still runs then is ended
         self.waited_until = 0.0  # until then its silence was not its own
         self._questions = 0
         self._left = bytearray(first)
@@ -90,9 +89,13 @@ class Talk:
             self._feed()
 
     def close(self, *, linger_s: float | None = None) -> None:
-        """Nothing more will be said; a child that still runs `linger_s` later is ended."""
+        """Nothing more will be said; a child that still runs `linger_s` from now on is ended.
+
+        The last call counts.
+        """
         self.is_closed = True
-        self.linger_s = linger_s
+        now = asyncio.get_running_loop().time()
+        self.lingers_until = None if linger_s is None else now + linger_s
         self._feed()
         self.changed.set()
 
@@ -135,12 +138,11 @@ class Talk:
         self._taken.set()
         return self.is_closed
 
-    def end(self, at: float) -> None:
+    def end(self) -> None:
         """The child's input is closed, whatever was still to be said."""
-        self.is_closed, self.ended_at = True, at
+        self.is_closed = True
         self._left.clear()
         self._taken.set()
-        self.changed.set()
 
     @property
     def has_more(self) -> bool:
@@ -217,7 +219,7 @@ class Pipes:
             self._loop.remove_writer(self._stdin.fileno())
             self._stdin.close()
             self._stdin = None
-            self._talk.end(self._loop.time())
+            self._talk.end()
 
     def _close_output(self, pipe: IO[bytes]) -> None:
         self._loop.remove_reader(pipe.fileno())

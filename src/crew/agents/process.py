@@ -252,8 +252,8 @@ def _limits(
     if not talk.is_waiting:
         quiet_since = max(pipes.last_output_at, talk.waited_until)
         yield quiet_since + order.idle_timeout_s, "stalled"
-    if talk.ended_at is not None and talk.linger_s is not None:
-        yield talk.ended_at + talk.linger_s, "lingered"
+    if talk.lingers_until is not None:
+        yield talk.lingers_until, "lingered"
 
 
 def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: str) -> ProcessEnd:

@@ -1,0 +1,112 @@
+"""Carries on the dialogue with a running Claude Code: tells it lines, asks people for leave."""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterable
+from types import TracebackType
+from typing import Self
+
+from crew.agents.adapter import Controls, Watch
+from crew.agents.claude_dialogue import (
+    Act,
+    Dialogue,
+    Event,
+    Heard,
+    Over,
+    Question,
+    Tell,
+    Withdrawn,
+    Woken,
+    answer,
+    user_message,
+)
+from crew.agents.claude_events import Conversation
+from crew.agents.pipes import Talk
+
+ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
+
+
+class Live:
+    """One run of the program; whatever waits for somebody ends with it."""
+
+    def __init__(self, heard: Conversation, watch: Watch, controls: Controls | None) -> None:
+        self.talk = Talk()
+        self._heard = heard
+        self._watch = watch
+        self._controls = controls
+        self._dialogue = Dialogue()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def was_interrupted(self) -> bool:
+        return self._dialogue.is_interrupted
+
+    async def __aenter__(self) -> Self:
+        if self._controls is not None:
+            self._start("controls", self._pass_on(self._controls))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        failures = [one for one in ended if isinstance(one, Exception)]
+        if failures and error is None:
+            raise failures[0]
+
+    def begin(self, prompt: str) -> None:
+        self._act([Tell(user_message(prompt))])
+
+    def take(self, chunk: bytes) -> None:
+        before = self._heard.doing
+        for event in self._heard.take(chunk):
+            self._act(self._dialogue.hear(event, is_done=self._heard.has_signal))
+        if self._heard.doing != before:
+            self._watch.doing(self._heard.doing)
+
+    async def _pass_on(self, controls: Controls) -> None:
+        while True:
+            self._act(self._dialogue.tell(await controls.next()))
+            await self.talk.taken()
+
+    def _act(self, acts: Iterable[Act]) -> None:
+        for act in acts:
+            match act:
+                case Tell(line=line):
+                    self.talk.say(_line(line))
+                case Heard(message=message):
+                    self._watch.heard(message)
+                case Question():
+                    self._start(act.request, self._ask(act))
+                case Withdrawn(request=request):
+                    self._cancel(request)
+                case Over():
+                    self.talk.close(linger_s=ENDS_WITHIN_S)
+                case Woken():
+                    self.talk.close()
+
+    async def _ask(self, question: Question) -> None:
+        """Whatever happens, it gets an answer: it would wait for one for ever."""
+        allowed = False
+        try:
+            with self.talk.waiting():
+                allowed = await self._watch.asked(question.permission)
+        finally:
+            self.talk.say(_line(answer(question, allowed=allowed)))
+
+    def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self._tasks[name] = asyncio.ensure_future(work)
+
+    def _cancel(self, name: str) -> None:
+        if task := self._tasks.get(name):
+            task.cancel()
+
+
+def _line(event: Event) -> bytes:
+    return json.dumps(event).encode() + b"\n"
