@@ -55,7 +55,7 @@ def _row(move: Move) -> str:
 
 
 def commands_page() -> str:
-    from crew.front.cli.main import root  # noqa: PLC0415 - loads every command
+    from crew.front.cli.root import root  # noqa: PLC0415 - loads every command
 
     parts = ["# Commands", "", "Generated from the commands' own help.", ""]
     top = click.Context(root, info_name="crew", obj=Call())

@@ -8,7 +8,7 @@ import pytest
 from crew.front.cli.agent_help import FOR_ROLE, agent_help
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS
-from crew.front.cli.main import root
+from crew.front.cli.root import root
 
 ROLES = sorted(FOR_ROLE)
 

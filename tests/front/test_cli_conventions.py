@@ -14,7 +14,8 @@ from crew.front.cli import endings
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS
 from crew.front.cli.command import CrewCommand
-from crew.front.cli.main import root, run
+from crew.front.cli.main import run
+from crew.front.cli.root import root
 from crew.front.cli.output import cut, line, table_lines, text_width
 from front.conftest import CREW
 

@@ -20,6 +20,7 @@ from crew.front.cli.narration import narrated
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import complete_kinds, text_or_stdin
 from crew.front.cli.run import open_log
+from crew.front.mcp.beside import mcp_server
 from crew.runner.asking import ask, wake
 from crew.runner.loop import Runner, run_crew
 from crew.runner.views import run_view
@@ -131,7 +132,12 @@ def _drive_once(call: Call, workplace: "Workplace", request: Request, task: str)
         return 0
     open_log(workplace)
     with narrated(call, workplace):
-        runner = run_crew(workplace, lambda made: _prepare(made, request, task), drain=True)
+        runner = run_crew(
+            workplace,
+            lambda made: _prepare(made, request, task),
+            drain=True,
+            beside=mcp_server,
+        )
     if runner.interrupted:
         narrate(call, f"everything is kept; `crew resume {task}` goes on")
     return 130 if runner.interrupted else 0

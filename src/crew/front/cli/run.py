@@ -86,11 +86,12 @@ def _detach(
 
 def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: bool) -> int:
     from crew.front.cli.narration import narrated  # noqa: PLC0415 - not needed to detach
+    from crew.front.mcp.beside import mcp_server  # noqa: PLC0415 - loads asyncio
     from crew.runner.loop import run_crew  # noqa: PLC0415 - the heaviest import of all
 
     open_log(workplace)
     with narrated(call, workplace):
-        runner = run_crew(workplace, wanted.prepare, drain=drain)
+        runner = run_crew(workplace, wanted.prepare, drain=drain, beside=mcp_server)
     world = runner.engine.world
     left = unfinished(wanted.before, world)
     code = drained_code(world, left) if drain else 0

@@ -1,0 +1,22 @@
+"""`crew mcp`: crew's tools for an agent whose CLI starts its MCP servers itself."""
+
+import os
+
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.mcp.shim import serve
+
+EXAMPLE = """crew mcp
+claude --mcp-config '{"mcpServers": {"crew": {"command": "crew", "args": ["mcp"]}}}'"""
+
+
+@command("mcp", example=EXAMPLE)
+@pass_call
+def mcp(call: Call) -> int:
+    """Give an agent crew's tools over MCP, on stdin and stdout.
+
+    For an agent's own step, which has CREW_TOKEN and CREW_REPO in its environment; both must
+    reach this command. A CLI that can use HTTP needs no command: CREW_MCP_URL has the same tools.
+    """
+    os.chdir(call.directory)
+    return serve()

@@ -1,0 +1,71 @@
+"""Starts the MCP server beside the runner when an agent can use it, and survives its failing."""
+
+import asyncio
+import importlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crew.runner.loop import Runner
+
+log = logging.getLogger(__name__)
+
+SPEAKING_MCP = frozenset({"claude", "codex", "opencode", "gemini", "acp"})
+"""Adapters that tell their CLI of CREW_MCP_URL; others' agents use `crew signal`."""
+
+LOOK_EVERY_S = 1.0
+"""How often it is looked whether an agent that can use the server was added."""
+
+
+@asynccontextmanager
+async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
+    """The server, for as long as the runner runs; without the SDK, nothing."""
+    if not is_installed():
+        yield
+        return
+    serving = asyncio.ensure_future(_serve_once_wanted(runner))
+    # Its first turn on the loop opens the port, so that the very first step knows the address.
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+def is_installed() -> bool:
+    return all(find_spec(name) is not None for name in ("mcp", "uvicorn"))
+
+
+async def _serve_once_wanted(runner: "Runner") -> None:
+    while not is_wanted(runner):  # noqa: ASYNC110 - an engine has no event for a new agent
+        await asyncio.sleep(LOOK_EVERY_S)
+    try:
+        with _listening(runner) as listener:
+            # Loading takes a second of CPU; whoever connects meanwhile waits in the queue.
+            server = await asyncio.to_thread(importlib.import_module, "crew.front.mcp.server")
+            await server.serve(listener, runner)
+            log.error("the MCP server has ended; agents use `crew signal`")
+    except Exception:
+        log.exception("the MCP server failed; agents use `crew signal`")
+
+
+def is_wanted(runner: "Runner") -> bool:
+    known = runner.workplace.settings.agents.by_name
+    kinds = {agent.agent_kind for agent in runner.engine.world.agents.values()}
+    return any(known[kind].adapter in SPEAKING_MCP for kind in kinds if kind in known)
+
+
+@contextmanager
+def _listening(runner: "Runner") -> Iterator[socket.socket]:
+    """The address is told to steps only while somebody listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        runner.outside.mcp_url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        try:
+            yield listener
+        finally:
+            runner.outside.mcp_url = ""

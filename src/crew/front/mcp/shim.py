@@ -1,0 +1,178 @@
+"""`crew mcp`: speaks MCP over stdin and stdout and passes every call of a tool on to the runner.
+
+Agents start one of these a step, so it loads next to nothing until a tool is called.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import crew
+from crew.domain.errors import CrewError, NeedsLogin, TryLater
+from crew.front.mcp.tools import INSTRUCTIONS, LONGEST_CALL, TOOLS, Said, refusal, said, spoken
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Of the protocol, the oldest first; whoever asks for another one is offered the newest."""
+
+PATIENCE_S = 60.0
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+
+
+class Fault(Exception):
+    """A message that cannot be served; JSON-RPC has numbers for why."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+        self.message = message
+
+
+def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
+    """Answer line after line until the client goes away."""
+    source, sink = source or sys.stdin.buffer, sink or sys.stdout.buffer
+    try:
+        for line in _lines(source):
+            answer = respond(line)
+            if answer is not None:
+                sink.write(json.dumps(answer).encode() + b"\n")
+                sink.flush()
+    except BrokenPipeError:
+        # Nobody reads any more; without this the interpreter complains when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    """Of a line that is too long only the beginning, which then is one byte too long."""
+    while line := source.readline(LONGEST_CALL + 1):
+        rest = line
+        while len(rest) > LONGEST_CALL and not rest.endswith(b"\n"):
+            rest = source.readline(LONGEST_CALL + 1)
+        yield line
+
+
+def respond(line: bytes) -> dict[str, Any] | None:
+    """The answer to one line; None where none is due."""
+    number: str | int | None = None
+    try:
+        message = _message(line)
+        if message is None or "id" not in message:
+            return None
+        number = _number(message)
+        result = _method(message)(_params(message))
+    except Fault as fault:
+        error = {"code": fault.number, "message": fault.message}
+        return {"jsonrpc": "2.0", "id": number, "error": error}
+    return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """A request or a notification; None for a blank line and for an answer to nobody's question."""
+    if not line.strip():
+        return None
+    if len(line) > LONGEST_CALL:
+        raise Fault(INVALID_REQUEST, f"a message has at most {LONGEST_CALL:,} bytes; send less")
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Fault(PARSE_ERROR, "this line is not JSON; send one message a line") from None
+    if isinstance(message, list):
+        raise Fault(INVALID_REQUEST, "batches are not taken; send one message a line")
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise Fault(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
+    if "method" not in message and ("result" in message or "error" in message):
+        return None
+    return message
+
+
+def _number(message: Mapping[str, Any]) -> str | int:
+    number = message["id"]
+    if isinstance(number, bool) or not isinstance(number, str | int):
+        raise Fault(INVALID_REQUEST, "the id of a request is a text or a whole number")
+    return number
+
+
+def _method(message: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    name = message.get("method")
+    if not isinstance(name, str):
+        raise Fault(INVALID_REQUEST, "a request names its method")
+    if name not in METHODS:
+        raise Fault(NO_METHOD, f"there is no method {name[:100]}; known: {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def _params(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        raise Fault(INVALID_PARAMS, "params is an object")
+    return params
+
+
+def _initialize(params: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = params.get("protocolVersion")
+    return {
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "crew", "version": crew.__version__},
+        "instructions": INSTRUCTIONS,
+    }
+
+
+def _ping(_params: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _list_tools(_params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tools": [tool.view() for tool in TOOLS]}
+
+
+def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
+    name = params.get("name")
+    if not isinstance(name, str):
+        raise Fault(INVALID_PARAMS, "name the tool to call")
+    try:
+        return _forwarded(name, params.get("arguments") or {}).view()
+    except CrewError as error:
+        return refusal(error).view()
+    except (OSError, UnicodeError) as error:
+        return refusal(CrewError(str(error), hint="use `crew signal` in a shell instead")).view()
+
+
+METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "initialize": _initialize,
+    "ping": _ping,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
+}
+
+
+def _forwarded(name: str, arguments: Any) -> Said:
+    """Everything that takes time to load is loaded here, by the first call of a tool."""
+    token = os.environ.get("CREW_TOKEN", "")
+    if not token:
+        raise NeedsLogin(
+            "only an agent's own step has these tools, and CREW_TOKEN is not set",
+            hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
+        )
+    asked = spoken(name, arguments, token=token)
+    import time  # noqa: PLC0415
+    from contextlib import closing  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from crew.domain.requests import Request  # noqa: PLC0415
+    from crew.runner.place import load_folder  # noqa: PLC0415
+    from crew.runner.requesting import ask_runner  # noqa: PLC0415
+    from crew.store.database import open_database  # noqa: PLC0415
+
+    folder = load_folder(Path(os.environ.get("CREW_REPO") or Path.cwd()))
+    with closing(open_database(folder / "crew.db")) as db:
+        request = Request(verb=asked.verb, args=asked.args)
+        words = ask_runner(folder, db, request, give_up_at=time.monotonic() + PATIENCE_S)
+    if words is None:
+        raise TryLater("no runner is up to hear you", hint="nothing was changed; end your turn")
+    return said(words)

@@ -1,0 +1,187 @@
+"""The tools agents have over MCP: their names, words and schemas, for the server and the shim."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from crew.domain.errors import CrewError, NotFound, UsageError
+
+INSTRUCTIONS = (
+    "You work at one task of crew. When your step is over, call signal-back once and end your "
+    "turn; crew checks the work itself."
+)
+
+LONGEST_CALL = 1_048_576
+"""Bytes of one message; far above what any tool takes, so that refusals can say what is wrong."""
+
+
+class Tool(NamedTuple):
+    """A tool, and the request to the runner that it stands for."""
+
+    name: str
+    verb: str
+    description: str
+    properties: Mapping[str, Mapping[str, Any]]
+    required: tuple[str, ...] = ()
+
+    def view(self) -> dict[str, Any]:
+        """As `tools/list` tells it."""
+        schema = {
+            "type": "object",
+            "properties": {name: dict(one) for name, one in self.properties.items()},
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+        return {"name": self.name, "description": self.description, "inputSchema": schema}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+SIGNAL_BACK = Tool(
+    name="signal-back",
+    verb="signal",
+    description=(
+        "Tell crew how your step ends; the first signal counts, and you end your turn after it. "
+        "complete needs summary. partially-complete (you run out of context) needs progress and "
+        "continuationPoint. needs-user-input (only a person can help) needs question. "
+        "needs-role-followup (another role must act first) needs targetRole and reason."
+    ),
+    properties={
+        "signal": {
+            "type": "string",
+            "enum": [
+                "complete",
+                "partially-complete",
+                "needs-user-input",
+                "needs-role-followup",
+            ],
+            "description": "How the step ends.",
+        },
+        "stepId": _text("Not needed: crew knows which step you are."),
+        "summary": _text("What was accomplished."),
+        "progress": _text("What was done."),
+        "continuationPoint": _text("Where to pick up."),
+        "question": _text("What only a person can answer."),
+        "context": _text("What one must know to answer or to act."),
+        "targetRole": _text("The role that must act first."),
+        "reason": _text("Why it must."),
+        "resume": {
+            "type": "boolean",
+            "description": "Whether your session goes on after the other role; true if not given.",
+        },
+    },
+    required=("signal",),
+)
+
+TOOLS = (
+    SIGNAL_BACK,
+    Tool(
+        name="get-task",
+        verb="get_task",
+        description="Read the task you work at: id, title, body, comments, deps, status.",
+        properties={},
+    ),
+    Tool(
+        name="post-message",
+        verb="post_message",
+        description="Leave a message for whoever works at another task.",
+        properties={"task": _text("The id of that task."), "text": _text("What to tell them.")},
+        required=("task", "text"),
+    ),
+    Tool(
+        name="read-messages",
+        verb="fetch_messages",
+        description="Read the messages that came in for you since your step began.",
+        properties={},
+    ),
+    Tool(
+        name="report-progress",
+        verb="progress",
+        description="Show people in one line what you are doing now.",
+        properties={"text": _text("One short line.")},
+        required=("text",),
+    ),
+)
+
+IGNORED = frozenset({"stepId"})
+
+_TYPES = {"string": str, "boolean": bool}
+
+
+class Spoken(NamedTuple):
+    """A request to the runner, before anybody needs to load what a request is."""
+
+    verb: str
+    args: dict[str, Any]
+
+
+class Said(NamedTuple):
+    """What a tool answers."""
+
+    text: str
+    is_error: bool = False
+
+    def view(self) -> dict[str, Any]:
+        """As the result of `tools/call`."""
+        return {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
+
+
+def spoken(name: str, arguments: Any, *, token: str) -> Spoken:
+    """What a call of a tool asks of the runner; whatever is wrong is said so that it can be mended.
+
+    A null stands for a field that is not given: some models fill every field of a schema.
+    """
+    tool = _find(name)
+    if not isinstance(arguments, dict):
+        raise UsageError("the arguments are no object", hint=f"send one with {_known(tool)}")
+    given = {key: value for key, value in arguments.items() if value is not None}
+    for key, value in given.items():
+        _check(tool, key, value)
+    if missing := [key for key in tool.required if key not in given]:
+        raise UsageError(
+            f"{name} needs {' and '.join(missing)}", hint=f"call it again with {_known(tool)}"
+        )
+    args = {key: value for key, value in given.items() if key not in IGNORED}
+    return Spoken(verb=tool.verb, args={**args, "token": token})
+
+
+def _find(name: str) -> Tool:
+    for tool in TOOLS:
+        if tool.name == name:
+            return tool
+    raise NotFound(
+        f"crew has no tool {name[:100]!r}", hint=f"there are {', '.join(t.name for t in TOOLS)}"
+    )
+
+
+def _known(tool: Tool) -> str:
+    return ", ".join(tool.properties) or "nothing in it"
+
+
+def _check(tool: Tool, key: str, value: Any) -> None:
+    if key not in tool.properties:
+        raise UsageError(
+            f"{tool.name} takes no {key[:100]!r}", hint=f"call it again with {_known(tool)}"
+        )
+    kind = tool.properties[key]["type"]
+    if not isinstance(value, _TYPES[kind]):
+        raise UsageError(f"{key} must be a {kind}", hint="call it again with that mended")
+
+
+def said(words: Mapping[str, Any]) -> Said:
+    """The runner's reply as an agent hears it."""
+    if "error" in words:
+        error = words["error"]
+        return _refused(error["message"], error["hint"])
+    reply = words["reply"]
+    return Said(reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False))
+
+
+def refusal(error: CrewError) -> Said:
+    return _refused(error.message, error.hint)
+
+
+def _refused(message: str, hint: str) -> Said:
+    return Said(f"refused: {message}\nhint: {hint}", is_error=True)
