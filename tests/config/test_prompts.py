@@ -15,7 +15,18 @@ VALUES = {
     "worktree": "/w/12",
     "notes": "some ${notes}",
     "done_word": "DONE",
+    "commit": "0123abc",
+    "root": "/repo",
+    "board": "12 todo Fix it",
+    "help": "What `crew` can do: ${title}.",
 }
+
+ENDINGS = {
+    "reviewer": "your verdict alone",
+    "interactive": "crew complete",
+    "manager": "the `crew` command",
+}
+"""How those end who do not end with the word: by a verdict, a command, or not at all."""
 
 
 @pytest.mark.parametrize("name", prompt_names())
@@ -23,7 +34,7 @@ def test_a_prompt_holds_its_values_exactly_as_they_are(name):
     told = prompt(name, **VALUES)
     for field in prompt_fields(name):
         assert VALUES[field] in told
-    assert told.endswith(".\n")
+    assert told.endswith((".\n", "DONE\n"))
 
 
 def test_every_reason_to_call_an_agent_has_its_prompt():
@@ -31,13 +42,23 @@ def test_every_reason_to_call_an_agent_has_its_prompt():
     assert "system" in prompt_names()
 
 
-@pytest.mark.parametrize("name", prompt_names())
-def test_every_prompt_says_how_to_end(name):
+@pytest.mark.parametrize("name", sorted({*prompt_names()} - {*ENDINGS}))
+def test_every_step_is_told_the_word_that_ends_the_work(name):
     assert "done_word" in prompt_fields(name)
     assert "alone on a line" in prompt(name, **VALUES)
 
 
-@pytest.mark.parametrize("name", ["red_gate", "uncommitted", "conflict", "lost_side", "resumed"])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_those_who_end_otherwise_are_told_how(name):
+    assert "done_word" not in prompt_fields(name)
+    assert ENDINGS[name] in prompt(name, **VALUES)
+
+
+NOTES = ["red_gate", "uncommitted", "conflict", "lost_side", "resumed", "review", "partial"]
+NOTES += ["answer", "changes"]
+
+
+@pytest.mark.parametrize("name", NOTES)
 def test_what_crew_found_out_is_told(name):
     assert "notes" in prompt_fields(name)
 

@@ -11,6 +11,9 @@ from crew.domain.agent import Agent
 from crew.domain.errors import Conflict, InvalidTransition
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
+from crew.domain.message import Message
+from crew.domain.provider import Provider
+from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.domain.world import TABLES, World, apply, born, fold, moved, noted, row_from
@@ -104,6 +107,9 @@ def _some(kind, number):
         "task": Task(id=f"t{number}", deps=("x",)),
         "run": Run(id=f"r{number}", task="1"),
         "line": Line(id=f"l{number}", results=(("c", True, 1, "fine"),)),
+        "question": Question(id=f"q{number}", task="1", run="1.1", role="worker", question="?"),
+        "message": Message(id=f"m{number}", task="1", sender="ann", text="mind it", at=3.0),
+        "provider": Provider(id=f"p{number}"),
     }
     return rows[kind]
 
@@ -115,6 +121,11 @@ _NOTES = {
     "line": st.fixed_dictionaries(
         {"chain": st.lists(st.tuples(st.text(), st.text(), st.text()), max_size=3)}
     ),
+    "question": st.fixed_dictionaries(
+        {"answer": st.text(), "answered_at": st.none() | st.floats(0, 1e9)}
+    ),
+    "message": st.fixed_dictionaries({"step": st.text()}),
+    "provider": st.fixed_dictionaries({"next_at": st.floats(0, 1e9), "reason": st.text()}),
 }
 
 
