@@ -49,6 +49,10 @@ def half_an_answer(body: dict) -> bytes:
     )
 
 
+def nonsense() -> bytes:
+    return b"event: message_start\ndata: {not json\n\n"
+
+
 def _message(body: dict) -> dict:
     return {
         "id": f"msg_{next(_numbers):06}",

@@ -2,7 +2,8 @@
 
 Each script lives below a URL of its own (`/s/<scenario>`), so many agents can play at once. Only a
 request that offers tools takes the next step; what a CLI asks on the side (titles, summaries) gets
-a fixed answer. A new protocol is one more module like `anthropic_messages` and a row in `SPEAKERS`.
+a fixed answer. A protocol is a module (`anthropic_messages`, `openai_responses`) and a row in
+`SPEAKERS`.
 
 The server is also a proxy that lets nothing through: whoever is told to use it and asks for another
 host is refused and remembered in `outside`. What no script answers is remembered in `unanswered`.
@@ -19,9 +20,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
-from real_clis import anthropic_messages
+from real_clis import anthropic_messages, openai_responses
 
-SPEAKERS = {"/v1/messages": anthropic_messages}
+SPEAKERS = {"/v1/messages": anthropic_messages, "/v1/responses": openai_responses}
 SIDE_ANSWER = "A title"
 
 Headers = Mapping[str, str]
@@ -59,9 +60,10 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Half an answer, then the connection is reset."""
+    """Half an answer, or none at all, then the connection is reset."""
 
     times: int = 1
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,16 @@ class Hang:
     times: int = -1
 
 
-Step = Say | Fail | Drop | Malformed | Hang
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """An answer that is given once the test opens the gate."""
+
+    then: Say
+    opened: threading.Event = field(default_factory=threading.Event)
+    reached: threading.Event = field(default_factory=threading.Event)
+
+
+Step = Say | Fail | Drop | Malformed | Hang | Gate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,22 +209,34 @@ class _Handler(BaseHTTPRequestHandler):
             scenario.asked.append(
                 Asked(path=self.path, headers=dict(self.headers), body=body, took_step=step)
             )
-        match step or Say(SIDE_ANSWER):
+        self._perform(step or Say(SIDE_ANSWER), speaker, body)
+
+    def _perform(self, step: Step, speaker, body: dict) -> None:
+        match step:
             case Say() as said:
                 time.sleep(said.delay_s)
                 send = self._stream if speaker.streams(body) else self._answer
                 send(speaker.answer(said.text, said.tools, body), headers=said.headers)
+            case Gate() as gate:
+                gate.reached.set()
+                while not gate.opened.wait(0.05) and not self.server.model.closing.is_set():
+                    pass
+                self._perform(gate.then, speaker, body)
             case Fail() as failed:
                 words = json.dumps(speaker.error(failed.kind, failed.message)).encode()
                 self._answer(words, failed.status, failed.headers)
             case Malformed():
-                self._stream(b"event: message_start\ndata: {not json\n\n")
-            case Hang():
-                self._stream(speaker.half_an_answer(body), ends=False)
-                self.server.model.closing.wait()
-            case Drop():
-                self._stream(speaker.half_an_answer(body), ends=False)
-                self._reset()
+                self._stream(speaker.nonsense())
+            case _:
+                self._break_off(step, speaker, body)
+
+    def _break_off(self, step: Drop | Hang, speaker, body: dict) -> None:
+        if not getattr(step, "at_once", False):
+            self._stream(speaker.half_an_answer(body), ends=False)
+        if isinstance(step, Hang):
+            self.server.model.closing.wait()
+        else:
+            self._reset()
 
     def _answer(self, body: bytes, status: int = 200, headers: Headers = NO_HEADERS) -> None:
         kind = {"content-type": "application/json", "content-length": str(len(body))}
