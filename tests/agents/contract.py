@@ -15,7 +15,7 @@ import pytest
 
 from agents.conftest import need
 from agents.running import DAEMON, shell_python, wait_until, written
-from crew.agents.adapter import Watch, adapter_for
+from crew.agents.adapter import Controls, Watch, adapter_for
 from crew.agents.ownership import owned_processes
 from crew.agents.process import working_bwrap
 from crew.domain.step import ErrorKind, StepOrder
@@ -35,8 +35,22 @@ def leave(code):
     return ("exit", code)
 
 
-def run_step(adapter, order, watch=SILENT):
-    return asyncio.run(adapter.run_step(order, watch))
+def run_step(adapter, order, watch=SILENT, controls=None):
+    return asyncio.run(adapter.run_step(order, watch, controls))
+
+
+def run_and_tell(adapter, order, watch, *, when, words):
+    """Run a step, and tell it each of the words once the file `when` is there."""
+
+    async def run():
+        controls = Controls()
+        step = asyncio.ensure_future(adapter.run_step(order, watch, controls))
+        await asyncio.to_thread(wait_until, lambda: written(when) or step.done())
+        for word in words:
+            controls.tell(word)
+        return await step
+
+    return asyncio.run(run())
 
 
 @pytest.fixture

@@ -1,14 +1,28 @@
 """Codex is understood both ways it can be driven, and resumed with everything said again."""
 
+import asyncio
 import json
 import shlex
+import sys
 from dataclasses import replace
 
 import pytest
 
-from agents.contract import SILENT, StreamContract, order, program, replaying, run_step, told
+from agents.contract import (
+    SILENT,
+    StreamContract,
+    order,
+    program,
+    replaying,
+    run_and_tell,
+    run_step,
+    say,
+    shell,
+    told,
+)
 from agents.contract import shell_lines as lines_of
-from crew.agents.adapter import AgentSpec, Watch, adapter_for
+from crew.agents.adapter import AgentSpec, Interrupt, Permission, Say, Watch, adapter_for
+from crew.agents.codex import is_for_app_server
 from crew.agents.codex_flags import codex_flags, toml
 from crew.domain.step import ErrorKind, Usage
 
@@ -216,6 +230,7 @@ def test_everything_is_said_again_each_time_and_the_agents_own_words_come_last(o
     assert flags == (
         *("-c", "analytics.enabled=false"),
         *("-c", f'projects={{"{order.worktree}"={{"trust_level"="untrusted"}}}}'),
+        *("-c", 'approval_policy="never"'),
         *("-c", 'sandbox_mode="workspace-write"'),
         *("-c", f"sandbox_workspace_write.writable_roots={json.dumps(roots).replace(', ', ',')}"),
         *("-c", "sandbox_workspace_write.network_access=false"),
@@ -238,3 +253,378 @@ def test_values_for_its_command_line_are_toml():
     tomllib = pytest.importorskip("tomllib")
     for value in ['a"b\\c\n\t\x7fü\U0001f600', True, 5, ["a", "b'"]]:
         assert tomllib.loads(f"x={toml(value)}")["x"] == value
+
+
+APP_SERVER = """
+import json, os, subprocess, sys
+plan = json.load(open(os.path.join(os.path.dirname(__file__), "plan")))
+here = os.path.dirname(os.path.abspath(__file__))
+THREAD, TURN = plan["thread"], "turn-1"
+
+def tell(**message):
+    sys.stdout.write(json.dumps(message) + "\\n")
+    sys.stdout.flush()
+
+def note(method, **params):
+    tell(method=method, params={"threadId": THREAD, "turnId": TURN, **params})
+
+def hear():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    with open(here + "/heard", "a") as file:
+        file.write(line)
+    return json.loads(line)
+
+def until(method):
+    while True:
+        message = hear()
+        if message.get("method") != method and message.get("id") != method:
+            continue
+        if method in plan["refuse"]:
+            tell(id=message["id"], error={"code": -32600, "message": plan["refuse"][method]})
+        return message
+
+def item(kind, **fields):
+    return {"id": "i", "type": kind, **fields}
+
+def perform(kind, value):
+    if kind == "say":
+        note("item/started", item=item("agentMessage", text=""))
+        note("item/completed", item=item("agentMessage", text=value))
+    elif kind == "shell":
+        sys.stdout.flush()
+        subprocess.run(value, shell=True)
+    elif kind == "exit":
+        os._exit(value)
+    elif kind == "tell":
+        tell(**value)
+    elif kind == "steered":
+        message = until("turn/steer")
+        tell(id=message["id"], result={"turnId": TURN})
+        client = message["params"]["clientUserMessageId"]
+        note("item/started", item=item("userMessage", clientId=client))
+    elif kind == "interrupted":
+        message = until("turn/interrupt")
+        tell(id=message["id"], result={})
+        note("turn/completed", turn={"id": TURN, "status": "interrupted", "error": None})
+        rest()
+    elif kind == "ask":
+        tell(id="q1", method=value["method"], params={"threadId": THREAD, **value["params"]})
+        until("q1")
+
+def rest():
+    while True:
+        hear()
+
+if sys.argv[1] != "app-server":
+    sys.exit(99)
+with open(here + "/argv", "w") as file:
+    file.write("\\n".join(sys.argv[1:]))
+tell(id=until("initialize")["id"], result={"userAgent": "x"})
+until("initialized")
+message = hear()
+if message["method"] in plan["refuse"]:
+    tell(id=message["id"], error={"code": -32600, "message": plan["refuse"][message["method"]]})
+    rest()
+if "threadId" in message["params"]:
+    note("thread/tokenUsage/updated", tokenUsage={"total": {"inputTokens": 1, "outputTokens": 1}})
+tell(id=message["id"], result={"thread": {"id": THREAD}})
+message = until("turn/start")
+tell(id=message["id"], result={"turn": {"id": TURN, "status": "inProgress"}})
+note("turn/started", turn={"id": TURN})
+for kind, value in plan["acts"]:
+    perform(kind, value)
+note("thread/tokenUsage/updated", tokenUsage={"total": plan["total"]})
+status = "failed" if plan["error"] else "completed"
+note("turn/completed", turn={"id": TURN, "status": status, "error": plan["error"]})
+rest()
+"""
+
+
+def app_server(folder, *acts, thread=THREAD, error=None, refuse=(), total=(100, 10)):
+    """A program that speaks as `codex app-server` does, for one turn of these acts."""
+    folder.mkdir(exist_ok=True)
+    plan = {
+        "acts": acts,
+        "thread": thread,
+        "error": error,
+        "refuse": dict(refuse),
+        "total": {"inputTokens": total[0], "outputTokens": total[1]},
+    }
+    (folder / "plan").write_text(json.dumps(plan))
+    made = program(folder / "codex", APP_SERVER, interpreter=f"{sys.executable} -ISu")
+    return AgentSpec(name="codex", adapter="codex", command=str(made))
+
+
+@pytest.fixture
+def app(tmp_path):
+    return lambda *acts, **plan: adapter_for(app_server(tmp_path / "app", *acts, **plan))
+
+
+@pytest.fixture
+def heard(tmp_path):
+    """The messages with this method that the program has got."""
+
+    def heard(method):
+        lines = (tmp_path / "app" / "heard").read_text().splitlines()
+        return [one["params"] for one in map(json.loads, lines) if one.get("method") == method]
+
+    return heard
+
+
+def typed(info, words="something went wrong", **details):
+    return {"error": {"message": words, "codexErrorInfo": info, **details}}
+
+
+APP_FAILURES = {
+    "context": (ErrorKind.CONTEXT_FULL, typed("contextWindowExceeded")),
+    "usage limit": (ErrorKind.RATE_LIMIT, typed("usageLimitExceeded")),
+    "rate limit": (ErrorKind.RATE_LIMIT, typed("rateLimitExceeded")),
+    "quota": (
+        ErrorKind.BILLING,
+        typed("usageLimitExceeded", "Quota exceeded. Check your plan and billing details."),
+    ),
+    "budget": (ErrorKind.BILLING, typed("sessionBudgetExceeded")),
+    "overloaded": (ErrorKind.OVERLOADED, typed("serverOverloaded")),
+    "500": (ErrorKind.OVERLOADED, typed("internalServerError")),
+    "unauthorized": (ErrorKind.AUTH, typed("unauthorized")),
+    "401": (ErrorKind.AUTH, typed({"httpConnectionFailed": {"httpStatusCode": 401}})),
+    "403": (ErrorKind.AUTH, typed({"httpConnectionFailed": {"httpStatusCode": 403}})),
+    "refused": (
+        ErrorKind.OVERLOADED,
+        typed({"httpConnectionFailed": {"httpStatusCode": None}}),
+    ),
+    "429": (
+        ErrorKind.RATE_LIMIT,
+        typed({"responseTooManyFailedAttempts": {"httpStatusCode": 429}}),
+    ),
+    "dropped": (
+        ErrorKind.OVERLOADED,
+        typed({"responseStreamDisconnected": {"httpStatusCode": None}}),
+    ),
+    "denials": (ErrorKind.PERMISSION_DENIED, typed("tooManyDenials")),
+    "bad request": (ErrorKind.CRASHED, typed("badRequest")),
+    "in its details": (
+        ErrorKind.AUTH,
+        typed("other", additionalDetails="unexpected status 401 Unauthorized"),
+    ),
+    "an odd one": (ErrorKind.CRASHED, typed(["new"])),
+    "no rollout": (
+        ErrorKind.SESSION_UNKNOWN,
+        {"refuse": {"thread/start": f"no rollout found for thread id {THREAD}"}},
+    ),
+    "in use": (
+        ErrorKind.SESSION_IN_USE,
+        {"refuse": {"thread/start": "thread already has an active writer"}},
+    ),
+    "no turn": (ErrorKind.CRASHED, {"refuse": {"turn/start": ""}}),
+}
+
+
+class TestCodexAppServerAdapter(StreamContract):
+    FAILURES = APP_FAILURES
+
+    @pytest.fixture
+    def stage(self, tmp_path):
+        return lambda *acts: app_server(tmp_path / "app", *acts)
+
+    @pytest.fixture
+    def order(self, order):
+        return replace(order, session=THREAD)
+
+    @pytest.fixture
+    def heard_prompt(self, heard):
+        return lambda: heard("turn/start")[0]["input"][0]["text"]
+
+    @pytest.fixture
+    def fake(self, app):
+        return lambda code, **plan: app(**plan)
+
+
+def test_a_thread_is_resumed_with_everything_said_again(app, order, heard):
+    outcome = run_step(app(say("hi")), order)
+    assert outcome.session == THREAD
+    assert heard("thread/start") == [
+        {
+            "cwd": str(order.worktree),
+            "sandbox": "workspace-write",
+            "approvalPolicy": "never",
+            "approvalsReviewer": "user",
+        }
+    ]
+    run_step(app(say("hi")), replace(order, session=THREAD, resume=True))
+    again = heard("thread/resume")[0]
+    assert again["threadId"] == THREAD
+    assert (again["sandbox"], again["approvalPolicy"]) == ("workspace-write", "never")
+
+
+def test_a_thread_whose_first_step_was_cut_short_is_found_again(app, order, heard):
+    run_step(app(("exit", 137)), order)
+    run_step(app(), replace(order, resume=True))
+    assert heard("thread/resume")[0]["threadId"] == THREAD
+
+
+def test_the_agents_own_arguments_decide_on_the_sandbox(order, tmp_path, heard):
+    spec = replace(app_server(tmp_path / "app"), args=("-c", 'sandbox_mode="read-only"'))
+    run_step(adapter_for(replace(spec, system_prompt="be kind")), order)
+    assert heard("thread/start")[0]["sandbox"] == "read-only"
+    assert heard("thread/start")[0]["developerInstructions"] == "be kind"
+    assert told(tmp_path / "app")[-2:] == ["-c", 'sandbox_mode="read-only"']
+
+
+def test_usage_of_a_turn_is_told_since_the_turn_before(app, order):
+    assert run_step(app(total=(100, 10)), order).usage.input_tokens == 100
+    again = replace(order, session=THREAD, resume=True)
+    assert run_step(app(total=(300, 30)), again).usage == Usage(
+        input_tokens=200, output_tokens=20, cost_usd=None
+    )
+
+
+def test_words_are_steered_into_the_turn_and_known_to_be_heard(app, order, heard):
+    taken = []
+    watch = Watch(started=SILENT.started, doing=SILENT.doing, heard=taken.append)
+    adapter = app(shell("echo > up"), ("steered", None), ("steered", None), say("DONE"))
+    words = [Say(message="m-1", text="hurry"), Say(message="m-2", text="more")]
+    outcome = run_and_tell(adapter, order, watch, when=order.worktree / "up", words=words)
+    assert (outcome.error, outcome.done) == (None, True)
+    assert taken == ["m-1", "m-2"]
+    assert [one["input"][0]["text"] for one in heard("turn/steer")] == ["hurry", "more"]
+
+
+def test_words_that_come_too_late_are_not_taken_for_heard(app, order):
+    taken = []
+    watch = Watch(started=SILENT.started, doing=SILENT.doing, heard=taken.append)
+    refuse = {"turn/steer": "no active turn to steer"}
+    adapter = app(shell("echo > up"), ("tell", {"method": "x"}), refuse=refuse)
+    words = [Say(message="m-1", text="hurry")]
+    outcome = run_and_tell(adapter, order, watch, when=order.worktree / "up", words=words)
+    assert (outcome.error, taken) == (None, [])
+
+
+def test_an_interrupt_ends_the_turn_and_is_no_error(app, order):
+    adapter = app(say("DONE"), shell("echo > up"), ("interrupted", None))
+    outcome = run_and_tell(
+        adapter, order, SILENT, when=order.worktree / "up", words=[Interrupt(), Interrupt()]
+    )
+    assert (outcome.error, outcome.done, outcome.session) == (None, False, THREAD)
+
+
+def test_a_turn_that_somebody_else_interrupted_is_a_crash(app, order):
+    note = {"threadId": THREAD, "turn": {"id": "turn-1", "status": "interrupted"}}
+    adapter = app(("tell", {"method": "turn/completed", "params": note}))
+    assert run_step(adapter, order).error.kind is ErrorKind.CRASHED
+
+
+APPROVALS = {
+    "item/commandExecution/requestApproval": (
+        {"command": "touch /x", "reason": "I need it"},
+        Permission(tool="shell", detail="touch /x\nI need it"),
+        ({"decision": "accept"}, {"decision": "decline"}),
+    ),
+    "item/fileChange/requestApproval": (
+        {"grantRoot": "/x"},
+        Permission(tool="edit", detail="/x"),
+        ({"decision": "accept"}, {"decision": "decline"}),
+    ),
+    "item/permissions/requestApproval": (
+        {"permissions": {"network": {"enabled": True}}},
+        Permission(tool="more access", detail='{"network": {"enabled": true}}'),
+        (
+            {"permissions": {"network": {"enabled": True}}, "scope": "turn"},
+            {"permissions": {}, "scope": "turn"},
+        ),
+    ),
+    "mcpServer/elicitation/request": (
+        {"message": "May it?"},
+        Permission(tool="mcp", detail="May it?"),
+        ({"action": "accept", "content": {}}, {"action": "decline", "content": None}),
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("method", APPROVALS)
+def test_what_goes_beyond_the_sandbox_is_asked_of_a_person(app, order, tmp_path, method, allowed):
+    params, wanted, answers = APPROVALS[method]
+    questions = []
+
+    async def asked(permission):
+        questions.append(permission)
+        return allowed
+
+    watch = Watch(started=SILENT.started, doing=SILENT.doing, asked=asked)
+    adapter = app(("ask", {"method": method, "params": params}), say("DONE"))
+    assert run_step(adapter, order, watch).done
+    assert questions == [wanted]
+    lines = (tmp_path / "app" / "heard").read_text().splitlines()
+    answer = next(one for one in map(json.loads, lines) if one.get("id") == "q1")
+    assert answer["result"] == answers[0 if allowed else 1]
+    assert '"approvalPolicy": "on-request"' in (tmp_path / "app" / "heard").read_text()
+
+
+def test_where_nobody_can_be_asked_the_answer_is_no(app, order, tmp_path):
+    question = {"method": "item/commandExecution/requestApproval", "params": {"command": "x"}}
+    assert run_step(app(("ask", question), say("DONE")), order).done
+    assert '{"decision": "decline"}' in (tmp_path / "app" / "heard").read_text()
+
+
+def test_a_question_that_crew_does_not_know_is_refused_at_once(app, order, tmp_path):
+    question = {"method": "attestation/generate", "params": {}}
+    assert run_step(app(("ask", question), say("DONE")), order).done
+    assert "-32601" in (tmp_path / "app" / "heard").read_text()
+
+
+def test_a_question_that_is_withdrawn_is_not_waited_for(app, order):
+    async def never(_permission):
+        await asyncio.Event().wait()
+
+    watch = Watch(started=SILENT.started, doing=SILENT.doing, asked=never)
+    question = {
+        "id": 5,
+        "method": "item/fileChange/requestApproval",
+        "params": {"threadId": THREAD},
+    }
+    resolved = {
+        "method": "serverRequest/resolved",
+        "params": {"threadId": THREAD, "requestId": 5},
+    }
+    acts = [("tell", question), ("tell", resolved), say("DONE")]
+    assert run_step(app(*acts), order, watch).done
+
+
+def test_a_helpers_words_are_not_the_agents(app, order):
+    item = {"type": "agentMessage", "text": "DONE"}
+    other = {"method": "item/completed", "params": {"threadId": "another", "item": item}}
+    ended = {
+        "method": "turn/completed",
+        "params": {"threadId": "another", "turn": {"id": "t", "status": "completed"}},
+    }
+    outcome = run_step(app(("tell", other), ("tell", ended), say("going on")), order)
+    assert (outcome.error, outcome.done, outcome.text) == (None, False, "going on\n")
+
+
+def test_the_end_of_a_used_up_window_is_told(app, order):
+    window = {"usedPercent": 100, "resetsAt": 1893456000}
+    later = {"usedPercent": 20, "resetsAt": 1893999999}
+    limits = {"rateLimits": {"primary": window, "secondary": later}}
+    note = ("tell", {"method": "account/rateLimits/updated", "params": limits})
+    error = run_step(app(note, **typed("usageLimitExceeded")), order).error
+    assert error.reset_at == 1893456000.0
+    assert run_step(app(note, **typed("serverOverloaded")), order).error.reset_at is None
+
+
+def test_without_an_app_server_it_is_driven_by_exec(tmp_path, order):
+    made = replaying(tmp_path / "fake", "codex", STARTED, text("DONE"), completed())
+    script = made.read_text().replace("\n", '\n[ "$1" = app-server ] && exit 2\n', 1)
+    made.write_text(script)
+    spec = AgentSpec(name="codex", adapter="codex", command=str(made))
+    outcome = run_step(adapter_for(spec), order)
+    assert (outcome.error, outcome.done, outcome.session) == (None, True, THREAD)
+    assert told(tmp_path / "fake")[:2] == ["exec", "--json"]
+
+
+def test_arguments_that_only_exec_knows_choose_it():
+    assert is_for_app_server(("-c", "a=b", "--enable", "x", "--config=a=b", "--disable=x"))
+    assert not is_for_app_server(("-c", "a=b", "-C", "folder"))
+    assert not is_for_app_server(("--oss",))

@@ -44,6 +44,10 @@ class Watch:
     heard: Callable[[str], None] = lambda _message: None
     asked: Callable[[Permission], Awaitable[bool]] = _nobody
 
+    @property
+    def can_ask(self) -> bool:
+        return self.asked is not _nobody
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:

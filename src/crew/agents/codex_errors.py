@@ -33,6 +33,7 @@ _BY_STATUS = {
 }
 _BY_WORDS = (
     ("no rollout found", ErrorKind.SESSION_UNKNOWN),
+    ("invalid session id", ErrorKind.SESSION_UNKNOWN),
     ("already has an active writer", ErrorKind.SESSION_IN_USE),
     ("Not inside a trusted directory", ErrorKind.PERMISSION_DENIED),
     ("Quota exceeded", ErrorKind.BILLING),
@@ -42,6 +43,7 @@ _BY_WORDS = (
     ("403 Forbidden", ErrorKind.AUTH),
     ("Missing environment variable", ErrorKind.AUTH),
     ("429 Too Many Requests", ErrorKind.RATE_LIMIT),
+    ("rate limit exceeded", ErrorKind.RATE_LIMIT),
     ("at capacity", ErrorKind.OVERLOADED),
     ("high demand", ErrorKind.OVERLOADED),
     ("stream disconnected", ErrorKind.OVERLOADED),

@@ -69,7 +69,7 @@ def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]
     """Flags stand before `resume`, which does not know all of them itself."""
     told = spec.system_prompt
     return (
-        *(spec.command or "codex", "exec", "--json", "-c", 'approval_policy="never"'),
+        *(spec.command or "codex", "exec", "--json"),
         *(("-c", f"developer_instructions={toml(told)}") if told else ()),
         *codex_flags(spec, order),
         *(("resume", thread) if thread else ()),

@@ -14,10 +14,15 @@ from crew.domain.step import StepOrder
 
 
 def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """The agent's own arguments come last, and the last one wins."""
+    """The agent's own arguments come last, and the last one wins.
+
+    What goes beyond the sandbox fails, and the model hears of that, unless a thread is opened as
+    one that asks.
+    """
     settings: dict[str, Any] = {
         "analytics.enabled": False,
         "projects": _Inline({str(order.worktree): _Inline({"trust_level": "untrusted"})}),
+        "approval_policy": "never",
         "sandbox_mode": "workspace-write",
         "sandbox_workspace_write.writable_roots": [str(path) for path in git_folders(order)],
         "sandbox_workspace_write.network_access": spec.network,
@@ -28,6 +33,16 @@ def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     # With either of these it looks up hosts of its own.
     quiet = ("--disable", "plugins", "--disable", "apps")
     return (*flags, *quiet, *spec.system_args, *spec.args)
+
+
+def configured(spec: AgentSpec, name: str, unsaid: str) -> str:
+    """What the agent's own arguments say of a setting; the last one wins."""
+    arguments = (*spec.system_args, *spec.args)
+    prefix = f"{name}="
+    said = [
+        word.removeprefix(prefix).strip("\"' ") for word in arguments if word.startswith(prefix)
+    ]
+    return said[-1] if said else unsaid
 
 
 def git_folders(order: StepOrder) -> tuple[Path, ...]:

@@ -1,0 +1,60 @@
+"""What Codex asks its client, as a permission a person can decide on, and the answer it expects."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from crew.agents.adapter import Permission
+from crew.agents.event_stream import Event, mapping, text_of
+
+_LONGEST_DETAIL = 2_000
+_UNKNOWN_METHOD = -32601
+
+Answer = Callable[[Event, bool], Mapping[str, Any]]
+
+
+def _decision(yes: str, no: str) -> Answer:
+    return lambda _params, allowed: {"decision": yes if allowed else no}
+
+
+def _granted(params: Event, allowed: bool) -> Mapping[str, Any]:  # noqa: FBT001 - see Answer
+    return {"permissions": mapping(params, "permissions") if allowed else {}, "scope": "turn"}
+
+
+def _elicited(_params: Event, allowed: bool) -> Mapping[str, Any]:  # noqa: FBT001 - see Answer
+    return {"action": "accept" if allowed else "decline", "content": {} if allowed else None}
+
+
+_ANSWERS: Mapping[str, tuple[str, Answer]] = {
+    "item/commandExecution/requestApproval": ("shell", _decision("accept", "decline")),
+    "item/fileChange/requestApproval": ("edit", _decision("accept", "decline")),
+    "item/permissions/requestApproval": ("more access", _granted),
+    "mcpServer/elicitation/request": ("mcp", _elicited),
+    "execCommandApproval": ("shell", _decision("approved", "denied")),
+    "applyPatchApproval": ("edit", _decision("approved", "denied")),
+}
+
+
+def permission_asked(request: Event) -> Permission | None:
+    """None for a question that crew has no answer to."""
+    known = _ANSWERS.get(str(request.get("method")))
+    return Permission(tool=known[0], detail=_detail(request)) if known else None
+
+
+def decided(request: Event, *, allowed: bool) -> Event:
+    _, answer = _ANSWERS[str(request["method"])]
+    return {"id": request["id"], "result": answer(mapping(request, "params"), allowed)}
+
+
+def refused(request: Event) -> Event:
+    """Without any answer it would wait for ever."""
+    error = {"code": _UNKNOWN_METHOD, "message": "crew has no answer to this"}
+    return {"id": request["id"], "error": error}
+
+
+def _detail(request: Event) -> str:
+    params = mapping(request, "params")
+    told = [text_of(params, name) for name in ("command", "message", "grantRoot", "reason")]
+    if not any(told):
+        told = [json.dumps(params.get("permissions") or params.get("fileChanges") or {})]
+    return "\n".join(word for word in told if word)[:_LONGEST_DETAIL]
