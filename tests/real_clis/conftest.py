@@ -43,9 +43,9 @@ def model():
 def script(model):
     """Lay out what the model does next; the scenario, whose `asked` grows as it is played."""
 
-    def script(*steps):
-        model.play("play", steps)
-        return model.scenarios["play"]
+    def script(*steps, name="play"):
+        model.play(name, steps)
+        return model.scenarios[name]
 
     return script
 

@@ -96,6 +96,7 @@ Step = Say | Fail | Drop | Malformed | Hang | Gate
 class Asked:
     """A request as it came; `took_step` is None for one that was only asked on the side."""
 
+    at: float
     path: str
     headers: dict[str, str]
     body: dict
@@ -124,6 +125,21 @@ class Scenario:
     def turns(self) -> list[Asked]:
         """The requests that took a step."""
         return [asked for asked in self.asked if asked.took_step]
+
+
+def too_many_requests(resets_at: int, *, times: int = 1) -> Fail:
+    """How a subscription is told of its limits; an API key never is."""
+    return Fail(429, "rate_limit_error", "slow down", unified("rejected", resets_at), times)
+
+
+def unified(status: str, resets_at: int) -> Headers:
+    prefix = "anthropic-ratelimit-unified"
+    return {
+        f"{prefix}-status": status,
+        f"{prefix}-reset": str(resets_at),
+        f"{prefix}-representative-claim": "five_hour",
+        "retry-after": "300",
+    }
 
 
 class ScriptedModel:
@@ -207,7 +223,13 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.model.lock:
             step = scenario.next_step() if speaker.offers_tools(body) else None
             scenario.asked.append(
-                Asked(path=self.path, headers=dict(self.headers), body=body, took_step=step)
+                Asked(
+                    at=time.time(),
+                    path=self.path,
+                    headers=dict(self.headers),
+                    body=body,
+                    took_step=step,
+                )
             )
         self._perform(step or Say(SIDE_ANSWER), speaker, body)
 

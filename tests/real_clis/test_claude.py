@@ -14,7 +14,16 @@ from agents.running import processes_holding, wait_until, written
 from crew.agents.ownership import owned_processes
 from crew.domain.step import ErrorKind, Usage
 from real_clis.anthropic_messages import INPUT_TOKENS, OUTPUT_TOKENS
-from real_clis.scripted_model import Drop, Fail, Hang, Malformed, Say, Tool
+from real_clis.scripted_model import (
+    Drop,
+    Fail,
+    Hang,
+    Malformed,
+    Say,
+    Tool,
+    too_many_requests,
+    unified,
+)
 
 __all__ = ["sandbox"]
 
@@ -98,17 +107,6 @@ def test_a_session_nobody_knows_cannot_be_resumed(agent, script, order):
     assert play.asked == []
 
 
-def _unified(status, resets_at):
-    """How a subscription is told of its limits; an API key never is."""
-    prefix = "anthropic-ratelimit-unified"
-    return {
-        f"{prefix}-status": status,
-        f"{prefix}-reset": str(resets_at),
-        f"{prefix}-representative-claim": "five_hour",
-        "retry-after": "300",
-    }
-
-
 BROKEN = {
     "a key that is not valid": (
         Fail(401, "authentication_error", "invalid x-api-key", times=FOR_EVER),
@@ -161,9 +159,7 @@ def test_each_failure_of_the_model_has_its_kind(agent, script, order, case):
 
 def test_the_end_of_a_subscriptions_limit_is_known(agent, script, order):
     resets_at = int(time.time()) + 3600
-    play = script(
-        Fail(429, "rate_limit_error", "slow down", _unified("rejected", resets_at), times=FOR_EVER)
-    )
+    play = script(too_many_requests(resets_at, times=FOR_EVER))
     subscriber = agent(ANTHROPIC_API_KEY="", CLAUDE_CODE_OAUTH_TOKEN="sk-ant-oat01-dummy")
     error = run_step(subscriber, order).error
     assert (error.kind, error.reset_at) == (ErrorKind.RATE_LIMIT, resets_at)
@@ -171,7 +167,7 @@ def test_the_end_of_a_subscriptions_limit_is_known(agent, script, order):
 
 
 def test_a_subscription_that_is_not_used_up_has_no_limit_to_wait_for(agent, script, order):
-    told = _unified("allowed", int(time.time()) + 3600)
+    told = unified("allowed", int(time.time()) + 3600)
     script(
         Say(tools=(bash("ls"),), headers=told),
         Fail(429, "rate_limit_error", "slow down", {"retry-after": "300"}, times=FOR_EVER),

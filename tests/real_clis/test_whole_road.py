@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from agents.running import processes_holding, wait_until
 from real_clis.anthropic_messages import INPUT_TOKENS
-from real_clis.scripted_model import Say, Tool
+from real_clis.scripted_model import Say, Tool, too_many_requests
 
 pytestmark = pytest.mark.timeout(120)  # several commands and several starts of the agent
 
@@ -49,17 +50,28 @@ def crew(repo, caller, model_env):
         assert running.returncode == 0, said
         return answer.strip()
 
+    def configure(text):
+        with (repo / ".crew" / "config.toml").open("a") as config:
+            config.write(f"\n{text}\n")
+
     crew.start = start
+    crew.configure = configure
     crew("init")
-    env = "".join(f"{name} = {json.dumps(value)}\n" for name, value in model_env.items())
-    with (repo / ".crew" / "config.toml").open("a") as config:
-        config.write(
-            '\n[agents]\nworker_default = "claude"\n'
-            f"[agents.claude.env]\n{env}"
-            '[complete]\ncommand = "grep -q hello new.txt"\n'
-            "[run]\nbackoff_s = 0.01\n"
-        )
+    configure(
+        '[agents]\nworker_default = "claude"\n'
+        f"[agents.claude.env]\n{as_toml(model_env)}"
+        '[complete]\ncommand = "grep -q hello new.txt"\n'
+        "[run]\nbackoff_s = 0.01"
+    )
     return crew
+
+
+def as_toml(values):
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+
+
+def status(crew, task):
+    return json.loads(crew("show", task, "--json"))["status"]
 
 
 def test_a_task_is_worked_on_in_one_session_gated_and_merged(crew, script, repo, git):
@@ -94,3 +106,109 @@ def test_a_runner_killed_in_the_middle_of_a_tool_is_started_again_and_finishes(
     assert "half.txt" in json.dumps(play.turns[0].body["messages"])  # it knows what it did
     assert processes_holding(marker) == []
     assert (repo / "new.txt").read_text() == "hello\n"
+
+
+def test_a_second_session_reviews_the_commit_and_its_notes_come_back_to_the_first(
+    crew, script, model, model_env, repo
+):
+    reviews_at = {**model_env, "ANTHROPIC_BASE_URL": f"{model.address}/s/review"}
+    crew.configure(
+        '[review]\nmode = "single"\nagent = "claude-reviewer"\n'
+        f"[agents.claude-reviewer.env]\n{as_toml(reviews_at)}"
+    )
+    mends = bash("echo goodbye >> new.txt && git commit -qam 'say goodbye'")
+    work = script(WORK, Say("DONE"), mends, Say("DONE"))
+    review = script(
+        bash("git show --stat"),
+        Say("It never says goodbye.\nFAIL"),
+        Say("Good.\nPASS"),
+        name="review",
+    )
+    task = crew("new", "--title", "Write new.txt")
+    crew("run", "--agents", "1", "--drain")
+    assert status(crew, task) == "merged"
+    assert (repo / "new.txt").read_text() == "hello\ngoodbye\n"
+    assert "It never says goodbye." in json.dumps(work.turns[2].body["messages"])
+    assert "It never says goodbye." not in json.dumps(review.turns[2].body["messages"])
+    assert json.loads(crew("show", task, "--json"))["review_count"] == 2
+
+
+def test_a_signal_over_mcp_ends_the_round(crew, script):
+    signal_back = Tool(
+        name="mcp__crew__signal-back", input={"signal": "complete", "summary": "It says hello."}
+    )
+    play = script(WORK, Say(tools=(signal_back,)), Say("I am at the end."))
+    task = crew("new", "--title", "Write new.txt")
+    crew("run", "--agents", "1", "--drain")
+    assert status(crew, task) == "merged"
+    assert "complete is recorded" in json.dumps(play.turns[2].body["messages"])
+
+
+def test_a_person_allows_a_command_that_the_agent_asks_for(crew, script, repo):
+    crew.configure('[agents.claude]\npermissions = "ask"')
+    script(bash("python3 -c 'print(\"hello\")' > new.txt"), WORK, Say("DONE"))
+    crew("new", "--title", "Write new.txt")
+    runner = crew.start("run", "--agents", "1", "--drain")
+    try:
+        answered = set()
+        while runner.poll() is None:
+            for question in json.loads(crew("inbox", "--json")):
+                if question["id"] not in answered:
+                    crew("answer", question["id"], "yes")
+                    answered.add(question["id"])
+        _, said = runner.communicate(timeout=30)
+    finally:
+        runner.kill()
+        runner.communicate()
+    assert runner.returncode == 0, said
+    assert answered
+    assert (repo / "new.txt").read_text() == "hello\n"
+
+
+def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo):
+    waits = bash("until [ -e ../go ]; do sleep 0.05; done")
+    play = script(waits, WORK, Say("DONE"))
+    task = crew("new", "--title", "Write new.txt")
+    runner = crew.start("run", "--agents", "1", "--drain")
+    try:
+        folder = Path(wait_until(lambda: json.loads(crew("show", task, "--json"))["worktree"]))
+        wait_until(lambda: len(play.turns) == 1)
+        crew("send", task, "use the blue one")
+        (folder.parent / "go").touch()
+        _, said = runner.communicate(timeout=60)
+    finally:
+        runner.kill()
+        runner.communicate()
+    assert runner.returncode == 0, said
+    told = [json.dumps(asked.body["messages"]).count("use the blue one") for asked in play.turns]
+    assert told[-1] == 1
+
+
+LIMITED_FOR_S = 30
+
+
+def test_a_rate_limit_pauses_its_provider_alone_until_it_ends_and_survives_a_kill(
+    crew, script, model, model_env, repo
+):
+    subscriber = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"}
+    elsewhere = {**model_env, "ANTHROPIC_BASE_URL": f"{model.address}/s/other"}
+    crew.configure(
+        f'[agents.limited]\ninherit = "claude"\n[agents.limited.env]\n{as_toml(subscriber)}'
+        '[agents.other]\ninherit = "claude"\nprovider = "elsewhere"\n'
+        f"[agents.other.env]\n{as_toml(elsewhere)}"
+    )
+    resets_at = int(time.time()) + LIMITED_FOR_S
+    play = script(too_many_requests(resets_at), WORK, Say("DONE"))
+    script(WORK, Say("DONE"), name="other")
+    waits = crew("new", "--title", "Write new.txt", "--agent", "limited")
+    goes_on = crew("new", "--title", "Write new.txt too", "--agent", "other")
+    runner = crew.start("run", "--agents", "2", "--drain")
+    try:
+        wait_until(lambda: status(crew, goes_on) == "merged", limit_s=60)
+        assert status(crew, waits) == "in_progress"
+    finally:
+        os.kill(runner.pid, signal.SIGKILL)
+        runner.communicate()
+    crew("run", "--drain")
+    assert status(crew, waits) == "merged"
+    assert play.turns[0].at < resets_at <= play.turns[1].at
