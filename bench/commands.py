@@ -1,9 +1,10 @@
-"""(c) The CPU time of `crew ps` and of `crew list` over many tasks, beside `python -c pass`.
+"""(c) The CPU time of `crew ps`, `crew list` over many tasks and `crew mcp`, beside `python -c pass`.
 
 Each is run several times in turn and the minimum counts, since everything else on the machine can
 only add. The index of tasks is warm: `crew list` has run once before.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ def measure(size: Size) -> list[Figure]:
         }
         cpu_s([CREW, "list"], cwd=scene.repo, env=dict(scene.env))
         found = {name: _least(scene, size, *argv) for name, argv in commands.items()}
+        found["crew mcp"] = _mcp(scene, size)
     found["crew ps"] = ps
     pure = found["python -c pass"]
     table(
@@ -46,7 +48,24 @@ def measure(size: Size) -> list[Figure]:
             unit="ms",
             aim=300,
         ),
+        Figure(
+            name="crew mcp, initialize and tools/list",
+            measured=1000 * found["crew mcp"],
+            unit="ms",
+            aim=60,
+        ),
     ]
+
+
+def _mcp(scene: Scene, size: Size) -> float:
+    """What an agent's CLI waits for: from the start to the list of tools."""
+    asked = scene.repo / ".crew" / "asked.jsonl"
+    methods = enumerate(("initialize", "tools/list"))
+    lines = [json.dumps({"jsonrpc": "2.0", "id": n, "method": name}) for n, name in methods]
+    asked.write_text("\n".join(lines) + "\n")
+    return least_cpu_s(
+        [CREW, "mcp"], times=size.repeats, cwd=scene.repo, env=dict(scene.env), stdin=str(asked)
+    )
 
 
 def _least(scene: Scene, size: Size, *argv: str) -> float:

@@ -46,11 +46,17 @@ class CpuByProgram:
         self.starts[name] += 1
 
 
-def cpu_s(argv: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None) -> float:
+def cpu_s(
+    argv: list[str],
+    *,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    stdin: str = os.devnull,
+) -> float:
     """The CPU time of one command, its children included; it must exit 0."""
-    child = subprocess.Popen(
-        argv, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    silent = subprocess.DEVNULL
+    with Path(stdin).open("rb") as source:
+        child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=source, stdout=silent, stderr=silent)
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:

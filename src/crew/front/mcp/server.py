@@ -31,6 +31,8 @@ from crew.front.mcp.tools import INSTRUCTIONS, LONGEST_CALL, TOOLS, Said, refusa
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
 
+log = logging.getLogger(__name__)
+
 FAREWELL_S = 1
 """How long answers that are on their way may take when the runner ends."""
 
@@ -113,4 +115,5 @@ def answered(runner: "Runner", name: str, arguments: dict[str, Any], *, token: s
         asked = spoken(name, arguments, token=token)
         return said(runner.reply_to(Request(verb=asked.verb, args=asked.args)))
     except CrewError as error:
+        log.warning("refused %s: %s", name[:100], error.message)
         return refusal(error)

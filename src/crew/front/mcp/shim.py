@@ -11,7 +11,16 @@ from typing import Any, BinaryIO
 
 import crew
 from crew.domain.errors import CrewError, NeedsLogin, TryLater
-from crew.front.mcp.tools import INSTRUCTIONS, LONGEST_CALL, TOOLS, Said, refusal, said, spoken
+from crew.front.mcp.tools import (
+    INSTRUCTIONS,
+    LONGEST_CALL,
+    TOOLS,
+    Said,
+    Spoken,
+    refusal,
+    said,
+    spoken,
+)
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Of the protocol, the oldest first; whoever asks for another one is offered the newest."""
@@ -136,11 +145,19 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         raise Fault(INVALID_PARAMS, "name the tool to call")
     try:
-        return _forwarded(name, params.get("arguments") or {}).view()
+        asked = spoken(name, params.get("arguments") or {}, token=_token())
+        return _passed_on(asked).view()
     except CrewError as error:
-        return refusal(error).view()
-    except (OSError, UnicodeError) as error:
-        return refusal(CrewError(str(error), hint="use `crew signal` in a shell instead")).view()
+        return _refused(name, error).view()
+    except OSError as error:
+        hint = "nothing was changed; use `crew signal` in a shell instead"
+        return _refused(name, CrewError(str(error), hint=hint)).view()
+
+
+def _refused(name: str, error: CrewError) -> Said:
+    """Told to the agent, and to whoever reads the log of its CLI."""
+    print(f"crew mcp: refused {name[:100]}: {error.message}", file=sys.stderr)
+    return refusal(error)
 
 
 METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -151,15 +168,18 @@ METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
-def _forwarded(name: str, arguments: Any) -> Said:
-    """Everything that takes time to load is loaded here, by the first call of a tool."""
+def _token() -> str:
     token = os.environ.get("CREW_TOKEN", "")
     if not token:
         raise NeedsLogin(
             "only an agent's own step has these tools, and CREW_TOKEN is not set",
             hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
         )
-    asked = spoken(name, arguments, token=token)
+    return token
+
+
+def _passed_on(asked: Spoken) -> Said:
+    """Everything that takes time to load is loaded here, by the first call of a tool."""
     import time  # noqa: PLC0415
     from contextlib import closing  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415

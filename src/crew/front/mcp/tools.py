@@ -176,7 +176,9 @@ def said(words: Mapping[str, Any]) -> Said:
         error = words["error"]
         return _refused(error["message"], error["hint"])
     reply = words["reply"]
-    return Said(reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False))
+    text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    # Half a character, as from a file that is not UTF-8, would break the answer on its way.
+    return Said(text.encode(errors="replace").decode())
 
 
 def refusal(error: CrewError) -> Said:

@@ -1,0 +1,228 @@
+"""Agents reach crew's tools over HTTP, over stdio and from a shell, and hear the same words."""
+
+import asyncio
+import json
+import logging
+import socket
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from crew.front.mcp import beside
+from crew.front.mcp.tools import TOOLS
+from front.conftest import until
+from front.mcp_scene import WAYS, add_waiting_agent, running_crew, waiting_step
+
+MCP_WAYS = ("by_http", "by_stdio")
+NAMES = ["signal-back", "get-task", "post-message", "read-messages", "report-progress"]
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@pytest.fixture
+def step(scene):
+    with running_crew(scene):
+        yield waiting_step(scene)
+
+
+def test_the_official_client_finds_the_same_tools_over_http_and_over_stdio(step):
+    async def look(connecting):
+        async with connecting as client:
+            listed = await client.list_tools()
+            shapes = [(tool.name, tool.description, tool.input_schema) for tool in listed.tools]
+            return client.protocol_version, client.instructions, shapes
+
+    new, old, shim, old_shim = (
+        asyncio.run(look(connecting))
+        for connecting in (
+            step.http(),
+            step.http(mode="legacy"),
+            step.stdio(),
+            step.stdio(mode="legacy"),
+        )
+    )
+    assert (new[0], old[0], shim[0]) == ("2026-07-28", "2025-11-25", "2025-11-25")
+    assert new[1:] == old[1:] == shim[1:] == old_shim[1:]
+    assert [name for name, _, _ in new[2]] == NAMES == [tool.name for tool in TOOLS]
+    assert "signal-back" in new[1]
+
+
+def test_an_agent_reads_its_task_and_shows_its_progress(step):
+    for way in MCP_WAYS:
+        heard = getattr(step, way)("get-task")
+        assert json.loads(heard.text) == {
+            "id": "1",
+            "title": "task 1",
+            "body": "What to do.",
+            "comments": [],
+            "deps": [],
+            "status": "in_progress",
+        }
+        words = f"looking around {way}\x1b[31m\x00"
+        assert getattr(step, way)("report-progress", text=words).text == "noted"
+        shown = f"looking around {way}"
+        until(lambda shown=shown: shown in step.scene.ok("dashboard", "--once").out)
+
+
+def test_agents_write_to_each_other_under_their_proven_names(scene):
+    with running_crew(scene, tasks=2):
+        one, two = waiting_step(scene, "1"), waiting_step(scene, "2")
+        assert json.loads(two.by_http("read-messages").text) == []
+        for way, task in zip(MCP_WAYS, ("2", "#2"), strict=True):
+            assert not getattr(one, way)("post-message", task=task, text=f"hello by {way}").refused
+        for read in (two.by_stdio("read-messages"), one.by_http("read-messages")):
+            messages = json.loads(read.text)
+            if read.text != "[]":
+                assert [m["text"] for m in messages] == ["hello by by_http", "hello by by_stdio"]
+                assert {m["from"].split(",")[1] for m in messages} == {" who works at task 1"}
+        assert json.loads(two.by_http("read-messages").text) == []
+        gone = one.by_http("post-message", task="77", text="hello")
+        assert gone.refused
+        assert "there is no task '77'" in gone.text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_signal_is_recorded_once_and_ends_the_work(step, way):
+    summary = "all \u00e9 done"
+    first = getattr(step, way)("signal-back", signal="complete", summary=summary)
+    assert not first.refused, first
+    assert "complete is recorded; end your turn now" in first.text
+    for other in WAYS:
+        again = getattr(step, other)("signal-back", signal="complete", summary="once more")
+        assert again.refused
+        assert "this step has signalled complete already" in again.text
+        assert "end your turn now" in again.text
+    assert len(step.signals()) == 1
+    step.end()
+    until(lambda: step.scene.status("1") == "merged")
+
+
+def test_a_word_after_the_end_of_the_step_changes_nothing(step):
+    step.end()
+    until(lambda: step.scene.status("1") == "merged")
+    for way in WAYS:
+        late = getattr(step, way)("signal-back", signal="complete", summary="late")
+        assert late.refused
+        assert "that step is over, and nothing was changed" in late.text
+    for tool in ("get-task", "read-messages", "report-progress", "post-message"):
+        given = {"text": "late"} if tool in {"report-progress", "post-message"} else {}
+        given |= {"task": "1"} if tool == "post-message" else {}
+        for way in MCP_WAYS:
+            assert "that step is over" in getattr(step, way)(tool, **given).text
+    assert step.signals() == []
+    assert step.scene.status("1") == "merged"
+    assert "refused signal: that step is over" in step.log()
+
+
+def test_a_question_goes_to_a_person_and_its_answer_comes_back(step):
+    asked = step.by_http(
+        "signal-back", signal="needs-user-input", stepId="x", question="Which?", resume=None
+    )
+    assert not asked.refused, asked
+    (step.scene.folder / "step-1").unlink()
+    step.end()
+    until(lambda: step.scene.agent()["status"] == "idle")
+    (question,) = step.scene.ok("inbox", "--json").json
+    assert question["question"] == "Which?"
+    (step.scene.folder / "go-1").unlink()
+    step.scene.ok("answer", question["id"], "the blue one")
+    again = waiting_step(step.scene)
+    assert "the blue one" in (step.scene.folder / "prompt-1").read_text()
+    assert again.token != step.token
+    assert "that step is over" in step.by_http("get-task").text
+    assert not again.by_http("get-task").refused
+
+
+def _listening_ports(pid: int) -> list[str]:
+    """The addresses at which a process listens, as the kernel writes them."""
+    links = [Path(f"/proc/{pid}/fd/{fd.name}") for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    own = {str(link.readlink()) for link in links if link.is_symlink()}
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+
+
+@linux_only
+def test_nothing_listens_before_an_agent_that_can_use_it_is_there(scene, running):
+    add_waiting_agent(scene)
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "for a command")
+    runner = running()
+    until(lambda: scene.agent()["status"] == "working")
+    assert _listening_ports(runner.pid) == []
+    scene.ok("spawn", "B", "--agent", "waiting")
+    until(lambda: len(_listening_ports(runner.pid)) == 1)
+    assert _listening_ports(runner.pid)[0].startswith("0100007F:")
+    scene.ok("new", "--title", "for the new one")
+    step = waiting_step(scene, "2")
+    assert not step.by_http("get-task").refused
+
+
+def test_the_server_ends_with_its_runner(scene):
+    with running_crew(scene) as runner:
+        step = waiting_step(scene)
+        assert not step.by_http("get-task").refused
+        port = int(step.url.rpartition(":")[2].removesuffix("/mcp"))
+        scene.ok("stop", "--now")
+        runner.wait(timeout=25)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+    silent = step.by_stdio("get-task")
+    assert silent.refused
+    assert "no runner is up to hear you" in silent.text
+
+
+def _runner(adapter: str):
+    """As much of a runner as the server looks at before it serves."""
+    kinds = {"kind": SimpleNamespace(adapter=adapter)}
+    return SimpleNamespace(
+        workplace=SimpleNamespace(settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))),
+        engine=SimpleNamespace(
+            world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")})
+        ),
+        outside=SimpleNamespace(mcp_url=""),
+    )
+
+
+def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, caplog):
+    urls = []
+
+    async def crash(_listener, runner):
+        urls.append(runner.outside.mcp_url)
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("crew.front.mcp.server.serve", crash)
+
+    async def live():
+        runner = _runner("claude")
+        async with beside.mcp_server(runner):
+            assert runner.outside.mcp_url.startswith("http://127.0.0.1:")
+            async with asyncio.timeout(20):
+                while runner.outside.mcp_url:  # noqa: ASYNC110 - it has no event
+                    await asyncio.sleep(0.01)
+            return runner.outside.mcp_url
+
+    with caplog.at_level(logging.ERROR):
+        assert asyncio.run(live()) == ""
+    assert len(urls) == 1
+    assert "the MCP server failed" in caplog.text
+    assert "out of luck" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("adapter", "installed", "told"),
+    [("claude", False, False), ("command", True, False), ("scripted", True, False)],
+)
+def test_without_the_sdk_or_somebody_to_use_it_there_is_no_server(
+    monkeypatch, adapter, installed, told
+):
+    monkeypatch.setattr(beside, "is_installed", lambda: installed)
+
+    async def live():
+        runner = _runner(adapter)
+        async with beside.mcp_server(runner):
+            await asyncio.sleep(0)
+            return bool(runner.outside.mcp_url)
+
+    assert asyncio.run(live()) is told
