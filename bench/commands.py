@@ -1,4 +1,4 @@
-"""(c) The CPU time of `crew ps`, `crew list` over many tasks and `crew mcp`, beside `python -c pass`.
+"""(c) The CPU time of `crew ps`, of `crew list` over many tasks, and of `crew mcp`.
 
 Each is run several times in turn and the minimum counts, since everything else on the machine can
 only add. The index of tasks is warm: `crew list` has run once before.
