@@ -1,8 +1,10 @@
 """The run's machine and its row."""
 
+from dataclasses import replace
+
 import pytest
 
-from crew.domain.run import RUN, Run, RunState
+from crew.domain.run import PERSISTED, RUN, Run, RunState, state_from
 from crew.domain.world import World, apply, born, moved
 from domain.contract import MachineContract
 
@@ -46,3 +48,29 @@ def test_a_run_remembers_every_state_it_passed():
         world = apply(world, moved(world.runs["1.1"], trigger, to=state, at=1.0))
     states = ("init", "working", "reviewing", "working", "reviewing", "complete")
     assert world.runs["1.1"].history == states
+
+
+def test_every_state_of_a_run_has_the_name_the_seed_gives_it_in_a_manifest():
+    """Seed 004: "Run State Mapping"."""
+    assert {str(state): name for state, name in PERSISTED.items()} == {
+        "init": "submitted",
+        "working": "working",
+        "reviewing": "reviewing",
+        "complete": "completed",
+        "failed": "failed",
+    }
+
+
+@pytest.mark.parametrize("state", RunState)
+def test_a_manifest_tells_the_state_it_was_written_in(state):
+    assert state_from(PERSISTED[state]) is state
+
+
+@pytest.mark.parametrize("name", ["", "init", "complete", "Working", "exploded"])
+def test_a_state_that_no_manifest_knows_is_a_failure(name):
+    assert state_from(name) is RunState.FAILED
+
+
+def test_the_attempts_at_a_step_are_one_step():
+    run = Run(id="1.1", task="1", round=2, step=3)
+    assert run.step_key == replace(run, attempt=9).step_key == "1.1/2/3"

@@ -17,18 +17,18 @@ MESSAGE = Machine(
     name="message",
     first=MessageState.QUEUED,
     moves=(
-        Move(source="queued", target="given", trigger="given", meaning="it is in a step's prompt"),
+        Move(source="queued", target="given", trigger="given", meaning="a step has got it"),
         Move(source="given", target="read", trigger="read", meaning="that step ended well"),
-        Move(source="queued", target="read", trigger="read", meaning="fetched by the agent"),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A step that is interrupted or fails is given its messages again: nobody knows who read them.
+    """Given in the prompt, fetched, or passed on while the agent works: one step has got it.
 
-    `step` is the step, `run/round/number`, that it was given to.
+    A step that is interrupted or fails is given its messages again: nobody knows who read them.
+    `step` is the step, `run/round/number`, that it was first given to.
     """
 
     kind: ClassVar[str] = "message"

@@ -25,7 +25,7 @@ QUESTION = Machine(
     first=QuestionState.OPEN,
     moves=(
         Move(source="open", target="answered", trigger="answered"),
-        Move(source="open", target="withdrawn", trigger="withdrawn", meaning="its run is over"),
+        Move(source="open", target="withdrawn", trigger="withdrawn", meaning="its asker ended"),
     ),
 )
 

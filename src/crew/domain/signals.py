@@ -67,7 +67,7 @@ def read_signal(values: Mapping[str, Any]) -> Signal:
 
 def _kind(named: Any) -> SignalKind:
     known = ", ".join(SignalKind)
-    if named not in set(SignalKind):
+    if named not in tuple(SignalKind):
         raise UsageError(f"{named!r} is no signal", hint=f"send one of: {known}")
     return SignalKind(named)
 

@@ -10,7 +10,7 @@ from crew.domain.question import About, Question, QuestionState
 from crew.domain.requests import Answer, Asked, Verb, find_task
 from crew.domain.run import Ask, Run
 from crew.domain.signals import Signal, SignalKind, read_signal
-from crew.domain.stepping import messages_for
+from crew.domain.stepping import given, messages_for
 from crew.domain.task import FINISHED
 from crew.domain.world import World, born, moved, noted
 
@@ -100,8 +100,10 @@ def _question(asked: Asked) -> Question:
     if question is None:
         still_open = ", ".join(q.id for q in questions.values() if q.is_open)
         raise NotFound(f"there is no question {named!r}", hint=f"open: {still_open or 'none'}")
-    if not question.is_open:
-        raise Conflict(f"question {named} is {question.state}", hint="`crew inbox` lists the open")
+    is_over = question.is_open and not asked.world.runs[question.run].is_live
+    state = QuestionState.WITHDRAWN if is_over else question.state
+    if state != QuestionState.OPEN:
+        raise Conflict(f"question {named} is {state}", hint="`crew inbox` lists the open")
     return question
 
 
@@ -124,10 +126,10 @@ def message(asked: Asked) -> Answer:
 
 
 def fetch_messages(asked: Asked) -> Answer:
-    """An agent reads what came in during its step; that is read then."""
+    """An agent looks for what came in during its step; it is read once that step ends well."""
     run = _stepping(asked)
     found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
-    facts = [moved(m, "read", to=MessageState.READ, at=asked.at, step=run.step_key) for m in found]
+    facts = [given(message, run.step_key, at=asked.at) for message in found]
     said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
     return Answer(facts=tuple(facts), reply=said)
 

@@ -8,6 +8,7 @@ from crew.domain.fact import Fact
 from crew.domain.message import Message, MessageState
 from crew.domain.progress import agent_of, failed, freed
 from crew.domain.provider import Provider, ProviderState
+from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import SignalKind
@@ -41,18 +42,34 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
             stepping=True,
             epoch=epoch,
             session=session,
+            signal="",
+            signal_notes="",
         ),
         moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None),
         *_messages_given(world, run, f"{run.id}/{run.round}/{step}", at=at),
+        *_leave_withdrawn(world, run, at=at),
+    ]
+
+
+def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
+    """Whoever asked to use a tool has ended, and the next attempt asks for itself."""
+    return [
+        moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=at)
+        for question in world.questions.values()
+        if question.is_open and question.run == run.id and question.about == About.PERMISSION
     ]
 
 
 def _messages_given(world: World, run: Run, step: str, *, at: float) -> list[Fact]:
     return [
-        moved(message, "given", to=MessageState.GIVEN, at=at, step=step)
+        given(message, step, at=at)
         for message in messages_for(world, run.task)
         if message.state == MessageState.QUEUED
     ]
+
+
+def given(message: Message, step: str, *, at: float) -> Fact:
+    return moved(message, "given", to=MessageState.GIVEN, at=at, step=step)
 
 
 def messages_for(world: World, task: str) -> list[Message]:
@@ -77,15 +94,23 @@ def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
 def step_ended(
     world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
-    agent = world.agents[str(run.agent)]
-    if run.signal in _PARKING:
-        return [*_parked(world, run, outcome, at=at), *messages_read(world, run, at=at)]
+    """What the step said of itself counts, also if its process came to a bad end after that."""
+    withdrawn = _leave_withdrawn(world, run, at=at)
     if outcome.error is not None and not run.signal:
-        return _step_failed(world, run, outcome, rules=rules, at=at)
+        return [*_step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
+    went_well = [*messages_read(world, run, at=at), *_served(world, run, rules, at=at), *withdrawn]
+    if run.signal == SignalKind.NEEDS_USER_INPUT:
+        return [*_parked(world, run, outcome, at=at), *went_well]
+    return [*_went_on(world, run, outcome, rules=rules, at=at), *went_well]
+
+
+def _went_on(
+    world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
+) -> list[Fact]:
+    agent = world.agents[str(run.agent)]
     partly = run.signal == SignalKind.PARTIALLY_COMPLETE
-    said = _renewed(run) if partly else {"ask": Ask.CONTINUE, "notes": "", "fresh_retry": False}
-    facts = [_step_recorded(run, outcome, at=at, **{"told": "", **said})]
-    facts += [*messages_read(world, run, at=at), *_served(world, run, rules, at=at)]
+    said = _renewed(run) if partly else {"ask": Ask.CONTINUE, "notes": ""}
+    facts = [_step_recorded(run, outcome, at=at, told="", fresh_retry=False, **said)]
     used = _usage(agent, outcome.usage)
     settled = {"error_count": 0, "last_error": "", "last_step_at": at, "pid": None, **used}
     trigger = _end_of_round(run, outcome, rules)
@@ -98,14 +123,11 @@ def step_ended(
     ]
 
 
-_PARKING = frozenset({SignalKind.NEEDS_USER_INPUT})
-
-
 def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[Fact]:
     """Only a person can help: the process is over, the slot is free, the session is kept."""
     agent = world.agents[str(run.agent)]
     return [
-        _step_recorded(run, outcome, at=at, agent=None, told=""),
+        _step_recorded(run, outcome, at=at, agent=None, told="", fresh_retry=False),
         freed(agent, "parked", at=at, last_step_at=at, **_usage(agent, outcome.usage)),
     ]
 
@@ -118,7 +140,6 @@ def _renewed(run: Run) -> dict[str, Any]:
         "session_number": run.session_number + 1,
         "ask": Ask.PARTIAL,
         "notes": run.signal_notes,
-        "fresh_retry": False,
     }
 
 
@@ -208,13 +229,13 @@ def _limited(world: World, run: Run, error: StepError, rules: Rules, *, at: floa
 def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
     """A new session does not know what was said: it is told what the branch holds."""
     knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
-    keeps_ask = run.ask not in {Ask.CONTINUE, Ask.FIRST}
+    asks = {Ask.CONTINUE: Ask.RESUMED, Ask.FIRST: Ask.RESUMED, Ask.ANSWER: Ask.PARTIAL}
     return {
         "session": "",
         "session_used": False,
         "session_number": run.session_number + 1,
         "fresh_retry": True,
-        "ask": run.ask if keeps_ask or not knows_nothing else Ask.RESUMED,
+        "ask": asks.get(Ask(run.ask), run.ask) if knows_nothing else run.ask,
     }
 
 

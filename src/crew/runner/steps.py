@@ -9,8 +9,9 @@ from crew.domain.question import About
 from crew.domain.run import Run
 from crew.domain.speaking import new_question
 from crew.domain.step import StepOutcome
-from crew.domain.stepping import messages_for, step_ended, step_started
-from crew.domain.world import born, moved, noted
+from crew.domain.stepping import given, messages_for, step_ended, step_started
+from crew.domain.task import Task
+from crew.domain.world import born, noted
 from crew.runner.desk import Desk, worktree_lost
 from crew.runner.outside import StepCall
 
@@ -24,6 +25,7 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
         return worktree_lost(desk, task)
     if run.stepping and run.signal:
         # It had said all, and crew died before it could act on that.
+        await _keep(desk, run, task)
         return _ended(desk, command, StepOutcome(session=run.session))
     resume = run.session_used or run.stepping
     session = desk.session_of(run)
@@ -36,15 +38,19 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
         started=lambda pid: _pid_known(desk, run, pid),
         doing=lambda words: desk.doing(str(run.agent), words),
         messages=tuple(messages_for(desk.world(), task.id)),
-        heard=lambda message: _heard(desk, message),
+        heard=lambda message: _heard(desk, run, message),
         asked=lambda tool, detail: _asked(desk, run, tool, detail),
         controls=desk.controls(run.id),
     )
     try:
         outcome = await _until_it_ends(desk, call)
     finally:
-        await desk.outside.checkpoint(task, f"run {run.id} round {run.round} step {run.step}")
+        await _keep(desk, run, task)
     return _ended(desk, command, outcome)
+
+
+async def _keep(desk: Desk, run: Run, task: Task) -> None:
+    await desk.outside.checkpoint(task, f"run {run.id} round {run.round} step {run.step}")
 
 
 def _ended(desk: Desk, command: Command, outcome: StepOutcome) -> list[Fact]:
@@ -74,10 +80,11 @@ def _pid_known(desk: Desk, run: Run, pid: int) -> None:
         desk.record([noted(agent, "process_started", at=desk.now(), pid=pid)])
 
 
-def _heard(desk: Desk, message: str) -> None:
-    found = desk.world().messages[message]
-    if found.state != MessageState.READ:
-        desk.record([moved(found, "read", to=MessageState.READ, at=desk.now())])
+def _heard(desk: Desk, run: Run, message: str) -> None:
+    """The agent has got it; a late word about a step that ended changes nothing."""
+    found, now = desk.world().messages[message], desk.world().runs[run.id]
+    if found.state == MessageState.QUEUED and now.stepping and now.attempt == run.attempt:
+        desk.record([given(found, run.step_key, at=desk.now())])
 
 
 async def _asked(desk: Desk, run: Run, tool: str, detail: str) -> bool:
