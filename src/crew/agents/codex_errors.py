@@ -1,9 +1,7 @@
 """Why a turn of Codex failed: by its typed errors where it has any, else by its fixed sentences."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from crew.agents.adapter import AgentSpec
+from crew.agents.http_status import kind_of_status
 from crew.agents.output import one_line, plain
 from crew.agents.process import ProcessEnd
 from crew.agents.step_process import process_error
@@ -24,12 +22,6 @@ _BY_NAME = {
     "responseStreamConnectionFailed": ErrorKind.OVERLOADED,
     "responseStreamDisconnected": ErrorKind.OVERLOADED,
     "responseTooManyFailedAttempts": ErrorKind.OVERLOADED,
-}
-_BY_STATUS = {
-    401: ErrorKind.AUTH,
-    402: ErrorKind.BILLING,
-    403: ErrorKind.AUTH,
-    429: ErrorKind.RATE_LIMIT,
 }
 _BY_WORDS = (
     ("no rollout found", ErrorKind.SESSION_UNKNOWN),
@@ -91,10 +83,6 @@ def _by_info(info: object) -> ErrorKind | None:
         return _BY_NAME.get(info)
     if isinstance(info, dict) and info:
         name, details = next(iter(info.items()))
-        return _by_status(details) or _BY_NAME.get(name)
+        status = details.get("httpStatusCode") if isinstance(details, dict) else None
+        return kind_of_status(status) or _BY_NAME.get(name)
     return None
-
-
-def _by_status(details: Any) -> ErrorKind | None:
-    status = details.get("httpStatusCode") if isinstance(details, Mapping) else None
-    return _BY_STATUS.get(status) if isinstance(status, int) else None

@@ -1,0 +1,18 @@
+"""What the HTTP status of a model's API means for a step."""
+
+from crew.domain.step import ErrorKind
+
+_KINDS = {
+    401: ErrorKind.AUTH,
+    402: ErrorKind.BILLING,
+    403: ErrorKind.AUTH,
+    413: ErrorKind.CONTEXT_FULL,
+    429: ErrorKind.RATE_LIMIT,
+}
+
+
+def kind_of_status(status: object) -> ErrorKind | None:
+    """None where the status alone says nothing about the next move."""
+    if not isinstance(status, int) or isinstance(status, bool):
+        return None
+    return ErrorKind.OVERLOADED if 500 <= status <= 599 else _KINDS.get(status)
