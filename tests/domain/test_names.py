@@ -11,6 +11,7 @@ from crew.domain.names import (
     checkpoint_ref,
     is_task_id,
     landed_ref,
+    made_ref,
     next_agent_names,
     task_id,
     task_of_branch,
@@ -92,3 +93,7 @@ def test_a_branch_that_is_not_ours_has_no_task(branch):
 def test_refs_stand_under_crew():
     assert landed_ref("release/1.0") == "refs/crew/landed/release/1.0"
     assert checkpoint_ref("12", 3) == "refs/crew/checkpoints/12/3"
+
+
+def test_the_mark_of_a_branch_that_crew_made_is_hidden_from_people():
+    assert made_ref("crew-12") == "refs/crew/branches/crew-12"

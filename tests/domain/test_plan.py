@@ -576,3 +576,9 @@ def test_what_is_decided_is_always_legal_and_soon_all_is_decided(world, serial):
             return
         world = after(world, facts)
     pytest.fail("the same facts are decided for ever")
+
+
+def test_a_task_that_rests_after_a_kill_is_looked_at_again_when_its_rest_is_over():
+    world = given(Task(id="1", not_before=80.0))
+    assert waits(world, 50.0, rules=RULES) == {"run 1": 80.0}
+    assert waits(world, 80.0, rules=RULES) == {}

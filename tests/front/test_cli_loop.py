@@ -1,0 +1,353 @@
+"""One task through work and review in the foreground, and what agents and people say meanwhile."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from front.conftest import until
+
+AGENT = """\
+say() { sh -eu "$SCENE/$1"; }
+if [ "$CREW_ROLE" = reviewer ]; then say reviewer; exit; fi
+cp "$CREW_PROMPT_FILE" "$SCENE/prompt-$CREW_RUN_ID-$CREW_ROUND-$CREW_STEP"
+echo "$CREW_SESSION ${CREW_RESUME-new}" >> "$SCENE/sessions"
+say worker
+"""
+
+WORK = """\
+echo "$CREW_ROUND" > "file-$CREW_TASK_ID"
+echo "$CREW_RUN_ID $CREW_STEP" > "step-$CREW_TASK_ID"
+git add -A && git commit -q -m "round $CREW_ROUND"
+"""
+DONE = f"{WORK}echo DONE\n"
+ASK = 'crew signal needs-user-input --question "Which one?" --context "two are there" >&2\n'
+
+CONFIG = """\
+[run]
+backoff_s = 0.05
+[agents]
+worker_default = "ann"
+reviewer_default = "bob"
+[agents.ann]
+command_template = "sh {agent}"
+prompt_via = "file"
+env = {{ SCENE = "{scene}" }}
+[agents.bob]
+inherit = "ann"
+"""
+
+INBOX_FIELDS = ["id", "task", "run", "role", "question", "context", "asked_at", "kind"]
+RUN_FIELDS = "id task state round max_rounds steps history session verdicts error started ended"
+
+
+@pytest.fixture
+def stage(scene):
+    """Two agents, ann who works and bob who reviews, each a script that the test writes."""
+    agent = scene.folder / "agent.sh"
+    agent.write_text(AGENT)
+    config = CONFIG.format(agent=agent, scene=scene.folder)
+    (scene.root / ".crew" / "config.toml").write_text(config)
+    play(scene, worker=DONE, reviewer="echo PASS")
+    return scene
+
+
+def play(scene, **parts):
+    for name, script in parts.items():
+        (scene.folder / name).write_text(script)
+
+
+def told(scene, step):
+    """What the worker was told in this step, `run-round-step`."""
+    return (scene.folder / f"prompt-{step}").read_text()
+
+
+def manifest(scene, run="1.1"):
+    return json.loads((scene.root / ".crew" / "runs" / run / "manifest.json").read_text())
+
+
+# Work and review
+
+
+def test_a_loop_without_review_ends_with_the_work_merged(stage):
+    said = stage.ok("loop", "Fix the login\n\nIt is broken.", "--review", "none", "--json")
+    run = said.json
+    assert set(run) >= set(RUN_FIELDS.split())
+    assert run["history"] == ["init", "working", "reviewing", "complete"]
+    assert (run["state"], run["round"], run["verdicts"]) == ("complete", 1, [])
+    assert stage.git("show", "main:file-1") == "1"
+    assert "It is broken." in told(stage, "1.1-1-1")
+    assert manifest(stage)["state"] == "completed"
+
+
+def test_what_the_reviewer_said_goes_back_and_the_next_commit_is_reviewed_anew(stage):
+    play(stage, reviewer='[ "$(cat file-1)" = 2 ] && echo PASS || echo "no tests\nFAIL"')
+    run = stage.ok("loop", "Fix it", "--review", "single", "--json").json
+    assert [(v["reviewer"], v["passed"]) for v in run["verdicts"]] == [
+        ("bob", False),
+        ("bob", True),
+    ]
+    first, second = (v["commit"] for v in run["verdicts"])
+    assert first != second
+    assert "no tests" in told(stage, "1.1-2-1")
+    assert run["history"].count("reviewing") == 2
+
+
+BOTH = """\
+git rev-parse HEAD > "$SCENE/here-$CREW_AGENT"
+n=0; while [ ! -e "$SCENE/here-ann" ] || [ ! -e "$SCENE/here-bob" ]; do
+  sleep 0.05; n=$((n+1)); [ $n -lt 300 ] || { echo "nobody came"; echo FAIL; exit; }
+done
+echo PASS
+"""
+
+
+def test_claudex_has_both_review_the_same_commit_at_the_same_time(stage):
+    """Each waits until the other is there too; one after the other, nobody would pass."""
+    play(stage, reviewer=BOTH)
+    run = stage.ok("loop", "Fix it", "--review", "claudex", "--json").json
+    assert {v["reviewer"] for v in run["verdicts"]} == {"ann", "bob"}
+    here = {(stage.folder / f"here-{name}").read_text() for name in ("ann", "bob")}
+    assert here == {f"{run['verdicts'][0]['commit']}\n"}
+    assert all(v["passed"] for v in run["verdicts"])
+
+
+def test_every_fail_goes_back_and_an_old_pass_approves_nothing_new(stage):
+    """In the first round ann passes it and bob does not; in the second it is the other way."""
+    play(
+        stage,
+        reviewer='case "$CREW_AGENT-$(cat file-1)" in\n'
+        '  bob-1|ann-2|bob-3) echo "$CREW_AGENT minds"; echo FAIL;;\n'
+        '  ann-3) echo "ann minds too"; echo FAIL;;\n'
+        "  *) echo PASS;;\nesac\n",
+    )
+    run = stage.ok("loop", "Fix it", "--review", "claudex", "--json").json
+    assert run["round"] == 4
+    assert "bob minds" in told(stage, "1.1-2-1")
+    assert "ann minds" in told(stage, "1.1-3-1")
+    last = told(stage, "1.1-4-1")
+    assert "ann minds too" in last
+    assert "bob minds" in last
+    final = run["verdicts"][-1]["commit"]
+    assert sorted(v["reviewer"] for v in run["verdicts"] if v["commit"] == final) == ["ann", "bob"]
+
+
+def test_a_proof_that_fails_goes_back_until_it_succeeds(stage):
+    said = stage.ok("loop", "Fix it", "--proof", 'echo "proving"; test "$(cat file-1)" = 2')
+    assert "proving" in told(stage, "1.1-2-1")
+    assert stage.git("show", "main:file-1") == "2"
+    assert manifest(stage)["proof_command"]
+    assert said.out == ""
+
+
+def test_the_word_that_ends_the_work_can_be_another(stage):
+    play(stage, worker=f'{WORK}[ "$CREW_STEP" = 3 ] && echo FINISHED || echo DONE\n')
+    run = stage.ok("loop", "Fix it", "--done", "FINISHED", "--json").json
+    assert (run["steps"], run["round"]) == (3, 1)
+    assert "FINISHED" in told(stage, "1.1-1-1")
+
+
+def test_a_loop_whose_rounds_are_spent_ends_with_6_and_says_why(stage):
+    play(stage, reviewer="echo FAIL")
+    said = stage.crew("loop", "Fix it", "--review", "single", "--max-rounds", "2")
+    assert said.code == 6
+    assert "gave up after 2 rounds: the review failed" in said.err
+    assert manifest(stage)["state"] == "failed"
+
+
+# Interrupted
+
+
+def test_after_ctrl_c_resume_goes_on_in_the_same_session(stage):
+    play(
+        stage, worker='touch "$SCENE/up"; while [ ! -e "$SCENE/go" ]; do sleep 0.05; done\n' + DONE
+    )
+    process = stage.start("loop", "Fix it")
+    until((stage.folder / "up").exists)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "`crew resume 1` goes on" in err
+    assert manifest(stage)["state"] == "working"
+    stage.let_go()
+    stage.ok("resume", "1.1")
+    first, second = (stage.folder / "sessions").read_text().splitlines()
+    assert (first.split()[1], second.split()[1]) == ("new", "1")
+    assert first.split()[0] == second.split()[0]
+    (run,) = stage.ok("runs", "1", "--json").json
+    assert (run["state"], run["steps"]) == ("complete", 1)
+
+
+def test_a_run_that_failed_is_resumed_as_a_new_try_in_its_session(stage):
+    play(stage, reviewer="echo FAIL")
+    assert stage.crew("loop", "Fix it", "--review", "single", "--max-rounds", "1").code == 6
+    play(stage, reviewer="echo PASS")
+    stage.ok("resume", "1")
+    sessions = (stage.folder / "sessions").read_text().split()
+    assert len({*sessions[::2]}) == 1
+    assert [r["state"] for r in stage.ok("runs", "1", "--json").json] == ["failed", "complete"]
+
+
+@pytest.mark.parametrize(("args", "code"), [(["resume", "9"], 3), (["resume", "1.1"], 3)])
+def test_what_never_ran_cannot_be_resumed(stage, args, code):
+    assert stage.crew(*args).code == code
+
+
+# Questions
+
+
+def test_a_question_ends_the_loop_with_6_and_its_answer_lets_it_go_on(stage):
+    play(stage, worker=f'if [ "$CREW_STEP" = 1 ]; then {ASK}else\n{DONE}fi\n')
+    said = stage.crew("loop", "Fix it")
+    assert said.code == 6
+    assert "it asks: Which one?" in said.err
+    assert 'crew answer q1 "…"' in said.err
+    (question,) = stage.ok("inbox", "--json").json
+    assert list(question)[: len(INBOX_FIELDS)] == INBOX_FIELDS
+    assert (question["id"], question["task"], question["run"]) == ("q1", "1", "1.1")
+    assert (question["question"], question["context"]) == ("Which one?", "two are there")
+    assert (question["kind"], question["role"]) == ("input", "worker")
+    assert [a["status"] for a in stage.ok("ps", "--json").json] == ["idle"]
+    stage.ok("answer", "q1", "the first")
+    assert stage.ok("inbox", "--json").json == []
+    stage.ok("resume", "1")
+    assert "The answer: the first" in told(stage, "1.1-1-2")
+    sessions = (stage.folder / "sessions").read_text().split()
+    assert sessions[0] == sessions[2]
+
+
+def test_with_a_runner_up_a_question_frees_the_slot_for_the_next_task(stage, running):
+    ask_once = f'if [ "$CREW_TASK_ID" = 1 ] && [ "$CREW_STEP" = 1 ]; then {ASK}else\n{DONE}fi\n'
+    play(stage, worker=ask_once)
+    stage.ok("new", "--title", "one")
+    stage.ok("new", "--title", "two")
+    running("--agents", "1")
+    until(lambda: stage.status("2") == "merged")
+    assert stage.status("1") == "in_progress"
+    said = stage.crew("answer", "q1", "the first", "--json")
+    assert (said.code, said.json["status"], said.json["answer"]) == (0, "answered", "the first")
+    until(lambda: stage.status("1") == "merged")
+    assert stage.crew("answer", "q1", "the second").code == 5
+
+
+@pytest.mark.parametrize(("question", "code"), [("q9", 3), ("", 3)])
+def test_a_question_that_nobody_asked_cannot_be_answered(stage, question, code):
+    assert stage.crew("answer", question, "x").code == code
+
+
+def test_a_question_is_gone_once_its_task_is_closed(stage):
+    play(stage, worker=ASK)
+    assert stage.crew("loop", "Fix it").code == 6
+    stage.ok("close", "1")
+    assert stage.ok("inbox", "--json").json == []
+    assert stage.crew("answer", "q1", "x").code == 5
+
+
+def test_an_empty_inbox_is_an_empty_list(stage):
+    assert stage.ok("inbox", "--json").json == []
+    assert stage.ok("inbox").out == ""
+
+
+# Signals
+
+
+def test_complete_ends_the_work_without_the_word(stage):
+    play(stage, worker=f"{WORK}crew signal complete --summary fixed >&2\n")
+    run = stage.ok("loop", "Fix it", "--json").json
+    assert (run["state"], run["steps"]) == ("complete", 1)
+
+
+def test_partly_complete_goes_on_in_a_new_session_that_is_told_where(stage):
+    partly = 'crew signal partially-complete --progress half --continue-at "the printer" >&2'
+    play(stage, worker=f'if [ "$CREW_STEP" = 1 ]; then {partly}; else\n{DONE}fi\n')
+    stage.ok("loop", "Fix it\n\nAll of it.")
+    first, second = (stage.folder / "sessions").read_text().splitlines()
+    assert first.split()[0] != second.split()[0]
+    assert "Continue at: the printer" in told(stage, "1.1-1-2")
+    assert "All of it." in told(stage, "1.1-1-2")
+
+
+def test_a_signal_is_refused_without_a_token_with_a_wrong_one_and_with_a_late_one(stage):
+    play(stage, worker=f'echo "$CREW_TOKEN" > "$SCENE/token"\n{DONE}')
+    stage.ok("loop", "Fix it")
+    token = (stage.folder / "token").read_text().strip()
+    signal_it = ("signal", "complete", "--summary", "s")
+    assert stage.crew(*signal_it).code == 4
+    for wrong in ("x", "a/b/c", "1.1/1/", token[:-1], f"2{token}", "1.1/x/y", "\udcff"):
+        assert stage.crew(*signal_it, CREW_TOKEN=wrong).code == 4, wrong
+    late = stage.crew(*signal_it, CREW_TOKEN=token)
+    assert (late.code, "that step is over" in late.err) == (5, True)
+
+
+def test_the_second_signal_and_one_that_lacks_something_are_refused_to_the_agents_face(stage):
+    play(
+        stage,
+        worker=f'{WORK}crew signal complete 2> "$SCENE/lacks" || echo $? >> "$SCENE/codes"\n'
+        "crew signal complete --summary s >&2\n"
+        f'{ASK.strip()} 2> "$SCENE/late" || echo $? >> "$SCENE/codes"\n',
+    )
+    stage.ok("loop", "Fix it")
+    assert (stage.folder / "codes").read_text() == "2\n5\n"
+    assert "needs summary" in (stage.folder / "lacks").read_text()
+    assert stage.ok("inbox", "--json").json == []
+
+
+# Killed
+
+
+@pytest.mark.parametrize(
+    ("told_crew", "ends"),
+    [("crew signal complete --summary s", "merged"), (ASK.strip(" >&2\n"), "in_progress")],
+)
+def test_a_recorded_signal_is_acted_on_although_the_runner_was_killed_before_the_step_ended(
+    stage, told_crew, ends
+):
+    waits = 'touch "$SCENE/said"; while :; do sleep 0.05; done\n'
+    play(stage, worker=f'echo x >> "$SCENE/calls"\n{WORK}{told_crew} >&2\n{waits}')
+    process = stage.start("loop", "Fix it")
+    until((stage.folder / "said").exists)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=20)
+    assert manifest(stage)["state"] == "working"
+    said = stage.crew("resume", "1")
+    assert said.code == (0 if ends == "merged" else 6), said
+    assert stage.status("1") == ends
+    assert (stage.folder / "calls").read_text() == "x\n"
+
+
+def test_a_message_is_given_with_the_next_step_and_only_once(stage):
+    hold = 'touch "$SCENE/up"; while [ ! -e "$SCENE/go" ]; do sleep 0.05; done'
+    play(stage, worker=f"case $CREW_STEP in 1) {hold};; 2) ;; *) {DONE};; esac\n")
+    process = stage.start("loop", "Fix it")
+    try:
+        until((stage.folder / "up").exists)
+        stage.ok("send", "1", "mind the tests")
+        stage.let_go()
+        assert process.wait(timeout=25) == 0
+    finally:
+        stage.let_go()
+        process.communicate(timeout=20)
+    given = ["mind the tests" in told(stage, f"1.1-1-{step}") for step in (1, 2, 3)]
+    assert given == [False, True, False]
+
+
+def test_a_message_to_a_finished_task_is_refused(stage):
+    stage.ok("loop", "Fix it")
+    assert stage.crew("send", "1", "hello").code == 5
+
+
+def test_the_manifest_is_never_half_written(stage):
+    """Read as fast as it goes while it is written again and again."""
+    play(stage, worker=f'[ "$CREW_STEP" = 4 ] && {{ {DONE}}} || true\n')
+    process = stage.start("loop", "Fix it")
+    file, states = stage.root / ".crew" / "runs" / "1.1" / "manifest.json", []
+    while process.poll() is None:
+        if file.exists():
+            states.append(json.loads(file.read_text())["state"])
+    assert subprocess.Popen.wait(process) == 0
+    process.communicate()
+    assert states[-1] in {"completed", "reviewing"}
+    assert manifest(stage)["history"] == ["submitted", "working", "reviewing", "completed"]
+    assert manifest(stage)["session_id"]
