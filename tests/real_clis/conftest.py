@@ -23,12 +23,21 @@ GIT_CONFIG = (
 )
 
 
+def find_cli(name: str) -> str | None:
+    """Where a program is; the one that was tested with comes first."""
+    return shutil.which(name, path=f"{INSTALLED}:{os.environ['PATH']}")
+
+
 @pytest.fixture
-def claude() -> Path:
-    """Where the program is; the one that was tested with comes first."""
-    found = shutil.which("claude", path=f"{INSTALLED}:{os.environ['PATH']}")
-    need(found, "claude")
-    return Path(found)
+def claude() -> str:
+    need(found := find_cli("claude"), "claude")
+    return str(found)
+
+
+@pytest.fixture
+def codex() -> str:
+    need(found := find_cli("codex"), "codex")
+    return str(found)
 
 
 @pytest.fixture
@@ -51,15 +60,19 @@ def script(model):
 
 
 @pytest.fixture
-def caller(tmp_path, model, claude):
+def caller(tmp_path, model):
     """The whole environment of whoever calls: nothing of the real one but the system's programs."""
-    home = tmp_path / "home"
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
     home.mkdir()
+    temporary.mkdir()
     (home / ".gitconfig").write_text(GIT_CONFIG)
+    found = (find_cli(name) for name in ("claude", "codex", "node", "git"))
+    folders = dict.fromkeys(str(Path(program).parent) for program in found if program)
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), model.address)
     return {
-        "PATH": f"{claude.parent}:{Path(str(shutil.which('git'))).parent}:/usr/bin:/bin",
+        "PATH": ":".join([*folders, "/usr/bin", "/bin"]),
         "HOME": str(home),
+        "TMPDIR": str(temporary),  # not above HOME, where codex would not put its helpers
         "LANG": "C.UTF-8",
         **proxies,
         "NO_PROXY": "127.0.0.1",
@@ -113,18 +126,19 @@ def order(tmp_path, repo, git, marker):
         log=tmp_path / "logs" / "1.log",
         timeout_s=28.0,
         idle_timeout_s=28.0,
-        env={"CREW_OWNER": marker},
+        env={"CREW_OWNER": marker, "CREW_GIT_DIR": str(repo / ".git")},
     )
 
 
 @pytest.fixture
-def agent(caller, model_env):
-    """The adapter of the real program."""
+def agent(caller, model_env, claude):
+    """The adapter of the real Claude Code."""
 
     def agent(*args, sandbox="auto", system_prompt="", **env):
         spec = AgentSpec(
             name="claude",
             adapter="claude",
+            command=claude,
             args=args,
             env={**model_env, **env},
             sandbox=sandbox,

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from agents.contract import SILENT, run_step
+from agents.contract import run_step
 from agents.running import processes_holding, wait_until, written
 from crew.agents import claude_live
-from crew.agents.adapter import Controls, Interrupt
-from crew.agents.adapter import Say as Word
+from crew.agents.adapter import Interrupt
 from crew.agents.claude import claude_argv
 from crew.agents.claude_dialogue import user_message
 from crew.agents.ownership import owned_processes
 from crew.domain.step import ErrorKind
+from real_clis.company import Company
 from real_clis.scripted_model import Gate, Hang, Say, Tool
 
 UNTIL_GO = "touch up; until [ -e go ]; do sleep 0.05; done"
@@ -24,41 +24,6 @@ UNTIL_GO = "touch up; until [ -e go ]; do sleep 0.05; done"
 def bash(command, **values):
     values = {"command": command, "description": "a command", **values}
     return Say(tools=(Tool(name="Bash", input=values),))
-
-
-class Company:
-    """Somebody who watches a step and speaks to it."""
-
-    def __init__(self, *answers):
-        self.controls = Controls()
-        self.heard = []
-        self.asked = []
-        self.answers = list(answers)
-
-    @property
-    def watch(self):
-        if not self.answers:
-            return replace(SILENT, heard=self.heard.append)
-        return replace(SILENT, heard=self.heard.append, asked=self._answer)
-
-    async def _answer(self, permission):
-        self.asked.append(permission)
-        return self.answers.pop(0)
-
-    def say(self, message, text):
-        self.controls.tell(Word(message=message, text=text))
-
-    def run(self, adapter, order, play=None):
-        """Run a step; `play` is a function that runs on a thread of its own beside it."""
-
-        async def both():
-            step = asyncio.ensure_future(adapter.run_step(order, self.watch, self.controls))
-            if play is not None:
-                loop = asyncio.get_running_loop()
-                await asyncio.to_thread(play, loop.call_soon_threadsafe)
-            return await step
-
-        return asyncio.run(both())
 
 
 def _queued(order):

@@ -27,7 +27,7 @@ WORK = bash("echo hello > new.txt && git add new.txt && git commit -qm 'add new.
 
 
 @pytest.fixture
-def crew(repo, caller, model_env):
+def crew(repo, caller, model_env, claude):
     """The command line in a repository whose agent is Claude Code, pointed at the script."""
 
     def start(*arguments):

@@ -28,7 +28,6 @@ from crew.domain.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _PERMISSION_FLAGS = ("--permission-mode", "--dangerously-skip-permissions")
 _TOOL_FLAGS = ("--allowedTools", "--allowed-tools")
-_ASKS_NOBODY = Watch(started=lambda _pid: None, doing=lambda _words: None).asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class ClaudeAdapter:
             end = await run_agent(
                 order,
                 self.spec,
-                argv=claude_argv(self.spec, order, asks=watch.asked is not _ASKS_NOBODY),
+                argv=claude_argv(self.spec, order, asks=watch.can_ask),
                 env=env,
                 watch=watch,
                 on_output=live.take,
