@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from crew.domain.run import PERSISTED, RunState
 from runner.scene import Scene, check_the_end
 
 Script = dict[str, Any]
@@ -189,6 +190,37 @@ HALF_MADE = Story(
     names=("git.register_worktree", "git.delete_empty"),
 )
 
+_ASK = {"run": "crew signal needs-user-input --question 'Which one?'"}
+_ANSWER = {
+    "run": "for n in $(seq 200); do crew answer q1 'the first'; code=$?; "
+    "case $code in 0|5) break;; esac; sleep 0.05; done"
+}
+_PARTLY = {"run": "crew signal partially-complete --progress half --continue-at there"}
+
+
+def check_manifests(scene: Scene, *, agree: bool = False) -> None:
+    """Whole at any time; and they tell what the store tells once a crew has come to its end."""
+    files = (scene.path / ".crew" / "runs").glob("*/manifest.json")
+    told = {file.parent.name: json.loads(file.read_text())["state"] for file in files}
+    if agree:
+        runs = scene.world.runs.values()
+        assert told == {run.id: PERSISTED[RunState(run.state)] for run in runs}
+
+
+SPOKEN = Story(
+    script={
+        "tasks": {
+            "asks": {"steps": [[_ASK]], "on_answer": [done(*work("a.txt"))] * 9},
+            "answers": {"steps": [done(_ANSWER, *work("b.txt"))]},
+            "halves": {"steps": [[_PARTLY]], "on_partial": [done(*work("c.txt"))] * 9},
+        }
+    },
+    tasks=("asks", "answers", "halves"),
+    options={"agents": 1},
+    after=lambda scene: check_manifests(scene, agree=True),
+    names=("runner.make_secret", "runner.write_manifest"),
+)
+
 DEAF_PROGRAM = """
 if test -e ../../deaf; then
   echo x > a.txt; git add a.txt; git commit -qm a; echo DONE
@@ -270,11 +302,12 @@ CLAUDE = Story(
     tasks=("simple",),
     options={"agents": 1, "kind": "claude", "programs": {"claude": FAKE_CLAUDE}},
     config='[agents.claude]\ncommand = "PLACE/claude"\n',
-    names=("agents.remember_total",),
+    names=("agents.lock_session", "agents.remember_total"),
 )
 
 STORIES = {
     "road": ROAD,
+    "spoken": SPOKEN,
     "lost": LOST,
     "half made": HALF_MADE,
     "deaf": DEAF,

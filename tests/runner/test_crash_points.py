@@ -24,7 +24,7 @@ from crew.store.lock import find_runner
 from crew.store.requests import open_requests
 from crew.tasks.source import NewTask
 from runner.scene import Scene, check_the_end, until
-from runner.stories import STORIES, done, work
+from runner.stories import STORIES, check_manifests, done, work
 
 WHEN = ("before", "after")
 TODAY = int(os.environ.get("CREW_FAULTS_DAY", dt.datetime.now(tz=dt.UTC).toordinal()))
@@ -81,6 +81,7 @@ def test_a_crew_that_dies_again_and_again_ends_as_if_it_had_not(make_scene, stor
     for point in points:
         running = scene.start(CREW_CRASH_AT=point)
         if running.wait() == -9:
+            check_manifests(scene)
             continue
         assert running.returncode == 0, f"{point}\n{scene.said()}"
         story.end(scene, base)  # it had passed that point for good: take a fresh repository
@@ -107,7 +108,8 @@ def _alone() -> list[object]:
         for count in (2, 3)
     ]
     points += [
-        ("road", STORIES["road"], f"store.record.{when}:{count}")
+        (title, STORIES[title], f"store.record.{when}:{count}")
+        for title in ("road", "spoken")
         for when in WHEN
         for count in range(4, 40, 3)
     ]
@@ -120,6 +122,7 @@ def _alone() -> list[object]:
 def test_a_crew_that_dies_at_one_point_ends_as_if_it_had_not(make_scene, story, point):
     scene, base = story.begin(make_scene)
     ended = scene.start(CREW_CRASH_AT=point).wait(timeout=60)
+    check_manifests(scene)
     may_be_out_of_reach = not point.endswith(":1")
     assert ended == -9 or (may_be_out_of_reach and ended == 0), scene.said()
     story.end(scene, base)
