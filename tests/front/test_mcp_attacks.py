@@ -85,7 +85,6 @@ def send(port, method="POST", path="/mcp", *, headers=None, body=PING):
 def raw(port, text: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
         line.sendall(text)
-        line.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: line.recv(65536), b""))
 
 
