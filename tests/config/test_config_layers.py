@@ -457,5 +457,5 @@ def test_every_built_in_cli_is_a_worker_a_reviewer_and_a_manager(cli):
         assert agent.description
         assert "{{.Prompt}}" in agent.interactive_template
         assert agent.interactive_resume
-        assert agent.adapter == "claude" or "{{.Args}}" in agent.command_template
+        assert agent.adapter == cli
     assert agents.named(f"{cli}-reviewer") != agents.named(f"{cli}-manager")

@@ -23,6 +23,10 @@ from crew.config.values import (
 from crew.domain.errors import NotFound
 
 
+ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp")
+"""The ways to drive an agent's program."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """How the runner drives agents."""
@@ -156,7 +160,7 @@ class AgentSettings:
     """One agent, with everything it inherits already filled in; `args` begin with `system_args`."""
 
     name: str
-    adapter: str = text()
+    adapter: str = choice(*ADAPTERS)
     command: str | None = text(default=None)
     command_template: str | None = template(AGENT_NAMES, default=None)
     interactive_template: str | None = template(AGENT_NAMES, default=None)
