@@ -15,8 +15,8 @@ from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS
 from crew.front.cli.command import CrewCommand
 from crew.front.cli.main import run
-from crew.front.cli.root import root
 from crew.front.cli.output import cut, line, table_lines, text_width
+from crew.front.cli.root import root
 from front.conftest import CREW
 
 HEAVY = ("asyncio", "textual", "starlette", "mcp", "pydantic", "rich", "subprocess", "difflib")
