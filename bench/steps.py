@@ -1,0 +1,193 @@
+"""(h) What crew adds to a step of the real Claude Code: `python -m bench.steps [--quick]`.
+
+Claude Code plays a script on loopback, so no model is waited for, and what is measured is CPU time.
+On one side crew: its own Python, its git and its bubblewrap, as the difference between tasks of one
+step and of ten, so that what a task costs apart from its steps (worktree, gate, merge) is left out.
+On the other side the CLI, by the very command line that crew gives it: started for each step in a
+session that goes on, and kept open, which saves its start.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from bench.scene import PROJECT, Scene, ScriptedTask, made_scene
+from bench.sizes import FULL, QUICK, Size
+from bench.tables import Figure, say, summary, table, title
+from crew.agents.adapter import AgentSpec
+from crew.agents.claude import claude_argv
+from crew.agents.claude_dialogue import user_message
+from crew.domain.step import StepOrder
+
+sys.path.insert(0, str(PROJECT / "tests"))
+from real_clis.scripted_model import Say, ScriptedModel, Tool
+
+STEPS = 10
+COMMIT = "echo x > $CREW_TASK_ID.txt && git add -A && git commit -qm work"
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_AUTOUPDATER": "1",
+}
+
+
+def measure(size: Size) -> list[Figure]:
+    tasks, turns = max(2, size.tasks // 40), 2 * size.repeats
+    title(f"(h) A step of the real Claude Code, {tasks} tasks of 1 and of {STEPS} steps")
+    program = which("claude", path=f"{Path(sys.prefix, 'clis/node_modules/.bin')}:{os.defpath}")
+    if program is None:
+        say("left out: claude is not installed (tests/real_clis/install.sh installs it)")
+        return []
+    with ScriptedModel() as model:
+        short, long = (_crew_ms_per_task(model, program, tasks, steps) for steps in (1, STEPS))
+        crew = (long - short) / (STEPS - 1)
+        started = _claude_ms(model, program, turns, keep_open=False)
+        kept = _claude_ms(model, program, turns, keep_open=True)
+    table(
+        ("CPU of a step", "", "crew / CLI"),
+        [
+            ("crew: Python, git, bubblewrap", f"{crew:.1f} ms", ""),
+            ("claude, started for it", f"{started:.1f} ms", f"{crew / started:.3f}"),
+            ("claude, kept open", f"{kept:.1f} ms", f"{crew / kept:.3f}"),
+        ],
+    )
+    return [
+        Figure(
+            name="crew's share of a claude step",
+            measured=100 * crew / (crew + started),
+            unit="%",
+            aim=5,
+        ),
+        Figure(name="crew's CPU by that of a warm turn", measured=crew / kept),
+        Figure(name="a warm turn's CPU by that of a started one", measured=kept / started),
+    ]
+
+
+def _crew_ms_per_task(model: ScriptedModel, program: str, tasks: int, steps: int) -> float:
+    work = Tool(name="Bash", input={"command": COMMIT, "description": "work"})
+    play = [*(Say("I go on.") for _ in range(steps - 1)), Say(tools=(work,)), Say("DONE")]
+    base_url = model.play(f"steps-{steps}", play * tasks)
+    with made_scene([ScriptedTask(title=f"task{n}", steps=[]) for n in range(tasks)]) as scene:
+        _let_claude_work(scene, program, _environment(model, base_url))
+        used = scene.run(1)
+    # What runs within a namespace is not counted with the bubblewrap that made it.
+    helpers = sum(used["children_s"].get(name, 0.0) for name in ("git", "bwrap"))
+    return 1000 * (float(used["python_s"]) + helpers) / tasks
+
+
+def _let_claude_work(scene: Scene, program: str, env: dict[str, str]) -> None:
+    """The driver of all benchmarks takes agents by the name `scripted`: here that is Claude."""
+    values = "".join(f"{name} = {json.dumps(value)}\n" for name, value in env.items())
+    (scene.repo / ".crew" / "config.toml").write_text(
+        f'[agents]\nworker_default = "scripted"\n'
+        f'[agents.scripted]\nadapter = "claude"\ncommand = {json.dumps(program)}\n'
+        f"[agents.scripted.env]\n{values}"
+        '[complete]\ncommand = "true"\n'
+    )
+
+
+def _environment(model: ScriptedModel, base_url: str) -> dict[str, str]:
+    """Nothing of the caller's account, and nobody else to be reached."""
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), model.address)
+    account = {"ANTHROPIC_API_KEY": "sk-ant-dummy", "ANTHROPIC_AUTH_TOKEN": ""}
+    others = {"CLAUDE_CODE_OAUTH_TOKEN": "", "NO_PROXY": "127.0.0.1"}
+    return {**QUIET, **proxies, **account, **others, "ANTHROPIC_BASE_URL": base_url}
+
+
+def _claude_ms(model: ScriptedModel, program: str, turns: int, *, keep_open: bool) -> float:
+    """Milliseconds of CPU of one more turn of a session; its first turn is left out."""
+    base_url = model.play("turns", [Say("I go on.") for _ in range(turns + 1)])
+    with tempfile.TemporaryDirectory(prefix="crew-bench-") as place:
+        session = _Session(program, Path(place), _environment(model, base_url))
+        return session.kept_open_ms(turns) if keep_open else session.started_ms(turns)
+
+
+class _Session:
+    """One session of Claude Code, driven by hand."""
+
+    def __init__(self, program: str, place: Path, env: dict[str, str]) -> None:
+        self._spec = AgentSpec(name="claude", adapter="claude", command=program)
+        self._env = {"PATH": os.environ["PATH"], "HOME": str(place), **env}
+        self._order = StepOrder(
+            key="bench",
+            agent="A",
+            kind="claude",
+            worktree=place,
+            prompt="",
+            session=str(uuid.uuid4()),
+            resume=False,
+            log=place / "log",
+        )
+
+    def kept_open_ms(self, turns: int) -> float:
+        claude = self._start(resume=False)
+        _take_turn(claude)
+        before = _cpu_s(claude.pid)
+        for _ in range(turns):
+            _take_turn(claude)
+        used_s = _cpu_s(claude.pid) - before
+        _end(claude)
+        return 1000 * used_s / turns
+
+    def started_ms(self, turns: int) -> float:
+        used_s = []
+        for number in range(turns + 1):
+            claude = self._start(resume=number > 0)
+            _take_turn(claude)
+            used_s.append(_end(claude))
+        return 1000 * sum(used_s[1:]) / turns
+
+    def _start(self, *, resume: bool) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            claude_argv(self._spec, replace(self._order, resume=resume)),
+            cwd=self._order.worktree,
+            env=self._env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+
+def _end(claude: "subprocess.Popen[bytes]") -> float:
+    """Let it go; the CPU time of its whole life."""
+    assert claude.stdin
+    assert claude.stdout
+    claude.stdin.close()
+    claude.stdout.read()
+    claude.stdout.close()
+    _, status, used = os.wait4(claude.pid, 0)
+    claude.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
+def _take_turn(claude: "subprocess.Popen[bytes]") -> None:
+    assert claude.stdin
+    assert claude.stdout
+    claude.stdin.write(json.dumps(user_message("go on")).encode() + b"\n")
+    claude.stdin.flush()
+    for line in claude.stdout:
+        event: dict[str, Any] = json.loads(line)
+        if event["type"] == "result":
+            if event["is_error"]:
+                raise RuntimeError(f"claude failed: {event}")
+            return
+    raise RuntimeError("claude ended in the middle of a turn")
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench.steps", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
+    summary(measure(QUICK if parser.parse_args().quick else FULL))
