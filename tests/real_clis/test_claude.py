@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import time
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from agents.running import processes_holding, wait_until, written
 from crew.agents.ownership import owned_processes
 from crew.domain.step import ErrorKind, Usage
 from real_clis.anthropic_messages import INPUT_TOKENS, OUTPUT_TOKENS
+from real_clis.company import Company
 from real_clis.scripted_model import (
     Drop,
     Fail,
@@ -133,6 +135,11 @@ BROKEN = {
         ErrorKind.OVERLOADED,
         "ECONNRESET",
     ),
+    "a connection that breaks at once": (
+        Drop(times=FOR_EVER, at_once=True),
+        ErrorKind.OVERLOADED,
+        "Connection",
+    ),
     "a prompt that is too long": (
         Fail(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
         ErrorKind.CONTEXT_FULL,
@@ -177,10 +184,41 @@ def test_a_subscription_that_is_not_used_up_has_no_limit_to_wait_for(agent, scri
     assert (error.kind, error.reset_at) == (ErrorKind.RATE_LIMIT, None)
 
 
-def test_a_connection_that_breaks_once_does_no_harm(agent, script, order):
-    script(Drop(), Say("DONE"))
+SHORT = {
+    "a connection that breaks once": Drop(),
+    "a rate limit of a second": Fail(429, "rate_limit_error", "wait", {"retry-after": "1"}),
+    "one overload": Fail(529, "overloaded_error", "Overloaded"),
+}
+
+
+@pytest.mark.parametrize("case", SHORT)
+def test_what_passes_by_itself_does_no_harm(agent, script, order, case):
+    play = script(SHORT[case], Say("DONE"))
     outcome = run_step(agent(), order)
     assert (outcome.error, outcome.done) == (None, True)
+    assert len(play.turns) == 2
+
+
+def test_a_killed_run_is_an_error_and_its_session_can_be_resumed(
+    agent, script, order, remembered, marker
+):
+    tag = f"{marker}-in-a-tool"
+    script(calls(bash(f"exec -a {tag} tail -f /dev/null")))
+    pids = []
+
+    def kill(_on_loop):
+        wait_until(lambda: processes_holding(tag) and tag in remembered())
+        os.kill(pids[0], signal.SIGKILL)
+
+    watch = replace(SILENT, started=pids.append)
+    outcome = Company().run(agent(), order, kill, watch=watch)
+    assert outcome.error.kind is ErrorKind.CRASHED
+    assert "SIGKILL" in outcome.error.message
+    assert processes_holding(tag) == []
+    play = script(Say("DONE"))
+    again = run_step(agent(), replace(order, resume=True, prompt="go on"))
+    assert (again.error, again.done) == (None, True)
+    assert tag in json.dumps(play.turns[0].body["messages"])
 
 
 def test_a_model_that_falls_silent_is_stalled(agent, script, order, marker):
