@@ -41,21 +41,27 @@ def ask(
 ) -> Any:
     """Have a request answered and wait until what it asked for is done."""
     give_up_at = time.monotonic() + timeout_s
+    answered, reply = False, None
     while True:
         if find_runner(workplace.lock_file) is not None:
-            answered, reply = _ask_runner(workplace, request, settled, give_up_at)
-            if answered:
+            if not answered:
+                answered, reply = _ask_runner(workplace, request, give_up_at)
+            if answered and _wait_until(workplace, settled, give_up_at):
                 return reply
         try:
+            if answered:  # by a runner that went away before it was done
+                _do_it_here(workplace, _LOOK, only)
+                return reply
             return _do_it_here(workplace, request, only)
         except LockHeld:
             if time.monotonic() > give_up_at:
                 raise
 
 
-def _ask_runner(
-    workplace: Workplace, request: Request, settled: Settled, give_up_at: float
-) -> tuple[bool, Any]:
+_LOOK = Request(verb="look", args={})
+
+
+def _ask_runner(workplace: Workplace, request: Request, give_up_at: float) -> tuple[bool, Any]:
     """False when the runner went away before it answered."""
     number = add_request(workplace.db, request, at=time.time())
     wake(workplace)
@@ -67,7 +73,6 @@ def _ask_runner(
         return False, None
     if "error" in found:
         raise Refused(found["error"], found["exit_code"])
-    _wait_until(workplace, settled, give_up_at)
     return True, found["reply"]
 
 
@@ -86,13 +91,15 @@ def _reply(workplace: Workplace, number: int, give_up_at: float) -> Any | None:
     return found
 
 
-def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> None:
+def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> bool:
+    """False when the runner went away before it was so."""
     while not settled(load_world(workplace.db)):
         if time.monotonic() > give_up_at:
             raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
         if find_runner(workplace.lock_file) is None:
-            return
+            return settled(load_world(workplace.db))
         time.sleep(POLL_S)
+    return True
 
 
 def _do_it_here(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:

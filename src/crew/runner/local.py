@@ -204,6 +204,11 @@ class LocalOutside:
     async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
         return await self.reviews.run(run, task, commit=commit, reviewer=reviewer)
 
+    def tidy(self) -> None:
+        """What nobody uses any more goes; gates come last, for the folder goes with them."""
+        self.reviews.tidy()
+        self.gates.tidy()
+
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return await _thread(self._lost_sides, run, head)
 

@@ -21,7 +21,7 @@ from crew.domain.world import World, born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
-from crew.runner.panes import ended_unnoticed
+from crew.runner.unnoticed import ended_unnoticed
 from crew.runner.views import moment, state_document, write_state
 from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
@@ -70,12 +70,13 @@ class Runner:
                 self.take_in()
                 self._find_landed()
                 self.look_at_panes()
+                await asyncio.to_thread(self.outside.reviews.tidy)
                 await self.engine.run(until=self._is_over)
             finally:
                 looking.cancel()
                 await self.engine.shut_down()
                 self._keep_state()
-                await asyncio.to_thread(self.outside.gates.tidy)
+                await asyncio.to_thread(self.outside.tidy)
 
     def take_in(self) -> None:
         """Bring the world up to what the task source says; reads only what changed."""
@@ -90,7 +91,7 @@ class Runner:
 
     def look_at_panes(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""
-        for run in ended_unnoticed(self.engine.world):
+        for run in ended_unnoticed(self.engine.world.runs.values()):
             facts = ended(run, number=run.pane_number, code=None, at=time.time())
             self.engine.record(facts)
 

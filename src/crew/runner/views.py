@@ -67,7 +67,10 @@ def run_view(run: Run) -> dict[str, Any]:
         "steps": run.steps,
         "history": list(run.history),
         "session": run.session or None,
-        "verdicts": [],
+        "verdicts": [
+            {"commit": commit, "reviewer": reviewer, "passed": passed}
+            for commit, reviewer, passed in run.verdicts
+        ],
         "error": run.error or None,
         "started": moment(run.started_at),
         "ended": moment(run.ended_at),
@@ -105,6 +108,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "run": run_view(run) if run else None,
         "corrupt": item.corrupt,
         "landed_commit": (task and task.landed_commit) or None,
+        "session": run.pane if run and run.is_pane_open else None,
     }
 
 

@@ -17,9 +17,11 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, table
 from crew.front.cli.params import complete_tasks
+from crew.front.cli.sessions import runs_at_terminals
 from crew.store.facts import load_rows, load_world
 
 if TYPE_CHECKING:
+    from crew.domain.run import Run
     from crew.runner.workplace import Workplace
     from crew.tasks.snapshot import Items
 
@@ -54,6 +56,7 @@ def list_tasks(
     gc.disable()
     workplace = call.workplace()
     wish = Wish(**wanted)
+    sessions = runs_at_terminals(workplace.folder, workplace.db)
     if namespace is not None or all_namespaces:
         from crew.front.cli.namespaces import list_namespaces  # noqa: PLC0415 - for few lists
 
@@ -67,7 +70,7 @@ def list_tasks(
         world = load_world(workplace.db)
         print_json([task_view(items[task], world) for task in chosen])
     else:
-        _print(call, workplace, chosen, items)
+        _print(call, workplace, chosen, items, sessions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +117,16 @@ def in_turn(items: list[TaskItem]) -> list[TaskItem]:
     return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
 
 
-def _print(call: Call, workplace: "Workplace", chosen: list[str], items: "Items") -> None:
+def _print(
+    call: Call,
+    workplace: "Workplace",
+    chosen: list[str],
+    items: "Items",
+    sessions: "Mapping[str, Run]",
+) -> None:
     agents = load_rows(workplace.db, "agent").values()
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
+    holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in sessions.items()}
     if chosen:
         table(HEAD, rows(chosen, items, holders), call)
     elif items:

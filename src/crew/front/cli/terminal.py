@@ -16,9 +16,9 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import task_argument, text_or_stdin
+from crew.front.cli.sessions import runs_at_terminals
 from crew.runner.asking import ask
 from crew.runner.calls import step_environment
-from crew.runner.panes import ended_unnoticed
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
@@ -102,17 +102,11 @@ def live_pane(workplace: "Workplace", task: str) -> str:
     """The name of the task's session, which is there."""
     name = pane_name(task)
     if tmux.find_session(server(workplace), name) is None:
-        settle(workplace)
+        runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
         raise Conflict(
             f"task {task} has no terminal session", hint=f"`crew start {task}` opens one"
         )
     return name
-
-
-def settle(workplace: "Workplace") -> None:
-    """Have sessions that ended without a word recorded as what they are."""
-    if ended_unnoticed(load_world(workplace.db)):
-        ask(workplace, Request(verb="look", args={}))
 
 
 def become(argv: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
