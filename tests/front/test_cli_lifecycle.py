@@ -241,6 +241,7 @@ def test_a_branch_that_goes_stays_reachable_through_a_checkpoint(closed):
 
 def test_a_clean_worktree_s_branch_is_kept_before_it_goes(closed):
     (worktree(closed) / "loose").unlink()
+    commit_in(worktree(closed), "last", "in no checkpoint\n")
     head = closed.git("rev-parse", "crew-1")
     closed.ok("prune", "--branches", "--yes")
     kept = refs(closed, "refs/crew/checkpoints/1/")
