@@ -16,13 +16,11 @@ from crew.domain.progress import (
     killed,
     prepared,
     sent_back,
-    step_ended,
-    step_started,
-    troubled,
 )
 from crew.domain.rules import Rules
 from crew.domain.run import Ask
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.stepping import step_ended, step_started, troubled
 from crew.domain.task import Task
 from domain.scenes import RULES, after, given, holding, with_changes
 

@@ -7,15 +7,9 @@ from crew.domain.agent import AgentState
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.names import branch_name
-from crew.domain.progress import (
-    Prepared,
-    checked,
-    killed,
-    prepared,
-    step_ended,
-    step_started,
-)
+from crew.domain.progress import Prepared, checked, killed, prepared
 from crew.domain.run import Run, RunState
+from crew.domain.stepping import step_ended, step_started
 from crew.domain.task import Task, TaskState
 from crew.domain.world import moved, noted
 from crew.runner.desk import Desk, Doer

@@ -10,9 +10,9 @@ from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.pane import not_inspected, not_opened
 from crew.domain.plan import decide, plan, waits
-from crew.domain.progress import troubled
 from crew.domain.rules import Rules
 from crew.domain.run import Run
+from crew.domain.stepping import troubled
 from crew.domain.world import World
 from crew.runner.desk import Desk, Doer
 from crew.runner.doers import RUN_DOERS
