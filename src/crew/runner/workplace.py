@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +75,8 @@ class Workplace:
     @functools.cached_property
     def repo_id(self) -> str:
         """A name for this repository that no other one has; it marks crew's processes."""
+        import uuid  # noqa: PLC0415 - lists do without it
+
         return first_setting(self.db, "repo_id", str(uuid.uuid4()))
 
     @functools.cached_property
@@ -102,6 +103,8 @@ class Workplace:
 
     def session_of(self, run: Run) -> str:
         """The run's session; a new one is named after the run, so that a repeat names it again."""
+        import uuid  # noqa: PLC0415 - lists do without it
+
         name = f"{run.id}/{run.session_number}"
         return run.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
 

@@ -145,23 +145,25 @@ def rows(
     chosen: list[str], items: "Items", holders: Mapping[str, str]
 ) -> Iterator[tuple[str, ...]]:
     """From columns: to make ten thousand tasks takes longer than to print a line for each."""
-    status, priority, agent, title = map(items.column, ("status", "priority", "agent", "title"))
-    columns = map(items.column, ("labels", "deps", "corrupt"))
-    has_more = {task for column in columns for task, value in column.items() if value}
+    status, priority, agent = map(items.column, ("status", "priority", "agent"))
+    titles = _titles(items, status)
     for task in chosen:
         yield (
             task,
             status[task],
             str(priority[task]),
             holders.get(task) or agent[task] or "-",
-            _title(items[task], items) if task in has_more else title[task],
+            titles[task],
         )
 
 
-def _title(item: TaskItem, items: Mapping[str, TaskItem]) -> str:
-    if item.corrupt:
-        return f"[corrupt] {item.corrupt}"
-    waits_for = blockers(item, items) if item.status == TaskState.TODO else ()
-    labels = f" [{', '.join(item.labels)}]" if item.labels else ""
-    blocked = f" (blocked by {', '.join(waits_for)})" if waits_for else ""
-    return f"{item.title}{labels}{blocked}"
+def _titles(items: "Items", status: Mapping[str, str]) -> dict[str, str]:
+    """With their labels and what they wait for, where there is any; or why it cannot be read."""
+    titles, labels, deps, corrupt = map(items.column, ("title", "labels", "deps", "corrupt"))
+    finished = {task for task, state in status.items() if state in FINISHED and not corrupt[task]}
+    for task in [task for task, value in labels.items() if value]:
+        titles[task] += f" [{', '.join(labels[task])}]"
+    for task in [task for task, value in deps.items() if value and status[task] == TaskState.TODO]:
+        if waits_for := [dep for dep in deps[task] if dep not in finished]:
+            titles[task] += f" (blocked by {', '.join(waits_for)})"
+    return titles | {task: f"[corrupt] {why}" for task, why in corrupt.items() if why}
