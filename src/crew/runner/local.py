@@ -23,7 +23,13 @@ from crew.git.changes import changed_paths
 from crew.git.command import ask, git
 from crew.git.refs import advance, delete_ref
 from crew.git.repository import ref_tip
-from crew.runner.calls import agent_settings, agent_spec, step_order, system_prompt
+from crew.runner.calls import (
+    agent_settings,
+    agent_spec,
+    answer_first_questions,
+    step_order,
+    system_prompt,
+)
 from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
@@ -141,6 +147,8 @@ class LocalOutside:
             system_prompt(workplace, call, item),
             model=call.run.model,
         )
+        if not order.resume:
+            await _thread(answer_first_questions, workplace, order.kind, order.worktree)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=call.started, doing=call.doing)
         return await adapter_for(spec).run_step(order, watch)

@@ -21,7 +21,12 @@ from crew.domain.run import Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
-from crew.runner.calls import agent_settings, agent_spec, pane_order
+from crew.runner.calls import (
+    agent_settings,
+    agent_spec,
+    answer_first_questions,
+    pane_order,
+)
 from crew.runner.workplace import Workplace
 
 
@@ -43,6 +48,7 @@ def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
     order = terminal.order
     settings = agent_settings(workplace, order.kind)
     prepare_files(order)
+    answer_first_questions(workplace, order.kind, order.worktree)
     script = write_session_script(
         workplace.folder,
         terminal.script,
