@@ -43,6 +43,7 @@ DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that stands in the way of a delivery."""
 
 DOING_EVERY_S = 0.5
+STATE_EVERY_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +62,7 @@ class Runner:
     _blocked_since: float | None = None
     _seen: World | None = None
     _written: Mapping[str, Any] | None = None
+    _state_pause: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -75,7 +77,9 @@ class Runner:
             finally:
                 looking.cancel()
                 await self.engine.shut_down()
-                self._keep_state()
+                if self._state_pause is not None:
+                    self._state_pause.cancel()
+                self._write_state()
                 await asyncio.to_thread(self.outside.tidy)
 
     def take_in(self) -> None:
@@ -172,10 +176,19 @@ class Runner:
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
 
     def _keep_state(self) -> None:
+        """At once after a pause, else at the end of the next one: the last change is never left."""
+        if self._state_pause is None and self.engine.world is not self._seen:
+            self._write_state()
+            loop = asyncio.get_running_loop()
+            self._state_pause = loop.call_later(STATE_EVERY_S, self._end_state_pause)
+
+    def _end_state_pause(self) -> None:
+        self._state_pause = None
+        self._keep_state()
+
+    def _write_state(self) -> None:
         """Written when what it tells changes: most facts tell nothing about agents."""
         world = self.engine.world
-        if world is self._seen:
-            return
         document = state_document(world)
         if document != self._written:
             write_state(self.workplace.state_file, document)
