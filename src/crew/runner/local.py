@@ -91,8 +91,10 @@ class LocalOutside:
 
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         path = self.workplace.worktrees / task.id
+        is_new = not path.exists()
         await _thread(self._ensure_worktree, task, path, branch, base)
-        await furnish(self.workplace, task, path, worker_settings(self.workplace, task))
+        settings = worker_settings(self.workplace, task)
+        await furnish(self.workplace, task, path, settings, is_new=is_new)
         return str(path)
 
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
