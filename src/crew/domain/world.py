@@ -14,6 +14,8 @@ from crew.domain.task import Task
 Row = Agent | Task | Run | Line
 
 TABLES: Mapping[str, type[Row]] = {"agent": Agent, "task": Task, "run": Run, "line": Line}
+FIELDS = {kind: tuple(field.name for field in fields(table)) for kind, table in TABLES.items()}
+_SEQUENCES = (list, tuple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def row_from(kind: str, values: Mapping[str, Any]) -> Row:
 
 def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values whose names this version of crew knows; an older one may have had others."""
-    names = {f.name for f in fields(TABLES[kind])}
+    names = FIELDS[kind]
     return {name: value for name, value in values.items() if name in names}
 
 
@@ -88,12 +90,12 @@ def _check_move(row: Row, fact: Fact) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
+    return tuple(map(_frozen, value)) if isinstance(value, _SEQUENCES) else value
 
 
 def born(row: Row, trigger: str, *, at: float, **extra: Any) -> Fact:
     """The first fact of a subject."""
-    changes = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "id"}
+    changes = {name: getattr(row, name) for name in FIELDS[row.kind] if name != "id"}
     return Fact(
         kind=row.kind,
         subject=row.id,
