@@ -15,7 +15,7 @@ from simulation.outside import Crashed, SimulatedOutside, State
 SHARE = 0.4
 """How many histories have people at terminals; the others are as they were without them."""
 
-LOOK_EVERY_S = 20.0
+LOOK_EVERY_S = 10.0
 
 Asking = Callable[..., None]
 
@@ -30,8 +30,8 @@ class People:
 
     async def live(self, engine: Engine, outside: SimulatedOutside) -> None:
         while True:
-            await asyncio.sleep(self.chance.uniform(1, 60))
-            if self.chance.random() < 0.4:
+            await asyncio.sleep(self.chance.uniform(0.1, 10))
+            if self.chance.random() < 0.3:
                 self._start(engine)
             elif open_runs := self._open_runs(engine):
                 self._act(engine, outside, self.chance.choice(open_runs))
