@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from crew.domain.agent import Agent
@@ -15,6 +16,7 @@ Row = Agent | Task | Run | Line
 
 TABLES: Mapping[str, type[Row]] = {"agent": Agent, "task": Task, "run": Run, "line": Line}
 FIELDS = {kind: tuple(field.name for field in fields(table)) for kind, table in TABLES.items()}
+_VALUES = {kind: attrgetter(*names) for kind, names in FIELDS.items()}
 _SEQUENCES = (list, tuple)
 
 
@@ -61,7 +63,7 @@ def with_rows(rows: Iterable[Row]) -> World:
 def row_from(kind: str, values: Mapping[str, Any]) -> Row:
     """A row from plain values, where lists stand for tuples; a value nobody knows is left out."""
     known = known_values(kind, values)
-    return TABLES[kind](**{name: _frozen(value) for name, value in known.items()})
+    return TABLES[kind](**_all_frozen(known))
 
 
 def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,11 +75,13 @@ def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def _changed(row: Row | None, fact: Fact) -> Row:
     if row is None:
         return row_from(fact.kind, {**fact.changes, "id": fact.subject})
-    changes = {name: _frozen(value) for name, value in fact.changes.items()}
+    changes = _all_frozen(fact.changes)
     if fact.target is not None:
         _check_move(row, fact)
         changes["state"] = fact.target
-    return replace(row, **changes)
+    # As `replace` does, which takes twice as long for so many fields.
+    before = zip(FIELDS[fact.kind], _VALUES[fact.kind](row), strict=True)
+    return TABLES[fact.kind](**dict(before) | changes)
 
 
 def _check_move(row: Row, fact: Fact) -> None:
@@ -87,6 +91,13 @@ def _check_move(row: Row, fact: Fact) -> None:
             hint="somebody moved it first; look at it and ask again",
         )
     row.machine.check(source=row.state, target=str(fact.target), trigger=fact.trigger)
+
+
+def _all_frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _frozen(value) if isinstance(value, _SEQUENCES) else value
+        for name, value in values.items()
+    }
 
 
 def _frozen(value: Any) -> Any:
