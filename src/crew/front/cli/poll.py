@@ -86,12 +86,14 @@ class _Watch:
     """The statuses of some tasks, and every change of them, however short it lasted."""
 
     def __init__(self, workplace: "Workplace", tasks: list[str]) -> None:
-        self._source, self._db, self._folder = workplace.source, workplace.db, workplace.folder
-        self._looked_at = 0.0
-        self._number = last_fact(self._db)
-        self._writes = change_count(self._db)
+        self._source, self._folder = workplace.source, workplace.folder
+        # Before the facts: what is recorded from then on is a change to what was read here.
         self.status = {task: str(self._source.show(task).status) for task in tasks}
+        self._db = workplace.db
+        self._writes = change_count(self._db)
+        self._number = last_fact(self._db)
         self._recorded: dict[str, set[str]] = {task: set() for task in tasks}
+        self._looked_at = 0.0
 
     def notice_ends(self) -> None:
         """A terminal session may have ended without a word; with no runner, nobody else looks."""
