@@ -1,6 +1,7 @@
 """Terminal sessions and kill -9: whoever dies where, the next crew command ends it rightly."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from crew.agents.ownership import find_process, owned_processes
 from crew.agents.tmux import Tmux, live_sessions
 from crew.domain.review import Verdict
+from crew.domain.run import Run
 from crew.runner.reviews import Reviews, keep_verdict
+from crew.runner.unnoticed import ended_unnoticed
 from crew.runner.workplace import find_workplace
 from crew.tasks.source import NewTask
 from runner.scene import Scene, until
@@ -185,6 +188,20 @@ def test_whoever_dies_while_typing_can_type_again(make_desk, name, when):
     assert die_at(scene, ["send", "crew-1", words], f"{name}.{when}")
     do(scene, ["send", "crew-1", "echo; echo y > again"])
     until((scene.worktrees / "1" / "again").exists, what="what was typed at last")
+
+
+def test_where_processes_cannot_be_seen_the_number_alone_must_do(monkeypatch):
+    """As on macOS; a session there is not taken for one that ended."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    runs = [
+        Run(id="1.1", task="1", pane="crew-1", pane_pid=os.getpid(), pane_started=5),
+        Run(id="2.1", task="2", pane="crew-2", pane_pid=ended.pid, pane_started=5),
+        Run(id="3.1", task="3"),
+    ]
+    assert ended_unnoticed(runs) == runs[:2]
+    monkeypatch.setattr("crew.runner.unnoticed.find_process", lambda _pid: None)
+    assert ended_unnoticed(runs) == runs[1:2]
 
 
 # Reviews

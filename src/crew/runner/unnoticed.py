@@ -1,5 +1,6 @@
 """Finds terminal sessions that ended without a word, as when their server was killed."""
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,5 +18,16 @@ def ended_unnoticed(runs: "Iterable[Run]") -> "list[Run]":
 
 
 def _is_alive(run: "Run") -> bool:
-    found = find_process(run.pane_pid or 0)
+    pid = run.pane_pid or 0
+    found = find_process(pid)
+    if found is None and find_process(os.getpid()) is None:
+        return _has_process(pid)  # there is no /proc: the number alone must do
     return found is not None and found.started == run.pane_started
+
+
+def _has_process(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
