@@ -23,7 +23,7 @@ from crew.domain.world import FIELDS, Row, World, apply_all, row_from, with_rows
 from crew.runner.engine import Engine
 from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
 from simulation.repository import Repository
-from simulation.terminals import SHARE, People
+from simulation.terminals import SHARE, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
 
 FACT_FIELDS = tuple(field.name for field in fields(Fact))
@@ -75,7 +75,7 @@ class History:
     ledger: Ledger = field(default_factory=Ledger)
     rules: Rules = None
     items: list[TaskItem] = None
-    quiet_limit: int = 400
+    broken: Broken | None = None
     terminals: People | None = None
 
     def __post_init__(self) -> None:
@@ -101,6 +101,8 @@ class History:
         rng = self.state.rng
         asyncio.set_event_loop(self.loop)
         calm_after = self.loop.time() + rng.choice([60, 300, 1200])
+        if self.terminals:
+            calm_after = min(calm_after, self.loop.time() + STAY_S)
         self.state.faults = _faults(rng)
         while self.loop.time() < calm_after and not self._is_over():
             self.loop.run_until_complete(self._life(until=calm_after))
@@ -143,8 +145,12 @@ class History:
             outside._maybe_die()
             facts = tuple(facts)
             after = self.ledger.record(world, facts)
-            self._check(after)
-            self._check_starts(after, facts)
+            try:
+                self._check(after)
+                self._check_facts(after, facts)
+            except Broken as broken:  # who records in the background would keep it to himself
+                self.broken = broken
+                raise
             outside._maybe_die()
             return after
 
@@ -170,6 +176,8 @@ class History:
             self._ask(engine, "spawn", kind="scripted", count=count)
 
     def _ended(self, engine: Engine, outside: SimulatedOutside, until: float | None) -> bool:
+        if self.broken is not None:
+            raise self.broken
         if outside.dead:
             return True
         self.events += 1
@@ -245,9 +253,11 @@ class History:
             raise Broken("a task at a terminal was given to an agent")
         self._check_repository()
 
-    def _check_starts(self, world: World, facts: Iterable[Fact]) -> None:
+    def _check_facts(self, world: World, facts: Iterable[Fact]) -> None:
         """A task starts when all it waits for is finished, and is done when its gate passed."""
         for fact in facts:
+            if fact.kind == "agent" and fact.trigger == "killed":
+                self._check_kept(facts)
             task = world.tasks.get(fact.subject)
             if fact.kind != "task" or task is None:
                 continue
@@ -256,6 +266,15 @@ class History:
                 raise Broken(f"task {task.id} started before what it waits for")
             if fact.trigger == "completed" and task.head not in self.state.gate_passed:
                 raise Broken(f"task {task.id} is done without a green gate")
+
+    def _check_kept(self, facts: Iterable[Fact]) -> None:
+        """Whoever is killed leaves nothing that no checkpoint holds."""
+        repo = self.state.repo
+        for task in [fact.subject for fact in facts if fact.kind == "task"]:
+            tree = repo.worktrees.get(task)
+            is_changed = tree is not None and not tree.half_made and tree.dirty
+            if is_changed and (tree.head, tree.dirty) not in repo.checkpoints.get(task, []):
+                raise Broken(f"the work of task {task} was not kept before its agent was killed")
 
     def _check_repository(self) -> None:
         repo = self.state.repo

@@ -137,8 +137,8 @@ class SimulatedOutside:
             await self._effect()
             if call.resume and session not in state.sessions_known:
                 return _error(call, ErrorKind.SESSION_UNKNOWN)
-            if not call.resume and session in state.sessions_known:
-                return _error(call, ErrorKind.SESSION_IN_USE)
+            known = session in state.sessions_known
+            assert call.resume or not known, "a session was begun a second time"
             state.sessions_known.add(session)
             self._signal_started(call)
             return await self._work(call)

@@ -12,8 +12,11 @@ from crew.runner.engine import Engine
 from crew.runner.outside import StepCall
 from simulation.outside import Crashed, SimulatedOutside, State
 
-SHARE = 0.4
+SHARE = 0.3
 """How many histories have people at terminals; the others are as they were without them."""
+
+STAY_S = 150
+"""How long people stay before they bring to an end what they opened."""
 
 LOOK_EVERY_S = 10.0
 
@@ -30,7 +33,7 @@ class People:
 
     async def live(self, engine: Engine, outside: SimulatedOutside) -> None:
         while True:
-            await asyncio.sleep(self.chance.uniform(0.1, 10))
+            await asyncio.sleep(self.chance.uniform(0.1, 6))
             if self.chance.random() < 0.3:
                 self._start(engine)
             elif open_runs := self._open_runs(engine):
