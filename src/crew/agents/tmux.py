@@ -51,6 +51,7 @@ _CONFIG = """\
 set -s exit-empty off
 run-shell -b -d 60 -C "set -s exit-empty on"
 set -s escape-time 0
+set -g assume-paste-time 0
 set -s focus-events on
 set -s default-terminal {terminal}
 set -g default-shell /bin/sh
