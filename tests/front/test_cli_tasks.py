@@ -553,3 +553,18 @@ def test_a_namespace_is_a_plain_name(scene, name, code):
     if code == 2:
         scene.configure(f'[tasks]\nnamespace = "{name}"\n')
         assert scene.crew("new", "--title", "x").code == 2
+
+
+def test_a_crew_does_not_take_the_tasks_of_another_namespace_for_its_own(scene):
+    scene.ok("new", "--title", "mine")
+    scene.ok("spawn")  # takes the tasks in
+    scene.ok("close", "1")
+    refused = scene.crew("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
+    assert refused.code == 5
+    assert "files/default" in refused.err
+    assert "crew clean" in refused.err
+    assert scene.crew("list", CREW_TASKS_NAMESPACE="ann").code == 5
+    scene.ok("clean", "--yes")
+    scene.ok("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
+    (hers,) = scene.ok("list", "--json", CREW_TASKS_NAMESPACE="ann").json
+    assert hers["status"] == "todo"

@@ -92,6 +92,8 @@ class Runner:
         self._stamp = stamp
         if facts:
             self.engine.record(facts)
+        if self.engine.world.tasks:
+            self.workplace.keep_source()
 
     def look_at_panes(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.domain.effects import effect
-from crew.domain.errors import CrewError, UsageError
+from crew.domain.errors import Conflict, CrewError, UsageError
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.runner.place import find_folder
 from crew.store.database import Database, open_database
-from crew.store.settings import find_index, first_setting, keep_index
+from crew.store.settings import find_index, first_setting, keep_index, keep_setting, setting
 from crew.tasks.snapshot import Snapshot
 from crew.tasks.source import TaskSource, open_source
 
@@ -25,6 +25,8 @@ EXCLUDED = (
     *("/.crew/*", "!/.crew/tasks/"),
     *("/.crew/tasks/**/.lock", "/.crew/tasks/**/*.crew-tmp"),
 )
+
+TASKS_OF = "tasks_of"
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,25 @@ class Workplace:
 
     @functools.cached_property
     def source(self) -> TaskSource:
+        """The source of the tasks; another one than before has other tasks by the same ids."""
+        known = setting(self.db, TASKS_OF)
+        if known not in (None, self.tasks_of):
+            raise Conflict(
+                f"this crew works at the tasks of {known}, and the config names {self.tasks_of}",
+                hint="set it back; or `crew clean` forgets what crew did so far, and keeps tasks",
+            )
         tasks = self.settings.tasks
         return open_source(tasks.source, self.root, namespace=tasks.namespace)
+
+    @property
+    def tasks_of(self) -> str:
+        """The source and the namespace that the config names."""
+        return f"{self.settings.tasks.source}/{self.settings.tasks.namespace}"
+
+    def keep_source(self) -> None:
+        """From now on the rows are about the tasks of this source."""
+        if setting(self.db, TASKS_OF) is None:
+            keep_setting(self.db, TASKS_OF, self.tasks_of)
 
     @functools.cached_property
     def target(self) -> str:
