@@ -5,7 +5,7 @@ import os
 import platform
 from collections.abc import Callable
 
-from bench import commands, cpu_per_step, histories, makespan, memory, merge_queue
+from bench import commands, cpu_per_step, histories, makespan, memory, merge_queue, worktrees
 from bench.sizes import FULL, QUICK, Size
 from bench.tables import Figure, say, summary
 
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "flood": memory.measure_flood,
     "histories": histories.measure,
     "queue": merge_queue.measure,
+    "worktrees": worktrees.measure,
 }
 
 

@@ -388,6 +388,7 @@ def test_complete_refuses_a_task_that_an_agent_works_at(state):
 def test_complete_refuses_a_run_that_is_in_no_terminal_yet_or_any_more():
     for world in (
         at_terminal(run_state="init", run_pane_pid=None),
+        at_terminal(run_pane_pid=None),
         at_terminal(run_pane="", run_pane_pid=None),
     ):
         assert "nobody works at task 1; `crew start 1`" in refused(world, "complete")

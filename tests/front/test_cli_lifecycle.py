@@ -124,7 +124,7 @@ def test_poll_tells_the_change(scene):
 
 
 def _is_waiting(process):
-    """It has opened the database and sleeps between two looks."""
+    """It knows how the tasks are: the database is opened after that."""
     try:
         open_files = [fd.readlink() for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
     except OSError:
@@ -241,6 +241,7 @@ def test_a_branch_that_goes_stays_reachable_through_a_checkpoint(closed):
 
 def test_a_clean_worktree_s_branch_is_kept_before_it_goes(closed):
     (worktree(closed) / "loose").unlink()
+    commit_in(worktree(closed), "last", "in no checkpoint\n")
     head = closed.git("rev-parse", "crew-1")
     closed.ok("prune", "--branches", "--yes")
     kept = refs(closed, "refs/crew/checkpoints/1/")
@@ -300,6 +301,7 @@ DEATHS = (
 """In the order in which a prune comes by them: the worktree, its branch, the mark of the branch."""
 
 
+@pytest.mark.timeout(120)
 def test_a_prune_that_dies_again_and_again_loses_nothing_and_is_finished_at_last(closed):
     head = closed.git("rev-parse", "crew-1")
     (worktree(closed) / "later").write_text("not in any checkpoint yet\n")

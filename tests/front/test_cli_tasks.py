@@ -6,6 +6,10 @@ import shutil
 
 import pytest
 
+from crew.domain.errors import Conflict
+from crew.domain.task import TaskState
+from crew.tasks.source import BUILT_IN, NewTask, TaskChanges, open_source
+
 TASK_FIELDS = {
     "id",
     "title",
@@ -317,6 +321,26 @@ def test_an_edit_only_if_the_status_is_so_changes_all_or_nothing(scene):
     assert _task(scene)["status"] == "closed"
 
 
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_the_status_is_compared_in_the_moment_of_the_change(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    source = open_source(name, tmp_path)
+    task = source.add(NewTask(title="a", labels=("x",)), at=1.0)
+    only_done = TaskChanges(title="b", add_labels=("y",), only_if=frozenset({TaskState.DONE}))
+    with pytest.raises(Conflict):
+        source.edit(task, only_done)
+    assert source.show(task).title == "a"
+    source.set_status(task, TaskState.DONE, at=2.0)
+    source.edit(task, only_done)
+    assert (source.show(task).title, source.show(task).labels) == ("b", ("x", "y"))
+
+
+def test_the_namespace_can_be_chosen_by_a_variable(scene):
+    scene.ok("new", "--title", "mine")
+    assert scene.ok("list", "--json", CREW_TASKS_NAMESPACE="ann").json == []
+    assert scene.crew("list", CREW_TASKS_NAMESPACE="../default").code == 2
+
+
 @pytest.mark.parametrize("status", ["in_progress", "done", "merged", "error"])
 def test_a_status_that_follows_from_work_cannot_be_set(scene, status):
     scene.ok("new", "--title", "a")
@@ -529,3 +553,18 @@ def test_a_namespace_is_a_plain_name(scene, name, code):
     if code == 2:
         scene.configure(f'[tasks]\nnamespace = "{name}"\n')
         assert scene.crew("new", "--title", "x").code == 2
+
+
+def test_a_crew_does_not_take_the_tasks_of_another_namespace_for_its_own(scene):
+    scene.ok("new", "--title", "mine")
+    scene.ok("spawn")  # takes the tasks in
+    scene.ok("close", "1")
+    refused = scene.crew("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
+    assert refused.code == 5
+    assert "files/default" in refused.err
+    assert "crew clean" in refused.err
+    assert scene.crew("list", CREW_TASKS_NAMESPACE="ann").code == 5
+    scene.ok("clean", "--yes")
+    scene.ok("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
+    (hers,) = scene.ok("list", "--json", CREW_TASKS_NAMESPACE="ann").json
+    assert hers["status"] == "todo"

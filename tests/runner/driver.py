@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from crew.agents.process import start_detached
+from crew.agents.tmux import Tmux, send_text
 from crew.domain import effects
 from crew.domain.errors import CrewError
 from crew.domain.requests import Request
@@ -72,6 +73,7 @@ def bring_back(workplace: Workplace, task: str, into: str) -> None:
 DEEDS = {
     "ask": ask,
     "restore": bring_back,
+    "send": lambda workplace, pane, text: send_text(Tmux(folder=workplace.folder), pane, text),
     "detach": lambda _, log: start_detached(("/bin/sh", "-c", "echo up"), log=Path(log)),
     "drop": lambda workplace: drop_checkpoints(workplace.repo, older_than=time.time() + 60),
     "rebuild": lambda workplace: rebuild_rows(workplace.db),

@@ -305,6 +305,34 @@ CLAUDE = Story(
     names=("agents.lock_session", "agents.remember_total"),
 )
 
+NEAT = Story(
+    script={
+        "default": {
+            "steps": [
+                done(
+                    {"write": {"path": "noise.txt", "text": "noise\n"}},
+                    {"run": 'echo x > "$CREW_TASK_ID.txt"; git add "$CREW_TASK_ID.txt"'},
+                    {"commit": "add a file"},
+                )
+            ]
+        }
+    },
+    tasks=(
+        "first",
+        {"title": "second", "deps": ["first"]},
+        {"title": "third", "deps": ["second"]},
+    ),
+    options={"agents": 1, "kind": "neat"},
+    config='[agents.neat]\ninherit = "scripted"\nexclude_patterns = ["noise.txt"]\n',
+    after=lambda scene: _is_missing(scene, "noise.txt"),
+    names=("git.delete_excludes",),
+)
+
+
+def _is_missing(scene: Scene, name: str) -> None:
+    assert not (scene.path / name).exists()
+
+
 STORIES = {
     "road": ROAD,
     "spoken": SPOKEN,
@@ -315,4 +343,5 @@ STORIES = {
     "edited": EDITED,
     "tickets": TICKETS,
     "claude": CLAUDE,
+    "neat": NEAT,
 }

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,7 @@ from crew.store.requests import open_requests
 from crew.tasks.source import NewTask
 from runner.scene import Scene, check_the_end, until
 from runner.stories import STORIES, check_manifests, done, work
+from runner.test_panes import EFFECTS as PANE_EFFECTS
 
 WHEN = ("before", "after")
 TODAY = int(os.environ.get("CREW_FAULTS_DAY", dt.datetime.now(tz=dt.UTC).toordinal()))
@@ -39,6 +41,16 @@ ERRANDS = {
     "store.rebuild": "rebuild",
     "tasks.delete_file": "remove",
 }
+ELSEWHERE = {
+    "runner/test_panes.py": PANE_EFFECTS,
+    "runner/test_furnishing.py": (
+        *("furnish.mark", "furnish.make_folder", "furnish.place_copy", "furnish.place_link"),
+        *("furnish.note", "git.write_excludes", "git.include_excludes"),
+    ),
+    "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
+    "config/test_editing.py": ("config.make_folder", "config.write"),
+}
+"""What has a test of its own in which it is killed before and after."""
 ASKED = ("store.ask", "runner.wake")
 ANSWERED = ("store.withdraw",)
 
@@ -59,7 +71,14 @@ def test_every_effect_below_the_front_ends_is_killed_here():
         [sys.executable, "-c", LIST_EFFECTS], capture_output=True, text=True, check=True
     )
     told = {name for story in STORIES.values() for name in story.names}
-    assert told | {*ERRANDS, *ASKED, *ANSWERED} == set(listed.stdout.split())
+    elsewhere = {name for names in ELSEWHERE.values() for name in names}
+    assert told | {*ERRANDS, *ASKED, *ANSWERED, *elsewhere} == set(listed.stdout.split())
+
+
+def test_what_is_killed_elsewhere_is_killed_there():
+    for file, names in ELSEWHERE.items():
+        text = (Path(__file__).parents[1] / file).read_text()
+        assert [name for name in names if name.partition(".")[2] not in text] == []
 
 
 def _chains() -> list[object]:

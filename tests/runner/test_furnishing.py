@@ -209,6 +209,17 @@ def test_a_tracked_file_is_never_overwritten(make_crew):
     assert sorted(state_of(agent.path).changed) == ["conf/new.txt", "shared.txt"]
 
 
+def test_a_tracked_file_that_the_agent_deleted_stays_deleted(make_crew):
+    crew = make_crew('copy = ["shared.txt"]')
+    agent = crew.start()
+    (agent.path / "shared.txt").unlink()
+    take_checkpoint(crew.workplace.repo, agent.path, "1", label="kept", at=1.0)
+    subprocess.run(["rm", "-rf", str(agent.path)], check=True)
+    agent = crew.start(branch="crew-1")
+    assert state_of(agent.path).changed == ("shared.txt",)
+    assert "shared.txt" not in agent.tree()
+
+
 def test_a_link_is_shared_hidden_and_never_followed(make_crew):
     crew = make_crew(
         'link = ["node_modules", "deep/vendor"]',

@@ -12,7 +12,7 @@ from crew.domain.world import World, born
 from crew.runner.views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.facts import load_world, record
-from crew.store.plain import load_agents
+from crew.store.plain import load_agents, load_panes
 
 
 @pytest.fixture
@@ -23,6 +23,7 @@ def db(tmp_path):
         Agent(id="B", agent_kind="x", started_at=1.0),
         Run(id="1.1", task="1", session="s", steps=3),
         Run(id="2.1", task="2"),
+        Run(id="3.1", task="3", pane="crew-3", pane_pid=42, agent_kind="x"),
         Task(id="1", worktree="/w/1", branch="crew-1"),
         Task(id="2"),
         Line(id="main", waiting="a file is in the way"),
@@ -50,3 +51,8 @@ def test_a_row_older_than_a_field_has_its_default(db):
     values = {name: value for name, value in json.loads(text).items() if name != "last_error"}
     db.execute("UPDATE rows SET value = ? WHERE id = 'B'", (json.dumps(values),))
     assert load_agents(db).agents["B"].last_error == ""
+
+
+def test_the_runs_in_terminal_sessions_are_found_among_all(db):
+    (run,) = load_panes(db)
+    assert (run.task, run.pane, run.agent_kind) == ("3", "crew-3", "x")

@@ -58,10 +58,18 @@ def kill_marked(marker: str) -> int:
     return end_all(lambda one: one.marker == marker, grace_s=0.0)
 
 
-def end_all(is_ours: Callable[[RunningProcess], bool], *, grace_s: float = GRACE_S) -> int:
-    """Ask, wait, then kill, until no such process and nothing below one is left."""
+def end_all(
+    is_ours: Callable[[RunningProcess], bool],
+    *,
+    grace_s: float = GRACE_S,
+    hang_up_after_s: float | None = None,
+) -> int:
+    """Ask, wait, then kill, until no such process and nothing below one is left.
+
+    A shell that somebody types into ignores SIGTERM; it ends when its terminal hangs up.
+    """
     began = time.monotonic()
-    seen: set[tuple[int, int]] = set()
+    seen: dict[tuple[int, int], signal.Signals] = {}
 
     def is_one_of_them(one: RunningProcess) -> bool:
         return is_ours(one) or one.identity in seen  # an orphan no longer descends from ours
@@ -70,12 +78,13 @@ def end_all(is_ours: Callable[[RunningProcess], bool], *, grace_s: float = GRACE
         waited_s = time.monotonic() - began
         if waited_s > grace_s + _GIVE_UP_AFTER_S:
             break
+        number = signal.SIGKILL if waited_s >= grace_s else signal.SIGTERM
+        if number == signal.SIGTERM and waited_s >= (hang_up_after_s or grace_s):
+            number = signal.SIGHUP
         for one in family:
-            if waited_s >= grace_s:
-                send_signal(one, signal.SIGKILL)
-            elif one.identity not in seen:
-                send_signal(one, signal.SIGTERM)
-        seen |= {one.identity for one in family}
+            if number == signal.SIGKILL or seen.get(one.identity) != number:
+                send_signal(one, number)
+            seen[one.identity] = number
         time.sleep(_LOOK_AGAIN_AFTER_S)
     return len(seen)
 

@@ -7,10 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from crew.agents.ending import Child, end, even_if_cancelled, exit_of
 from crew.agents.output import Tail
@@ -23,6 +24,7 @@ from crew.domain.errors import CrewError
 __all__ = [
     "ProcessEnd",
     "ProcessOrder",
+    "become",
     "kill_leftovers",
     "owned_processes",
     "program_path",
@@ -120,6 +122,12 @@ def working_bwrap() -> str | None:
         if subprocess.run(probe, capture_output=True, check=False, timeout=20).returncode == 0:
             return bwrap
     return None
+
+
+def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Go on as another program, with our terminal and our process number."""
+    sys.stdout.flush()
+    os.execvpe(argv[0], tuple(argv), environment)  # noqa: S606 - a person asked for exactly this one
 
 
 async def _bwrap(sandbox: Sandbox) -> str | None:

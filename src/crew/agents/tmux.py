@@ -30,6 +30,9 @@ _ANSWERS_WITHIN_S = 20.0
 _TRIES = 5
 _TYPED_AT_MOST = 200
 _ENTER_AFTER_S = 0.1
+_GONE_WITHIN_S = 1.0
+_LOOK_AGAIN_AFTER_S = 0.02
+_HANG_UP_AFTER_S = 0.5
 _LONGEST_TITLE = 80
 _LONGEST_VARIABLE = 16_000  # tmux drops a longer one without a word
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -48,10 +51,10 @@ _CONFIG = """\
 set -s exit-empty off
 run-shell -b -d 60 -C "set -s exit-empty on"
 set -s escape-time 0
+set -g assume-paste-time 0
 set -s focus-events on
 set -s default-terminal {terminal}
 set -g default-shell /bin/sh
-set -g update-environment ""
 set -g history-limit 50000
 set -g mouse on
 set -g mode-keys emacs
@@ -66,7 +69,6 @@ set -g status-position top
 set -g status-style "bg=colour24,fg=colour255"
 set -g status-format[0] "#{{@crew_bar}}#[align=right] detach: {detach} "
 set -g prefix None
-set -g prefix2 None
 unbind-key -a -T prefix
 unbind-key -a -T root
 bind-key -T root {detach} detach-client
@@ -171,10 +173,14 @@ def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
         at_the_top = session is not None and one.identity == (session.pid, session.started)
         return at_the_top or one.marker == marker
 
-    end_all(is_ours)
-    now = find_session(tmux, name)
-    if session and now and now.pid == session.pid:
-        _kill_session(tmux, name)
+    end_all(is_ours, hang_up_after_s=_HANG_UP_AFTER_S)
+    # tmux lets a session go once it has read its last words; only one that stays is ended.
+    gone_by = time.monotonic() + _GONE_WITHIN_S
+    while session and (now := find_session(tmux, name)) and now.pid == session.pid:
+        if time.monotonic() > gone_by:
+            _kill_session(tmux, name)
+            break
+        time.sleep(_LOOK_AGAIN_AFTER_S)
 
 
 def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
@@ -317,16 +323,14 @@ def _check_version(program: str) -> None:
     said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"(\d+)\.(\d+)", said)  # none in a build from its sources
     if version and (int(version[1]), int(version[2])) < _OLDEST:
-        raise CrewError(
-            f"{said.strip()} is too old", hint=f"install tmux {_OLDEST[0]}.{_OLDEST[1]} or newer"
-        )
+        newer = "install tmux {}.{} or newer".format(*_OLDEST)
+        raise CrewError(f"{said.strip()} is too old", hint=newer)
 
 
 def _config() -> str:
-    name = "tmux-256color"
-    places = [Path(top, folder, name) for top in _TERMINFO for folder in ("t", "74")]
-    known = any(place.exists() for place in places)
-    terminal = name if known else "screen-256color"
+    places = [Path(top, folder) for top in _TERMINFO for folder in ("t", "74")]
+    is_known = any((place / "tmux-256color").exists() for place in places)
+    terminal = "tmux-256color" if is_known else "screen-256color"
     return _CONFIG.format(terminal=terminal, detach=DETACH_KEY, moused=_MOUSED)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding
 from crew.config.nearest import nearest
-from crew.config.toml_text import line_of
 from crew.config.values import Reader
 from crew.domain.errors import UsageError
 
@@ -130,6 +129,8 @@ def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str) -> Us
 
 def line_in(layer: Layer, path: tuple[str, ...]) -> int | None:
     """The line of the file that says this; an agent may stand there under its older names."""
+    from crew.config.toml_text import line_of  # noqa: PLC0415 - only mistakes and origins ask
+
     for table in (path[:1], ("workers",), ("managers",)) if path[0] == "agents" else (path[:1],):
         for last in (path[1:], (*path[1:-1], "agent")) if path[-1] == "inherit" else (path[1:],):
             if line := line_of(layer.text, (*table, *last)):

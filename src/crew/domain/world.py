@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from crew.domain.agent import Agent
@@ -19,6 +20,9 @@ Row = Agent | Task | Run | Line | Question | Message | Provider
 TABLES: Mapping[str, type[Row]] = {
     row.kind: row for row in (Agent, Task, Run, Line, Question, Message, Provider)
 }
+FIELDS = {kind: tuple(field.name for field in fields(table)) for kind, table in TABLES.items()}
+_VALUES = {kind: attrgetter(*names) for kind, names in FIELDS.items()}
+_SEQUENCES = (list, tuple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +71,25 @@ def with_rows(rows: Iterable[Row]) -> World:
 def row_from(kind: str, values: Mapping[str, Any]) -> Row:
     """A row from plain values, where lists stand for tuples; a value nobody knows is left out."""
     known = known_values(kind, values)
-    return TABLES[kind](**{name: _frozen(value) for name, value in known.items()})
+    return TABLES[kind](**_all_frozen(known))
 
 
 def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values whose names this version of crew knows; an older one may have had others."""
-    names = {f.name for f in fields(TABLES[kind])}
+    names = FIELDS[kind]
     return {name: value for name, value in values.items() if name in names}
 
 
 def _changed(row: Row | None, fact: Fact) -> Row:
     if row is None:
         return row_from(fact.kind, {**fact.changes, "id": fact.subject})
-    changes = {name: _frozen(value) for name, value in fact.changes.items()}
+    changes = _all_frozen(fact.changes)
     if fact.target is not None:
         _check_move(row, fact)
         changes["state"] = fact.target
-    return replace(row, **changes)
+    # As `replace` does, which takes twice as long for so many fields.
+    before = zip(FIELDS[fact.kind], _VALUES[fact.kind](row), strict=True)
+    return TABLES[fact.kind](**dict(before) | changes)
 
 
 def _check_move(row: Row, fact: Fact) -> None:
@@ -95,13 +101,20 @@ def _check_move(row: Row, fact: Fact) -> None:
     row.machine.check(source=row.state, target=str(fact.target), trigger=fact.trigger)
 
 
+def _all_frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _frozen(value) if isinstance(value, _SEQUENCES) else value
+        for name, value in values.items()
+    }
+
+
 def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
+    return tuple(map(_frozen, value)) if isinstance(value, _SEQUENCES) else value
 
 
 def born(row: Row, trigger: str, *, at: float, **extra: Any) -> Fact:
     """The first fact of a subject."""
-    changes = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "id"}
+    changes = {name: getattr(row, name) for name in FIELDS[row.kind] if name != "id"}
     return Fact(
         kind=row.kind,
         subject=row.id,

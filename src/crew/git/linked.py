@@ -179,7 +179,8 @@ def _entries(repo: Repository) -> Iterator[Path]:
 
 
 def _is_entry(repo: Repository, git_dir: Path) -> bool:
-    return git_dir.parent.resolve() == (repo.common_dir / "worktrees").resolve()
+    folder = repo.common_dir / "worktrees"
+    return git_dir.parent == folder or git_dir.parent.resolve() == folder.resolve()
 
 
 def _named_in(git_dir: Path) -> str | None:

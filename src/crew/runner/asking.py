@@ -38,33 +38,43 @@ def ask(
 ) -> Any:
     """Have a request answered and wait until what it asked for is done."""
     give_up_at = time.monotonic() + timeout_s
+    answered, reply = False, None
     while True:
-        found = ask_runner(workplace.folder, workplace.db, request, give_up_at=give_up_at)
-        if found is not None:
-            return _accepted(workplace, found, settled, give_up_at)
+        if not answered:
+            found = ask_runner(workplace.folder, workplace.db, request, give_up_at=give_up_at)
+            answered, reply = found is not None, _accepted(found)
+        if answered and _wait_until(workplace, settled, give_up_at):
+            return reply
         try:
+            if answered:  # by a runner that went away before it was done
+                _do_it_here(workplace, _LOOK, only)
+                return reply
             return _do_it_here(workplace, request, only)
         except LockHeld:
             if time.monotonic() > give_up_at:
                 raise
 
 
-def _accepted(
-    workplace: Workplace, found: dict[str, Any], settled: Settled, give_up_at: float
-) -> Any:
+_LOOK = Request(verb="look", args={})
+
+
+def _accepted(found: dict[str, Any] | None) -> Any:
+    if found is None:
+        return None
     if "error" in found:
         raise Refused(found["error"], found["exit_code"])
-    _wait_until(workplace, settled, give_up_at)
     return found["reply"]
 
 
-def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> None:
+def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> bool:
+    """False when the runner went away before it was so."""
     while not settled(load_world(workplace.db)):
         if time.monotonic() > give_up_at:
             raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
         if find_runner(workplace.lock_file) is None:
-            return
+            return settled(load_world(workplace.db))
         time.sleep(POLL_S)
+    return True
 
 
 def _do_it_here(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:

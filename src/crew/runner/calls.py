@@ -1,6 +1,11 @@
 """What an agent is told and given for one step: prompt, environment, limits."""
 
+import logging
+import os
+from pathlib import Path
+
 from crew.agents.adapter import AgentSpec
+from crew.agents.first_run import answer_first_run
 from crew.config.model import AgentSettings
 from crew.config.prompts import prompt
 from crew.domain.errors import NotFound
@@ -14,6 +19,8 @@ from crew.runner.outside import StepCall
 from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
 
+log = logging.getLogger(__name__)
+
 NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL})
 """Asks whose session knows nothing yet."""
 
@@ -26,6 +33,17 @@ def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
             hint=f"known: {', '.join(sorted(known))}; add [agents.{kind}] to .crew/config.toml",
         )
     return known[kind]
+
+
+def answer_first_questions(workplace: Workplace, kind: str, worktree: Path) -> None:
+    """What the agent's program asks when it is first started somewhere, nobody will be asked."""
+    settings = agent_settings(workplace, kind)
+    environ = {**os.environ, **settings.env}
+    home = Path(environ.get("HOME") or Path.home())
+    for problem in answer_first_run(
+        settings.first_run, worktree=worktree, home=home, environ=environ
+    ):
+        log.warning("%s: %s", kind, problem)
 
 
 def agent_spec(

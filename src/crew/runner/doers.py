@@ -7,12 +7,7 @@ from crew.domain.agent import AgentState
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.names import branch_name
-from crew.domain.progress import (
-    Prepared,
-    checked,
-    killed,
-    prepared,
-)
+from crew.domain.progress import Prepared, checked, killed, prepared
 from crew.domain.run import RunState
 from crew.domain.task import TaskState
 from crew.domain.world import moved, noted

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import Controls, Say
-from crew.domain.commands import Command, Inspect, OpenPane, RunCommand
+from crew.domain.commands import Command, Inspect, OpenPane, PaneCommand, RunCommand
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.message import Message
@@ -198,7 +198,8 @@ class Engine:
         failures = self._failures.get(command.key, 0) + 1
         self._failures[command.key] = failures
         self._later[command.key] = self.now() + self.rules.backoff(failures)
-        if failures >= self.rules.stuck_after:
+        # A tmux that does not answer is one task's trouble: the others go on.
+        if failures >= self.rules.stuck_after and not isinstance(command, PaneCommand):
             self.fail(error)
         return []
 

@@ -23,7 +23,14 @@ from crew.git.changes import changed_paths
 from crew.git.command import ask, git
 from crew.git.refs import advance, delete_ref
 from crew.git.repository import ref_tip
-from crew.runner.calls import NEW_SESSION, agent_settings, agent_spec, step_order, system_prompt
+from crew.runner.calls import (
+    NEW_SESSION,
+    agent_settings,
+    agent_spec,
+    answer_first_questions,
+    step_order,
+    system_prompt,
+)
 from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
@@ -86,8 +93,10 @@ class LocalOutside:
 
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         path = self.workplace.worktrees / task.id
+        is_new = not path.exists()
         await _thread(self._ensure_worktree, task, path, branch, base)
-        await furnish(self.workplace, task, path, worker_settings(self.workplace, task))
+        settings = worker_settings(self.workplace, task)
+        await furnish(self.workplace, task, path, settings, is_new=is_new)
         return str(path)
 
     def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
@@ -145,6 +154,8 @@ class LocalOutside:
         )
         if self.mcp_url:
             order = replace(order, env={**order.env, "CREW_MCP_URL": self.mcp_url})
+        if not order.resume:
+            await _thread(answer_first_questions, workplace, order.kind, order.worktree)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         asked = call.asked
         watch = Watch(started=call.started, doing=call.doing, heard=call.heard)
@@ -210,6 +221,11 @@ class LocalOutside:
 
     async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
         return await self.reviews.run(run, task, commit=commit, reviewer=reviewer)
+
+    def tidy(self) -> None:
+        """What nobody uses any more goes; gates come last, for the folder goes with them."""
+        self.reviews.tidy()
+        self.gates.tidy()
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return await _thread(self._lost_sides, run, head)

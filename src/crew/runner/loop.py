@@ -28,10 +28,10 @@ from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
 from crew.runner.manifests import manifest, manifest_file, write_manifest
-from crew.runner.panes import ended_unnoticed
 from crew.runner.step_requests import message_from, own_task, readable, speaking_run
 from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
+from crew.runner.unnoticed import ended_unnoticed
 from crew.runner.views import moment, state_document, write_state
 from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
@@ -53,6 +53,7 @@ DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that stands in the way of a delivery."""
 
 DOING_EVERY_S = 0.5
+STATE_EVERY_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class Runner:
     _blocked_since: float | None = None
     _seen: World | None = None
     _written: Mapping[str, Any] | None = None
+    _state_pause: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -82,12 +84,15 @@ class Runner:
                 self.take_in()
                 self._find_landed()
                 self.look_at_panes()
+                await asyncio.to_thread(self.outside.reviews.tidy)
                 await self.engine.run(until=self._is_over)
             finally:
                 looking.cancel()
                 await self.engine.shut_down()
-                self._keep_state()
-                await asyncio.to_thread(self.outside.gates.tidy)
+                if self._state_pause is not None:
+                    self._state_pause.cancel()
+                self._write_state()
+                await asyncio.to_thread(self.outside.tidy)
 
     def take_in(self) -> None:
         """Bring the world up to what the task source says; reads only what changed."""
@@ -99,10 +104,12 @@ class Runner:
         self._stamp = stamp
         if facts:
             self.engine.record(facts)
+        if self.engine.world.tasks:
+            self.workplace.keep_source()
 
     def look_at_panes(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""
-        for run in ended_unnoticed(self.engine.world):
+        for run in ended_unnoticed(self.engine.world.runs.values()):
             facts = ended(run, number=run.pane_number, code=None, at=time.time())
             self.engine.record(facts)
 
@@ -206,10 +213,19 @@ class Runner:
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
 
     def _keep_state(self) -> None:
+        """At once after a pause, else at the end of the next one: the last change is never left."""
+        if self._state_pause is None and self.engine.world is not self._seen:
+            self._write_state()
+            loop = asyncio.get_running_loop()
+            self._state_pause = loop.call_later(STATE_EVERY_S, self._end_state_pause)
+
+    def _end_state_pause(self) -> None:
+        self._state_pause = None
+        self._keep_state()
+
+    def _write_state(self) -> None:
         """Written when what it tells changes: most facts tell nothing about agents."""
         world = self.engine.world
-        if world is self._seen:
-            return
         if self._seen is None or world.runs is not self._seen.runs:
             self._keep_manifests(world)
         document = state_document(world)

@@ -9,7 +9,7 @@ from crew.agents import tmux
 from crew.agents.adapter import DEFAULT_TEMPLATE
 from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
-from crew.agents.ownership import MARKER_VARIABLE, find_process
+from crew.agents.ownership import MARKER_VARIABLE
 from crew.agents.process import working_bwrap
 from crew.agents.sandbox import with_held_paths
 from crew.agents.session_script import write_session_script
@@ -21,8 +21,12 @@ from crew.domain.run import Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
-from crew.domain.world import World
-from crew.runner.calls import agent_settings, agent_spec, pane_order
+from crew.runner.calls import (
+    agent_settings,
+    agent_spec,
+    answer_first_questions,
+    pane_order,
+)
 from crew.runner.workplace import Workplace
 
 
@@ -44,6 +48,7 @@ def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
     order = terminal.order
     settings = agent_settings(workplace, order.kind)
     prepare_files(order)
+    answer_first_questions(workplace, order.kind, order.worktree)
     script = write_session_script(
         workplace.folder,
         terminal.script,
@@ -118,20 +123,6 @@ class Panes:
         tmux.close_session(server, run.pane, marker=pane_marker(self.workplace, run))
 
 
-def ended_unnoticed(world: World) -> list[Run]:
-    """The runs whose terminal session has no process any more, of which nobody told us."""
-    return [
-        run
-        for run in world.runs.values()
-        if run.is_pane_open and not run.leaving and not _is_alive(run)
-    ]
-
-
 def pane_marker(workplace: Workplace, run: Run) -> str:
     """Not one of the runner's, which ends with it: a terminal session goes on without crew."""
     return f"pane/{workplace.repo_id}/{run.id}"
-
-
-def _is_alive(run: Run) -> bool:
-    found = find_process(run.pane_pid or 0)
-    return found is not None and found.started == run.pane_started

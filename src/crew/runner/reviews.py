@@ -1,13 +1,15 @@
 """Has a commit reviewed by an agent, in a worktree of its own that holds exactly that commit."""
 
 import asyncio
+import logging
+import os
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from crew.agents.adapter import Watch, adapter_for
-from crew.agents.ownership import MARKER_VARIABLE
+from crew.agents.ownership import MARKER_VARIABLE, find_process, kill_marked
 from crew.config.prompts import prompt
 from crew.domain.errors import CrewError
 from crew.domain.review import PASS, Verdict, verdict
@@ -21,8 +23,13 @@ from crew.runner.step_log import start_step
 from crew.runner.workplace import Workplace
 from crew.tasks.source import Lifecycle, NewComment
 
+log = logging.getLogger(__name__)
+
 KIND = "report"
 """What such a comment is in seed 001's task store."""
+
+_FOLDER = ".review-"
+_KEY = "review-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +39,32 @@ class Reviews:
     async def run(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
         """The verdict, which is a comment of the task by the time it is returned."""
         item = await asyncio.to_thread(self.workplace.source.show, task.id)
-        key = uuid.uuid4().hex[:8]
-        path = self.workplace.worktrees / f".review-{task.id}-{key}"
+        name = _new_name(task.id)
+        path = self.workplace.worktrees / f"{_FOLDER}{name}"
         await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
         try:
             order = self._order(run, task, item, commit=commit, reviewer=reviewer, path=path)
             found = await self._ask(order, commit)
         finally:
             await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
-        await asyncio.to_thread(keep_verdict, self.workplace, task.id, found)
+        await asyncio.to_thread(keep_verdict, self.workplace, task.id, found, name=name)
         return found
+
+    def tidy(self) -> None:
+        """End the reviews whose crew was killed; one that another process runs goes on."""
+        for path in self.workplace.worktrees.glob(f"{_FOLDER}*"):
+            name = path.name.removeprefix(_FOLDER)
+            if _is_under_way(name):
+                continue
+            try:
+                kill_marked(self._marker(name))
+                remove_worktree(self.workplace.repo, path)
+            except (CrewError, OSError) as error:
+                log.warning("a review's worktree stays: %s", error)
+
+    def _marker(self, name: str) -> str:
+        """Not one of the runner's: `crew review` goes on while runners come and go."""
+        return f"review/{self.workplace.repo_id}/{name}"
 
     async def _ask(self, order: StepOrder, commit: str) -> Verdict:
         settings = agent_settings(self.workplace, order.kind)
@@ -61,7 +84,8 @@ class Reviews:
     ) -> StepOrder:
         workplace = self.workplace
         settings = agent_settings(workplace, reviewer)
-        key = f"{workplace.repo_id}/{path.name.removeprefix('.')}"
+        name = path.name.removeprefix(_FOLDER)
+        key = f"{workplace.repo_id}/review/{name}"
         extra = settings.prompt or workplace.settings.agents.reviewer_prompt
         words = prompt(
             "reviewer",
@@ -85,17 +109,38 @@ class Reviews:
             idle_timeout_s=workplace.settings.run.idle_timeout_s,
             env={
                 **step_environment(workplace, run, task, role="reviewer"),
-                MARKER_VARIABLE: f"review/{key}",
+                MARKER_VARIABLE: self._marker(name),
             },
         )
 
 
-def keep_verdict(workplace: Workplace, task: str, found: Verdict) -> None:
-    """A review counts once it is recorded: the comment first, then the number of them."""
+def keep_verdict(workplace: Workplace, task: str, found: Verdict, *, name: str) -> None:
+    """A review counts once it is recorded: the comment first, then the number of them.
+
+    The number is that of the comments, so that reviews may end at once and a lost one is made up.
+    """
     source, now = workplace.source, time.time()
     word = "passed" if found.passed else "did not pass"
     text = f"Review of {found.commit[:12]}: {word}\n\n{found.notes}"
-    source.comment(task, NewComment(author=found.reviewer, text=text, at=now, kind=KIND))
-    item = source.show(task)
-    lifecycle = Lifecycle(review_count=item.review_count + 1)
-    source.set_status(task, item.status, at=now, lifecycle=lifecycle)
+    comment = NewComment(author=found.reviewer, text=text, at=now, kind=KIND, key=f"{_KEY}{name}")
+    source.comment(task, comment)
+    while (item := source.show(task)).review_count < (count := _reviews_of(item)):
+        lifecycle = Lifecycle(review_count=count)
+        source.set_status(task, item.status, at=now, lifecycle=lifecycle)
+
+
+def _reviews_of(item: TaskItem) -> int:
+    return sum(comment.key.startswith(_KEY) for comment in item.comments)
+
+
+def _new_name(task: str) -> str:
+    """Says whose review it is: a process number may be used again, with its start it is not."""
+    me = find_process(os.getpid())
+    return f"{task}-{os.getpid()}-{me.started if me else 0}-{uuid.uuid4().hex[:8]}"
+
+
+def _is_under_way(name: str) -> bool:
+    """Whether whoever asked for this review lives; where that cannot be seen, it is believed."""
+    _task, pid, started, _key = name.rsplit("-", 3)
+    found = find_process(int(pid))
+    return started == "0" or (found is not None and str(found.started) == started)

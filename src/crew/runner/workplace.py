@@ -3,18 +3,17 @@
 import contextlib
 import functools
 import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.domain.effects import effect
-from crew.domain.errors import CrewError, UsageError
+from crew.domain.errors import Conflict, CrewError, UsageError
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.runner.place import find_folder
 from crew.store.database import Database, open_database
-from crew.store.settings import find_index, first_setting, keep_index
+from crew.store.settings import find_index, first_setting, keep_index, keep_setting, setting
 from crew.tasks.snapshot import Snapshot
 from crew.tasks.source import TaskSource, open_source
 
@@ -26,6 +25,8 @@ EXCLUDED = (
     *("/.crew/*", "!/.crew/tasks/"),
     *("/.crew/tasks/**/.lock", "/.crew/tasks/**/*.crew-tmp"),
 )
+
+TASKS_OF = "tasks_of"
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,31 @@ class Workplace:
     @functools.cached_property
     def repo_id(self) -> str:
         """A name for this repository that no other one has; it marks crew's processes."""
+        import uuid  # noqa: PLC0415 - lists do without it
+
         return first_setting(self.db, "repo_id", str(uuid.uuid4()))
 
     @functools.cached_property
     def source(self) -> TaskSource:
+        """The source of the tasks; another one than before has other tasks by the same ids."""
+        known = setting(self.db, TASKS_OF)
+        if known not in (None, self.tasks_of):
+            raise Conflict(
+                f"this crew works at the tasks of {known}, and the config names {self.tasks_of}",
+                hint="set it back; or `crew clean` forgets what crew did so far, and keeps tasks",
+            )
         tasks = self.settings.tasks
         return open_source(tasks.source, self.root, namespace=tasks.namespace)
+
+    @property
+    def tasks_of(self) -> str:
+        """The source and the namespace that the config names."""
+        return f"{self.settings.tasks.source}/{self.settings.tasks.namespace}"
+
+    def keep_source(self) -> None:
+        """From now on the rows are about the tasks of this source."""
+        if setting(self.db, TASKS_OF) is None:
+            keep_setting(self.db, TASKS_OF, self.tasks_of)
 
     @functools.cached_property
     def target(self) -> str:
@@ -102,6 +122,8 @@ class Workplace:
 
     def session_of(self, run: Run) -> str:
         """The run's session; a new one is named after the run, so that a repeat names it again."""
+        import uuid  # noqa: PLC0415 - lists do without it
+
         name = f"{run.id}/{run.session_number}"
         return run.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
 

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 from crew.domain.effects import effect
 from crew.domain.fact import Fact
-from crew.domain.world import Row, World, apply_all, fold, known_values, row_from, with_rows
+from crew.domain.world import FIELDS, Row, World, apply_all, fold, known_values, row_from, with_rows
 from crew.store.database import Database, one_moment, transaction, translated
 from crew.store.replies import Reply, keep_reply
 
@@ -134,7 +133,7 @@ def _fact(row: tuple[Any, ...]) -> Fact:
 
 
 def _row_text(row: Row) -> str:
-    return _text({f.name: getattr(row, f.name) for f in fields(row)})
+    return _text({name: getattr(row, name) for name in FIELDS[row.kind]})
 
 
 def _text(value: Mapping[str, Any]) -> str:

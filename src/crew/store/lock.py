@@ -85,6 +85,12 @@ def _is_only_looked_at(handle: int) -> bool:
 
 def find_runner(path: Path) -> dict[str, Any] | None:
     """The runner that holds the lock now, or None."""
+    holder = find_holder(path)
+    return holder if holder is not None and holder.get("role") == RUNNER else None
+
+
+def find_holder(path: Path) -> dict[str, Any] | None:
+    """Whoever holds the lock now, or None; nothing is known of one that has not signed yet."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -92,8 +98,7 @@ def find_runner(path: Path) -> dict[str, Any] | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        holder = _holder(path)
-        return holder if holder.get("role") == RUNNER else None
+        return _holder(path)
     else:
         return None
     finally:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from crew.store.database import Database, translated
 
 if TYPE_CHECKING:
+    from crew.domain.run import Run
     from crew.domain.world import World
 
 
@@ -38,6 +39,16 @@ def load_agents(db: Database) -> "World":
     tasks = _rows(db, "task", {row.task for row in agents.values()})
     world = SimpleNamespace(agents=agents, tasks=tasks, runs=runs, lines=lines)
     return cast("World", world)
+
+
+def load_panes(db: Database) -> "list[Run]":
+    """The runs that a terminal session carries now."""
+    with translated():
+        found = db.execute(
+            "SELECT value FROM rows WHERE kind = 'run'"
+            " AND json_extract(value, '$.pane_pid') IS NOT NULL"
+        ).fetchall()
+    return [cast("Run", PlainRow("run", json.loads(value))) for (value,) in found]
 
 
 def _rows(db: Database, kind: str, ids: Iterable[str | None] | None = None) -> dict[str, PlainRow]:

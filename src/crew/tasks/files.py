@@ -60,10 +60,13 @@ class FilesSource:
         self.folder = repo_root / ".crew" / "tasks" / namespace
 
     def stamp(self) -> object:
-        return hash(frozenset(self._signatures().items()))
+        return folder.look_at(self.folder, _PARTS).stamp
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
-        return rescan(previous, self._signatures(), self._read_locked)
+        look = folder.look_at(self.folder, _PARTS)
+        if previous and previous.stamp == look.stamp:
+            return previous
+        return rescan(previous, self._signatures(look), self._read_locked, stamp=look.stamp)
 
     def show(self, task: str) -> TaskItem:
         item = self._read_locked(task) if is_number(task) else None
@@ -239,12 +242,13 @@ class FilesSource:
             raise NotFound("there are no tasks yet", hint='make one: crew new --title "…"')
         return folder.locked(self.folder / ".lock", exclusive=True)
 
-    def _signatures(self) -> dict[str, Signature]:
-        found = folder.signatures(self.folder, _PARTS)
+    def _signatures(self, look: folder.Look) -> dict[str, Signature]:
+        found = folder.signatures(look, _PARTS)
         return {task: signature for task, signature in found.items() if is_number(task)}
 
     def _ids(self) -> list[str]:
-        return sorted(self._signatures(), key=natural_order)
+        look = folder.look_at(self.folder, _PARTS)
+        return sorted(self._signatures(look), key=natural_order)
 
     def _next_id(self) -> int:
         """What meta.json says; the files are listed only where it cannot be right."""

@@ -2,9 +2,10 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError, UsageError
@@ -15,14 +16,42 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 """A larger file is not a task; reading it would cost everybody who lists tasks."""
 
 
-def signatures(folder: Path, endings: tuple[str, ...]) -> dict[str, Signature]:
-    """The time of the last change and the inode of each task's files, from one look at the folder.
+class Look(NamedTuple):
+    """One look at a folder of tasks: the change time and the inode of each file, by its name.
 
-    A task is there when a file with the first ending is; the other endings are more files of it.
     Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
     two changes within one tick of the clock are told apart.
     """
-    files = _files(folder, endings)
+
+    stamp: str
+    """The same for two looks, also of two processes, only when nothing changed in between."""
+    files: Mapping[str, tuple[int, int]]
+
+
+def look_at(folder: Path, endings: tuple[str, ...]) -> Look:
+    """Every file with one of the endings."""
+    try:
+        # Asked through the open folder, the kernel does not walk the whole path for every file.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return Look(stamp="", files={})
+    try:
+        itself = os.fstat(handle)
+        files = dict(_files(handle, endings))
+    finally:
+        os.close(handle)
+    # The hash of a text differs from process to process, that of numbers does not: who renames a
+    # file changes the folder.
+    numbers = hash(frozenset(files.values()))
+    return Look(stamp=f"{itself.st_mtime_ns}:{itself.st_ctime_ns}:{numbers}", files=files)
+
+
+def signatures(look: Look, endings: tuple[str, ...]) -> dict[str, Signature]:
+    """What was seen of each task's files.
+
+    A task is there when a file with the first ending is; the other endings are more files of it.
+    """
+    files = {name: f"{changed}:{inode}" for name, (changed, inode) in look.files.items()}
     first, *others = endings
     found = {name.removesuffix(first): sign for name, sign in files.items() if name.endswith(first)}
     for ending in others:
@@ -36,26 +65,14 @@ def task_names(folder: Path, endings: tuple[str, ...]) -> set[str]:
     return {name.removesuffix(end) for name in names for end in endings if name.endswith(end)}
 
 
-def _files(folder: Path, endings: tuple[str, ...]) -> dict[str, Signature]:
-    """The signature of every file with one of the endings, by its name."""
-    found: dict[str, Signature] = {}
-    try:
-        # Asked through the open folder, the kernel does not walk the whole path for every file.
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return found
-    try:
-        with os.scandir(handle) as listing:
-            for entry in listing:
-                name = entry.name
-                if name.endswith(endings):
-                    try:
-                        found[name] = f"{entry.stat().st_ctime_ns}:{entry.inode()}"
-                    except FileNotFoundError:
-                        continue
-    finally:
-        os.close(handle)
-    return found
+def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, int]]]:
+    with os.scandir(handle) as listing:
+        for entry in listing:
+            if entry.name.endswith(endings):
+                try:
+                    yield entry.name, (entry.stat().st_ctime_ns, entry.inode())
+                except FileNotFoundError:
+                    continue
 
 
 def read_text(path: Path) -> str | None:

@@ -19,7 +19,7 @@ def _defaults(model: type[TaskItem | Comment]) -> dict[str, Any]:
 
 
 _DEFAULTS = {model: _defaults(model) for model in (TaskItem, Comment)}
-_SHAPE = str(list(_DEFAULTS.values()))
+_SHAPE = f"2 {list(_DEFAULTS.values())}"
 """Rows of another shape were written by another crew; what they leave out may mean other things."""
 
 
@@ -50,8 +50,9 @@ class Items(Mapping[str, TaskItem]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All tasks of a source, in the order of their ids."""
+    """All tasks of a source, in the order of their ids; `stamp` is what the look at it showed."""
 
+    stamp: str = ""
     signatures: Mapping[str, Signature] = field(default_factory=dict)
     by_id: Items = field(default_factory=lambda: Items({}))
 
@@ -61,18 +62,20 @@ class Snapshot:
 
     def rows(self) -> list[Any]:
         """Plain lists, numbers and strings, ready for JSON; `from_rows` reads them back."""
-        rows = self.by_id.rows
-        return [_SHAPE, *([sign, rows[task]] for task, sign in self.signatures.items())]
+        # One text for all signatures: they are many, and hardly ever looked at one by one.
+        return [_SHAPE, self.stamp, "\n".join(self.signatures.values()), *self.by_id.rows.values()]
 
     @classmethod
     def from_rows(cls, rows: list[Any]) -> "Snapshot":
         """Empty when another crew wrote the rows: all tasks are read again then."""
         if not rows or rows[0] != _SHAPE:
             return cls()
-        del rows[0]
+        _, stamp, signatures, *found = rows
+        by_id = {row["id"]: row for row in found}
         return cls(
-            signatures={row["id"]: signature for signature, row in rows},
-            by_id=Items({row["id"]: row for _, row in rows}),
+            stamp=stamp,
+            signatures=dict(zip(by_id, signatures.split("\n"), strict=False)),
+            by_id=Items(by_id),
         )
 
 
@@ -80,13 +83,13 @@ def rescan(
     previous: Snapshot | None,
     signatures: Mapping[str, Signature],
     read: Callable[[str], TaskItem | None],
+    *,
+    stamp: str = "",
 ) -> Snapshot:
     """The tasks of `signatures`; one whose signature is as before is taken over unread.
 
     `read` answers None for a task that vanished between the look and the reading.
     """
-    if previous and previous.signatures == signatures:
-        return previous
     before = previous or Snapshot()
     rows: dict[str, Row] = {}
     for task in sorted(signatures, key=natural_order):
@@ -94,7 +97,9 @@ def rescan(
             rows[task] = before.by_id.rows[task]
         elif (item := read(task)) is not None:
             rows[task] = _row(item)
-    return Snapshot(signatures={task: signatures[task] for task in rows}, by_id=Items(rows))
+    return Snapshot(
+        stamp=stamp, signatures={task: signatures[task] for task in rows}, by_id=Items(rows)
+    )
 
 
 def natural_order(task: str) -> tuple[bool, int, str]:

@@ -1,6 +1,5 @@
 """The one interface of every task source, and the way to open one by its name."""
 
-import difflib
 import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -163,6 +162,8 @@ def resolve_id(prefix: str, ids: Iterable[str]) -> str:
 
 
 def unknown_task(task: str, known: Iterable[str]) -> NotFound:
+    import difflib  # noqa: PLC0415 - only mistakes pay for it
+
     near = difflib.get_close_matches(task, list(known), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "`crew list -a` shows all tasks"
     return NotFound(f"there is no task {task!r}", hint=hint)

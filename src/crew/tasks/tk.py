@@ -34,6 +34,7 @@ from crew.tasks.source import (
     unknown_task,
 )
 
+_PARTS = (".md",)
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -67,10 +68,13 @@ class TkSource:
         self._choose = choose
 
     def stamp(self) -> object:
-        return hash(frozenset(folder.signatures(self.folder, (".md",)).items()))
+        return folder.look_at(self.folder, _PARTS).stamp
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
-        return rescan(previous, folder.signatures(self.folder, (".md",)), self._read)
+        look = folder.look_at(self.folder, _PARTS)
+        if previous and previous.stamp == look.stamp:
+            return previous
+        return rescan(previous, folder.signatures(look, _PARTS), self._read, stamp=look.stamp)
 
     def show(self, task: str) -> TaskItem:
         item = self._read(task) if is_task_id(task) else None
@@ -180,7 +184,7 @@ class TkSource:
                 return task
 
     def _ids(self) -> list[str]:
-        return sorted(folder.signatures(self.folder, (".md",)))
+        return sorted(folder.signatures(folder.look_at(self.folder, _PARTS), _PARTS))
 
     def _path(self, task: str) -> Path:
         return self.folder / f"{task}.md"

@@ -81,7 +81,7 @@ def _write(file: Path, text: str) -> None:
 def _found(workplace: "Workplace") -> dict[str, Any]:
     settings = workplace.settings
     gate = choose_gate(settings.complete.command, read_gate_files(workplace.root))
-    named = settings.agents.by_name.values()
+    named = [agent for agent in settings.agents.by_name.values() if agent.role == "worker"]
     return {
         "root": str(workplace.root),
         "tasks": settings.tasks.source,

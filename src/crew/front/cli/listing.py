@@ -17,9 +17,11 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, table
 from crew.front.cli.params import complete_tasks
+from crew.front.cli.sessions import runs_at_terminals
 from crew.store.facts import load_rows, load_world
 
 if TYPE_CHECKING:
+    from crew.domain.run import Run
     from crew.runner.workplace import Workplace
     from crew.tasks.snapshot import Items
 
@@ -54,6 +56,7 @@ def list_tasks(
     gc.disable()
     workplace = call.workplace()
     wish = Wish(**wanted)
+    sessions = runs_at_terminals(workplace.folder, workplace.db)
     if namespace is not None or all_namespaces:
         from crew.front.cli.namespaces import list_namespaces  # noqa: PLC0415 - for few lists
 
@@ -67,7 +70,7 @@ def list_tasks(
         world = load_world(workplace.db)
         print_json([task_view(items[task], world) for task in chosen])
     else:
-        _print(call, workplace, chosen, items)
+        _print(call, workplace, chosen, items, sessions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +117,16 @@ def in_turn(items: list[TaskItem]) -> list[TaskItem]:
     return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
 
 
-def _print(call: Call, workplace: "Workplace", chosen: list[str], items: "Items") -> None:
+def _print(
+    call: Call,
+    workplace: "Workplace",
+    chosen: list[str],
+    items: "Items",
+    sessions: "Mapping[str, Run]",
+) -> None:
     agents = load_rows(workplace.db, "agent").values()
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
+    holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in sessions.items()}
     if chosen:
         table(HEAD, rows(chosen, items, holders), call)
     elif items:
@@ -135,23 +145,25 @@ def rows(
     chosen: list[str], items: "Items", holders: Mapping[str, str]
 ) -> Iterator[tuple[str, ...]]:
     """From columns: to make ten thousand tasks takes longer than to print a line for each."""
-    status, priority, agent, title = map(items.column, ("status", "priority", "agent", "title"))
-    columns = map(items.column, ("labels", "deps", "corrupt"))
-    has_more = {task for column in columns for task, value in column.items() if value}
+    status, priority, agent = map(items.column, ("status", "priority", "agent"))
+    titles = _titles(items, status)
     for task in chosen:
         yield (
             task,
             status[task],
             str(priority[task]),
             holders.get(task) or agent[task] or "-",
-            _title(items[task], items) if task in has_more else title[task],
+            titles[task],
         )
 
 
-def _title(item: TaskItem, items: Mapping[str, TaskItem]) -> str:
-    if item.corrupt:
-        return f"[corrupt] {item.corrupt}"
-    waits_for = blockers(item, items) if item.status == TaskState.TODO else ()
-    labels = f" [{', '.join(item.labels)}]" if item.labels else ""
-    blocked = f" (blocked by {', '.join(waits_for)})" if waits_for else ""
-    return f"{item.title}{labels}{blocked}"
+def _titles(items: "Items", status: Mapping[str, str]) -> dict[str, str]:
+    """With their labels and what they wait for, where there is any; or why it cannot be read."""
+    titles, labels, deps, corrupt = map(items.column, ("title", "labels", "deps", "corrupt"))
+    finished = {task for task, state in status.items() if state in FINISHED and not corrupt[task]}
+    for task in [task for task, value in labels.items() if value]:
+        titles[task] += f" [{', '.join(labels[task])}]"
+    for task in [task for task, value in deps.items() if value and status[task] == TaskState.TODO]:
+        if waits_for := [dep for dep in deps[task] if dep not in finished]:
+            titles[task] += f" (blocked by {', '.join(waits_for)})"
+    return titles | {task: f"[corrupt] {why}" for task, why in corrupt.items() if why}

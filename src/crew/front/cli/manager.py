@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crew.agents import tmux
+from crew.agents.process import become
 from crew.config.prompts import prompt
 from crew.domain.board import Point
 from crew.domain.errors import CheckFailed
@@ -16,7 +17,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import complete_kinds, text_or_stdin
-from crew.front.cli.terminal import become, server
+from crew.front.cli.terminal import server
 from crew.runner.managing import PANE, AutoManager, board_text, close_manager, open_manager
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, TextIO
 
 from crew.agents.output import one_line, plain, printable
@@ -117,6 +118,8 @@ def _cells_of(column: Sequence[str]) -> list[str]:
 
 
 def _padded(column: Sequence[str]) -> list[str]:
+    if "".join(column).isascii():
+        return list(map(str.ljust, column, repeat(max(map(len, column)))))
     width = max(map(text_width, column))
     return [cell + " " * (width - text_width(cell)) for cell in column]
 

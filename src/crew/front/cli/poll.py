@@ -13,6 +13,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import print_json, say
 from crew.front.cli.params import DURATION, complete_tasks
+from crew.front.cli.sessions import runs_at_terminals
 from crew.store.database import change_count
 from crew.store.facts import facts_after, last_fact
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
 
 LOOK_EVERY_S = 0.2
+NOTICE_EVERY_S = 1.0
 STATUSES = [str(state) for state in TaskState]
 EXAMPLE = """crew poll 12 --timeout 10m
 crew poll 12 13 --status done --status merged
@@ -70,6 +72,7 @@ def _awaited(watch: "_Watch", statuses: frozenset[str], timeout_s: float | None)
             return Change(task=task, before=status, after=status)
     give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
+        watch.notice_ends()
         for change in watch.changes():
             if not statuses or change.after in statuses:
                 return change
@@ -83,11 +86,20 @@ class _Watch:
     """The statuses of some tasks, and every change of them, however short it lasted."""
 
     def __init__(self, workplace: "Workplace", tasks: list[str]) -> None:
-        self._source, self._db = workplace.source, workplace.db
-        self._number = last_fact(self._db)
-        self._writes = change_count(self._db)
+        self._source, self._folder = workplace.source, workplace.folder
+        # Before the facts: what is recorded from then on is a change to what was read here.
         self.status = {task: str(self._source.show(task).status) for task in tasks}
+        self._db = workplace.db
+        self._writes = change_count(self._db)
+        self._number = last_fact(self._db)
         self._recorded: dict[str, set[str]] = {task: set() for task in tasks}
+        self._looked_at = 0.0
+
+    def notice_ends(self) -> None:
+        """A terminal session may have ended without a word; with no runner, nobody else looks."""
+        if time.monotonic() - self._looked_at >= NOTICE_EVERY_S:
+            runs_at_terminals(self._folder, self._db)
+            self._looked_at = time.monotonic()
 
     def changes(self) -> Iterator[Change]:
         """What crew recorded since the last look, then what somebody else wrote into a file."""

@@ -111,11 +111,11 @@ def remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
 def _live_tasks(workplace: "Workplace", world: World) -> frozenset[str]:
     """Every task that is or may be under way, in any namespace: one that cannot be read may be."""
     live = {agent.task for agent in world.agents.values() if agent.task}
-    live |= {run.task for run in world.runs.values() if run.is_live}
+    live |= {run.task for run in world.runs.values() if run.is_live or run.is_pane_open}
     live |= {row.id for row in world.tasks.values() if not row.gone and row.state not in FINISHED}
     for name in namespaces(workplace):
         items = open_namespace(workplace, name).scan().items
-        live |= {item.id for item in items if item.corrupt or item.status not in FINISHED}
+        live |= {item.id for item in items if item.status not in FINISHED}
     return frozenset(live)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
+from crew.front.cli.sessions import runs_at_terminals
 from crew.runner.place import load_folder
 from crew.runner.views import agent_view, agents_by_age
 from crew.store.database import open_database
@@ -23,7 +24,9 @@ HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 def ps(call: Call) -> None:
     """List the agents and what they do."""
     folder = load_folder(call.directory)
-    world = load_agents(open_database(folder / "crew.db"))
+    db = open_database(folder / "crew.db")
+    sessions = runs_at_terminals(folder, db)
+    world = load_agents(db)
     agents = [agent_view(world, agent) for agent in agents_by_age(world)]
     if call.json:
         print_json(agents)
@@ -32,6 +35,8 @@ def ps(call: Call) -> None:
         table(HEAD, [_row(agent) for agent in agents], call)
     else:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
+    for task, run in sessions.items():
+        narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
     for words in around(world, find_runner(folder / "lock")):
         narrate(call, words)
 

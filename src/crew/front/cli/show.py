@@ -8,6 +8,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, line, painted, print_json, safe, say, status
 from crew.front.cli.params import task_argument
+from crew.front.cli.sessions import runs_at_terminals
 from crew.front.cli.undo import checkpoint_view
 from crew.git.checkpoints import checkpoints
 from crew.runner.views import run_view, task_view
@@ -36,6 +37,7 @@ MORE_FIELDS = ("issue", "created", "started", "review_count", "landed_commit", "
 def show(call: Call, task: str) -> None:
     """Show everything about a task."""
     workplace = call.workplace()
+    runs_at_terminals(workplace.folder, workplace.db)  # one of them may have ended without a word
     world = load_world(workplace.db)
     view = whole_view(workplace, world, workplace.source.resolve(task))
     if call.json:
@@ -70,6 +72,8 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         if value not in (None, [], ""):
             words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             say(f"  {name.replace('_', ' ')}: {line(words)}")
+    if view["session"]:
+        say(f"  session: {view['session']} (attach with `crew attach {view['id']}`)")
     if view["body"]:
         say()
         say(safe(view["body"], call))
@@ -85,7 +89,7 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
         say()
     for run in view["runs"]:
         rounds = f"round {run['round']} of {run['max_rounds']}, {run['steps']} steps"
-        who = f"{run['agent'] or 'nobody'} ({run['kind']})"
+        who = f"{run['agent'] or _instead_of_an_agent(view, run)} ({run['kind']})"
         say(f"run {run['id']}: {run['state']}, {who}, {rounds}, {dollars(run['cost_usd'])}")
         if run["error"]:
             say(f"  {painted(line(run['error']), 'red', call)}")
@@ -93,3 +97,8 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
         *_, last = view["checkpoints"]
         words = f"{last['number']} at {last['at']}, {line(last['label'])}"
         say(f"{len(view['checkpoints'])} checkpoints, the last one: {words}")
+
+
+def _instead_of_an_agent(view: dict[str, Any], run: dict[str, Any]) -> str:
+    is_open = view["session"] and view["run"]["id"] == run["id"]
+    return "at a terminal" if is_open else "nobody"

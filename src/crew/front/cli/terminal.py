@@ -3,11 +3,12 @@
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from crew.agents import tmux
+from crew.agents.process import become
 from crew.agents.tmux import Tmux
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.names import pane_name
@@ -16,9 +17,9 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import task_argument, text_or_stdin
+from crew.front.cli.sessions import runs_at_terminals
 from crew.runner.asking import ask
 from crew.runner.calls import step_environment
-from crew.runner.panes import ended_unnoticed
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
 
 
 def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) -> None:
-    settle(workplace)
+    runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
     sender = os.environ.get("CREW_TASK_ID")
     sender = f"task {sender}" if sender else "a person"
     args = {"task": task, "text": words, "sender": sender}
@@ -121,19 +122,8 @@ def live_pane(workplace: "Workplace", task: str) -> str:
     """The name of the task's session, which is there."""
     name = pane_name(task)
     if tmux.find_session(server(workplace), name) is None:
-        settle(workplace)
+        runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
         raise Conflict(
             f"task {task} has no terminal session", hint=f"`crew start {task}` opens one"
         )
     return name
-
-
-def settle(workplace: "Workplace") -> None:
-    """Have sessions that ended without a word recorded as what they are."""
-    if ended_unnoticed(load_world(workplace.db)):
-        ask(workplace, Request(verb="look", args={}))
-
-
-def become(argv: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
-    sys.stdout.flush()
-    os.execvpe(argv[0], argv, environment)  # noqa: S606 - a person asked for exactly this command

@@ -1,0 +1,156 @@
+"""Ten faults put into the core on purpose, each of which the tests must find: `-m bench.mutants`.
+
+Every fault is one edit in a copy of the tree. The simulator plays histories against the copy first,
+then the tests of `domain` and `simulation` run until the first one fails. Exits 1 if a fault lives.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.scene import PROJECT
+from bench.tables import say, table, title
+
+HISTORIES = 200
+COPIED = ("src", "tests", "pyproject.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`old` stands exactly once in the file below `src/crew`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+MUTANTS = (
+    Mutant(
+        "a task starts before what it depends on",
+        "domain/plan.py",
+        "and all(_is_finished(world, dep) for dep in task.deps)",
+        "",
+    ),
+    Mutant(
+        "a red gate is taken for a green one",
+        "domain/progress.py",
+        "if evidence.gate_passed is False:",
+        "if False:",
+    ),
+    Mutant(
+        "landing does not compare before it swaps",
+        "runner/landing.py",
+        "to=commit, expected=line.integration)",
+        "to=commit, expected=tips.integration)",
+    ),
+    Mutant(
+        "no checkpoint before a kill",
+        "runner/doers.py",
+        'await desk.outside.checkpoint(task, f"kill of agent {agent.id}")',
+        "pass",
+    ),
+    Mutant(
+        "one task is given to two agents",
+        "domain/plan.py",
+        "return [*back, *ready]",
+        "return [*back, *ready, *ready]",
+    ),
+    Mutant(
+        "a session is not resumed",
+        "runner/doers.py",
+        "resume = run.session_used or run.stepping",
+        "resume = False",
+    ),
+    Mutant(
+        "the queue blames a task and keeps it",
+        "domain/plan.py",
+        "return [\n        worse,\n        *returned(",
+        "return [worse]\n    return [\n        *returned(",
+    ),
+    Mutant(
+        "what is delivered is delivered again",
+        "domain/plan.py",
+        "if line.delivered == line.integration or line.upstream:",
+        "if line.upstream:",
+    ),
+    Mutant(
+        "errors are not counted",
+        "domain/stepping.py",
+        "errors = agent.error_count + 1",
+        "errors = agent.error_count",
+    ),
+    Mutant(
+        "a killed task gets no rest",
+        "domain/plan.py",
+        "if t.not_before is None or t.not_before <= now]",
+        "]",
+    ),
+)
+
+
+def main(wanted: list[str]) -> int:
+    title(f"Ten faults, {HISTORIES} histories and the tests of the domain against each")
+    rows = []
+    for mutant in MUTANTS:
+        if not wanted or any(word in mutant.name for word in wanted):
+            rows.append((mutant.name, *found_by(mutant)))
+            say(f"{mutant.name}: {' '.join(rows[-1][1:])}")
+    table(("fault", "found by", ""), rows)
+    return 1 if any(row[1] == "NOBODY" for row in rows) else 0
+
+
+def found_by(mutant: Mutant) -> tuple[str, str]:
+    """Who found the fault, and what was said."""
+    with tempfile.TemporaryDirectory(prefix="crew-mutant-") as place:
+        copy = Path(place)
+        _copy(copy)
+        _put_in(copy, mutant)
+        simulated = _run(copy, "-m", "simulation", "1", str(HISTORIES))
+        if simulated.returncode:
+            return "the simulator", simulated.stderr.strip().splitlines()[-1][:100]
+        tests = (
+            "tests/domain",
+            "tests/simulation",
+            "--deselect",
+            "tests/simulation/test_histories.py",
+        )
+        tested = _run(copy, "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider")
+        if tested.returncode:
+            failed = [line for line in tested.stdout.splitlines() if line.startswith("FAILED")]
+            return "a test", (failed or [tested.stdout[-100:]])[0].removeprefix("FAILED ")[:100]
+    return "NOBODY", ""
+
+
+def _copy(place: Path) -> None:
+    for name in COPIED:
+        source = PROJECT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, place / name)
+
+
+def _put_in(place: Path, mutant: Mutant) -> None:
+    file = place / "src" / "crew" / mutant.file
+    text = file.read_text()
+    if text.count(mutant.old) != 1:
+        raise RuntimeError(f"{mutant.file} has changed: {mutant.old!r} is not there once")
+    file.write_text(text.replace(mutant.old, mutant.new))
+
+
+def _run(place: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+    """In the copy, with the copy's `crew`."""
+    folder = place / "tests" if args[1] == "simulation" else place
+    env = {**os.environ, "PYTHONPATH": f"{place / 'src'}:{place / 'tests'}"}
+    return subprocess.run(
+        [sys.executable, *args], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

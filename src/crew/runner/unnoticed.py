@@ -1,0 +1,33 @@
+"""Finds terminal sessions that ended without a word, as when their server was killed."""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from crew.agents.ownership import find_process
+
+if TYPE_CHECKING:
+    from crew.domain.run import Run
+
+
+def ended_unnoticed(runs: "Iterable[Run]") -> "list[Run]":
+    """The runs whose terminal session has no process any more, of which nobody told us."""
+    return [
+        run for run in runs if run.pane_pid is not None and not run.leaving and not _is_alive(run)
+    ]
+
+
+def _is_alive(run: "Run") -> bool:
+    pid = run.pane_pid or 0
+    found = find_process(pid)
+    if found is None and find_process(os.getpid()) is None:
+        return _has_process(pid)  # there is no /proc: the number alone must do
+    return found is not None and found.started == run.pane_started
+
+
+def _has_process(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,764 @@
+"""One task at a terminal of its own: real tmux, real git, and an agent that does what is typed."""
+
+import contextlib
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from crew.agents.ownership import find_process, owned_processes
+from front.conftest import CREW, Scene, until
+
+PANE = """\
+echo "$1 $2" >> "$SCENE/sessions-$CREW_TASK_ID"
+echo "agent of task $CREW_TASK_ID is here"
+while read -r line; do eval "$line"; done
+"""
+"""Whatever is typed is done; the session it was given is written down."""
+
+HEADLESS = """\
+echo "step${CREW_RESUME:+ again} $CREW_SESSION" >> "$SCENE/sessions-$CREW_TASK_ID"
+while [ -e "$SCENE/wait" ]; do sleep 0.05; done
+echo "$CREW_TASK_ID" > "headless-$CREW_TASK_ID"
+git add -A && git commit -q -m "task $CREW_TASK_ID"
+echo DONE
+"""
+
+REVIEWER = """\
+echo "$CREW_TASK_ID" >> "$SCENE/reviews"
+cat "$SCENE/verdict"
+"""
+
+CONFIG = """\
+[run]
+agents = 0
+backoff_s = 0.05
+stuck_after = 2
+[agents]
+worker_default = "fake"
+reviewer_default = "judge"
+[agents.fake]
+command_template = "sh {folder}/headless.sh"
+interactive_template = "sh {folder}/pane.sh new {{{{.Session}}}}"
+interactive_resume = "sh {folder}/pane.sh resumed {{{{.Session}}}}"
+env = {{ SCENE = "{folder}" }}
+[agents.judge]
+role = "reviewer"
+command_template = "sh {folder}/reviewer.sh"
+env = {{ SCENE = "{folder}" }}
+[complete]
+command = "test ! -e broken"
+"""
+
+
+class Desk(Scene):
+    """A scene whose tasks are worked at in terminals."""
+
+    def worktree(self, task="1") -> Path:
+        return self.root.parent / f"{self.root.name}-worktrees" / task
+
+    def commit(self, name, text="x\n", *, task="1") -> str:
+        folder = self.worktree(task)
+        (folder / name).write_text(text)
+        for args in (["add", name], ["commit", "-q", "-m", f"write {name}"]):
+            subprocess.run(["git", *args], cwd=folder, check=True)
+        return self.git("rev-parse", f"crew-{task}")
+
+    def tmux(self, *args: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", "tmux.sock", *args],
+            cwd=self.root / ".crew",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout.strip()
+
+    def sessions(self) -> list[str]:
+        return sorted(self.tmux("list-sessions", "-F", "#{session_name}").splitlines())
+
+    def pane_pid(self, task="1") -> int:
+        return int(self.tmux("display-message", "-p", "-t", f"=crew-{task}:", "#{pane_pid}"))
+
+    def shows(self, words, *, task="1") -> bool:
+        return words in self.crew("peek", task).out
+
+    def given(self, task="1") -> list[str]:
+        """The sessions that agents were given for this task, in order."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.folder / f"sessions-{task}").read_text().splitlines()
+        return []
+
+    def new(self, title="a task", *more: str) -> str:
+        return self.ok("new", "--title", title, *more).out.strip()
+
+    def task(self, task="1"):
+        return self.ok("show", task, "--json").json
+
+    def wait_for(self, status, *, task="1") -> None:
+        until(lambda: self.status(task) == status)
+
+    def kept(self, task="1") -> dict[str, str]:
+        """Every file of every checkpoint of a task, newest last, by name."""
+        found = {}
+        pattern = f"refs/crew/checkpoints/{task}"
+        for ref in self.git(
+            "for-each-ref", "--sort=creatordate", "--format=%(refname)", pattern
+        ).split():
+            for name in self.git("ls-tree", "-r", "--name-only", ref).splitlines():
+                found[name] = self.git("show", f"{ref}:{name}")
+        return found
+
+
+@pytest.fixture
+def desk(bare_scene):
+    scene = Desk(bare_scene.root, bare_scene.folder)
+    for name, text in (("pane", PANE), ("headless", HEADLESS), ("reviewer", REVIEWER)):
+        (scene.folder / f"{name}.sh").write_text(text)
+    scene.ok("init")
+    (scene.root / ".crew" / "config.toml").write_text(CONFIG.format(folder=scene.folder))
+    yield scene
+    scene.tmux("kill-server")
+
+
+@pytest.fixture
+def open_desk(desk):
+    """Task 1 is at a terminal."""
+    desk.new()
+    desk.ok("start", "1")
+    return desk
+
+
+@pytest.fixture
+def runner(desk):
+    """Starts `crew run`; it ends with the test."""
+    started = []
+
+    def start(*args: str):
+        process = desk.start("run", *args)
+        started.append(process)
+        until(lambda: desk.runner_pid() == process.pid)
+        return process
+
+    yield start
+    (desk.folder / "wait").unlink(missing_ok=True)
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture(params=["alone", "with a runner"])
+def either(request, desk, runner):
+    """A task at a terminal, once without a runner and once with one."""
+    if request.param == "with a runner":
+        runner()
+    desk.new()
+    desk.ok("start", "1")
+    return desk
+
+
+# start, and what one sees of it
+
+
+def test_start_gives_a_task_a_worktree_and_a_session(either):
+    until(lambda: either.shows("agent of task 1 is here"))
+    assert either.sessions() == ["crew-1"]
+    assert either.worktree().is_dir()
+    task = either.task()
+    assert (task["status"], task["session"], task["branch"]) == ("in_progress", "crew-1", "crew-1")
+    assert either.status("1") == "in_progress"
+
+
+def test_a_task_at_a_terminal_is_seen_as_such(open_desk):
+    assert "session: crew-1 (attach with `crew attach 1`)" in open_desk.ok("show", "1").out
+    assert "fake (crew-1)" in open_desk.ok("list").out
+    assert "task 1 is at a terminal with fake: crew attach 1" in open_desk.ok("ps").err
+    assert open_desk.ok("list", "--json").json[0]["session"] == "crew-1"
+
+
+def test_the_bar_tells_the_task_the_agent_and_how_to_leave(open_desk, attached):
+    screen = attached(open_desk, "1")
+    screen.until("#1 a task | fake")
+    screen.until("detach: C-g")
+
+
+def test_a_person_attaches_types_leaves_and_the_session_goes_on(open_desk, attached):
+    screen = attached(open_desk, "1")
+    screen.until("agent of task 1 is here")
+    screen.type("echo typed-$((40+2))\r")
+    screen.until("typed-42")
+    screen.type("\x07")
+    assert screen.ended() == 0
+    assert open_desk.sessions() == ["crew-1"]
+    again = attached(open_desk, "1")
+    again.until("typed-42")
+    again.type("\x07")
+    assert again.ended() == 0
+
+
+def test_what_is_sent_is_typed_and_entered(open_desk):
+    open_desk.ok("send", "1", "echo answer-$((40+2))")
+    until(lambda: open_desk.shows("answer-42"))
+    open_desk.ok("send", "1", "--no-enter", "echo later-$((1+1))")
+    assert not open_desk.shows("later-2")
+    open_desk.ok("send", "1", "")
+    until(lambda: open_desk.shows("later-2"))
+
+
+def test_a_large_paste_arrives_whole(open_desk):
+    text = "".join(f"echo line {n} >> pasted\n" for n in range(3000))
+    open_desk.ok("send", "1", "-", stdin=text)
+    pasted = open_desk.worktree() / "pasted"
+    until(lambda: pasted.exists() and pasted.read_text().endswith("line 2999\n"))
+    assert len(pasted.read_text().splitlines()) == 3000
+
+
+def test_exec_runs_beside_the_session_and_its_code_is_ours(open_desk):
+    said = open_desk.crew("exec", "1", "--", "sh", "-c", "pwd; echo $CREW_TASK_ID; exit 7")
+    assert (said.code, said.lines) == (7, [str(open_desk.worktree()), "1"])
+    missing = open_desk.crew("exec", "1", "--", "no-such-program")
+    assert missing.code == 3
+    open_desk.new("another")
+    assert open_desk.crew("exec", "2", "--", "true").code == 5
+
+
+def test_attach_without_a_terminal_says_how_to_look(open_desk):
+    said = open_desk.crew("attach", "1")
+    assert said.code == 2
+    assert "crew peek 1" in said.err
+
+
+@pytest.mark.parametrize("args", [["attach", "1"], ["send", "1", "hello"]])
+def test_a_task_without_a_session_is_refused(desk, args):
+    desk.new()
+    said = desk.crew(*args)
+    assert said.code == 5
+    assert "task 1 has no terminal session" in said.err
+    assert "crew start 1" in said.err
+
+
+def test_a_second_start_is_refused_and_the_session_stays(open_desk):
+    before = open_desk.pane_pid()
+    said = open_desk.crew("start", "1")
+    assert (said.code, "crew attach 1" in said.err) == (5, True)
+    assert open_desk.pane_pid() == before
+
+
+def test_a_start_whose_setup_fails_leaves_nothing_behind(desk):
+    desk.configure('[worktree]\nsetup_command = "echo no compiler >&2; exit 4"\n')
+    desk.new()
+    said = desk.crew("start", "1")
+    assert said.code == 1
+    assert "no compiler" in said.err
+    assert not desk.worktree().exists()
+    assert desk.git("branch", "--list", "crew-1") == ""
+    assert desk.sessions() == []
+    assert desk.task()["status"] == "todo"
+
+
+# The end of a session
+
+
+@pytest.mark.parametrize("last_words", ["exit 0", "exit 3", "kill -9 $$", "exec true"])
+def test_a_session_that_ends_is_an_error_with_its_work_kept(either, last_words):
+    either.ok("send", "1", "echo draft > draft.txt")
+    until((either.worktree() / "draft.txt").exists)
+    either.ok("send", "1", last_words)
+    either.wait_for("error")
+    assert either.task()["session"] is None
+    assert either.kept()["draft.txt"] == "draft"
+    either.ok("start", "1")
+    assert either.status("1") == "in_progress"
+    assert (either.worktree() / "draft.txt").read_text() == "draft\n"
+
+
+def test_stop_ends_the_session_and_everything_in_it(either):
+    either.ok("send", "1", "echo draft > draft.txt; setsid sleep 600 & trap '' HUP TERM; sleep 500")
+    until((either.worktree() / "draft.txt").exists)
+    pid = either.pane_pid()
+    either.ok("stop", "1")
+    assert (either.status("1"), either.sessions()) == ("error", [])
+    assert find_process(pid) is None
+    assert owned_processes(f"pane/{_repo_id(either)}") == ()
+    assert either.kept()["draft.txt"] == "draft"
+    assert either.crew("stop", "1").code == 5
+
+
+def _repo_id(scene) -> str:
+    from crew.runner.workplace import find_workplace  # noqa: PLC0415
+
+    workplace = find_workplace(scene.root)
+    try:
+        return workplace.repo_id
+    finally:
+        workplace.db.close()
+
+
+def test_stop_and_an_exit_at_the_same_moment_are_one_end(either):
+    either.ok("send", "1", "sleep 0.2; exit 0")
+    said = either.crew("stop", "1")
+    assert said.code in {0, 5}, said
+    either.wait_for("error")
+    assert either.sessions() == []
+    either.ok("start", "1")
+    until(lambda: either.shows("agent of task 1 is here"))
+    assert (either.status("1"), either.sessions()) == ("in_progress", ["crew-1"])
+
+
+def test_start_continue_goes_on_with_the_same_agent_session(either):
+    until(lambda: len(either.given()) == 1)
+    either.ok("stop", "1")
+    either.ok("start", "1", "-c")
+    until(lambda: len(either.given()) == 2)
+    (_, first), (how, second) = (line.split() for line in either.given())
+    assert (how, second) == ("resumed", first)
+
+
+def test_a_killed_tmux_server_leaves_an_error_that_can_be_started_again(either):
+    either.ok("send", "1", "echo draft > draft.txt")
+    until((either.worktree() / "draft.txt").exists)
+    server = int(either.tmux("display-message", "-p", "#{pid}"))
+    os.kill(server, signal.SIGKILL)
+    until(lambda: "error" in either.ok("list", "--status", "error").out)
+    assert either.kept()["draft.txt"] == "draft"
+    until(lambda: either.crew("start", "1").code == 0)
+    until(lambda: either.shows("agent of task 1 is here"))
+
+
+@pytest.mark.parametrize("args", [["list"], ["ps"], ["show", "1"], ["poll", "1", "-s", "error"]])
+def test_without_a_runner_whoever_looks_notices_a_session_that_died(open_desk, args):
+    os.kill(int(open_desk.tmux("display-message", "-p", "#{pid}")), signal.SIGKILL)
+    until(lambda: open_desk.crew(*args).code == 0 and open_desk.status("1") == "error")
+
+
+def test_several_tasks_at_once_and_a_session_survives_the_end_of_crew(desk, runner):
+    running = runner()
+    for title in ("one", "two", "three"):
+        desk.new(title)
+    for task in ("1", "2", "3"):
+        desk.ok("start", task)
+    assert desk.sessions() == ["crew-1", "crew-2", "crew-3"]
+    pids = [desk.pane_pid(task) for task in ("1", "2", "3")]
+    running.kill()
+    running.wait()
+    desk.ok("send", "2", "echo still-$((40+2))")
+    until(lambda: desk.shows("still-42", task="2"))
+    again = runner()
+    assert [desk.pane_pid(task) for task in ("1", "2", "3")] == pids
+    desk.ok("stop", "3")
+    assert desk.sessions() == ["crew-1", "crew-2"]
+    assert again.poll() is None
+
+
+def test_the_end_of_a_session_is_heard_while_no_crew_runs(desk, runner):
+    desk.new()
+    running = runner()
+    desk.ok("start", "1")
+    running.kill()
+    running.wait()
+    desk.ok("send", "1", "exit 3")
+    desk.wait_for("error")
+    assert desk.task()["run"]["error"] == "the session ended: exit code 3"
+
+
+# Between agents and terminals
+
+
+def test_a_task_moves_between_the_runner_and_a_terminal_in_one_session(desk, runner):
+    (desk.folder / "wait").touch()
+    desk.new()
+    runner("--agents", "1")
+    until(lambda: len(desk.given()) == 1)
+    desk.ok("start", "1")
+    until(lambda: len(desk.given()) == 2)
+    until(lambda: desk.agent()["status"] == "idle")
+    desk.ok("send", "1", "echo half > half.txt; git add half.txt; git commit -qm half")
+    until((desk.worktree() / "half.txt").exists)
+    desk.ok("start", "1", "--headless")
+    assert desk.sessions() == []
+    until(lambda: len(desk.given()) == 3)
+    desk.ok("start", "1")
+    until(lambda: len(desk.given()) == 4)
+    desk.ok("start", "1", "--headless")
+    (desk.folder / "wait").unlink()
+    desk.wait_for("merged")
+    hows = [line.rpartition(" ")[0] for line in desk.given()]
+    assert hows[:4] == ["step", "resumed", "step again", "resumed"]
+    assert len({line.split()[-1] for line in desk.given()}) == 1
+    until(lambda: "half.txt" in desk.git("ls-tree", "--name-only", "main").splitlines())
+
+
+def test_a_headless_start_without_a_runner_waits_for_one(desk, runner):
+    desk.new()
+    said = desk.ok("start", "1", "--headless")
+    assert "none is up: `crew run` starts one" in said.err
+    assert desk.status("1") == "in_progress"
+    runner("--agents", "1")
+    desk.wait_for("merged")
+
+
+def test_a_task_at_a_terminal_is_left_alone_by_the_runner(desk, runner):
+    desk.new()
+    desk.ok("start", "1")
+    desk.new("for the runner")
+    runner("--agents", "1")
+    desk.wait_for("merged", task="2")
+    assert desk.sessions() == ["crew-1"]
+    assert [line.split()[0] for line in desk.given()] == ["new"]
+
+
+def test_stop_ends_the_step_of_an_agent_too(desk, runner):
+    (desk.folder / "wait").touch()
+    desk.new()
+    runner("--agents", "1")
+    until(lambda: len(desk.given()) == 1)
+    desk.ok("stop", "1")
+    assert desk.status("1") == "error"
+    until(lambda: desk.agent()["status"] == "idle")
+
+
+# complete
+
+
+def test_complete_checks_the_work_and_the_task_is_done(either):
+    head = either.commit("a.txt")
+    said = either.ok("complete", "1", "-m", "all good")
+    assert "task 1 is done; `crew merge 1` lands it" in said.err
+    task = either.task()
+    assert (task["status"], task["comments"][-1]["text"]) == ("done", "all good")
+    assert either.sessions() == ["crew-1"]
+    either.ok("merge", "1")
+    assert head in either.git("rev-list", "main")
+    until(lambda: either.sessions() == [] and not either.worktree().exists())
+
+
+def test_complete_in_the_session_knows_its_task(either):
+    either.commit("a.txt")
+    either.ok("send", "1", "crew complete && echo finished-$((40+2))")
+    either.wait_for("done")
+    until(lambda: either.shows("finished-42"))
+
+
+def test_complete_in_the_worktree_knows_its_task(open_desk):
+    open_desk.commit("a.txt")
+    open_desk.ok("complete", cwd=open_desk.worktree())
+    assert open_desk.status("1") == "done"
+    assert open_desk.crew("complete").code == 2
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda desk: None, "nothing is committed"),
+        (lambda desk: (desk.worktree() / "loose").write_text("x"), "uncommitted work\nloose"),
+        (lambda desk: desk.commit("broken"), "the gate is red"),
+    ],
+)
+def test_complete_says_what_is_wrong_and_the_task_stays_in_progress(either, prepare, says):
+    prepare(either)
+    said = either.crew("complete", "1")
+    assert said.code == 6, said
+    assert says in said.err
+    assert (either.status("1"), either.sessions()) == ("in_progress", ["crew-1"])
+
+
+def test_complete_tells_of_a_conflict_before_anybody_merges(open_desk):
+    open_desk.commit("readme", "theirs\n")
+    (open_desk.root / "readme").write_text("ours\n")
+    open_desk.git("commit", "-q", "-am", "ours")
+    said = open_desk.crew("complete", "1")
+    assert said.code == 6
+    assert "conflicts with what landed meanwhile\nreadme" in said.err
+    folder = open_desk.worktree()
+    subprocess.run(["git", "merge", "-q", "-s", "ours", "main"], cwd=folder, check=True)
+    open_desk.ok("complete", "1")
+    assert open_desk.status("1") == "done"
+
+
+def test_complete_says_that_the_gate_cannot_be_run(either):
+    config = either.root / ".crew" / "config.toml"
+    either.commit("a.txt")
+    config.write_text(config.read_text().replace("test ! -e broken", "no-such-gate"))
+    said = either.crew("complete", "1")
+    if either.runner_pid() is None:
+        assert said.code == 1
+        assert "the gate `no-such-gate` cannot be run" in said.err
+        assert either.status("1") == "in_progress"
+
+
+def test_complete_by_two_at_once_is_one_check_and_both_hear_of_it(desk, runner):
+    count = desk.folder / "gates"
+    gate = f"echo x >> '{count}'; while [ -e '{desk.folder}/wait' ]; do sleep 0.05; done"
+    config = desk.root / ".crew" / "config.toml"
+    config.write_text(config.read_text().replace("test ! -e broken", gate))
+    runner()
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    (desk.folder / "wait").touch()
+    one = desk.start("complete", "1")
+    until(count.exists)
+    other = desk.start("complete", "1")
+    said = desk.crew("start", "1", "--headless")
+    assert (said.code, "being checked" in said.err) == (5, True)
+    (desk.folder / "wait").unlink()
+    assert [process.communicate(timeout=20) and process.returncode for process in (one, other)] == [
+        0,
+        0,
+    ]
+    assert count.read_text() == "x\n"
+
+
+def test_stop_does_not_wait_for_a_gate(desk, runner):
+    config = desk.root / ".crew" / "config.toml"
+    gate = f"touch '{desk.folder}/gate'; sleep 600"
+    config.write_text(config.read_text().replace("test ! -e broken", gate))
+    runner()
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    completing = desk.start("complete", "1")
+    until((desk.folder / "gate").exists)
+    desk.ok("stop", "1")
+    assert (desk.status("1"), desk.sessions()) == ("error", [])
+    completing.communicate(timeout=20)
+    assert completing.returncode != 0
+
+
+def test_a_check_that_was_killed_is_taken_up_by_the_next_complete(desk):
+    config = desk.root / ".crew" / "config.toml"
+    gate = f"touch '{desk.folder}/gate'; while [ -e '{desk.folder}/wait' ]; do sleep 0.05; done"
+    config.write_text(config.read_text().replace("test ! -e broken", gate))
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    (desk.folder / "wait").touch()
+    completing = desk.start("complete", "1")
+    until((desk.folder / "gate").exists)
+    completing.kill()
+    completing.communicate(timeout=20)
+    (desk.folder / "wait").unlink()
+    desk.ok("new", "--title", "another")
+    assert desk.status("1") == "in_progress"
+    desk.ok("complete", "1")
+    assert desk.status("1") == "done"
+
+
+def test_closing_a_task_ends_its_session_and_keeps_its_branch(either):
+    head = either.commit("a.txt")
+    either.ok("close", "1")
+    until(lambda: either.sessions() == [] and not either.worktree().exists())
+    assert either.git("rev-parse", "crew-1") == head
+
+
+def test_a_done_task_can_be_opened_once_more(open_desk):
+    open_desk.commit("a.txt")
+    open_desk.ok("complete", "1")
+    open_desk.ok("start", "1")
+    assert open_desk.status("1") == "in_progress"
+    open_desk.commit("b.txt")
+    open_desk.ok("complete", "1")
+    assert open_desk.status("1") == "done"
+
+
+# review
+
+
+def verdict(desk, text):
+    (desk.folder / "verdict").write_text(text)
+
+
+def asked(desk):
+    with contextlib.suppress(FileNotFoundError):
+        return len((desk.folder / "reviews").read_text().splitlines())
+    return 0
+
+
+@pytest.fixture
+def reviewed(desk):
+    """Two reviewers must pass a commit; task 1 is at a terminal with one commit."""
+    desk.configure("min_reviews = 2\n")
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    return desk
+
+
+def test_a_review_that_fails_is_answered_and_one_that_passes_completes(reviewed):
+    verdict(reviewed, "no tests\nFAIL\n")
+    said = reviewed.crew("complete", "1")
+    assert said.code == 6
+    assert "the review did not pass" in said.err
+    assert said.err.count("no tests") == 2
+    task = reviewed.task()
+    assert (task["status"], task["review_count"]) == ("in_progress", 2)
+    reviewed.commit("b.txt")
+    verdict(reviewed, "fine now\nPASS\n")
+    reviewed.ok("complete", "1")
+    task = reviewed.task()
+    assert (task["status"], task["review_count"], asked(reviewed)) == ("done", 4, 4)
+    assert [c["type"] for c in task["comments"]] == ["report"] * 4
+    assert len(task["run"]["verdicts"]) == 4
+
+
+def test_an_old_pass_never_approves_a_new_commit(reviewed):
+    verdict(reviewed, "PASS\n")
+    for count in (1, 2):
+        said = reviewed.ok("review", "1", "--json")
+        assert said.json["passed"]
+        assert reviewed.task()["review_count"] == count
+    new = reviewed.commit("b.txt")
+    verdict(reviewed, "not this one\nFAIL\n")
+    assert reviewed.crew("complete", "1").code == 6
+    failed = [v for v in reviewed.task()["run"]["verdicts"] if not v["passed"]]
+    assert {v["commit"] for v in failed} == {new}
+
+
+def test_a_pass_of_this_commit_is_not_asked_for_again(reviewed):
+    verdict(reviewed, "PASS\n")
+    reviewed.ok("review", "1")
+    reviewed.ok("complete", "1")
+    assert (reviewed.status("1"), asked(reviewed)) == ("done", 2)
+
+
+def test_a_review_that_does_not_pass_exits_with_six(open_desk):
+    open_desk.commit("a.txt")
+    verdict(open_desk, "hm\n")
+    said = open_desk.crew("review", "1")
+    assert said.code == 6
+    assert "no verdict: the last line must be PASS or FAIL alone" in said.out
+    task = open_desk.task()
+    assert (task["review_count"], task["run"]["verdicts"][0]["passed"]) == (1, False)
+
+
+def test_a_task_that_says_so_is_not_reviewed(desk):
+    desk.configure("min_reviews = 1\n")
+    desk.new("quick", "--skip-review")
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    desk.ok("complete", "1")
+    assert (desk.status("1"), asked(desk)) == ("done", 0)
+
+
+def test_a_config_that_says_so_has_nothing_reviewed(desk):
+    desk.configure("min_reviews = 1\nskip_review = true\n")
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    desk.ok("complete", "1")
+    assert (desk.status("1"), asked(desk)) == ("done", 0)
+
+
+def test_a_killed_review_leaves_no_process_and_no_worktree(open_desk):
+    open_desk.commit("a.txt")
+    (open_desk.folder / "reviewer.sh").write_text(f"touch '{open_desk.folder}/up'; sleep 600\n")
+    reviewing = open_desk.start("review", "1")
+    until((open_desk.folder / "up").exists)
+    trees = open_desk.worktree().parent
+    assert len(list(trees.glob(".review-*"))) == 1
+    open_desk.ok("new", "--title", "other")
+    open_desk.ok("start", "2")
+    assert len(list(trees.glob(".review-*"))) == 1  # it goes on while others come and go
+    reviewing.kill()
+    reviewing.communicate(timeout=20)
+    open_desk.ok("stop", "2")
+    assert list(trees.glob(".review-*")) == []
+    until(lambda: owned_processes(f"review/{_repo_id(open_desk)}") == ())
+
+
+# Many at once
+
+
+def start_all(desk, count, *, at_once):
+    for number in range(count):
+        desk.new(f"task {number}")
+    todo = [str(number + 1) for number in range(count)]
+    running = []
+    said = []
+    while todo or running:
+        while todo and len(running) < at_once:
+            running.append(desk.start("start", todo.pop(0)))
+        out, err = running[0].communicate(timeout=100)
+        said.append((running.pop(0).returncode, out, err))
+    assert [code for code, _, _ in said] == [0] * count, said
+    assert not [err for _, _, err in said if ".lock" in err or "Traceback" in err]
+    assert len(desk.sessions()) == count
+    trees = desk.git("worktree", "list", "--porcelain").count("worktree ")
+    assert trees == count + 1
+    assert len(list(desk.worktree().parent.iterdir())) == count
+
+
+def test_many_starts_at_once_are_all_there(desk):
+    start_all(desk, 8, at_once=4)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("with_runner", [False, True])
+def test_fifty_starts_at_once_are_all_there(desk, runner, with_runner):
+    if with_runner:
+        runner()
+    start_all(desk, 50, at_once=10)
+
+
+# A person's screen
+
+
+class Screen:
+    """`crew attach` on a terminal of its own."""
+
+    def __init__(self, desk, task):
+        self.shown = ""
+        self.pid, self.handle = pty.fork()
+        if self.pid == 0:
+            os.chdir(desk.root)
+            os.execve(CREW, ["crew", "attach", task], {**os.environ, "TERM": "xterm-256color"})
+
+    def until(self, words):
+        give_up_at = time.monotonic() + 20
+        while words not in self.shown:
+            assert time.monotonic() < give_up_at, self.shown
+            self._read(0.2)
+
+    def type(self, text):
+        os.write(self.handle, text.encode())
+
+    def ended(self):
+        give_up_at = time.monotonic() + 20
+        while True:
+            self._read(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+            assert time.monotonic() < give_up_at, self.shown
+
+    def _read(self, timeout_s):
+        if select.select([self.handle], [], [], timeout_s)[0]:
+            with contextlib.suppress(OSError):
+                self.shown += os.read(self.handle, 65536).decode(errors="replace")
+
+    def close(self):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.handle)
+
+
+@pytest.fixture
+def attached():
+    screens = []
+
+    def attach(desk, task):
+        screens.append(Screen(desk, task))
+        return screens[-1]
+
+    yield attach
+    for screen in screens:
+        screen.close()

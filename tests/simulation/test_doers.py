@@ -1,0 +1,93 @@
+"""Single doers, for what hardly ever happens in a history: refs that others move, late kills."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from crew.domain.agent import Agent, AgentState
+from crew.domain.commands import Kill, Land
+from crew.domain.errors import Conflict
+from crew.domain.merge_queue import Line
+from crew.domain.rules import Rules
+from crew.domain.run import Run, RunState
+from crew.domain.task import Task, TaskState
+from crew.domain.world import with_rows
+from crew.runner.doers import kill
+from crew.runner.landing import land
+from crew.runner.outside import Tips
+
+
+class Ref:
+    """An integration ref that moves by compare-and-swap."""
+
+    def __init__(self, at):
+        self.at = at
+
+    async def tips(self, target):
+        return Tips(integration=self.at, target=self.at)
+
+    async def advance(self, target, *, to, expected):
+        if self.at != expected:
+            raise Conflict("the ref is elsewhere", hint="look again")
+        self.at = to
+
+
+def landed(ref):
+    """The facts of landing a merge that was built on `base` and passed."""
+    task = Task(id="1", state=TaskState.DONE, head="work", queued_at=1.0, target="main")
+    line = Line(
+        id="main",
+        integration="base",
+        base="base",
+        base_proven=True,
+        chain=(("1", "work", "merge"),),
+        results=(("merge", True, 1, ""),),
+    )
+    world = with_rows([task, line])
+    desk = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0)
+    return asyncio.run(land(desk, Land(subject="main")))
+
+
+def test_a_green_merge_lands_on_what_it_was_built_on():
+    ref = Ref("base")
+    assert [fact.trigger for fact in landed(ref)] == ["landed", "landed"]
+    assert ref.at == "merge"
+
+
+def test_a_landing_that_died_before_it_was_recorded_is_recorded_now():
+    ref = Ref("merge")
+    assert [fact.trigger for fact in landed(ref)] == ["landed", "landed"]
+    assert ref.at == "merge"
+
+
+def test_a_ref_that_somebody_moved_stays_where_it_is():
+    ref = Ref("somebody else's")
+    with pytest.raises(Conflict):
+        landed(ref)
+    assert ref.at == "somebody else's"
+
+
+def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_back():
+    agent = Agent(id="A", agent_kind="x", state=AgentState.DONE, task="1", run="1.1", killing=True)
+    task = Task(id="1", state=TaskState.IN_PROGRESS, run="1.1", worktree="trees/1")
+    run = Run(id="1.1", task="1", number=1, agent="A", state=RunState.REVIEWING)
+    world, did = with_rows([agent, task, run]), []
+
+    async def cancel(key):
+        did.append(key)
+
+    async def checkpoint(kept, label):
+        did.append(f"checkpoint of {kept.id}: {label}")
+
+    outside = SimpleNamespace(checkpoint=checkpoint)
+    desk = SimpleNamespace(
+        outside=outside, world=lambda: world, now=lambda: 2.0, cancel=cancel, rules=Rules()
+    )
+    facts = asyncio.run(kill(desk, Kill(subject="A")))
+    assert did == ["run 1.1", "checkpoint of 1: kill of agent A"]
+    assert [(fact.kind, fact.target) for fact in facts] == [
+        ("run", RunState.FAILED),
+        ("task", TaskState.TODO),
+        ("agent", AgentState.IDLE),
+    ]
