@@ -22,7 +22,6 @@ from crew.config.values import (
 )
 from crew.domain.errors import NotFound
 
-
 ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp")
 """The ways to drive an agent's program."""
 
