@@ -6,13 +6,12 @@ So words are kept back until a tool runs, and taken back when its result came wi
 """
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from crew.agents.adapter import Interrupt, Permission, Say
-
-Event = Mapping[str, Any]
+from crew.agents.event_stream import Event, mapping
 
 _DENIAL = "This is not allowed. Do it in another way, or say what you need, and why."
 _LONGEST_DETAIL = 2_000
@@ -161,11 +160,10 @@ def answer(question: Question, *, allowed: bool) -> Event:
 
 def _question(event: Event) -> Act:
     """What else it may ask, we have no answer to; without one it would wait for ever."""
-    request, number = event.get("request"), str(event.get("request_id"))
-    if not isinstance(request, dict) or request.get("subtype") != "can_use_tool":
+    request, number = mapping(event, "request"), str(event.get("request_id"))
+    if request.get("subtype") != "can_use_tool":
         return Tell(_response(number, subtype="error", error="crew does not know this request"))
-    values = request.get("input")
-    values = values if isinstance(values, dict) else {}
+    values = mapping(request, "input")
     permission = Permission(tool=str(request.get("tool_name")), detail=_detail(request, values))
     return Question(request=number, permission=permission, values=values)
 
@@ -192,7 +190,6 @@ def _is_own(event: Event) -> bool:
 
 
 def _blocks(event: Event, kind: str) -> list[Event]:
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = mapping(event, "message").get("content")
     blocks = content if isinstance(content, list) else []
     return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]

@@ -4,17 +4,12 @@ import re
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.claude_events import Conversation, Result
+from crew.agents.http_status import kind_of_status
 from crew.agents.output import one_line
 from crew.agents.process import ProcessEnd
 from crew.agents.step_process import last_words, process_error
 from crew.domain.step import ErrorKind, StepError
 
-_BY_STATUS = {
-    401: ErrorKind.AUTH,
-    402: ErrorKind.BILLING,
-    403: ErrorKind.AUTH,
-    429: ErrorKind.RATE_LIMIT,
-}
 _BY_NAME = {
     "authentication_failed": ErrorKind.AUTH,
     "billing_error": ErrorKind.BILLING,
@@ -72,10 +67,8 @@ def _result_error(result: Result, end: ProcessEnd, heard: Conversation) -> StepE
 def _kind(result: Result, heard: Conversation, said: str) -> ErrorKind:
     if result.terminal_reason == "prompt_too_long":
         return ErrorKind.CONTEXT_FULL
-    if result.api_status in _BY_STATUS:
-        return _BY_STATUS[result.api_status]
-    if result.api_status and result.api_status >= 500:
-        return ErrorKind.OVERLOADED
+    if (by_status := kind_of_status(result.api_status)) is not None:
+        return by_status
     if (by_words := _by_words(said)) is not None:
         return by_words
     name = heard.error_names[-1] if heard.error_names else ""

@@ -1,15 +1,19 @@
 """What Claude Code prints as stream-json, read into what a step did, used and ran into."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line
+from crew.agents.event_stream import (
+    Event,
+    EventLines,
+    argument_of,
+    count_of,
+    mapping,
+    number_of,
+    session_name,
+)
+from crew.agents.output import SignalScanner, Tail, one_line
 from crew.agents.step_process import TEXT_TAIL
 from crew.domain.step import Usage
-
-_LONGEST_EVENT = 8 * 1_048_576  # a tool's result may carry an image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +53,14 @@ class Conversation:
     tail: Tail = field(default_factory=lambda: Tail(TEXT_TAIL))
     has_signal: bool = False
     is_in_turn: bool = False
-    _lines: LineSplitter = field(default_factory=lambda: LineSplitter(_LONGEST_EVENT))
+    _lines: EventLines = field(default_factory=EventLines)
     _messages: dict[str, Usage] = field(default_factory=dict)
 
-    def take(self, chunk: bytes) -> list[Mapping[str, Any]]:
+    def take(self, chunk: bytes) -> list[Event]:
         """Take in some output; the events that were whole with it."""
         return self._read(self._lines.feed(chunk))
 
-    def finish(self) -> list[Mapping[str, Any]]:
+    def finish(self) -> list[Event]:
         return self._read(self._lines.close())
 
     @property
@@ -75,14 +79,13 @@ class Conversation:
         by_message = [Usage(cost_usd=None), *self._messages.values()]
         return _sum(by_model or by_result or by_message)
 
-    def _read(self, lines: list[str]) -> list[Mapping[str, Any]]:
-        events = [event for line in lines if (event := _event(line)) is not None]
+    def _read(self, events: list[Event]) -> list[Event]:
         for event in events:
             self._learn(event)
         return events
 
-    def _learn(self, event: Mapping[str, Any]) -> None:
-        self.session = str(event.get("session_id") or self.session)
+    def _learn(self, event: Event) -> None:
+        self.session = session_name(event, "session_id") or self.session
         match event.get("type"):
             case "assistant":
                 self._hear(event)
@@ -93,31 +96,29 @@ class Conversation:
             case "system" if event.get("subtype") == "api_retry":
                 self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
             case "rate_limit_event":
-                self._hear_of_limit(_mapping(event, "rate_limit_info"))
+                self._hear_of_limit(mapping(event, "rate_limit_info"))
             case _:
                 pass
 
-    def _hear(self, event: Mapping[str, Any]) -> None:
-        message = _mapping(event, "message")
+    def _hear(self, event: Event) -> None:
+        message = mapping(event, "message")
         if event.get("error"):
             self.error_names.append(str(event["error"]))
         if message.get("usage") and message.get("id"):
             # One event a block, each with the message's usage so far: the last one counts.
-            self._messages[str(message["id"])] = _tokens(_mapping(message, "usage"))
+            self._messages[str(message["id"])] = _tokens(mapping(message, "usage"))
         is_own = event.get("parent_tool_use_id") is None
         for block in message.get("content") or ():
             if isinstance(block, dict):
                 self._hear_block(block, is_own=is_own)
 
-    def _hear_of_limit(self, limit: Mapping[str, Any]) -> None:
+    def _hear_of_limit(self, limit: Event) -> None:
         """Good answers tell of the window's end too: it matters once a request is turned down."""
-        self.reset_at = (
-            _number(limit.get("resetsAt")) if limit.get("status") == "rejected" else None
-        )
+        self.reset_at = number_of(limit, "resetsAt") if limit.get("status") == "rejected" else None
 
-    def _hear_block(self, block: Mapping[str, Any], *, is_own: bool) -> None:
+    def _hear_block(self, block: Event, *, is_own: bool) -> None:
         if block.get("type") == "tool_use":
-            self.doing = one_line(f"{block.get('name')}: {_argument(_mapping(block, 'input'))}")
+            self.doing = one_line(f"{block.get('name')}: {argument_of(mapping(block, 'input'))}")
         elif block.get("type") == "text":
             text = str(block.get("text", ""))
             self.doing = one_line(text) or self.doing
@@ -137,24 +138,7 @@ class Conversation:
         self.has_signal = self.has_signal or scanner.found
 
 
-def _event(line: str) -> Mapping[str, Any] | None:
-    """None for a line that is no event: a warning, or half of one."""
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) else None
-
-
-def _argument(values: Mapping[str, Any]) -> str:
-    """The one thing that tells most about a tool call."""
-    for name in ("command", "file_path", "path", "pattern", "url", "description", "prompt"):
-        if name in values:
-            return str(values[name])
-    return ", ".join(str(value) for value in values.values() if isinstance(value, str))
-
-
-def _result(event: Mapping[str, Any]) -> Result:
+def _result(event: Event) -> Result:
     errors = event.get("errors")
     status = event.get("api_error_status")
     api_error = (event.get("api_error_type"), event.get("api_error"))
@@ -165,34 +149,34 @@ def _result(event: Mapping[str, Any]) -> Result:
         api_status=status if isinstance(status, int) else None,
         api_error=" ".join(str(part) for part in api_error if part),
         errors=tuple(map(str, errors)) if isinstance(errors, list) else (),
-        total_cost_usd=_number(event.get("total_cost_usd")),
-        usage=_tokens(usage) if (usage := _mapping(event, "usage")) else None,
+        total_cost_usd=number_of(event, "total_cost_usd"),
+        usage=_tokens(usage) if (usage := mapping(event, "usage")) else None,
         model_usage=_model_usage(event),
     )
 
 
-def _model_usage(event: Mapping[str, Any]) -> Usage | None:
+def _model_usage(event: Event) -> Usage | None:
     """What all models used that took part, helpers included."""
-    models = _mapping(event, "model_usage_since_last_result")
+    models = mapping(event, "model_usage_since_last_result")
     parts = [_one_models_usage(entry) for entry in models.values() if isinstance(entry, dict)]
     return _sum(parts) if parts else None
 
 
-def _one_models_usage(entry: Mapping[str, Any]) -> Usage:
+def _one_models_usage(entry: Event) -> Usage:
     read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     return Usage(
-        input_tokens=sum(_count(entry, name) for name in read),
-        output_tokens=_count(entry, "outputTokens"),
-        cost_usd=_number(entry.get("costUSD")),
+        input_tokens=sum(count_of(entry, name) for name in read),
+        output_tokens=count_of(entry, "outputTokens"),
+        cost_usd=number_of(entry, "costUSD"),
     )
 
 
-def _tokens(usage: Mapping[str, Any]) -> Usage:
+def _tokens(usage: Event) -> Usage:
     """Cached tokens are input too, though the API counts them apart."""
     read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     return Usage(
-        input_tokens=sum(_count(usage, name) for name in read),
-        output_tokens=_count(usage, "output_tokens"),
+        input_tokens=sum(count_of(usage, name) for name in read),
+        output_tokens=count_of(usage, "output_tokens"),
         cost_usd=None,
     )
 
@@ -204,17 +188,3 @@ def _sum(parts: list[Usage]) -> Usage:
         output_tokens=sum(part.output_tokens for part in parts),
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
     )
-
-
-def _count(values: Mapping[str, Any], name: str) -> int:
-    value = values.get(name)
-    return value if isinstance(value, int) else 0
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _mapping(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = event.get(name)
-    return value if isinstance(value, dict) else {}

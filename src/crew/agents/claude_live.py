@@ -10,7 +10,6 @@ from crew.agents.adapter import Controls, Watch
 from crew.agents.claude_dialogue import (
     Act,
     Dialogue,
-    Event,
     Heard,
     Over,
     Question,
@@ -21,6 +20,7 @@ from crew.agents.claude_dialogue import (
     user_message,
 )
 from crew.agents.claude_events import Conversation
+from crew.agents.event_stream import Event
 from crew.agents.pipes import Talk
 
 ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come

@@ -19,8 +19,8 @@ _SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 class EventLines:
     """Chunks in, events out; a line that is no JSON object is somebody's warning and left out."""
 
-    def __init__(self) -> None:
-        self._lines = LineSplitter(LONGEST_EVENT)
+    def __init__(self, longest: int = LONGEST_EVENT) -> None:
+        self._lines = LineSplitter(longest)
 
     def feed(self, chunk: bytes) -> list[Event]:
         return _events(self._lines.feed(chunk))
