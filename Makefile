@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
+# The tests start crew thousands of times; without bytecode each start would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check lint faults bench docs tools clean
 
 demo: $(READY)
