@@ -7,23 +7,29 @@ import asyncio
 import json
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from crew.domain.agent import AgentState
+from crew.domain.answering import answer
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen
-from crew.domain.answering import answer
-from crew.domain.requests import Request
+from crew.domain.requests import Answer, Request
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem
-from crew.domain.world import Row, World, apply, row_from, with_rows
+from crew.domain.world import TABLES, Row, World, apply_all, row_from, with_rows
 from crew.runner.engine import Engine
 from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
 from simulation.repository import Repository
+from simulation.talking import SHARE as TALKING
+from simulation.talking import Talk
+from simulation.terminals import SHARE, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
+
+FACT_FIELDS = tuple(field.name for field in fields(Fact))
+FIELDS = {kind: tuple(field.name for field in fields(table)) for kind, table in TABLES.items()}
 
 
 class Broken(AssertionError):
@@ -40,12 +46,10 @@ class Ledger:
 
     def record(self, world: World, facts: Iterable[Fact]) -> World:
         facts = tuple(facts)
-        for fact in facts:
-            world = apply(world, fact)
-        for fact in facts:
-            text = _fact_text(fact)
-            self.facts.append(text)
-            self.folded = apply(self.folded, Fact(**json.loads(text)))
+        world = apply_all(world, facts)
+        texts = [json.dumps({name: getattr(fact, name) for name in FACT_FIELDS}) for fact in facts]
+        self.facts += texts
+        self.folded = apply_all(self.folded, [Fact(**json.loads(text)) for text in texts])
         for fact in facts:
             row = world.rows(fact.kind)[fact.subject]
             self.rows[fact.kind, fact.subject] = row
@@ -58,12 +62,8 @@ class Ledger:
         return with_rows(row_from(kind, json.loads(text)) for kind, text in texts)
 
 
-def _values(row) -> dict:
-    return {f.name: getattr(row, f.name) for f in fields(row)}
-
-
-def _fact_text(fact: Fact) -> str:
-    return json.dumps(_values(fact))
+def _values(row: Row) -> dict:
+    return {name: getattr(row, name) for name in FIELDS[row.kind]}
 
 
 @dataclass(slots=True)
@@ -73,12 +73,15 @@ class History:
     seed: int
     loop: VirtualLoop
     lives: int = 0
+    died: bool = False
     events: int = 0
     state: State = None
     ledger: Ledger = field(default_factory=Ledger)
     rules: Rules = None
     items: list[TaskItem] = None
-    quiet_limit: int = 400
+    broken: AssertionError | None = None
+    terminals: People | None = None
+    talk: Talk | None = None
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -92,21 +95,37 @@ class History:
             one_at_a_time=rng.random() < 0.2,
             reset_on_recovery=rng.random() < 0.3,
         )
+        own = random.Random(-self.seed)
+        if own.random() < SHARE:
+            self.terminals = People(self.state, own, self._ask)
+            self.rules = replace(self.rules, reviewers=own.choice([(), (), ("judge",)]))
         self.items = _tasks(rng)
+        self._begin_to_talk(random.Random(f"talk {self.seed}"))
         self.state.source = {item.id: str(item.status) for item in self.items}
+
+    def _begin_to_talk(self, chance: random.Random) -> None:
+        if chance.random() < TALKING and not self.terminals:
+            self.talk = self.state.talk = Talk(self.state, chance, self._ask)
+            self.rules, self.items = self.talk.rules(self.rules), self.talk.items(self.items)
 
     def run(self) -> None:
         rng = self.state.rng
         asyncio.set_event_loop(self.loop)
         calm_after = self.loop.time() + rng.choice([60, 300, 1200])
+        if self.terminals:
+            calm_after = min(calm_after, self.loop.time() + STAY_S)
         self.state.faults = _faults(rng)
         while self.loop.time() < calm_after and not self._is_over():
             self.loop.run_until_complete(self._life(until=calm_after))
             self.loop.virtual_time += rng.uniform(0, 20)
         self.state.faults = CALM
+        self.come_to_an_end()
+
+    def come_to_an_end(self) -> None:
+        """Without faults, life after life, with people who do what is asked of them in between."""
         for _ in range(60):
             self.loop.run_until_complete(self._life(until=None))
-            if self._is_over():
+            if self._is_over() and not self.died:
                 return self._check_end()
             self._retry_all()
         raise Broken(f"it does not end: {self._open()}")
@@ -117,24 +136,44 @@ class History:
         outside = SimulatedOutside(self.state)
         engine = self._engine(outside)
         self._take_in(engine)
-        people = asyncio.ensure_future(self._people(engine)) if until else None
+        if self.talk:
+            self.talk.engine = engine
+        people = self._people_of(engine, outside) if until else []
+        if self.terminals:
+            self.terminals.notice(engine)
         try:
             await engine.run(until=lambda: self._ended(engine, outside, until))
         except Crashed:
             outside.dead = True
         finally:
-            outside.dead = True
-            await _drop([*engine.under_way.values(), *([people] if people else [])])
+            self.died, outside.dead = outside.dead, True
+            await _drop([*engine.under_way.values(), *people])
         if isinstance(engine.failure, Exception):
             raise Broken(f"the runner gave up: {engine.failure!r}") from engine.failure
+
+    def _people_of(self, engine: Engine, outside: SimulatedOutside) -> list[asyncio.Task]:
+        living = [self._people(engine)]
+        if self.terminals:
+            living += [self.terminals.live(engine, outside), self.terminals.look(engine)]
+        if self.talk:
+            living.append(self.talk.live(engine))
+        return [asyncio.ensure_future(one) for one in living]
 
     def _engine(self, outside: SimulatedOutside) -> Engine:
         def store(world: World, facts: Iterable[Fact]) -> World:
             outside._maybe_die()
             facts = tuple(facts)
             after = self.ledger.record(world, facts)
-            self._check(after)
-            self._check_starts(after, facts)
+            try:
+                self._check(after)
+                self._check_facts(after, facts)
+                if self.talk:
+                    self.talk.check(after, facts)
+            except (
+                AssertionError
+            ) as broken:  # who records in the background would keep it to himself
+                self.broken = broken
+                raise
             outside._maybe_die()
             return after
 
@@ -160,6 +199,10 @@ class History:
             self._ask(engine, "spawn", kind="scripted", count=count)
 
     def _ended(self, engine: Engine, outside: SimulatedOutside, until: float | None) -> bool:
+        if self.broken is not None:
+            raise self.broken
+        if self.talk:
+            self.talk.check_at_rest(engine.world)
         if outside.dead:
             return True
         self.events += 1
@@ -167,7 +210,8 @@ class History:
             raise Broken("more events than any history needs: something spins")
         if until is not None and self.loop.time() >= until:
             return True
-        return engine.is_quiet()
+        waits_for_people = until is not None and self.state.panes
+        return not waits_for_people and engine.is_quiet()
 
     async def _people(self, engine: Engine) -> None:
         """Somebody who kills, closes, retries and assigns at random, also what makes no sense."""
@@ -178,10 +222,13 @@ class History:
             verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
             if verb == "close" and rng.random() < 0.6:
                 continue
+            if verb == "assign" and self.talk:
+                continue
             for _ in range(rng.choice([1, 1, 2])):
                 self._ask(engine, verb, agent=agent, task=task, subject=rng.choice([agent, task]))
 
-    def _ask(self, engine: Engine, verb: str, **args) -> None:
+    def _ask(self, engine: Engine, verb: str, **args) -> Answer | None:
+        """What was answered; None when it was refused."""
         try:
             asked = answer(
                 engine.world,
@@ -190,16 +237,22 @@ class History:
                 at=self.loop.time(),
             )
         except CrewError:
-            return
+            return None
         try:
             engine.record(asked.facts)
         except Crashed:
             engine.outside.dead = True
             engine.changed.set()
+        return asked
 
     def _retry_all(self) -> None:
         """What a person does once the faults are over: everything stuck or failed tries again."""
-        engine = self._engine(SimulatedOutside(self.state))
+        outside = SimulatedOutside(self.state)
+        engine = self._engine(outside)
+        if self.terminals:
+            self.terminals.finish(engine, outside)
+        if self.talk:
+            self.talk.finish(engine)
         for agent in list(engine.world.agents.values()):
             if agent.state == AgentState.STUCK:
                 self._ask(engine, "retry", subject=agent.id)
@@ -219,19 +272,23 @@ class History:
 
     def _check(self, world: World) -> None:
         """The invariants that hold after every event."""
-        if set(world.tasks) != {item.id for item in self.items}:
+        if world.tasks.keys() != self.state.source.keys():
             raise Broken("a task was lost")
         carried = [agent.task for agent in world.agents.values() if agent.task]
         if len(carried) != len(set(carried)):
             raise Broken("two agents carry one task")
-        live = [run.task for run in world.runs.values() if run.is_live]
-        if len(live) != len(set(live)):
+        live = [run for run in world.runs.values() if run.is_live]
+        if len(live) != len({run.task for run in live}):
             raise Broken("a task has two live runs")
+        if any(run.agent and run.pane_pid is not None for run in live):
+            raise Broken("a task at a terminal was given to an agent")
         self._check_repository()
 
-    def _check_starts(self, world: World, facts: Iterable[Fact]) -> None:
+    def _check_facts(self, world: World, facts: Iterable[Fact]) -> None:
         """A task starts when all it waits for is finished, and is done when its gate passed."""
         for fact in facts:
+            if fact.kind == "agent" and fact.trigger == "killed":
+                self._check_kept(facts)
             task = world.tasks.get(fact.subject)
             if fact.kind != "task" or task is None:
                 continue
@@ -240,6 +297,15 @@ class History:
                 raise Broken(f"task {task.id} started before what it waits for")
             if fact.trigger == "completed" and task.head not in self.state.gate_passed:
                 raise Broken(f"task {task.id} is done without a green gate")
+
+    def _check_kept(self, facts: Iterable[Fact]) -> None:
+        """Whoever is killed leaves nothing that no checkpoint holds."""
+        repo = self.state.repo
+        for task in [fact.subject for fact in facts if fact.kind == "task"]:
+            tree = repo.worktrees.get(task)
+            is_changed = tree is not None and not tree.half_made and tree.dirty
+            if is_changed and (tree.head, tree.dirty) not in repo.checkpoints.get(task, []):
+                raise Broken(f"the work of task {task} was not kept before its agent was killed")
 
     def _check_repository(self) -> None:
         repo = self.state.repo
@@ -259,11 +325,15 @@ class History:
             raise Broken("a task landed twice")
         if any(agent.task or agent.pid for agent in world.agents.values()):
             raise Broken("an agent still holds a task or a process")
+        if self.state.panes:
+            raise Broken(f"sessions are left: {sorted(self.state.panes)}")
         if repo.worktrees:
             raise Broken(f"worktrees are left: {sorted(repo.worktrees)}")
         if not repo.contains(repo.integration, repo.target):
             raise Broken("what landed was not delivered")
         self._check_tasks(world)
+        if self.talk:
+            self.talk.check_end(world)
 
     def _check_tasks(self, world: World) -> None:
         for task in world.tasks.values():

@@ -3,8 +3,11 @@
 import asyncio
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 from crew.domain.errors import Conflict
+from crew.domain.pane import Opened
+from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.task import Task
@@ -53,6 +56,20 @@ class State:
     source: dict[str, str] = field(default_factory=dict)
     effects: int = 0
     landings: list[str] = field(default_factory=list)
+    stepping: set[str] = field(default_factory=set)
+    panes: "dict[str, Pane]" = field(default_factory=dict)
+    pids: int = 100
+    talk: Any = None  # what agents say, in the histories in which they do
+    crash_at: int = 0  # the one effect at which the runner dies, in a history that is told twice
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """A terminal session; it outlives the runner."""
+
+    run: str
+    session: str
+    pid: int
 
 
 class SimulatedOutside:
@@ -69,7 +86,8 @@ class SimulatedOutside:
 
     def _maybe_die(self) -> None:
         self.state.effects += 1
-        if self.dead or self.state.rng.random() < self.state.faults.crash:
+        dies = self.state.effects == self.state.crash_at
+        if self.dead or dies or self.state.rng.random() < self.state.faults.crash:
             self.dead = True
             raise Crashed
 
@@ -114,18 +132,24 @@ class SimulatedOutside:
         state, session = self.state, call.run.session
         assert session not in state.sessions_open, "two writers in one session"
         assert call.task.id in state.repo.worktrees, "a step without a worktree"
+        for pane in state.panes.values():
+            assert pane.session != session, "an agent and a terminal in one session"
+            assert pane.run != call.run.id, "an agent beside a terminal in one worktree"
         state.sessions_open.add(session)
+        state.stepping.add(call.task.id)
         try:
             await self._effect()
             if call.resume and session not in state.sessions_known:
                 return _error(call, ErrorKind.SESSION_UNKNOWN)
-            if not call.resume and session in state.sessions_known:
-                return _error(call, ErrorKind.SESSION_IN_USE)
+            known = session in state.sessions_known
+            assert call.resume or not known, "a session was begun a second time"
             state.sessions_known.add(session)
             self._signal_started(call)
-            return await self._work(call)
+            said = await self.state.talk.speak(self, call) if self.state.talk else None
+            return said or await self._work(call)
         finally:
             state.sessions_open.discard(session)
+            state.stepping.discard(call.task.id)
 
     def _signal_started(self, call: StepCall) -> None:
         """Once, as it should be; or twice, or again long after the step has ended."""
@@ -253,6 +277,40 @@ class SimulatedOutside:
         tree = self.state.repo.worktrees.get(task)
         if tree is not None and self._chance(self.state.faults.stray_edit):
             tree.dirty = {**tree.dirty, "stray": frozenset({f"note {self.state.effects}"})}
+
+    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+        """The session of a run, made or found; nobody else writes where it does."""
+        await self._effect()
+        state = self.state
+        found = state.panes.get(run.pane)
+        if found is None:
+            assert session not in state.sessions_open, "two writers in one session"
+            assert task.id not in state.stepping, "a terminal beside an agent in one worktree"
+            assert task.id in state.repo.worktrees, "a terminal without a worktree"
+            state.sessions_known.add(session)
+            state.pids += 1
+            found = state.panes[run.pane] = Pane(run=run.id, session=session, pid=state.pids)
+        assert found.run == run.id, "the session of another run"
+        self._maybe_die()
+        return Opened(pid=found.pid, started=1)
+
+    async def close_pane(self, run: Run) -> None:
+        await self._effect()
+        found = self.state.panes.get(run.pane)
+        assert found is None or found.run == run.id, "the session of another run was closed"
+        self.state.panes.pop(run.pane, None)
+        self._maybe_die()
+
+    async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+        await self._effect(10.0)
+        passed = not self._chance(self.state.faults.flake)
+        return Verdict(commit=commit, reviewer=reviewer, passed=passed, notes="hm")
+
+    def work(self, call: StepCall) -> None:
+        """Somebody works at a terminal, and sometimes loses the ground under their feet."""
+        if self._chance(self.state.faults.lost_worktree):
+            self.state.repo.worktrees.pop(call.task.id, None)
+        self._commit_something(call)
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return ()

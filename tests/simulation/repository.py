@@ -31,6 +31,7 @@ class Repository:
     integration: str = ""
     target: str = ""
     _by_content: dict = field(default_factory=dict)
+    _green: dict[str, bool] = field(default_factory=dict)
 
     def commit(self, files: dict, parents: tuple[str, ...], *, salt: str = "") -> str:
         """The same content on the same parents is the same commit, as in git."""
@@ -78,6 +79,11 @@ class Repository:
 
     def is_green(self, commit: str) -> bool:
         """The gate: no line of any file is a bug, and no two lines exclude each other."""
+        if commit not in self._green:
+            self._green[commit] = self._judged(commit)
+        return self._green[commit]
+
+    def _judged(self, commit: str) -> bool:
         lines = {line for v in self.commits[commit].files.values() for line in v}
         if any(line.startswith("bug") for line in lines):
             return False
