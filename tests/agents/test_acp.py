@@ -282,6 +282,7 @@ def test_usage_is_that_of_the_turn_and_cost_since_the_turn_before(play_turn, ord
     again = replace(order, session=SESSION, resume=True)
     assert run_step(turn(1.0), again).usage.cost_usd == pytest.approx(0.75)
     assert run_step(turn(1.0, "EUR"), again).usage.cost_usd is None
+    assert run_step(turn(0.0), again).usage.cost_usd is None
 
 
 def test_usage_that_one_agent_tells_elsewhere_is_found(play_turn, order):
