@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -18,8 +19,18 @@ from agents.contract import (
     shell,
 )
 from crew.agents import acp
-from crew.agents.adapter import AgentSpec, Interrupt, Permission, Say, Watch, adapter_for
+from crew.agents.adapter import (
+    AdapterName,
+    AgentSpec,
+    Interrupt,
+    Permission,
+    Say,
+    Watch,
+    adapter_for,
+)
+from crew.config.model import ADAPTERS, AgentSettings
 from crew.domain.step import ErrorKind, Usage
+from crew.front.cli.agents import missing_program
 
 __all__ = ["order"]
 
@@ -271,6 +282,7 @@ def test_usage_is_that_of_the_turn_and_cost_since_the_turn_before(play_turn, ord
     again = replace(order, session=SESSION, resume=True)
     assert run_step(turn(1.0), again).usage.cost_usd == pytest.approx(0.75)
     assert run_step(turn(1.0, "EUR"), again).usage.cost_usd is None
+    assert run_step(turn(0.0), again).usage.cost_usd is None
 
 
 def test_usage_that_one_agent_tells_elsewhere_is_found(play_turn, order):
@@ -373,3 +385,16 @@ def test_without_the_sdk_or_a_command_it_says_what_to_do(play_turn, order, monke
     error = run_step(play_turn(say("x")), order).error
     assert error.kind is ErrorKind.NOT_INSTALLED
     assert "crew[acp]" in error.message
+
+
+def test_the_list_of_agents_says_when_the_sdk_is_missing(monkeypatch):
+    settings = AgentSettings(name="mine", adapter="acp", command="sh")
+    assert missing_program(settings) is None
+    monkeypatch.setattr(acp.importlib.util, "find_spec", lambda name: None)
+    assert missing_program(settings) == "crew[acp]"
+
+
+def test_every_adapter_can_be_configured_and_loaded():
+    assert get_args(AdapterName) == ADAPTERS
+    for name in ADAPTERS:
+        assert hasattr(adapter_for(AgentSpec(name="any", adapter=name)), "run_step")

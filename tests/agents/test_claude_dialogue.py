@@ -298,3 +298,31 @@ end()
     outcome = run(player(part), order, replace(SILENT, heard=heard.append), controls)
     assert outcome.error is None
     assert heard == [f"m{number}" for number in range(30)]
+
+
+def test_words_for_a_program_that_does_not_read_wait_with_whoever_says_them(player, order):
+    part = """
+import os, time
+tool = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "x"}}
+say(type="assistant", message={"content": [tool]})
+while not os.path.exists("go"):
+    time.sleep(0.02)
+end()
+"""
+    controls = Controls()
+
+    async def both():
+        doing = []
+        watch = replace(SILENT, doing=doing.append)
+        step = asyncio.ensure_future(player(part).run_step(order, watch, controls))
+        await asyncio.to_thread(wait_until, lambda: doing)
+        for number in range(20):
+            controls.tell(Say(message=f"m{number}", text="z" * 200_000))
+        await asyncio.to_thread(wait_until, lambda: controls._said.qsize() < 20)
+        left = controls._said.qsize()
+        (order.worktree / "go").touch()
+        return await step, left
+
+    outcome, left = asyncio.run(both())
+    assert outcome.error is None
+    assert left >= 15

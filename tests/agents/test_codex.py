@@ -21,7 +21,15 @@ from agents.contract import (
     told,
 )
 from agents.contract import shell_lines as lines_of
-from crew.agents.adapter import AgentSpec, Interrupt, Permission, Say, Watch, adapter_for
+from crew.agents.adapter import (
+    AgentSpec,
+    Controls,
+    Interrupt,
+    Permission,
+    Say,
+    Watch,
+    adapter_for,
+)
 from crew.agents.codex import is_for_app_server
 from crew.agents.codex_flags import codex_flags, toml
 from crew.domain.step import ErrorKind, Usage
@@ -304,6 +312,8 @@ def perform(kind, value):
         tell(id=message["id"], result={"turnId": TURN})
         client = message["params"]["clientUserMessageId"]
         note("item/started", item=item("userMessage", clientId=client))
+    elif kind == "refuses":
+        until(value)
     elif kind == "interrupted":
         message = until("turn/interrupt")
         tell(id=message["id"], result={})
@@ -496,10 +506,38 @@ def test_words_that_come_too_late_are_not_taken_for_heard(app, order):
     taken = []
     watch = Watch(started=SILENT.started, doing=SILENT.doing, heard=taken.append)
     refuse = {"turn/steer": "no active turn to steer"}
-    adapter = app(shell("echo > up"), ("tell", {"method": "x"}), refuse=refuse)
+    adapter = app(shell("echo > up"), ("refuses", "turn/steer"), say("DONE"), refuse=refuse)
     words = [Say(message="m-1", text="hurry")]
     outcome = run_and_tell(adapter, order, watch, when=order.worktree / "up", words=words)
-    assert (outcome.error, taken) == (None, [])
+    assert (outcome.error, outcome.done, taken) == (None, True, [])
+
+
+def test_words_that_come_before_the_turn_wait_for_it(app, order, heard):
+    async def run():
+        controls = Controls()
+        controls.tell(Say(message="m-1", text="hurry"))
+        return await app(("steered", None), say("DONE")).run_step(order, SILENT, controls)
+
+    assert asyncio.run(run()).done
+    assert heard("turn/steer")[0]["expectedTurnId"] == "turn-1"
+
+
+def test_an_interrupt_before_the_turn_starts_none(app, order, heard):
+    async def run():
+        controls = Controls()
+        controls.tell(Interrupt())
+        return await app(say("DONE")).run_step(order, SILENT, controls)
+
+    outcome = asyncio.run(run())
+    assert (outcome.error, outcome.done) == (None, False)
+    assert heard("turn/start") == []
+
+
+def test_the_end_of_an_older_turn_is_not_the_end_of_this_one(app, order):
+    older = {"threadId": THREAD, "turn": {"id": "turn-0", "status": "failed"}}
+    adapter = app(("tell", {"method": "turn/completed", "params": older}), say("DONE"))
+    outcome = run_step(adapter, order)
+    assert (outcome.error, outcome.done) == (None, True)
 
 
 def test_an_interrupt_ends_the_turn_and_is_no_error(app, order):

@@ -11,6 +11,7 @@ import pytest
 
 from agents.conftest import marker, need
 from crew.agents.adapter import AgentSpec, adapter_for
+from crew.agents.codex_flags import toml
 from crew.domain.step import StepOrder
 from real_clis.scripted_model import ScriptedModel
 
@@ -158,3 +159,19 @@ def remembered(caller):
         return "".join(path.read_text() for path in transcripts)
 
     return remembered
+
+
+@pytest.fixture
+def codex_flags(model):
+    """What points Codex at the script."""
+    provider = {
+        "name": "fake",
+        "base_url": f"{model.address}/s/play/v1",
+        "wire_api": "responses",
+        "env_key": "FAKE_KEY",
+        "request_max_retries": 1,
+        "stream_max_retries": 1,
+    }
+    settings = {f"model_providers.fake.{name}": value for name, value in provider.items()}
+    settings |= {"model_provider": "fake", "model": "fake-1"}
+    return [word for name, value in settings.items() for word in ("-c", f"{name}={toml(value)}")]

@@ -32,26 +32,13 @@ def told(asked):
 
 
 @pytest.fixture
-def make(codex, caller, model):
+def make(codex, caller, codex_flags):
     def make(adapter, *args, sandbox="auto"):
-        provider = {
-            "name": "fake",
-            "base_url": f"{model.address}/s/play/v1",
-            "wire_api": "responses",
-            "env_key": "FAKE_KEY",
-            "request_max_retries": 1,
-            "stream_max_retries": 1,
-        }
-        settings = {f"model_providers.fake.{name}": value for name, value in provider.items()}
-        settings |= {"model_provider": "fake", "model": "fake-1"}
-        flags = [
-            word for name, value in settings.items() for word in ("-c", f"{name}={toml(value)}")
-        ]
         spec = AgentSpec(
             name="codex",
             adapter=adapter,
             command=codex,
-            args=(*flags, *args),
+            args=(*codex_flags, *args),
             env={"FAKE_KEY": "dummy"},
             sandbox=sandbox,
         )

@@ -14,7 +14,7 @@ from crew.domain.answering import answer
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen
-from crew.domain.requests import Request
+from crew.domain.requests import Answer, Request
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import FINISHED, TaskState
@@ -23,6 +23,8 @@ from crew.domain.world import FIELDS, Row, World, apply_all, row_from, with_rows
 from crew.runner.engine import Engine
 from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
 from simulation.repository import Repository
+from simulation.talking import SHARE as TALKING
+from simulation.talking import Talk
 from simulation.terminals import SHARE, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
 
@@ -70,13 +72,15 @@ class History:
     seed: int
     loop: VirtualLoop
     lives: int = 0
+    died: bool = False
     events: int = 0
     state: State = None
     ledger: Ledger = field(default_factory=Ledger)
     rules: Rules = None
     items: list[TaskItem] = None
-    broken: Broken | None = None
+    broken: AssertionError | None = None
     terminals: People | None = None
+    talk: Talk | None = None
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -95,7 +99,13 @@ class History:
             self.terminals = People(self.state, own, self._ask)
             self.rules = replace(self.rules, reviewers=own.choice([(), (), ("judge",)]))
         self.items = _tasks(rng)
+        self._begin_to_talk(random.Random(f"talk {self.seed}"))
         self.state.source = {item.id: str(item.status) for item in self.items}
+
+    def _begin_to_talk(self, chance: random.Random) -> None:
+        if chance.random() < TALKING and not self.terminals:
+            self.talk = self.state.talk = Talk(self.state, chance, self._ask)
+            self.rules, self.items = self.talk.rules(self.rules), self.talk.items(self.items)
 
     def run(self) -> None:
         rng = self.state.rng
@@ -108,9 +118,13 @@ class History:
             self.loop.run_until_complete(self._life(until=calm_after))
             self.loop.virtual_time += rng.uniform(0, 20)
         self.state.faults = CALM
+        self.come_to_an_end()
+
+    def come_to_an_end(self) -> None:
+        """Without faults, life after life, with people who do what is asked of them in between."""
         for _ in range(60):
             self.loop.run_until_complete(self._life(until=None))
-            if self._is_over():
+            if self._is_over() and not self.died:
                 return self._check_end()
             self._retry_all()
         raise Broken(f"it does not end: {self._open()}")
@@ -121,6 +135,8 @@ class History:
         outside = SimulatedOutside(self.state)
         engine = self._engine(outside)
         self._take_in(engine)
+        if self.talk:
+            self.talk.engine = engine
         people = self._people_of(engine, outside) if until else []
         if self.terminals:
             self.terminals.notice(engine)
@@ -129,7 +145,7 @@ class History:
         except Crashed:
             outside.dead = True
         finally:
-            outside.dead = True
+            self.died, outside.dead = outside.dead, True
             await _drop([*engine.under_way.values(), *people])
         if isinstance(engine.failure, Exception):
             raise Broken(f"the runner gave up: {engine.failure!r}") from engine.failure
@@ -138,6 +154,8 @@ class History:
         living = [self._people(engine)]
         if self.terminals:
             living += [self.terminals.live(engine, outside), self.terminals.look(engine)]
+        if self.talk:
+            living.append(self.talk.live(engine))
         return [asyncio.ensure_future(one) for one in living]
 
     def _engine(self, outside: SimulatedOutside) -> Engine:
@@ -148,7 +166,11 @@ class History:
             try:
                 self._check(after)
                 self._check_facts(after, facts)
-            except Broken as broken:  # who records in the background would keep it to himself
+                if self.talk:
+                    self.talk.check(after, facts)
+            except (
+                AssertionError
+            ) as broken:  # who records in the background would keep it to himself
                 self.broken = broken
                 raise
             outside._maybe_die()
@@ -178,6 +200,8 @@ class History:
     def _ended(self, engine: Engine, outside: SimulatedOutside, until: float | None) -> bool:
         if self.broken is not None:
             raise self.broken
+        if self.talk:
+            self.talk.check_at_rest(engine.world)
         if outside.dead:
             return True
         self.events += 1
@@ -197,10 +221,13 @@ class History:
             verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
             if verb == "close" and rng.random() < 0.6:
                 continue
+            if verb == "assign" and self.talk:
+                continue
             for _ in range(rng.choice([1, 1, 2])):
                 self._ask(engine, verb, agent=agent, task=task, subject=rng.choice([agent, task]))
 
-    def _ask(self, engine: Engine, verb: str, **args) -> None:
+    def _ask(self, engine: Engine, verb: str, **args) -> Answer | None:
+        """What was answered; None when it was refused."""
         try:
             asked = answer(
                 engine.world,
@@ -209,12 +236,13 @@ class History:
                 at=self.loop.time(),
             )
         except CrewError:
-            return
+            return None
         try:
             engine.record(asked.facts)
         except Crashed:
             engine.outside.dead = True
             engine.changed.set()
+        return asked
 
     def _retry_all(self) -> None:
         """What a person does once the faults are over: everything stuck or failed tries again."""
@@ -222,6 +250,8 @@ class History:
         engine = self._engine(outside)
         if self.terminals:
             self.terminals.finish(engine, outside)
+        if self.talk:
+            self.talk.finish(engine)
         for agent in list(engine.world.agents.values()):
             if agent.state == AgentState.STUCK:
                 self._ask(engine, "retry", subject=agent.id)
@@ -301,6 +331,8 @@ class History:
         if not repo.contains(repo.integration, repo.target):
             raise Broken("what landed was not delivered")
         self._check_tasks(world)
+        if self.talk:
+            self.talk.check_end(world)
 
     def _check_tasks(self, world: World) -> None:
         for task in world.tasks.values():

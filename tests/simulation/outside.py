@@ -3,6 +3,7 @@
 import asyncio
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened
@@ -58,6 +59,8 @@ class State:
     stepping: set[str] = field(default_factory=set)
     panes: "dict[str, Pane]" = field(default_factory=dict)
     pids: int = 100
+    talk: Any = None  # what agents say, in the histories in which they do
+    crash_at: int = 0  # the one effect at which the runner dies, in a history that is told twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ class SimulatedOutside:
 
     def _maybe_die(self) -> None:
         self.state.effects += 1
-        if self.dead or self.state.rng.random() < self.state.faults.crash:
+        dies = self.state.effects == self.state.crash_at
+        if self.dead or dies or self.state.rng.random() < self.state.faults.crash:
             self.dead = True
             raise Crashed
 
@@ -141,7 +145,8 @@ class SimulatedOutside:
             assert call.resume or not known, "a session was begun a second time"
             state.sessions_known.add(session)
             self._signal_started(call)
-            return await self._work(call)
+            said = await self.state.talk.speak(self, call) if self.state.talk else None
+            return said or await self._work(call)
         finally:
             state.sessions_open.discard(session)
             state.stepping.discard(call.task.id)

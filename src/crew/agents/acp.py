@@ -94,7 +94,7 @@ def _refusal(spec: AgentSpec) -> StepError | None:
 def _outcome(spec: AgentSpec, turn: AcpTurn, memory: SessionMemory, end: ProcessEnd) -> StepOutcome:
     turn.finish()
     cost = None
-    if turn.total_cost_usd is not None:
+    if turn.total_cost_usd:  # a model without a price costs 0 in an agent's eyes
         total = Usage(cost_usd=turn.total_cost_usd)
         cost = memory.used_since(turn.session, total).cost_usd
     return StepOutcome(

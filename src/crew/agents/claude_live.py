@@ -71,7 +71,7 @@ class Live:
             self._watch.doing(self._heard.doing)
 
     async def _pass_on(self, controls: Controls) -> None:
-        while True:
+        while not self.talk.is_closed:
             self._act(self._dialogue.tell(await controls.next()))
             await self.talk.taken()
 

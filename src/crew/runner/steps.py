@@ -60,8 +60,8 @@ def _ended(desk: Desk, command: Command, outcome: StepOutcome) -> list[Fact]:
 
 async def _until_it_ends(desk: Desk, call: StepCall) -> StepOutcome:
     """A step that has signalled is to end its turn; one that does not is ended."""
+    signalled = asyncio.ensure_future(desk.signalled(call.run.id))  # listens before it can speak
     running = asyncio.ensure_future(desk.outside.run_step(call))
-    signalled = asyncio.ensure_future(desk.signalled(call.run.id))
     try:
         await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({running}, timeout=desk.rules.signal_grace_s)

@@ -1,5 +1,6 @@
 """`crew agents`: the configured agents and whether their programs are here."""
 
+import importlib.util
 import shlex
 import shutil
 from typing import Any
@@ -34,6 +35,7 @@ def _defaults(settings: AgentsSettings) -> dict[str, str]:
 
 def _view(agent: AgentSettings, defaults: dict[str, str]) -> dict[str, Any]:
     program = program_of(agent)
+    missing = missing_program(agent)
     roles = [role for role, name in defaults.items() if name == agent.name]
     return {
         "name": agent.name,
@@ -42,7 +44,8 @@ def _view(agent: AgentSettings, defaults: dict[str, str]) -> dict[str, Any]:
         "adapter": agent.adapter,
         "program": program,
         "path": shutil.which(program) if program else None,
-        "installed": missing_program(agent) is None,
+        "installed": missing is None,
+        "missing": missing,
         "default": bool(roles),
         "default_for": roles,
         "description": agent.description,
@@ -56,7 +59,7 @@ def _row(view: dict[str, Any]) -> tuple[str, ...]:
 
 def _installed(view: dict[str, Any]) -> str:
     if not view["installed"]:
-        return f"no: {view['program']} is missing"
+        return f"no: {view['missing']} is missing"
     return f"yes: {view['path']}" if view["path"] else "yes"
 
 
@@ -75,7 +78,12 @@ def program_of(agent: AgentSettings) -> str | None:
 
 
 def missing_program(agent: AgentSettings) -> str | None:
-    """The agent's program if it is not on the path; a relative one is for its worktree to know."""
+    """The agent's program if it is not on the path; a relative one is for its worktree to know.
+
+    An agent by the Agent Client Protocol needs crew's extra for it too.
+    """
+    if agent.adapter == "acp" and importlib.util.find_spec("acp") is None:
+        return "crew[acp]"
     program = program_of(agent)
     if program is None or shutil.which(program) is not None:
         return None

@@ -32,8 +32,9 @@ AGENTS = 3
 def demo(call: Call, *, keep: bool) -> int:
     """Watch a crew at work in a sample repository.
 
-    Eight tasks, three scripted agents, real worktrees, gates and merges: one gate is red at first,
-    two tasks conflict, one agent crashes. It needs no key and no network.
+    Eight tasks, three scripted agents, real worktrees, gates, reviews and merges. One gate is red
+    at first, one review fails, two tasks conflict, one agent crashes, and one asks a question,
+    which the demo answers. It needs no key and no network.
     """
     folder = Path(tempfile.mkdtemp(prefix="crew-demo-"))
     try:
@@ -75,6 +76,8 @@ def _configure(folder: Path, shop: Mapping[str, Any]) -> None:
     lines = [
         '[agents]\nworker_default = "scripted"',
         f"[agents.scripted]\nscript = {json.dumps(str(script))}",
+        '[agents.critic]\ninherit = "scripted"',
+        '[review]\nmode = "single"\nagent = "critic"',
         f"[complete]\ncommand = {json.dumps(shop['gate'])}",
     ]
     (folder / "config.toml").write_text("\n".join(lines) + "\n")
@@ -98,8 +101,25 @@ def _run(call: Call, workplace: "Workplace") -> World:
         runner.take_in()
         runner.heed(Request(verb="spawn", args={"kind": "scripted", "at_least": AGENTS}))
 
-    with narrated(call, workplace):
-        return run_crew(workplace, prepare, drain=True).engine.world
+    while True:
+        with narrated(call, workplace):
+            world = run_crew(workplace, prepare, drain=True).engine.world
+        if not _answered(call, workplace, world):
+            return world
+
+
+def _answered(call: Call, workplace: "Workplace", world: World) -> bool:
+    """Whether somebody asked: the demo answers as a person would, and the crew goes on."""
+    from crew.runner.asking import ask  # noqa: PLC0415
+
+    answers = tomllib.loads(SHOP.read_text(encoding="utf-8"))["answers"]
+    found = [question for question in world.questions.values() if question.is_open]
+    for question in found:
+        text = answers[question.question]
+        narrate(call, f"\ntask {question.task} asks: {question.question}")
+        narrate(call, f"  (you would say) crew answer {question.id} {text!r}\n")
+        ask(workplace, Request(verb="answer", args={"question": question.id, "text": text}))
+    return bool(found)
 
 
 def _tell(call: Call, workplace: "Workplace", world: World, *, seconds: float) -> None:
@@ -114,7 +134,25 @@ def _tell(call: Call, workplace: "Workplace", world: World, *, seconds: float) -
     costs = [run.cost_usd for run in world.runs.values()]
     total = dollars(sum(cost or 0.0 for cost in costs))
     merged = sum(task.state == TaskState.MERGED for task in world.tasks.values())
-    say(f"\n{merged} of {len(world.tasks)} tasks merged in {seconds:.0f} s, for {total}.")
+    say("")
+    for words in _talk(world):
+        say(words)
+    say(f"{merged} of {len(world.tasks)} tasks merged in {seconds:.0f} s, for {total}.")
+
+
+def _talk(world: World) -> list[str]:
+    """What reviewers and people said that changed something."""
+    said_no = [
+        f"{reviewer} did not pass {commit[:7]} of task {run.task}, and it went back."
+        for run in world.runs.values()
+        for commit, reviewer, passed in run.verdicts
+        if not passed
+    ]
+    asked = [
+        f'task {one.task} asked "{one.question}" and was told "{one.answer}".'
+        for one in world.questions.values()
+    ]
+    return said_no + asked
 
 
 def _rows(world: World) -> list[tuple[str, ...]]:
@@ -128,8 +166,14 @@ def _rows(world: World) -> list[tuple[str, ...]]:
 
 
 def _document(workplace: "Workplace", world: World, seconds: float) -> dict[str, Any]:
-    states = {task.id: str(task.state) for task in world.tasks.values()}
-    return {"root": str(workplace.root), "tasks": states, "seconds": round(seconds, 1)}
+    from crew.runner.views import question_view  # noqa: PLC0415
+
+    return {
+        "root": str(workplace.root),
+        "tasks": {task.id: str(task.state) for task in world.tasks.values()},
+        "questions": [question_view(question) for question in world.questions.values()],
+        "seconds": round(seconds, 1),
+    }
 
 
 def _all_merged(world: World) -> bool:
