@@ -28,6 +28,7 @@ from simulation.talking import Talk
 from simulation.terminals import SHARE, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
 
+MOST_FACTS = 20_000
 FACT_FIELDS = tuple(field.name for field in fields(Fact))
 
 
@@ -271,6 +272,8 @@ class History:
 
     def _check(self, world: World) -> None:
         """The invariants that hold after every event."""
+        if len(self.ledger.facts) > MOST_FACTS:
+            raise Broken("more facts than any history needs: something spins")
         if world.tasks.keys() != self.state.source.keys():
             raise Broken("a task was lost")
         carried = [agent.task for agent in world.agents.values() if agent.task]
