@@ -5,7 +5,16 @@ import os
 import platform
 from collections.abc import Callable
 
-from bench import commands, cpu_per_step, histories, makespan, memory, merge_queue, worktrees
+from bench import (
+    commands,
+    cpu_per_step,
+    histories,
+    makespan,
+    memory,
+    merge_queue,
+    steps,
+    worktrees,
+)
 from bench.sizes import FULL, QUICK, Size
 from bench.tables import Figure, say, summary
 
@@ -18,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "histories": histories.measure,
     "queue": merge_queue.measure,
     "worktrees": worktrees.measure,
+    "steps": steps.measure,
 }
 
 
