@@ -134,6 +134,23 @@ def test_every_fail_goes_back_and_an_old_pass_approves_nothing_new(stage):
     assert sorted(v["reviewer"] for v in run["verdicts"] if v["commit"] == final) == ["ann", "bob"]
 
 
+BREAKS_OFF = """\
+echo x >> "$SCENE/reviews-$CREW_AGENT"
+if [ "$CREW_AGENT" = bob ] && [ ! -e "$SCENE/broke" ]; then touch "$SCENE/broke"; exit 1; fi
+while [ ! -e "$SCENE/broke" ]; do sleep 0.05; done
+sleep 0.3
+echo PASS
+"""
+
+
+def test_a_reviewer_that_breaks_off_is_asked_again_and_the_other_ones_pass_stands(stage):
+    play(stage, reviewer=BREAKS_OFF)
+    run = stage.ok("loop", "Fix it", "--review", "claudex", "--json").json
+    assert [(v["reviewer"], v["passed"]) for v in run["verdicts"]] == [("ann", True), ("bob", True)]
+    asked = {name: (stage.folder / f"reviews-{name}").read_text() for name in ("ann", "bob")}
+    assert asked == {"ann": "x\n", "bob": "x\nx\n"}
+
+
 def test_a_proof_that_fails_goes_back_until_it_succeeds(stage):
     said = stage.ok("loop", "Fix it", "--proof", 'echo "proving"; test "$(cat file-1)" = 2')
     assert "proving" in told(stage, "1.1-2-1")

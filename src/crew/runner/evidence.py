@@ -3,7 +3,7 @@
 import asyncio
 
 from crew.domain.progress import Evidence
-from crew.domain.review import complaints, recorded, still_to_ask
+from crew.domain.review import Verdict, complaints, recorded, still_to_ask
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.runner.desk import Desk
@@ -62,8 +62,17 @@ async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
     needed = desk.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
     reviewers = still_to_ask(run, reviewers, commit=head, needed=needed)
     found = await asyncio.gather(
-        *(desk.outside.review(run, task, commit=head, reviewer=name) for name in reviewers)
+        *(_verdict(desk, run, task, commit=head, reviewer=name) for name in reviewers),
+        return_exceptions=True,
     )
-    for verdict in found:
-        desk.record([recorded(desk.world().runs[run.id], verdict, at=desk.now())])
-    return complaints(found)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return complaints(one for one in found if isinstance(one, Verdict))
+
+
+async def _verdict(desk: Desk, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+    """Recorded at once: it counts also if another reviewer breaks off and is asked again."""
+    found = await desk.outside.review(run, task, commit=commit, reviewer=reviewer)
+    desk.record([recorded(desk.world().runs[run.id], found, at=desk.now())])
+    return found

@@ -83,7 +83,10 @@ def _reviewers(
 @click.argument("run")
 @pass_call
 def resume(call: Call, run: str) -> int:
-    """Go on with a run that was interrupted or failed, in the foreground."""
+    """Go on with a run that was interrupted or failed.
+
+    It is driven in the foreground, as `crew loop` does it.
+    """
     workplace = call.workplace()
     found = _find_run(load_world(workplace.db), run)
     if found.is_live:

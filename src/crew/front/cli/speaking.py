@@ -46,9 +46,9 @@ def _text_options(command_: "Callable[..., Any]") -> "Callable[..., Any]":
 @click.option("--resume/--no-resume", default=True, help="Go on with this session after the role.")
 @pass_call
 def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
-    """Tell crew how this step ends; for an agent, from inside its step.
+    """Tell crew how this step ends; for agents.
 
-    The first signal of a step counts. End your turn after it.
+    It is said from inside the step. The first signal of a step counts; end your turn after it.
     """
     token = os.environ.get("CREW_TOKEN")
     if not token:
@@ -85,7 +85,7 @@ def inbox(call: Call) -> None:
 @click.argument("text")
 @pass_call
 def answer(call: Call, question: str, text: str) -> None:
-    """Answer a question; the agent's session goes on with the answer."""
+    """Answer a question; the agent goes on with it."""
     workplace = call.workplace()
     args = {"question": question, "text": text_or_stdin(text)}
     ask(workplace, Request(verb="answer", args=args))
