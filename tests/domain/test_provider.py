@@ -1,7 +1,7 @@
 """A provider that says that a limit is reached is paused as a whole, and nobody else is."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -9,6 +9,7 @@ from crew.domain.agent import Agent
 from crew.domain.commands import Step
 from crew.domain.fact import Fact
 from crew.domain.plan import decide, plan, waits
+from crew.domain.progress import assigned
 from crew.domain.provider import PROVIDER, Provider
 from crew.domain.rules import Rules
 from crew.domain.run import Run
@@ -160,6 +161,12 @@ def test_after_a_limit_runs_come_back_one_after_the_other():
     assert found == [(500.0, "1"), (505.0, "2"), (510.0, "3")]
 
 
+def test_who_is_assigned_by_hand_does_not_cut_a_pause_short():
+    world = given(*idle("A"), *todo("1"), paused(500.0))
+    facts = assigned(world, world.agents["A"], world.tasks["1"], rules=SHARED, at=100.0)
+    assert after(world, facts).providers["anthropic"].next_at == 500.0
+
+
 def test_others_are_not_held_back_while_a_provider_lets_go_one_by_one():
     tasks = [*todo("1", "2"), *todo("3", "4", wants_agent="codex")]
     world = given(*idle("A", "B", "C", "D"), *tasks, paused(500.0))
@@ -191,6 +198,12 @@ def test_the_runner_wakes_up_for_a_paused_provider_if_somebody_waits_for_it():
     assert waits(given(paused(500.0)), 100.0, rules=SHARED) == {}
 
 
+def test_nobody_waits_for_a_provider_with_a_run_that_waits_for_a_person():
+    run = Run(id="1.1", task="1", agent_kind="claude", state="working", question="q1")
+    world = given(run, Task(id="1", state="in_progress", run="1.1"), paused(500.0))
+    assert waits(world, 100.0, rules=SHARED) == {}
+
+
 def test_a_pause_survives_a_restart():
     world = step(holding("working"), limited(500.0))
     facts = [born(row, "made", at=1.0) for row in rows(holding("working"))]
@@ -216,3 +229,13 @@ def test_who_runs_one_task_takes_up_no_other():
 def test_who_runs_one_task_does_no_step_of_another(only, steps):
     world = holding("working", task_written="in_progress")
     assert plan(world, 1.0, rules=Rules(only_task=only)) == steps
+
+
+def test_who_runs_one_task_waits_for_nothing_that_concerns_another():
+    """A paused provider, a rest after a kill and a retry of others do not hold it up."""
+    others = [*todo("2", not_before=900.0), paused(500.0)]
+    world = given(*rows(holding("working", agent_retry_at=80.0)), *others)
+    at = {"run 1.1": 80.0, "run anthropic": 500.0}
+    assert waits(world, 50.0, rules=SHARED) == {**at, "run 2": 900.0}
+    assert waits(world, 50.0, rules=replace(SHARED, only_task="1")) == at
+    assert waits(world, 50.0, rules=replace(SHARED, only_task="9")) == {}

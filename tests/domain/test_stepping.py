@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.commands import Recover, Step
 from crew.domain.message import MESSAGE, Message
-from crew.domain.plan import decide
+from crew.domain.plan import decide, plan
 from crew.domain.question import QUESTION, About, Question
+from crew.domain.rules import Rules
 from crew.domain.run import Ask
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.stepping import messages_for, step_ended, step_started
@@ -113,7 +115,7 @@ def test_a_session_that_is_gone_when_its_answer_comes_is_followed_by_one_that_is
 def test_a_question_is_withdrawn_as_soon_as_its_run_is_over():
     world = with_changes(ended(needing_input()), run_state="failed")
     world = after(world, decide(world, 50.0, rules=RULES))
-    assert world.questions["q1"].state == "withdrawn"
+    assert (world.questions["q1"].state, world.runs["1.1"].question) == ("withdrawn", "")
 
 
 def test_a_question_of_a_live_run_stays_however_long_it_takes():
@@ -125,6 +127,14 @@ def test_a_new_step_starts_without_the_signal_of_another():
     world = under_way("complete", "old", run_stepping=False)
     world = after(world, step_started(world, world.runs["1.1"], epoch=2, session="s1", at=30.0))
     assert (world.runs["1.1"].signal, world.runs["1.1"].signal_notes) == ("", "")
+
+
+def test_who_resets_after_a_crash_still_acts_on_what_a_step_had_said():
+    rules = Rules(reset_on_recovery=True)
+    world = under_way("complete", task_written="in_progress")
+    assert plan(world, 50.0, rules=rules, epoch=2) == [Step(subject="1.1")]
+    unsaid = under_way(task_written="in_progress")
+    assert plan(unsaid, 50.0, rules=rules, epoch=2) == [Recover(subject="1.1")]
 
 
 # Leave to use a tool
@@ -145,6 +155,12 @@ def test_nobody_waits_for_leave_once_the_step_has_ended(outcome):
 def test_the_next_attempt_asks_for_leave_itself():
     world = asking_for_leave()
     world = after(world, step_started(world, world.runs["1.1"], epoch=2, session="s1", at=30.0))
+    assert world.questions["q2"].state == "withdrawn"
+
+
+def test_leave_is_not_asked_for_once_a_terminal_took_the_run_over():
+    world = with_changes(asking_for_leave(), run_stepping=False, run_agent=None, run_pane="crew-1")
+    world = after(world, decide(world, 50.0, rules=RULES))
     assert world.questions["q2"].state == "withdrawn"
 
 

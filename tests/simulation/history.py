@@ -104,7 +104,7 @@ class History:
         self.state.source = {item.id: str(item.status) for item in self.items}
 
     def _begin_to_talk(self, chance: random.Random) -> None:
-        if chance.random() < TALKING and not self.terminals:
+        if chance.random() < TALKING:
             self.talk = self.state.talk = Talk(self.state, chance, self._ask)
             self.rules, self.items = self.talk.rules(self.rules), self.talk.items(self.items)
 
@@ -221,8 +221,6 @@ class History:
             agent, task = rng.choice(sorted(engine.world.agents)), rng.choice(self.items).id
             verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
             if verb == "close" and rng.random() < 0.6:
-                continue
-            if verb == "assign" and self.talk:
                 continue
             for _ in range(rng.choice([1, 1, 2])):
                 self._ask(engine, verb, agent=agent, task=task, subject=rng.choice([agent, task]))

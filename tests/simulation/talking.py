@@ -195,7 +195,7 @@ class Talk:
             if question.is_open:
                 _check_open(world.runs[question.run], question)
         for run in world.runs.values():
-            if run.question and run.is_live:
+            if run.question:
                 assert world.questions[run.question].is_open, "a run waits for what nobody asks"
 
     def _note_pause(self, fact: Fact) -> None:

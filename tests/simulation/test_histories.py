@@ -31,6 +31,6 @@ def _tell(seed: int, loop: VirtualLoop) -> None:
 
 
 # Seeds that once found a fault in the crew; each stays here for good.
-@pytest.mark.parametrize("seed", [185, 848, 5158])
+@pytest.mark.parametrize("seed", [185, 848, 5158, 34, 67])
 def test_a_history_that_once_went_wrong_stays_mended(seed):
     assert run_history(seed).lives >= 1

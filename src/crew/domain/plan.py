@@ -38,7 +38,7 @@ from crew.domain.merge_queue import (
 from crew.domain.names import landed_ref
 from crew.domain.pane import is_over
 from crew.domain.progress import assigned, failed, sent_back
-from crew.domain.question import QuestionState
+from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
@@ -80,10 +80,10 @@ def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
     """What the plan will ask for later although nothing happens: the command's key and when."""
     found: dict[str, float] = {}
     for agent in world.agents.values():
-        if agent.run and agent.retry_at and agent.state in _STEPPING:
+        if agent.task and agent.retry_at and agent.state in _STEPPING and rules.means(agent.task):
             found[f"run {agent.run}"] = agent.retry_at
     for task in world.tasks.values():
-        if task.not_before is not None and is_ready(world, task):
+        if task.not_before is not None and is_ready(world, task) and rules.means(task.id):
             found[f"run {task.id}"] = task.not_before
     for provider in world.providers.values():
         if provider.is_shut(now) and _is_wanted(world, provider.id, rules):
@@ -102,8 +102,10 @@ def _deliveries(world: World, rules: Rules) -> dict[str, float]:
 
 def _is_wanted(world: World, provider: str, rules: Rules) -> bool:
     """Somebody waits for this provider: a run that has begun, or a task that could."""
-    begun = any(r.is_live and rules.provider(r.agent_kind) == provider for r in world.runs.values())
-    return begun or any(is_ready(world, task) for task in world.tasks.values())
+    begun = (run for run in world.runs.values() if run.is_live and not run.question)
+    return any(
+        rules.provider(run.agent_kind) == provider and rules.means(run.task) for run in begun
+    ) or any(is_ready(world, task) and rules.means(task.id) for task in world.tasks.values())
 
 
 _STEPPING = frozenset({AgentState.READY, AgentState.WORKING, AgentState.DONE})
@@ -130,12 +132,17 @@ def _new_lines(world: World, now: float) -> list[Fact]:
 
 
 def _withdraw(world: World, now: float) -> list[Fact]:
-    """Nobody waits for the answer to a question whose run is over."""
-    return [
-        moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=now)
-        for question in world.questions.values()
-        if question.is_open and not world.runs[question.run].is_live
-    ]
+    """Nobody waits for the answer to a question whose run is over, or for leave after its step."""
+    facts: list[Fact] = []
+    for question in world.questions.values():
+        run = world.runs[question.run]
+        asks_on = run.stepping if question.about == About.PERMISSION else run.is_live
+        if not question.is_open or asks_on:
+            continue
+        facts.append(moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=now))
+        if run.question == question.id:
+            facts.append(noted(run, "question_withdrawn", at=now, question=""))
+    return facts
 
 
 def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
@@ -145,7 +152,7 @@ def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     if not free:
         return []
     for task in _waiting_tasks(world, now):
-        if rules.only_task not in ("", task.id):
+        if not rules.means(task.id):
             continue
         agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
         if agent is None or _is_shut(world, _kind_for(world, agent, task), now, rules):
@@ -292,11 +299,11 @@ def _for_run(
 ) -> Command | None:
     if agent.retry_at is not None and agent.retry_at > now:
         return None
-    if world.tasks[run.task].cleaning or run.pane or rules.only_task not in ("", run.task):
+    if world.tasks[run.task].cleaning or run.pane or not rules.means(run.task):
         return None
     if run.state == RunState.WORKING and _is_shut(world, run.agent_kind, now, rules):
         return None
-    if rules.reset_on_recovery and run.stepping and run.epoch != epoch:
+    if rules.reset_on_recovery and run.stepping and run.epoch != epoch and not run.signal:
         return Recover(subject=run.id)
     if run.state == RunState.INIT or not world.tasks[run.task].worktree:
         return Prepare(subject=run.id)

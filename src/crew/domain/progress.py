@@ -65,7 +65,8 @@ def _staggered(world: World, run: Run, rules: Rules, *, at: float) -> list[Fact]
     provider = world.providers.get(rules.provider(run.agent_kind))
     if provider is None or provider.state != ProviderState.PAUSED:
         return []
-    return [noted(provider, "let_go", at=at, next_at=at + rules.stagger_s)]
+    # Whoever is assigned by hand before its time waits like everybody else.
+    return [noted(provider, "let_go", at=at, next_at=max(provider.next_at, at + rules.stagger_s))]
 
 
 def new_run(task: Task, *, kind: str, rules: Rules, at: float) -> Run:

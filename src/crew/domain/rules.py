@@ -32,6 +32,10 @@ class Rules:
     min_reviews: int = 0
     skip_review: bool = False
 
+    def means(self, task: str) -> bool:
+        """Whether this task is one of those that the crew works at now."""
+        return self.only_task in ("", task)
+
     def provider(self, kind: str) -> str:
         """Who serves the models of a configured agent."""
         return self.providers.get(kind, kind)
