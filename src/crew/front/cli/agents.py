@@ -16,7 +16,9 @@ HEAD = ("NAME", "ROLE", "MODEL", "INSTALLED", "DESCRIPTION")
 @command("agents", example="crew agents\ncrew agents --json")
 @pass_call
 def agents(call: Call) -> None:
-    """List the configured agents; a star marks those that are meant when none is named."""
+    """List the configured agents.
+
+    A star marks those that are meant when none is named."""
     settings = call.workplace().settings.agents
     views = [_view(one, _defaults(settings)) for one in settings.by_name.values()]
     if call.json:

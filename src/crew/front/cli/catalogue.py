@@ -15,7 +15,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Setting up": {
         "init": Entry("init:init", "Set up crew in this repository."),
         "doctor": Entry("doctor:doctor", "Check everything crew needs and say how to fix it."),
-        "config": Entry("config:config", "Show the configuration."),
+        "config": Entry("config:config", "Show and change the configuration."),
         "agents": Entry("agents:agents", "List the configured agents."),
         "demo": Entry("demo:demo", "Watch a crew at work in a sample repository."),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
@@ -47,7 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "One task at a terminal": {
         "start": Entry("starting:start", "Start a task in a terminal session of its own."),
         "attach": Entry("terminal:attach", "Show the terminal session of a task."),
-        "send": Entry("terminal:send", "Type something into a task's terminal session."),
+        "send": Entry("terminal:send", "Say something to whoever works at a task."),
         "exec": Entry("terminal:execute", "Run a command in a task's worktree."),
         "complete": Entry("completing:complete", "Have finished work checked, so that it is done."),
         "review": Entry("completing:review", "Have the last commit of a task reviewed now."),

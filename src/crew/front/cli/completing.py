@@ -47,7 +47,7 @@ WHAT_TO_DO = {
 @click.option("-m", "--message", help="A comment on what was done; - reads it from stdin.")
 @pass_call
 def complete(call: Call, task: str | None, message: str | None) -> None:
-    """Have finished work checked: it is done once everything passes.
+    """Have finished work checked, so that it is done.
 
     The worktree must be clean; then come the gate, a trial merge and the reviews, and the task is
     done. What fails is told, and the task stays in progress. In a worktree the id is known.

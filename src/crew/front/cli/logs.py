@@ -32,7 +32,10 @@ CHUNK = 65536
 )
 @pass_call
 def peek(call: Call, subject: str, count: int) -> None:
-    """Show the last lines an agent printed; of a terminal session, what it shows now."""
+    """Show the last lines an agent printed.
+
+    Of a terminal session, what it shows now.
+    """
     workplace = call.workplace()
     task = task_of(workplace, subject)
     server = Tmux(folder=workplace.folder)

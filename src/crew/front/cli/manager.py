@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 def manager(
     call: Call, /, *, name: str | None, words: str | None, model: str, max_steps: int, **how: bool
 ) -> None:
-    """Let an agent manage the tasks with crew's own commands.
+    """Let an agent manage the tasks.
 
-    It runs in the repository's root and changes no file there. At a terminal you talk to it; with
-    --auto it decides what it can, waits while others work, and ends when nothing is open (0) or
-    when a person must decide (6), saying why.
+    It uses crew's own commands in the repository's root and changes no file there. At a terminal
+    you talk to it; with --auto it decides what it can, waits while others work, and ends when
+    nothing is open (0) or when a person must decide (6), saying why.
     """
     workplace = call.workplace()
     agents = workplace.settings.agents

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 @task_argument()
 @pass_call
 def attach(call: Call, task: str) -> None:
-    """Show the terminal session of a task; C-g leaves it again, and it goes on."""
+    """Show the terminal session of a task.
+
+    C-g leaves it again, and it goes on.
+    """
     workplace = call.workplace()
     name = live_pane(workplace, workplace.source.resolve(task))
     if call.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -48,10 +51,10 @@ def attach(call: Call, task: str) -> None:
 @click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
 @pass_call
 def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
-    """Say something to whoever works at a task; - reads it from stdin.
+    """Say something to whoever works at a task.
 
-    It is typed into the task's terminal session, with Enter. An agent without one gets it as a
-    message: at once if it can hear during a step, else with its next step.
+    It is typed into the task's terminal session, with Enter; - reads it from stdin. An agent
+    without one gets it as a message: at once if it can hear during a step, else with its next step.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -84,7 +87,10 @@ def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) ->
 @click.argument("argv", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
 @pass_call
 def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
-    """Run a command in a task's worktree, beside whoever works there; its exit code is ours."""
+    """Run a command in a task's worktree.
+
+    It runs beside whoever works there, and its exit code is ours.
+    """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     world = load_world(workplace.db)
