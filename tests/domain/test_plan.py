@@ -85,6 +85,16 @@ def test_a_ready_task_goes_to_an_idle_agent():
     assert world.tasks["1"].state == "in_progress"
 
 
+@pytest.mark.parametrize(
+    ("not_before", "state"), [(None, "ready"), (50.0, "ready"), (51.0, "idle")]
+)
+def test_a_task_that_rests_is_left_to_whoever_wants_to_change_it(not_before, state):
+    world = given(IDLE, Task(id="1", not_before=not_before))
+    assert after(world, decide(world, 50.0, rules=RULES)).agents["A"].state == state
+    later = {} if not_before != 51.0 else {"run 1": 51.0}
+    assert waits(world, 50.0, rules=RULES) == later
+
+
 def test_urgent_tasks_go_first_then_old_ones_then_low_numbers():
     tasks = [
         Task(id="10", created_at=1.0),

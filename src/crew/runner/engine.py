@@ -1,6 +1,7 @@
 """plan, do, record: keeps under way whatever the plan asks for, and records what comes of it."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ class Engine:
         for command in self._due():
             task = asyncio.ensure_future(self._do(command))
             self.under_way[command.key] = task
-            task.add_done_callback(lambda _, key=command.key: self._ended(key))  # type: ignore[misc]
+            task.add_done_callback(functools.partial(self._ended, command.key))
 
     async def run(self, *, until: Callable[[], bool]) -> None:
         """Tick whenever something happened or a deadline passed; raises what cannot be mended."""
@@ -165,9 +166,11 @@ class Engine:
                 due.setdefault(command.key, command)
         return list(due.values())
 
-    def _ended(self, key: str) -> None:
-        self.under_way.pop(key, None)
-        self.changed.set()
+    def _ended(self, key: str, task: asyncio.Task[None]) -> None:
+        """Most have left already, together with their facts; somebody else may have the key now."""
+        if self.under_way.get(key) is task:
+            del self.under_way[key]
+            self.changed.set()
 
     async def _do(self, command: Command) -> None:
         self._later.pop(command.key, None)
@@ -179,6 +182,8 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
             self.fail(error)
             return
+        # What is recorded is no longer under way: one tick sees both, and not each one.
+        self.under_way.pop(command.key, None)
         try:
             self.record(facts)
         except CrewError as error:
