@@ -124,12 +124,8 @@ def test_poll_tells_the_change(scene):
 
 
 def _is_waiting(process):
-    """It knows how the tasks are: the database is opened after that."""
-    try:
-        open_files = [fd.readlink() for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
-    except OSError:
-        return False
-    return any(file.name == "crew.db" for file in open_files)
+    """It says so once it knows how the tasks are."""
+    return process.stderr.readline().startswith("waiting: ")
 
 
 def test_poll_sees_a_status_that_lasted_only_a_moment(scene):

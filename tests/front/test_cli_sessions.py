@@ -234,10 +234,9 @@ def test_attach_without_a_terminal_says_how_to_look(open_desk):
     assert "crew peek 1" in said.err
 
 
-@pytest.mark.parametrize("args", [["attach", "1"], ["send", "1", "hello"]])
-def test_a_task_without_a_session_is_refused(desk, args):
+def test_a_task_without_a_session_cannot_be_attached_to(desk):
     desk.new()
-    said = desk.crew(*args)
+    said = desk.crew("attach", "1")
     assert said.code == 5
     assert "task 1 has no terminal session" in said.err
     assert "crew start 1" in said.err

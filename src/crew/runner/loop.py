@@ -213,11 +213,15 @@ class Runner:
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
 
     def _keep_state(self) -> None:
-        """At once after a pause, else at the end of the next one: the last change is never left."""
-        if self._state_pause is None and self.engine.world is not self._seen:
+        """At once when an agent's state changes; what else there is to tell waits for a pause."""
+        if self.engine.world is self._seen:
+            return
+        if self._state_pause is None:
             self._write_state()
             loop = asyncio.get_running_loop()
             self._state_pause = loop.call_later(STATE_EVERY_S, self._end_state_pause)
+        elif self._seen is None or _states(self._seen) != _states(self.engine.world):
+            self._write_state()
 
     def _end_state_pause(self) -> None:
         self._state_pause = None
@@ -283,6 +287,10 @@ class Runner:
             self.engine.fail(error)
         except (CrewError, OSError) as error:
             log.warning("%s: %s", action.__name__, error)
+
+
+def _states(world: World) -> list[tuple[str, str]]:
+    return [(agent.id, agent.state) for agent in world.agents.values()]
 
 
 def _refused(request: Request, error: CrewError) -> dict[str, Any]:

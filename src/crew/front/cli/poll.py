@@ -11,7 +11,7 @@ from crew.domain.errors import Conflict, TimedOut
 from crew.domain.task import FINISHED, TaskState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import print_json, say
+from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import DURATION, complete_tasks
 from crew.front.cli.sessions import runs_at_terminals
 from crew.store.database import change_count
@@ -59,17 +59,26 @@ def poll(
     """
     workplace = call.workplace()
     named = list(dict.fromkeys(workplace.source.resolve(task) for task in tasks))
-    change = _awaited(_Watch(workplace, named), frozenset(statuses), timeout_s)
+    watch, wanted = _Watch(workplace, named), frozenset(statuses)
+    change = _already(watch, wanted)
+    if change is None:
+        narrate(call, f"waiting: {watch.told()}")
+        change = _awaited(watch, wanted, timeout_s)
     if call.json:
         print_json({"id": change.task, "from": change.before, "to": change.after})
     else:
         say(f"{change.task}: {change.before} -> {change.after}")
 
 
+def _already(watch: "_Watch", statuses: frozenset[str]) -> Change | None:
+    found = (task for task, status in watch.status.items() if status in statuses)
+    task = next(found, None)
+    if task is None:
+        return None
+    return Change(task=task, before=watch.status[task], after=watch.status[task])
+
+
 def _awaited(watch: "_Watch", statuses: frozenset[str], timeout_s: float | None) -> Change:
-    for task, status in watch.status.items():
-        if status in statuses:
-            return Change(task=task, before=status, after=status)
     give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         watch.notice_ends()
