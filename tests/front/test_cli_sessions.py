@@ -153,7 +153,7 @@ def runner(desk):
         process.communicate(timeout=20)
 
 
-@pytest.fixture(params=["alone", "with a runner"])
+@pytest.fixture(params=["alone", pytest.param("with a runner", marks=pytest.mark.faults)])
 def either(request, desk, runner):
     """A task at a terminal, once without a runner and once with one."""
     if request.param == "with a runner":

@@ -6,6 +6,7 @@ changes from day to day; `make faults` tries each death alone, in a repository o
 
 import contextlib
 import datetime as dt
+import fcntl
 import os
 import signal
 import sqlite3
@@ -257,14 +258,24 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
 
 
 def _is_silenced(running: "subprocess.Popen[str]", scene: Scene) -> bool:
-    """Stop the runner, unless that would leave the database locked."""
+    """Stop the runner, unless that would leave the database or the tasks locked."""
     running.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, running.pid, os.WSTOPPED)
-    with contextlib.closing(sqlite3.connect(scene.path / ".crew" / "crew.db", timeout=0)) as db:
+    if _is_unlocked(scene.path / ".crew"):
+        return True
+    running.send_signal(signal.SIGCONT)
+    return False
+
+
+def _is_unlocked(folder: Path) -> bool:
+    with (
+        contextlib.closing(sqlite3.connect(folder / "crew.db", timeout=0)) as db,
+        (folder / "tasks" / "default" / ".lock").open("a") as tasks,
+    ):
         try:
+            fcntl.flock(tasks, fcntl.LOCK_EX | fcntl.LOCK_NB)
             db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            running.send_signal(signal.SIGCONT)
+        except (OSError, sqlite3.OperationalError):
             return False
     return True
 

@@ -14,6 +14,8 @@ from simulation.outside import SimulatedOutside
 from simulation.talking import LEGAL, PROVIDERS, Talk
 from simulation.virtual_loop import VirtualLoop
 
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+
 COMPLETE, PARTLY, ASK = LEGAL
 SCRIPT = {
     "1": ("ask", "work"),
