@@ -206,6 +206,7 @@ def test_codex_works_commits_and_signals_over_mcp(crew, script, codex, codex_fla
 LIMITED_FOR_S = 30
 
 
+@pytest.mark.faults
 def test_a_rate_limit_pauses_its_provider_alone_until_it_ends_and_survives_a_kill(
     crew, script, model, model_env, repo
 ):
