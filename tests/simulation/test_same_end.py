@@ -14,7 +14,7 @@ from simulation.outside import SimulatedOutside
 from simulation.talking import LEGAL, PROVIDERS, Talk
 from simulation.virtual_loop import VirtualLoop
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(120)
 
 COMPLETE, PARTLY, ASK = LEGAL
 SCRIPT = {

@@ -171,6 +171,8 @@ class Engine:
         if self.under_way.get(key) is task:
             del self.under_way[key]
             self.changed.set()
+        elif task.cancelled() or task.exception() is not None:
+            self.changed.set()  # it left, and then its facts were not recorded
 
     async def _do(self, command: Command) -> None:
         self._later.pop(command.key, None)
