@@ -83,7 +83,7 @@ async def run_setup(workplace: Workplace, setup: Setup, *, path: Path, log: Path
         log=log,
         marker=f"{workplace.repo_id}/setup/{path.name}",
         timeout_s=limit_s,
-        idle_timeout_s=limit_s,
+        idle_timeout_s=limit_s + 1,  # silence is no fault of a setup: its limit comes first
         sandbox=workplace.settings.sandbox.mode,  # type: ignore[arg-type]
         read_only=linked_folders(workplace.root, workplace.settings.worktree),
     )
