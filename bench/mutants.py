@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "a session is not resumed",
-        "runner/doers.py",
+        "runner/steps.py",
         "resume = run.session_used or run.stepping",
         "resume = False",
     ),

@@ -38,32 +38,66 @@ class Broken(AssertionError):
 
 @dataclass(slots=True)
 class Ledger:
-    """The store of a simulated crew: what it holds survives a crash, as text and back."""
+    """The store of a simulated crew: what it holds survives a crash, as text and back.
+
+    A fact that says as text what it said before folds to the same row, so the facts are folded
+    where that matters: whenever somebody reads the rows, which must be what the facts fold to.
+    """
 
     facts: list[str] = field(default_factory=list)
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
-    folded: World = field(default_factory=World)
+    world: World = field(default_factory=World)
+    _folded: World = field(default_factory=World)
+    _unfolded: list[Fact] = field(default_factory=list)
+    _read: dict[tuple[str, str], tuple[Row, Row]] = field(default_factory=dict)
 
     def record(self, world: World, facts: Iterable[Fact]) -> World:
+        if world is not self.world:
+            raise Broken("somebody records onto a world that is not the last one")
         facts = tuple(facts)
-        world = apply_all(world, facts)
-        texts = [json.dumps({name: getattr(fact, name) for name in FACT_FIELDS}) for fact in facts]
-        self.facts += texts
-        self.folded = apply_all(self.folded, [Fact(**json.loads(text)) for text in texts])
+        self.world = apply_all(world, facts)
         for fact in facts:
-            row = world.rows(fact.kind)[fact.subject]
-            self.rows[fact.kind, fact.subject] = row
-            if self.folded.rows(fact.kind)[fact.subject] != row:
-                raise Broken(f"facts of {fact.kind} {fact.subject} do not fold to its row")
-        return world
+            text = json.dumps({name: getattr(fact, name) for name in FACT_FIELDS})
+            read = _fact_from(text)
+            if read != fact:
+                raise Broken(f"{fact} is {read} after it was written and read")
+            self.facts.append(text)
+            self._unfolded.append(read)
+            self.rows[fact.kind, fact.subject] = self.world.rows(fact.kind)[fact.subject]
+        return self.world
 
     def load(self) -> World:
-        texts = [(kind, json.dumps(_values(row))) for (kind, _), row in self.rows.items()]
-        return with_rows(row_from(kind, json.loads(text)) for kind, text in texts)
+        self._folded = apply_all(self._folded, self._unfolded)
+        self._unfolded.clear()
+        self.world = with_rows(self._row(key, row) for key, row in self.rows.items())
+        if self.world != self._folded:
+            raise Broken("the rows are not what the facts fold to")
+        return self.world
+
+    def _row(self, key: tuple[str, str], row: Row) -> Row:
+        """The row as it is read; one that nobody changed reads as it did before."""
+        kept, read = self._read.get(key, (None, None))
+        if kept is not row:
+            read = row_from(row.kind, json.loads(json.dumps(_values(row))))
+            self._read[key] = (row, read)
+        return read
 
 
 def _values(row: Row) -> dict:
     return {name: getattr(row, name) for name in FIELDS[row.kind]}
+
+
+def _fact_from(text: str) -> Fact:
+    values = json.loads(text)
+    return Fact(**values | {name: _in_tuples(values[name]) for name in ("changes", "extra")})
+
+
+def _in_tuples(values: dict) -> dict:
+    return {name: _in_tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def _in_tuple(values: list) -> tuple:
+    return tuple(_in_tuple(value) if isinstance(value, list) else value for value in values)
 
 
 @dataclass(slots=True)
@@ -165,7 +199,7 @@ class History:
             facts = tuple(facts)
             after = self.ledger.record(world, facts)
             try:
-                self._check(after)
+                self._check(after, facts)
                 self._check_facts(after, facts)
                 if self.talk:
                     self.talk.check(after, facts)
@@ -178,8 +212,7 @@ class History:
             return after
 
         world = self.ledger.load()
-        if world != self.ledger.folded:
-            raise Broken("the rows are not what the facts fold to")
+        self._check_runs(world)
         return Engine(
             outside=outside,
             rules=self.rules,
@@ -259,17 +292,17 @@ class History:
                 self._ask(engine, "retry", subject=task.id)
 
     def _open(self) -> list[str]:
-        world = self.ledger.folded
+        world = self.ledger.world
         return [f"{t.id} {t.state}" for t in world.tasks.values() if t.state not in FINISHED] + [
             f"{a.id} {a.state} {a.task} {a.last_error}" for a in world.agents.values()
         ]
 
     def _is_over(self) -> bool:
-        tasks = self.ledger.folded.tasks.values()
+        tasks = self.ledger.world.tasks.values()
         return bool(tasks) and all(task.state in FINISHED for task in tasks)
 
-    def _check(self, world: World) -> None:
-        """The invariants that hold after every event."""
+    def _check(self, world: World, facts: Iterable[Fact]) -> None:
+        """The invariants that hold after every event; what did not change still holds."""
         if len(self.ledger.facts) > MOST_FACTS:
             raise Broken("more facts than any history needs: something spins")
         if world.tasks.keys() != self.state.source.keys():
@@ -277,12 +310,16 @@ class History:
         carried = [agent.task for agent in world.agents.values() if agent.task]
         if len(carried) != len(set(carried)):
             raise Broken("two agents carry one task")
+        if any(fact.kind == "run" for fact in facts):
+            self._check_runs(world)
+        self._check_repository()
+
+    def _check_runs(self, world: World) -> None:
         live = [run for run in world.runs.values() if run.is_live]
         if len(live) != len({run.task for run in live}):
             raise Broken("a task has two live runs")
         if any(run.agent and run.pane_pid is not None for run in live):
             raise Broken("a task at a terminal was given to an agent")
-        self._check_repository()
 
     def _check_facts(self, world: World, facts: Iterable[Fact]) -> None:
         """A task starts when all it waits for is finished, and is done when its gate passed."""
@@ -316,9 +353,7 @@ class History:
 
     def _check_end(self) -> None:
         """What must be true once everything is merged or closed."""
-        world, repo = self.ledger.folded, self.state.repo
-        if world != self.ledger.load():
-            raise Broken("the rows are not what the facts fold to")
+        world, repo = self.ledger.load(), self.state.repo
         landed = [json.loads(f)["subject"] for f in self.ledger.facts if '"landed"' in f]
         tasks = [subject for subject in landed if subject in world.tasks]
         if len(tasks) != len(set(tasks)):

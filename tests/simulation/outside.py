@@ -238,9 +238,7 @@ class SimulatedOutside:
         await self._effect()
         tree = self.state.repo.worktrees.get(task.id)
         if tree is not None and not tree.half_made:
-            points = self.state.repo.checkpoints.setdefault(task.id, [])
-            if not points or points[-1] != (tree.head, tree.dirty):
-                points.append((tree.head, dict(tree.dirty)))
+            self.state.repo.keep(task.id, tree)
         self._maybe_die()
 
     async def remove_worktree(self, task: Task) -> None:

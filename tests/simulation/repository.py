@@ -30,6 +30,7 @@ class Repository:
     checkpoints: dict[str, list[tuple[str, dict]]] = field(default_factory=dict)
     integration: str = ""
     target: str = ""
+    _kept: int = 0
     _by_content: dict = field(default_factory=dict)
     _green: dict[str, bool] = field(default_factory=dict)
 
@@ -68,12 +69,17 @@ class Repository:
         files = {name: lines for name, lines in merged.items() if lines is not None}
         return self.commit(files, (onto, head), salt=salt), ()
 
+    def keep(self, task: str, tree: Worktree) -> None:
+        """A checkpoint, unless the last one holds the same; none is ever taken back."""
+        points = self.checkpoints.setdefault(task, [])
+        if not points or points[-1] != (tree.head, tree.dirty):
+            points.append((tree.head, dict(tree.dirty)))
+            self._kept |= self.commits[tree.head].above
+
     def reachable(self) -> int:
         """A mask of every commit some ref still holds."""
-        tips = [self.integration, self.target, *self.branches.values()]
-        tips += [head for points in self.checkpoints.values() for head, _ in points]
-        mask = 0
-        for tip in set(tips):
+        mask = self._kept
+        for tip in {self.integration, self.target, *self.branches.values()}:
             mask |= self.commits[tip].above
         return mask
 

@@ -80,7 +80,7 @@ def told(loop: VirtualLoop, *, crash_at: int = 0) -> tuple[Mapping[str, object],
 
 def _end(history: History) -> Mapping[str, object]:
     """Not how many calls it took: one that died before its session was known is made anew."""
-    world, repo = history.ledger.folded, history.state.repo
+    world, repo = history.ledger.world, history.state.repo
     files = {name: sorted(lines) for name, lines in repo.commits[repo.target].files.items()}
     return {
         "tasks": {task.id: task.state for task in world.tasks.values()},

@@ -120,7 +120,8 @@ class Line:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Those in the line, in its order, then those in trials."""
-        return tuple(Candidate(*entry) for stack in self.stacks for entry in stack.chain)
+        chains = (self.chain, *(chain for _, chain in self.trials))
+        return tuple(Candidate(*entry) for chain in chains for entry in chain)
 
     @property
     def entries(self) -> frozenset[Entry]:
@@ -176,7 +177,7 @@ def culprit(line: Line) -> tuple[Candidate | None, TestResult] | None:
     None in place of the task means that the base of the line itself is red.
     """
     results = _results(line)
-    for stack in reversed(line.stacks):
+    for stack in reversed(line.stacks) if results else ():
         suspect = _suspect(stack, results)
         if suspect and suspect[1].times >= 2:
             length, result = suspect
@@ -290,6 +291,8 @@ def layout(line: Line, waiting: Sequence[Entry], *, rules: Rules, proven: bool) 
 def needs_layout(line: Line, *, rules: Rules) -> bool:
     """Whether somebody should stand elsewhere because of what the tests said."""
     results = _results(line)
+    if not results:
+        return False
     if _stepping_out(line, results, rules=rules):
         return True
     spans = [(_span(trial, results), len(trial.chain)) for trial in line.stacks[1:]]

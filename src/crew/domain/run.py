@@ -15,6 +15,9 @@ class RunState(StrEnum):
     FAILED = "failed"
 
 
+LIVE = frozenset({RunState.INIT, RunState.WORKING, RunState.REVIEWING})
+
+
 class Ask(StrEnum):
     """Why the agent is called: each has a prompt of its own."""
 
@@ -152,7 +155,7 @@ class Run:
 
     @property
     def is_live(self) -> bool:
-        return self.state in {RunState.INIT, RunState.WORKING, RunState.REVIEWING}
+        return self.state in LIVE
 
     @property
     def is_waiting(self) -> bool:

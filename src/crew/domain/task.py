@@ -99,4 +99,4 @@ class Task:
 
     @property
     def is_queued(self) -> bool:
-        return self.state == TaskState.DONE and self.queued_at is not None
+        return self.queued_at is not None and self.state == TaskState.DONE
