@@ -51,13 +51,24 @@ def apply(world: World, fact: Fact) -> World:
 
 
 def apply_all(world: World, facts: Iterable[Fact]) -> World:
-    """The world after these facts; a table is copied once, however many of its rows change."""
-    tables: dict[str, Any] = {}
+    """The world after these facts; tables and rows are copied once, however often they change."""
+    before: dict[tuple[str, str], Row] = {}
+    changes: dict[tuple[str, str], dict[str, Any]] = {}
     for fact in facts:
-        name = f"{fact.kind}s"
-        rows = tables.setdefault(name, None) or dict(world.rows(fact.kind))
-        rows[fact.subject] = _changed(rows.get(fact.subject), fact)
-        tables[name] = rows
+        key = fact.kind, fact.subject
+        row = before.get(key) or world.rows(fact.kind).get(fact.subject)
+        if row is None:
+            before[key] = row_from(fact.kind, {**fact.changes, "id": fact.subject})
+            changes[key] = {}
+        else:
+            before[key] = row
+            changes[key] = _changed(row, changes.get(key, {}), fact)
+    tables: dict[str, Any] = {}
+    for (kind, subject), row in before.items():
+        rows = tables.setdefault(f"{kind}s", None) or dict(world.rows(kind))
+        changed = changes[kind, subject]
+        rows[subject] = _copied(row, changed) if changed else row
+        tables[f"{kind}s"] = rows
     return replace(world, **tables)
 
 
@@ -85,14 +96,13 @@ def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-def _changed(row: Row | None, fact: Fact) -> Row:
-    if row is None:
-        return row_from(fact.kind, {**fact.changes, "id": fact.subject})
-    changes = _all_frozen(fact.changes)
+def _changed(row: Row, changes: Mapping[str, Any], fact: Fact) -> dict[str, Any]:
+    """What is to change in the row, with these changes before, after this fact."""
+    changed = {**changes, **_all_frozen(fact.changes)}
     if fact.target is not None:
-        _check_move(row, fact)
-        changes["state"] = fact.target
-    return _copied(row, changes)
+        _check_move(row, str(changes.get("state", row.state)), fact)
+        changed["state"] = fact.target
+    return changed
 
 
 def _copied(row: Row, changes: Mapping[str, Any]) -> Row:
@@ -105,13 +115,13 @@ def _copied(row: Row, changes: Mapping[str, Any]) -> Row:
     return copy
 
 
-def _check_move(row: Row, fact: Fact) -> None:
-    if row.state != fact.source:
+def _check_move(row: Row, state: str, fact: Fact) -> None:
+    if state != fact.source:
         raise Conflict(
-            f"{fact.kind} {row.id} is {row.state}, {fact.trigger!r} was meant for {fact.source}",
+            f"{fact.kind} {row.id} is {state}, {fact.trigger!r} was meant for {fact.source}",
             hint="somebody moved it first; look at it and ask again",
         )
-    row.machine.check(source=row.state, target=str(fact.target), trigger=fact.trigger)
+    row.machine.check(source=state, target=str(fact.target), trigger=fact.trigger)
 
 
 def _all_frozen(values: Mapping[str, Any]) -> dict[str, Any]:
