@@ -306,6 +306,31 @@ def test_files_whose_git_dir_was_pruned_are_adopted(repo, tree):
     assert sorted(state_of(tree).changed) == ["a.txt", "new.txt"]
 
 
+@pytest.mark.parametrize(
+    "deleted", [("HEAD",), ("commondir",), ("gitdir",), ("HEAD", "gitdir"), ("crew-ready", "HEAD")]
+)
+def test_files_whose_git_dir_was_deleted_in_part_are_adopted(repo, tree, deleted):
+    make(repo, tree)
+    head = Person(tree).commit({"done.txt": "done\n"})
+    (tree / "a.txt").write_text("mine\n")
+    git_dir = admin(repo, tree)
+    for name in deleted:
+        (git_dir / name).unlink()
+    assert make(repo, tree) == head
+    assert state_of(tree).changed == ("a.txt",)
+    assert worktree_paths(repo)[tree] == "crew-7"
+    assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
+
+
+@pytest.mark.parametrize("deleted", ["HEAD", "commondir", "gitdir"])
+def test_a_worktree_whose_git_dir_was_deleted_in_part_is_removed_with_it(repo, tree, deleted):
+    make(repo, tree)
+    (admin(repo, tree) / deleted).unlink()
+    remove_worktree(repo, tree)
+    assert not tree.exists()
+    assert list((repo.common_dir / "worktrees").iterdir()) == []
+
+
 def test_a_worktree_that_lost_its_index_keeps_its_files(repo, tree):
     make(repo, tree)
     (tree / "a.txt").write_text("mine\n")

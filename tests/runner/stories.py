@@ -170,6 +170,12 @@ HALF_MADE = Story(
                     done({"commit": "with the draft"}),
                 ]
             },
+            "forgotten in part": {
+                "steps": [
+                    [*work("d.txt"), {"run": f'{_GIT_DIR}; rm "$git_dir/HEAD"'}],
+                    done(*work("e.txt")),
+                ]
+            },
             "half made": {
                 "steps": [
                     [
@@ -184,8 +190,8 @@ HALF_MADE = Story(
             },
         }
     },
-    tasks=("forgotten", "half made"),
-    options={"agents": 2},
+    tasks=("forgotten", "forgotten in part", "half made"),
+    options={"agents": 3},
     after=lambda scene: _holds(scene, "draft.txt", "draft\n"),
     names=("git.register_worktree", "git.delete_empty"),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crew.store.facts import differences
-from runner.scene import Scene, check_the_end, until
+from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work
 
 SIMPLE = {"default": {"steps": [done(*work("a.txt"))]}}
@@ -81,7 +81,7 @@ def test_a_disk_that_fills_up_during_a_step_loses_nothing(scene, small_disk):
     script = {"default": {"steps": [[{"flood": 3_000_000}], done(*work("a.txt"))]}}
     (scene.path.parent / "script.json").write_text(json.dumps(script))
     running = scene.start()
-    assert running.wait(timeout=25) in {0, 1}, scene.said()
+    assert running.wait(timeout=PATIENCE_S) in {0, 1}, scene.said()
     assert scene.git("rev-parse", "main") == base
     small_disk("size=64m")
     workplace = scene.workplace

@@ -25,7 +25,7 @@ from crew.store.facts import differences
 from crew.store.lock import find_runner
 from crew.store.requests import open_requests
 from crew.tasks.source import NewTask
-from runner.scene import Scene, check_the_end, until
+from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import STORIES, check_manifests, done, work
 from runner.test_panes import EFFECTS as PANE_EFFECTS
 
@@ -218,7 +218,7 @@ def busy(make_scene) -> Scene:
 
 def _asking(scene: Scene, **env: str) -> int:
     """Ask for an agent called Zed in a process of its own; how that ended."""
-    return _ask(scene, **env).wait(timeout=25)
+    return _ask(scene, **env).wait(timeout=PATIENCE_S)
 
 
 def _ask(scene: Scene, **env: str) -> "subprocess.Popen[str]":
@@ -234,7 +234,7 @@ def test_a_request_whose_asker_was_killed_is_done_once_or_not_at_all(busy, name,
     until(lambda: _is_up(busy), what="a runner")
     assert _asking(busy, CREW_CRASH_AT=f"{name}.{when}") == -9
     assert _asking(busy) in {0, 5}  # 5: there is a Zed already
-    assert running.wait(timeout=25) == 0, busy.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, busy.said()
     assert "Zed" in busy.world.agents
     check_the_end(busy, base=base, merged=1)
 
@@ -249,8 +249,8 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
     asking = _ask(busy, CREW_CRASH_AT=f"store.withdraw.{when}")
     until(lambda: _has_request(busy), what="a request")
     running.kill()
-    assert running.wait(timeout=25) == -9
-    assert asking.wait(timeout=25) == -9
+    assert running.wait(timeout=PATIENCE_S) == -9
+    assert asking.wait(timeout=PATIENCE_S) == -9
     assert _asking(busy) == 0
     busy.run()
     assert "Zed" in busy.world.agents

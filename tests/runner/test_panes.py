@@ -14,7 +14,7 @@ from crew.runner.reviews import Reviews, keep_verdict
 from crew.runner.unnoticed import ended_unnoticed
 from crew.runner.workplace import find_workplace
 from crew.tasks.source import NewTask
-from runner.scene import Scene, until
+from runner.scene import PATIENCE_S, Scene, until
 
 WHEN = ("before", "after")
 START = ["ask", "start", {"task": "1", "default_kind": "typed"}]
@@ -86,7 +86,7 @@ def check_open(scene: Scene) -> None:
     assert is_open(scene)
     assert sessions(scene) == ["crew-1"]
     runs = scene.path.parent.parent / "runs"
-    until(runs.exists, what="the agent")
+    until(lambda: runs.exists() and runs.read_text(), what="the agent's first word")
     assert runs.read_text() == "run\n"
 
 
@@ -106,7 +106,7 @@ def draft(scene: Scene) -> None:
 def die_at(scene: Scene, deed, point: str) -> bool:
     """Whether it died there; if not, it was past that point for good."""
     scene.options["do"] = deed
-    ended = scene.start(CREW_CRASH_AT=point).wait(timeout=25)
+    ended = scene.start(CREW_CRASH_AT=point).wait(timeout=PATIENCE_S)
     assert ended in {-9, 0}, scene.said()
     return ended == -9
 
@@ -141,7 +141,6 @@ ALONE = [
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("name", "point"), ALONE)
 def test_an_opener_that_dies_at_one_point_leaves_work_for_the_next_command(make_desk, name, point):
     scene = make_desk()
@@ -152,7 +151,6 @@ def test_an_opener_that_dies_at_one_point_leaves_work_for_the_next_command(make_
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("name", CLOSING)
 def test_a_closer_that_dies_at_one_point_leaves_work_for_the_next_command(make_desk, name, when):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from runner.scene import Scene, check_the_end
+from runner.scene import PATIENCE_S, Scene, check_the_end
 from runner.stories import done, work
 
 SIMPLE = {"default": {"steps": [done(*work("shared.txt", "by an agent\n"), *work("new.txt"))]}}
@@ -71,7 +71,7 @@ def test_a_person_who_commits_while_tasks_land_loses_nothing(make_scene):
         scene.git("commit", "-qm", name, "--", name, check=False)
         mine += [name] if scene.git("log", "-1", "--format=%s") == name else []
         time.sleep(0.15)
-    assert running.wait(timeout=25) == 0, scene.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, scene.said()
     scene.run()
     assert mine
     for name in [*mine, *(f"{title}.txt" for title in tasks)]:

@@ -13,7 +13,7 @@ from crew.domain.world import World
 from crew.runner.asking import Refused, ask
 from crew.store.facts import facts_after
 from runner.conftest import scenes_in
-from runner.scene import Scene, check_the_end, until
+from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work
 
 SESSION = {"run": 'echo "$CREW_SESSION ${CREW_RESUME-new}" >> PLACE/sessions; touch PLACE/stepping'}
@@ -186,7 +186,7 @@ def test_kill_ends_everything_keeps_the_work_and_gives_the_task_back(hanging):
     assert ("working", "idle", "killed") in _moves(hanging, "agent")
     assert ("in_progress", "todo", "killed") in _moves(hanging, "task")
     assert hanging.kept("1")["draft.txt"] == "draft"
-    assert running.wait(timeout=25) == 0, hanging.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, hanging.said()
     check_the_end(hanging, base=base, merged=1)
     assert (hanging.path / "draft.txt").read_text() == "draft\n"
 
@@ -207,7 +207,7 @@ def test_a_task_that_is_closed_while_an_agent_works_at_it_is_never_merged(hangin
     base = hanging.git("rev-parse", "HEAD")
     running = _hanging(hanging)
     _ask(hanging, "close", _is_settled, task="1", reason="no longer wanted")
-    assert running.wait(timeout=25) == 0, hanging.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, hanging.said()
     world = hanging.world
     assert (world.agents["A"].state, world.tasks["1"].state) == ("idle", "closed")
     assert hanging.git("rev-parse", "main") == base
@@ -236,7 +236,7 @@ def test_stop_lets_a_step_finish_and_starts_no_other(make_scene):
     assert _ask(scene, "stop") == running.pid
     assert running.poll() is None
     (scene.path.parent.parent / "go").touch()
-    assert running.wait(timeout=25) == 0, scene.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, scene.said()
     run = scene.world.runs["1.1"]
     assert (run.steps, run.stepping, run.state) == (1, False, "working")
     scene.run()
@@ -248,7 +248,7 @@ def test_stop_now_ends_steps_and_keeps_everything(hanging):
     base = hanging.git("rev-parse", "HEAD")
     running = _hanging(hanging)
     _ask(hanging, "stop", now=True)
-    assert running.wait(timeout=25) == 0, hanging.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, hanging.said()
     assert owned_processes(hanging.workplace.repo_id) == ()
     run = hanging.world.runs["1.1"]
     assert (run.stepping, run.state) == (True, "working")
@@ -273,6 +273,6 @@ def test_a_terminated_runner_ends_like_one_that_was_asked_to_stop(make_scene):
     scene = make_scene({"default": script}, tasks=["one"], agents=1)
     running = _running(scene)
     running.terminate()
-    assert running.wait(timeout=25) == 0, scene.said()
+    assert running.wait(timeout=PATIENCE_S) == 0, scene.said()
     run = scene.world.runs["1.1"]
     assert (run.steps, run.stepping) == (1, False)

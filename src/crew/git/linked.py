@@ -28,9 +28,14 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
         return repo.common_dir
     pointed = linked_git_dir(path / ".git")
     wanted = _real(path / ".git")
-    if pointed is not None and _is_entry(repo, pointed) and _named_in(pointed) == wanted:
+    if pointed is not None and not _is_entry(repo, pointed):
+        pointed = None
+    if pointed is not None and _named_in(pointed) == wanted:
         return pointed.resolve()
-    return next((entry for entry in _entries(repo) if _named_in(entry) == wanted), None)
+    found = next((entry for entry in _entries(repo) if _named_in(entry) == wanted), None)
+    if found is None and pointed is not None and pointed.is_dir() and _named_in(pointed) is None:
+        return pointed.resolve()  # it was deleted in part
+    return found
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
@@ -55,12 +60,13 @@ def is_pointed_at(git_dir: Path, path: Path) -> bool:
 
 
 def is_orphan(repo: Repository, path: Path) -> bool:
-    """The directory says it is a worktree of this repository, but the repository forgot it."""
+    """The directory says it is a worktree of this repository, which forgot it, all or in part."""
     pointed = linked_git_dir(path / ".git")
     return (
         pointed is not None
         and pointed.parent.resolve() == (repo.common_dir / "worktrees").resolve()
-        and not pointed.exists()
+        and not is_whole(pointed)
+        and _named_in(pointed) in {None, _real(path / ".git")}
     )
 
 

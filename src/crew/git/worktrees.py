@@ -152,7 +152,7 @@ def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | Non
         return _adopted(repo, path, branch=branch)
     if not linked.is_whole(git_dir):
         if not linked.is_bare_of_files(path):
-            raise _not_ours(path)
+            return _adopted(repo, path, branch=branch)
         linked.forget(git_dir)
         _delete_empty(path)
         return None
@@ -166,15 +166,19 @@ def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | Non
 
 
 def _adopted(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
-    """Files whose git dir is gone get a new one, so that nothing in them is lost."""
+    """Files whose git dir is gone, all or in part, get a new one: nothing in them is lost."""
     if not linked.is_orphan(repo, path):
         return None
-    if linked.is_bare_of_files(path) or branch is None:
+    has_work = branch is not None and not linked.is_bare_of_files(path)
+    if has_work and commit_of(repo, f"refs/heads/{branch}") is None:
+        raise _not_ours(path)
+    remains = linked.git_dir_for(repo, path)
+    if remains is not None:
+        linked.forget(remains)
+    if branch is None or not has_work:
         _set_aside(path)
         _delete_set_aside(path)
         return None
-    if commit_of(repo, f"refs/heads/{branch}") is None:
-        raise _not_ours(path)
     return linked.register(repo, path, branch=branch)
 
 
