@@ -22,8 +22,8 @@ class TestQuestStepMachine(MachineContract):
         ("waiting_for_role", "in_progress", "role_completed"),
         ("waiting_for_role", "complete", "role_completed"),
     )
-    rests = ("complete",)
-    final = ("complete",)
+    rests = ("complete", "dropped")
+    final = ("complete", "dropped")
 
 
 @pytest.mark.parametrize(

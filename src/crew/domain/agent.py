@@ -54,6 +54,12 @@ AGENT = Machine(
             added="a run that used up its rounds must not hold its agent for ever",
         ),
         Move(
+            source="done",
+            target="working",
+            trigger="next_role",
+            added="in a quest the same slot goes on with the next role of its step",
+        ),
+        Move(
             source="ready",
             target="stuck",
             trigger="errors",

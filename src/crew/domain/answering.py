@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from crew.domain import pane_requests, requests, speaking
+from crew.domain import pane_requests, quest_requests, requests, speaking
 from crew.domain.errors import UsageError
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
@@ -12,6 +12,7 @@ VERBS: Mapping[str, Verb] = {
     **requests.VERBS,
     **pane_requests.VERBS,
     **speaking.VERBS,
+    **quest_requests.VERBS,
 }
 
 

@@ -71,6 +71,10 @@ class Kill(Command):
     """End everything an agent runs, keep its work, give its task back."""
 
 
+class TellSteps(Command):
+    """Make a quest's planned steps tasks of the source, or tell it what changed in them."""
+
+
 class WriteTask(Command):
     """Tell the task's source the state crew has it in."""
 

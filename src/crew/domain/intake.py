@@ -7,7 +7,7 @@ from typing import Any
 from crew.domain.fact import Fact
 from crew.domain.progress import abandoned
 from crew.domain.task import Task, TaskState
-from crew.domain.task_item import TaskItem
+from crew.domain.task_item import TaskItem, quest_of
 from crew.domain.world import World, born, moved, noted
 
 _ADOPTED = {
@@ -63,8 +63,15 @@ def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
         "issue": item.issue,
         "skip_review": item.skip_review,
         "corrupt": item.corrupt is not None,
+        "quest": quest_of(item),
         "gone": False,
     }
+
+
+def seen_one(world: World, item: TaskItem, intake: Intake) -> list[Fact]:
+    """The same for a task that was just made or changed; the others are left as they are."""
+    task = world.tasks.get(item.id)
+    return [_new(item, intake)] if task is None else _changed(world, task, item, intake)
 
 
 def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[Fact]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crew.domain.fact import Fact
-from crew.domain.progress import freed
+from crew.domain.releasing import freed
 from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.world import World, moved, noted

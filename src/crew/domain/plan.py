@@ -23,6 +23,7 @@ from crew.domain.commands import (
     RemoveWorktree,
     Step,
     TakeOver,
+    TellSteps,
     TestCandidate,
     WriteTask,
 )
@@ -37,11 +38,15 @@ from crew.domain.merge_queue import (
 )
 from crew.domain.names import landed_ref
 from crew.domain.pane import is_over
+from crew.domain.planning import is_to_be_told
 from crew.domain.progress import assigned, failed, sent_back
+from crew.domain.quest import QuestState
+from crew.domain.questing import follow
 from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.walking import has_slot, is_held, is_walked, taken_back
 from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 
@@ -50,6 +55,8 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
     if facts := _new_lines(world, now):
         return facts
     if facts := _withdraw(world, now):
+        return facts
+    if world.quests and (facts := follow(world, now)):
         return facts
     for line in world.lines.values():
         if facts := _send_back_culprit(world, line, rules=rules, now=now):
@@ -68,6 +75,7 @@ def plan(
 ) -> list[Command]:
     """Everything that should be under way now; the caller leaves out what already is (`busy`)."""
     commands = [
+        *_for_quests(world),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
         *_for_panes(world, busy=busy),
@@ -115,6 +123,7 @@ def is_ready(world: World, task: Task) -> bool:
     """todo, readable, and every dependency merged or closed; an unknown dependency blocks."""
     return (
         task.state == TaskState.TODO
+        and (not task.quest or task.id in world.walks)
         and not task.corrupt
         and not task.gone
         and all(_is_finished(world, dep) for dep in task.deps)
@@ -152,7 +161,7 @@ def _assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     if not free:
         return []
     for task in _waiting_tasks(world, now):
-        if not rules.means(task.id):
+        if not rules.means(task.id) or not has_slot(world, task.id):
             continue
         agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
         if agent is None or _is_shut(world, _kind_for(world, agent, task), now, rules):
@@ -187,7 +196,8 @@ def _waiting_tasks(world: World, now: float) -> list[Task]:
 
 def _is_sent_back(world: World, task: Task) -> bool:
     run = world.runs.get(task.run or "")
-    return task.state == TaskState.IN_PROGRESS and run is not None and run.is_waiting
+    waits = task.state == TaskState.IN_PROGRESS and run is not None and run.is_waiting
+    return waits and not is_held(world, task.id)
 
 
 def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> bool:
@@ -246,6 +256,9 @@ def returned(
     if run.round >= run.max_rounds and not run.pane:
         reason = f"the merge queue sent it back after {run.round} rounds"
         return [back, *failed(after, run, reason, at=at)]
+    if is_walked(world, run):
+        aside = {"merge_commit": merge_commit, "merge_head": task.head, "merge_paths": merge_paths}
+        return [back, *taken_back(after, run, ask=ask, notes=notes, at=at, **aside)]
     return [
         back,
         *sent_back(
@@ -276,7 +289,13 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
         return False
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
-    return task.cleaning or (over and not held)
+    return task.cleaning or ((over or is_held(world, task.id)) and not held)
+
+
+def _for_quests(world: World) -> Iterator[Command]:
+    for quest in world.quests.values():
+        if quest.state == QuestState.OPEN and is_to_be_told(world, quest):
+            yield TellSteps(subject=quest.id)
 
 
 def _for_agents(

@@ -6,9 +6,11 @@ from typing import Any
 from crew.domain.agent import Agent, AgentState
 from crew.domain.fact import Fact
 from crew.domain.provider import ProviderState
+from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import Task, TaskState
+from crew.domain.walking import beginning, blocked, is_walked
 from crew.domain.world import World, born, moved, noted
 
 NOTES_LIMIT = 16_000
@@ -52,7 +54,7 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
             *_staggered(world, run, rules, at=at),
         ]
     new = new_run(task, kind=task.wants_agent or agent.agent_kind, rules=rules, at=at)
-    new = replace(new, agent=agent.id)
+    new = replace(new, agent=agent.id, **beginning(world, task.id))
     return [
         *started(task, new, at=at),
         _taken(agent, task, new.id, at=at),
@@ -106,9 +108,14 @@ def prepared(world: World, run: Run, where: Prepared, *, at: float) -> list[Fact
 
 def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float) -> list[Fact]:
     """crew believes no DONE: what it saw itself decides what follows."""
-    ask, notes = _complaint(evidence)
+    ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
+    return completed(world, run, evidence.head, at=at)
+
+
+def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
+    """The work is proven: the task goes to the merge queue, and its agent is free."""
     task = world.tasks[run.task]
     # Whoever works at a terminal looks at the result before it is merged; nobody else does.
     queued_at = None if run.pane else at
@@ -117,13 +124,13 @@ def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
         over["leaving"] = ""  # finished before it could be stopped
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, **over),
-        moved(task, "completed", to=TaskState.DONE, at=at, head=evidence.head, queued_at=queued_at),
+        moved(task, "completed", to=TaskState.DONE, at=at, head=head, queued_at=queued_at),
     ]
     agent = agent_of(world, run)
     return facts + ([freed(agent, "released", at=at)] if agent else [])
 
 
-def _complaint(evidence: Evidence) -> tuple[Ask | None, str]:
+def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
     if evidence.uncommitted:
         return Ask.UNCOMMITTED, "\n".join(evidence.uncommitted[:200])
     if evidence.unmerged:
@@ -150,7 +157,7 @@ def sent_back(
     """
     complaints = run.complaints + 1 if ask == run.complaint else 1
     stubborn = (
-        ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE}
+        ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
         and complaints >= rules.same_complaint_limit
     )
     if not run.pane and (run.round >= run.max_rounds or stubborn):
@@ -186,11 +193,17 @@ _WHY = {
     Ask.LOST_SIDE: "its merge drops somebody else's work",
     Ask.REVIEW: "the review failed",
     Ask.CHANGES: "a person asked for changes",
+    Ask.NO_PLAN: "it says complete and has given no plan",
 }
 
 
 def failed(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
-    """The run is over without success; the task can be restarted, nothing of it is removed."""
+    """The run is over without success; the task can be restarted, nothing of it is removed.
+
+    In a quest a person is asked instead, and the run goes on with the answer.
+    """
+    if is_walked(world, run):
+        return blocked(world, run, reason, at=at)
     task = world.tasks[run.task]
     facts = [moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, agent=None)]
     if task.state == TaskState.IN_PROGRESS:
@@ -248,25 +261,3 @@ def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:
     if run is not None and run.is_live and run.agent is None:
         facts.append(moved(run, "failed", to=RunState.FAILED, at=at, error="closed", ended_at=at))
     return facts
-
-
-def freed(agent: Agent, trigger: str, *, at: float, **changes: Any) -> Fact:
-    return moved(
-        agent,
-        trigger,
-        to=AgentState.IDLE,
-        at=at,
-        **changes,
-        task=None,
-        run=None,
-        task_assigned_at=None,
-        error_count=0,
-        last_error="",
-        retry_at=None,
-        killing=False,
-        pid=None,
-    )
-
-
-def agent_of(world: World, run: Run) -> Agent | None:
-    return world.agents.get(run.agent or "")

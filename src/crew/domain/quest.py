@@ -1,6 +1,8 @@
-"""A quest step: one planned piece of a request, moved by the four signals (seed 003)."""
+"""A quest: a request planned into steps, and how far each of its tasks has walked (seed 003)."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar, NamedTuple
 
 from crew.domain.machine import Machine, Move
 
@@ -13,9 +15,14 @@ class StepState(StrEnum):
     WAITING_FOR_ROLE = "waiting_for_role"
     BLOCKED = "blocked"
     COMPLETE = "complete"
+    DROPPED = "dropped"
 
 
 _SEED = "the seed gives the signals and what follows; the states are named here"
+_KILLED = "whoever worked at it was killed, or it was stopped"
+_DROP = "a new plan may leave a step out, and a quest may be cancelled"
+_BY_HAND = "a person took it over and finished it"
+_UNFINISHED = ("pending", "in_progress", "waiting_for_user", "waiting_for_role", "blocked")
 
 QUEST_STEP = Machine(
     name="quest step",
@@ -37,6 +44,8 @@ QUEST_STEP = Machine(
             meaning="resume: false, the flow goes on without the asking session",
         ),
         Move(source="in_progress", target="pending", trigger="crashed", added=_SEED),
+        Move(source="waiting_for_user", target="pending", trigger="crashed", added=_KILLED),
+        Move(source="blocked", target="pending", trigger="crashed", added=_KILLED),
         Move(
             source="in_progress",
             target="blocked",
@@ -49,5 +58,119 @@ QUEST_STEP = Machine(
             trigger="answered",
             added="the person's answer lets the step try again",
         ),
+        *(
+            Move(source=s, target="complete", trigger="by_hand", added=_BY_HAND)
+            for s in _UNFINISHED
+        ),
+        *(Move(source=s, target="dropped", trigger="dropped", added=_DROP) for s in _UNFINISHED),
     ),
 )
+
+
+class QuestState(StrEnum):
+    OPEN = "open"
+    COMPLETE = "complete"
+    CANCELLED = "cancelled"
+
+
+QUEST = Machine(
+    name="quest",
+    first=QuestState.OPEN,
+    moves=(
+        Move(source="open", target="complete", trigger="landed", meaning="it is in the target"),
+        Move(source="open", target="cancelled", trigger="cancelled", meaning="its task is closed"),
+    ),
+)
+
+
+class PlannedStep(NamedTuple):
+    """A step as it was planned; `task` is made for it, and `told` says that its text is there."""
+
+    key: str
+    title: str
+    description: str = ""
+    deps: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    acceptance: str = ""
+    task: str = ""
+    told: bool = False
+
+
+class Said(NamedTuple):
+    """How a role ended, for whoever wants to know the whole story."""
+
+    at: float
+    role: str
+    session: str
+    signal: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quest:
+    """Its id is that of the task that holds the request, and that task's branch is the quest's.
+
+    `definition` is its workflow as it was when the quest began.
+    """
+
+    kind: ClassVar[str] = "quest"
+    machine: ClassVar[Machine] = QUEST
+
+    id: str
+    workflow: str
+    definition: str
+    slots: int
+    state: str = QuestState.OPEN
+    plan: tuple[tuple[object, ...], ...] = ()
+    plan_number: int = 0
+    created_at: float = 0.0
+
+    @property
+    def steps(self) -> tuple[PlannedStep, ...]:
+        return tuple(PlannedStep(*step) for step in self.plan)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A task on its way through its quest's workflow, or a role that follows up in that task.
+
+    The walk of a task has the task's id; `key` is the step's name in the plan, empty for the
+    request itself. A follow-up has an `asker`: the walk that waits for it, and goes on in its own
+    session afterwards if it wanted to `resume`. `acting` is the walk whose role has its turn now;
+    what the others need to go on is kept in `session` and the like.
+    `visits` counts how often each role began and each gate was passed through, `failures` the
+    errors of the role in a row.
+    """
+
+    kind: ClassVar[str] = "walk"
+    machine: ClassVar[Machine] = QUEST_STEP
+
+    id: str
+    quest: str
+    task: str
+    key: str = ""
+    role: str = ""
+    state: str = StepState.PENDING
+    stage: str = ""
+    acting: str = ""
+    asker: str = ""
+    resume: bool = True
+    followups: int = 0
+    agent_kind: str = ""
+    session: str = ""
+    session_used: bool = False
+    session_number: int = 0
+    visits: tuple[tuple[str, int], ...] = ()
+    failures: int = 0
+    story: tuple[tuple[object, ...], ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in {StepState.COMPLETE, StepState.DROPPED}
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        return tuple(Said(*said) for said in self.story)  # type: ignore[arg-type]
+
+    def visited(self, name: str) -> int:
+        return dict(self.visits).get(name, 0)

@@ -14,10 +14,11 @@ class QuestionState(StrEnum):
 
 
 class About(StrEnum):
-    """What is asked: a word on the task, or leave to use a tool."""
+    """What is asked: a word on the task, leave to use a tool, or how a blocked step goes on."""
 
     INPUT = "input"
     PERMISSION = "permission"
+    BLOCKED = "blocked"
 
 
 QUESTION = Machine(

@@ -33,6 +33,9 @@ class Ask(StrEnum):
     CHANGES = "changes"
     PARTIAL = "partial"
     ANSWER = "answer"
+    ROLE = "role"
+    FOLLOWED = "followed"
+    NO_PLAN = "no_plan"
 
 
 class Leaving(StrEnum):
@@ -56,6 +59,12 @@ RUN = Machine(
         Move(source="reviewing", target="working", trigger="sent_back", meaning="more work"),
         Move(source="reviewing", target="complete", trigger="approved", meaning="PASS"),
         Move(source="reviewing", target="failed", trigger="failed", meaning="unrecoverable"),
+        Move(
+            source="reviewing",
+            target="working",
+            trigger="next_role",
+            added="in a quest another role goes on where one has finished",
+        ),
         Move(
             source="complete",
             target="working",
@@ -100,6 +109,8 @@ class Run:
     `verdicts` are those of reviewers: the commit, who, and whether it passed.
     `signal` is what the step under way has said of itself, `signal_notes` what came with it;
     `question` is the one a person must answer before the run goes on.
+    `role` is who acts in a quest; `signal_role` is who must act first, as the step said, and
+    `signal_resume` whether its own session goes on after that.
     `done_word`, `proof` and `reviewers` are wishes for this run that win over the config.
     """
 
@@ -148,6 +159,9 @@ class Run:
     signal: str = ""
     signal_notes: str = ""
     question: str = ""
+    role: str = ""
+    signal_role: str = ""
+    signal_resume: bool = True
     done_word: str = ""
     proof: str = ""
     reviewers: tuple[str, ...] | None = None

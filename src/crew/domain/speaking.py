@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from crew.domain.asking import new_question
 from crew.domain.errors import Conflict, NotFound
 from crew.domain.fact import Fact
 from crew.domain.message import Message, MessageState
@@ -12,25 +13,22 @@ from crew.domain.run import Ask, Run
 from crew.domain.signals import Signal, SignalKind, read_signal
 from crew.domain.stepping import given, messages_for
 from crew.domain.task import FINISHED
-from crew.domain.world import World, born, moved, noted
+from crew.domain.walking import answered, check_signal
+from crew.domain.world import born, moved, noted
 
 LONGEST_MESSAGE = 100_000
 
 
 def signal(asked: Asked) -> Answer:
     """The first signal of a step counts; it is recorded now and acted on when the step ends."""
-    run = _stepping(asked)
+    run = speaking_run(asked)
     if run.signal:
         raise Conflict(
             f"this step has signalled {run.signal} already, and the first signal counts",
             hint="end your turn now",
         )
     told = read_signal(asked.args)
-    if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
-        raise Conflict(
-            "nobody else works at this task, so no other role can follow",
-            hint="do it yourself, or send needs-user-input with a question for a person",
-        )
+    check_signal(asked.world, run, told)
     facts = [noted(run, "signalled", at=asked.at, **_noted(told))]
     if told.kind == SignalKind.NEEDS_USER_INPUT:
         facts = _question_asked(asked, run, told)
@@ -41,7 +39,14 @@ def _noted(told: Signal) -> dict[str, Any]:
     notes = told.summary
     if told.kind == SignalKind.PARTIALLY_COMPLETE:
         notes = f"Done so far: {told.progress}\n\nContinue at: {told.continue_at}"
-    return {"signal": told.kind, "signal_notes": notes}
+    if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
+        notes = f"{told.reason}\n\n{told.context}".strip()
+    return {
+        "signal": told.kind,
+        "signal_notes": notes,
+        "signal_role": told.role,
+        "signal_resume": told.resume,
+    }
 
 
 def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
@@ -55,21 +60,6 @@ def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
         question=question.id,
     )
     return [born(question, "asked", at=asked.at), noted_run]
-
-
-def new_question(
-    world: World, run: Run, *, text: str, context: str, at: float, about: About = About.INPUT
-) -> Question:
-    return Question(
-        id=f"q{len(world.questions) + 1}",
-        task=run.task,
-        run=run.id,
-        role="worker",
-        question=text,
-        context=context,
-        about=about,
-        asked_at=at,
-    )
 
 
 def answer_question(asked: Asked) -> Answer:
@@ -88,9 +78,19 @@ def answer_question(asked: Asked) -> Answer:
     ]
     run = asked.world.runs[question.run]
     if run.question == question.id:
-        notes = f"You asked: {question.question}\n\nThe answer: {text}"
-        facts.append(noted(run, "answered", at=asked.at, ask=Ask.ANSWER, notes=notes, question=""))
+        facts.append(_told(run, question, text, at=asked.at))
+        facts += answered(asked.world, run, at=asked.at)
     return Answer(facts=tuple(facts), reply=question.id)
+
+
+def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
+    """Whoever asked is told the answer; whoever was blocked begins its part again with it."""
+    notes = f"You asked: {question.question}\n\nThe answer: {text}"
+    ask: str = Ask.ANSWER
+    if question.about == About.BLOCKED:
+        notes = f"{run.notes}\n\nA person was asked: {question.question}\n\nThe answer: {text}"
+        ask = run.ask
+    return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="")
 
 
 def _question(asked: Asked) -> Question:
@@ -127,14 +127,14 @@ def message(asked: Asked) -> Answer:
 
 def fetch_messages(asked: Asked) -> Answer:
     """An agent looks for what came in during its step; it is read once that step ends well."""
-    run = _stepping(asked)
+    run = speaking_run(asked)
     found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
     facts = [given(message, run.step_key, at=asked.at) for message in found]
     said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
     return Answer(facts=tuple(facts), reply=said)
 
 
-def _stepping(asked: Asked) -> Run:
+def speaking_run(asked: Asked) -> Run:
     """The run whose very step speaks; a late word of an ended one changes nothing."""
     run = asked.world.runs.get(str(asked.args["run"]))
     if run is None or not run.stepping or run.attempt != int(asked.args["attempt"]):

@@ -6,14 +6,16 @@ from typing import Any
 from crew.domain.agent import Agent, AgentState
 from crew.domain.fact import Fact
 from crew.domain.message import Message, MessageState
-from crew.domain.progress import agent_of, failed, freed
+from crew.domain.progress import failed
 from crew.domain.provider import Provider, ProviderState
 from crew.domain.question import About, QuestionState
+from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import SignalKind
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
-from crew.domain.world import World, born, moved, noted
+from crew.domain.walking import after_step, judged
+from crew.domain.world import World, apply_all, born, moved, noted
 
 _FRESH_SESSION = frozenset(
     {
@@ -92,6 +94,15 @@ def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def step_ended(
+    world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
+) -> list[Fact]:
+    """What it means for the run, for its agent, and for the walk that it is part of."""
+    outcome = judged(world, run, outcome)
+    facts = _step_ended(world, run, outcome, rules=rules, at=at)
+    return [*facts, *after_step(apply_all(world, facts), run, outcome, rules=rules, at=at)]
+
+
+def _step_ended(
     world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     """What the step said of itself counts, also if its process came to a bad end after that."""

@@ -67,6 +67,7 @@ class Task:
     """What crew itself knows of a task; the text stays with its source.
 
     `written` is the state the source was last told or last told us.
+    `quest` is the one whose workflow leads it; until its walk begins, nobody starts it.
     `not_before` lets a killed task rest, so that a person can close or change it first.
     """
 
@@ -85,6 +86,7 @@ class Task:
     issue: int | None = None
     skip_review: bool | None = None
     corrupt: bool = False
+    quest: str = ""
     run: str | None = None
     run_count: int = 0
     branch: str = ""

@@ -43,6 +43,20 @@ class TaskItem:
     corrupt: str | None = None
 
 
+QUEST_LABEL = "quest"
+"""The label of a task that holds a quest's request; its steps have `quest-<id>`."""
+
+
+def quest_of(item: TaskItem) -> str:
+    """The quest a task belongs to, as its labels tell; empty when to none."""
+    for label in item.labels:
+        if label == QUEST_LABEL:
+            return item.id
+        if label.startswith(f"{QUEST_LABEL}-"):
+            return label.removeprefix(f"{QUEST_LABEL}-")
+    return ""
+
+
 def blockers(item: TaskItem, by_id: Mapping[str, TaskItem]) -> tuple[str, ...]:
     """The dependencies that still hold the task back; an id that nobody knows holds it too."""
     return tuple(dep for dep in item.deps if not _is_finished(by_id.get(dep)))

@@ -11,14 +11,15 @@ from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
 from crew.domain.message import Message
 from crew.domain.provider import Provider
+from crew.domain.quest import Quest, Walk
 from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
 
-Row = Agent | Task | Run | Line | Question | Message | Provider
+Row = Agent | Task | Run | Line | Question | Message | Provider | Quest | Walk
 
 TABLES: Mapping[str, type[Row]] = {
-    row.kind: row for row in (Agent, Task, Run, Line, Question, Message, Provider)
+    row.kind: row for row in (Agent, Task, Run, Line, Question, Message, Provider, Quest, Walk)
 }
 FIELDS = {kind: tuple(field.name for field in fields(table)) for kind, table in TABLES.items()}
 _VALUES = {kind: attrgetter(*names) for kind, names in FIELDS.items()}
@@ -39,6 +40,8 @@ class World:
     questions: Mapping[str, Question] = field(default_factory=dict)
     messages: Mapping[str, Message] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    quests: Mapping[str, Quest] = field(default_factory=dict)
+    walks: Mapping[str, Walk] = field(default_factory=dict)
 
     def rows(self, kind: str) -> Mapping[str, Row]:
         rows: Mapping[str, Row] = getattr(self, f"{kind}s")
@@ -167,3 +170,15 @@ def moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact
 def noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
     """A fact that changes fields and moves nothing."""
     return Fact(kind=row.kind, subject=row.id, trigger=trigger, at=at, changes=changes)
+
+
+class Draft:
+    """Facts that follow one another: each is made from the world after those before it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.facts: list[Fact] = []
+
+    def add(self, *facts: Fact) -> None:
+        self.world = apply_all(self.world, facts)
+        self.facts += facts

@@ -14,6 +14,7 @@ from crew.domain.run import Ask, Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
+from crew.domain.workflow import Role
 from crew.runner.belongings import linked_folders
 from crew.runner.outside import StepCall
 from crew.runner.tokens import Tokens
@@ -21,7 +22,7 @@ from crew.runner.workplace import Workplace
 
 log = logging.getLogger(__name__)
 
-NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL})
+NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
 """Asks whose session knows nothing yet."""
 
 
@@ -83,7 +84,7 @@ def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) 
         timeout_s=settings.step_timeout_s,
         idle_timeout_s=settings.idle_timeout_s,
         env={
-            **step_environment(workplace, run, task),
+            **step_environment(workplace, run, task, role=run.role or "worker"),
             "CREW_TOKEN": Tokens(workplace.folder).token(run),
         },
     )
@@ -115,7 +116,21 @@ def system_prompt(workplace: Workplace, call: StepCall, item: TaskItem) -> str:
     values = _values(workplace, call.run, call.task, item, "")
     own = agent_settings(workplace, call.run.agent_kind).system_prompt
     common = prompt("system", **values)
-    return f"{common}\n{own}\n" if own else common
+    parts = (common, _role_words(call.role) if call.role else "", own)
+    return "\n".join(part for part in parts if part)
+
+
+def _role_words(role: Role) -> str:
+    """Who the agent is in a quest: what it owns, what it may signal, and how."""
+    others = ", ".join(role.followups)
+    return prompt(
+        "role_system",
+        role=role.name,
+        owns=role.owns,
+        instructions=role.instructions,
+        signals=", ".join(role.signals),
+        followups=f"Often asked to follow: {others}." if others else "",
+    )
 
 
 def _prompt(workplace: Workplace, call: StepCall, item: TaskItem, held: str) -> str:
@@ -149,14 +164,15 @@ def _values(
         "worktree": str(workplace.root / task.worktree),
         "notes": _notes(run, held),
         "done_word": run.done_word or workplace.rules.done_word,
+        "role": run.role,
     }
 
 
 def _notes(run: Run, held: str) -> str:
     if run.ask == Ask.RESUMED:
         return held
-    if run.ask == Ask.PARTIAL:
-        return f"{run.notes}\n\n{held}"
+    if run.ask in {Ask.PARTIAL, Ask.ROLE}:
+        return f"{run.notes}\n\n{held}".strip()
     if run.ask == Ask.CONFLICT:
         files = "\n".join(f"  {path}" for path in run.merge_paths)
         return f"The commit to merge: {run.merge_commit}\nConflicts:\n{files}\n\n{run.notes}"

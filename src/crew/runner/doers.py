@@ -10,10 +10,12 @@ from crew.domain.names import branch_name
 from crew.domain.progress import Prepared, checked, killed, prepared
 from crew.domain.run import RunState
 from crew.domain.task import TaskState
+from crew.domain.walking import is_walked
 from crew.domain.world import moved, noted
 from crew.runner.desk import Desk, Doer, worktree_lost
 from crew.runner.evidence import gather, newest_base
 from crew.runner.steps import step
+from crew.runner.walks import tell_steps, walk_on
 
 
 async def prepare(desk: Desk, command: Command) -> list[Fact]:
@@ -32,6 +34,8 @@ async def check(desk: Desk, command: Command) -> list[Fact]:
     look = await desk.outside.look_at(task)
     if look is None:
         return worktree_lost(desk, task)
+    if is_walked(desk.world(), run):
+        return await walk_on(desk, run, task, look)
     evidence = await gather(desk, run, task, look)
     run, task = desk.run(command)
     if run.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
@@ -131,6 +135,7 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.Recover: recover,
     commands.Kill: kill,
     commands.WriteTask: write_task,
+    commands.TellSteps: tell_steps,
     commands.RemoveWorktree: remove_worktree,
     commands.TakeOver: take_over,
     commands.OpenPane: open_pane,

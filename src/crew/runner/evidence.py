@@ -13,14 +13,8 @@ from crew.runner.outside import GateResult, Look
 async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
     """What can be seen at once comes first; the gate runs only on what could be merged."""
     head, outside = look.head, desk.outside
-    if look.uncommitted:
-        return Evidence(head=head, uncommitted=look.uncommitted)
-    if run.merge_commit:
-        merged = await outside.contains(ancestor=run.merge_commit, descendant=head)
-        if not merged:
-            return Evidence(head=head, unmerged=True)
-        if lost := await outside.lost_sides(run, head=head):
-            return Evidence(head=head, lost_sides=lost)
+    if found := await seen_at_once(desk, run, look):
+        return found
     base = await newest_base(desk, task.target)
     if await outside.contains(ancestor=head, descendant=base):
         return Evidence(head=head, has_commits=False)
@@ -31,6 +25,20 @@ async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
     notes = await _review(desk, run, task, head)
     return Evidence(head=head, gate_passed=True, gate_output=gate.output, review_notes=notes)
+
+
+async def seen_at_once(desk: Desk, run: Run, look: Look) -> Evidence | None:
+    """What is wrong with the worktree, whoever worked in it; None when nothing is."""
+    head, outside = look.head, desk.outside
+    if look.uncommitted:
+        return Evidence(head=head, uncommitted=look.uncommitted)
+    if not run.merge_commit:
+        return None
+    if not await outside.contains(ancestor=run.merge_commit, descendant=head):
+        return Evidence(head=head, unmerged=True)
+    if lost := await outside.lost_sides(run, head=head):
+        return Evidence(head=head, lost_sides=lost)
+    return None
 
 
 async def _gates(desk: Desk, run: Run, head: str) -> GateResult:
@@ -57,10 +65,17 @@ async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, .
 
 
 async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
-    """All reviewers at once, on this very commit; whoever passed it before is not asked again."""
+    """Whoever passed this very commit before is not asked again."""
     reviewers = desk.rules.reviewers if run.reviewers is None else run.reviewers
     needed = desk.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
-    reviewers = still_to_ask(run, reviewers, commit=head, needed=needed)
+    missing = still_to_ask(run, reviewers, commit=head, needed=needed)
+    return await asked_for(desk, run, task, head, reviewers=missing)
+
+
+async def asked_for(
+    desk: Desk, run: Run, task: Task, head: str, *, reviewers: tuple[str, ...]
+) -> str | None:
+    """All reviewers at once, on this very commit; the notes of those who said no."""
     found = await asyncio.gather(
         *(_verdict(desk, run, task, commit=head, reviewer=name) for name in reviewers),
         return_exceptions=True,

@@ -12,6 +12,7 @@ from crew.agents.adapter import Watch, adapter_for
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
+from crew.domain.quest import PlannedStep
 from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run
 from crew.domain.step import StepOutcome
@@ -35,6 +36,7 @@ from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
 from crew.runner.panes import Panes
+from crew.runner.planned_tasks import tell_step
 from crew.runner.reviews import Reviews
 from crew.runner.step_log import says_done, start_step
 from crew.runner.workplace import Workplace
@@ -205,9 +207,9 @@ class LocalOutside:
         tip = landing.integration_tip(repo, task.target)
         if head and merges.contains(repo, ancestor=head, descendant=tip):
             worktrees.delete_branch(repo, task.branch, expected=head)
-            mark = made_ref(task.branch)
-            if made := ref_tip(repo, mark):
-                delete_ref(repo, mark, expected=made)
+            for mark in (made_ref(task.branch), landed_ref(task.branch)):
+                if made := ref_tip(repo, mark):
+                    delete_ref(repo, mark, expected=made)
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
@@ -268,6 +270,12 @@ class LocalOutside:
 
     async def write_task(self, task: Task) -> None:
         await _thread(self._write_task, task)
+
+    async def tell_step(
+        self, quest: str, step: PlannedStep, *, text: str, deps: tuple[str, ...], base: str
+    ) -> TaskItem:
+        source = self.workplace.source
+        return await _thread(tell_step, source, quest, step, text=text, deps=deps, base=base)
 
     def _write_task(self, task: Task) -> None:
         source = self.workplace.source

@@ -7,10 +7,13 @@ from typing import Protocol
 from crew.agents.adapter import Controls
 from crew.domain.message import Message
 from crew.domain.pane import Opened
+from crew.domain.quest import PlannedStep
 from crew.domain.review import Verdict
 from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task
+from crew.domain.task_item import TaskItem
+from crew.domain.workflow import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,8 @@ class StepCall:
     """A step as the doers order it; `resume` says that the session may exist already.
 
     `heard` is told the message that the agent has got, `asked` waits for leave to use a tool, and
-    `controls` is how somebody speaks to the step while it is under way.
+    `controls` is how somebody speaks to the step while it is under way. `role` is the one that
+    acts, in a quest.
     """
 
     run: Run
@@ -71,6 +75,7 @@ class StepCall:
     heard: Callable[[str], None] = lambda _message: None
     asked: Callable[[str, str], Awaitable[bool]] | None = None
     controls: Controls | None = None
+    role: Role | None = None
 
 
 class Outside(Protocol):
@@ -123,3 +128,8 @@ class Outside(Protocol):
     async def deliver(self, target: str) -> Delivered: ...
 
     async def write_task(self, task: Task) -> None: ...
+
+    async def tell_step(
+        self, quest: str, step: PlannedStep, *, text: str, deps: tuple[str, ...], base: str
+    ) -> TaskItem:
+        """The task of a planned step, made or found, with what the plan says of it now."""

@@ -2,15 +2,16 @@
 
 import asyncio
 
+from crew.domain.asking import new_question
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.message import MessageState
 from crew.domain.question import About
 from crew.domain.run import Run
-from crew.domain.speaking import new_question
 from crew.domain.step import StepOutcome
 from crew.domain.stepping import given, messages_for, step_ended, step_started
 from crew.domain.task import Task
+from crew.domain.walking import role_of
 from crew.domain.world import born, noted
 from crew.runner.desk import Desk, worktree_lost
 from crew.runner.outside import StepCall
@@ -41,6 +42,7 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
         heard=lambda message: _heard(desk, run, message),
         asked=lambda tool, detail: _asked(desk, run, tool, detail),
         controls=desk.controls(run.id),
+        role=role_of(desk.world(), run),
     )
     try:
         outcome = await _until_it_ends(desk, call)

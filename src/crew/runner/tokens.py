@@ -13,7 +13,9 @@ from crew.domain.errors import NeedsLogin
 from crew.domain.requests import Request
 from crew.domain.run import Run
 
-VERBS = frozenset({"signal", "fetch_messages", "progress", "get_task", "post_message"})
+VERBS = frozenset(
+    {"signal", "fetch_messages", "progress", "get_task", "post_message", "plan_steps"}
+)
 """What only the step itself may say."""
 
 

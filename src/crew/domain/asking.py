@@ -1,0 +1,20 @@
+"""How a question for a person is made, whoever asks it."""
+
+from crew.domain.question import About, Question
+from crew.domain.run import Run
+from crew.domain.world import World
+
+
+def new_question(
+    world: World, run: Run, *, text: str, context: str, at: float, about: About = About.INPUT
+) -> Question:
+    return Question(
+        id=f"q{len(world.questions) + 1}",
+        task=run.task,
+        run=run.id,
+        role=run.role or "worker",
+        question=text,
+        context=context,
+        about=about,
+        asked_at=at,
+    )

@@ -1,0 +1,172 @@
+"""The plan of a quest: what a planner may hand in, what is wrong with it, what follows from it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crew.domain.errors import UsageError
+from crew.domain.fact import Fact
+from crew.domain.progress import abandoned
+from crew.domain.quest import PlannedStep, Quest
+from crew.domain.task import FINISHED, TaskState
+from crew.domain.task_item import TaskItem, dependency_cycles
+from crew.domain.walking import stage_named, workflow_of
+from crew.domain.world import World, moved, noted
+
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_KNOWN = frozenset({"id", "title", "description", "dependencies", "files", "acceptance"})
+LONGEST = 20_000
+"""Characters of one text of a step."""
+
+EXAMPLE = (
+    '[{"id": "parser", "title": "...", "description": "...", "dependencies": [], '
+    '"files": ["src/parser.py"], "acceptance": "..."}]'
+)
+
+
+def planners(world: World, quest: Quest) -> tuple[str, ...]:
+    base = world.walks[quest.id]
+    stages = workflow_of(world, base).stages
+    return tuple(role for stage in stages if stage.plans for role in stage.roles)
+
+
+def read_steps(values: Any) -> tuple[PlannedStep, ...]:
+    """Steps from plain values; whatever has the wrong shape is said so that it can be mended."""
+    if not isinstance(values, list | tuple) or not values:
+        raise UsageError("steps must be a list with at least one step", hint=f"such as {EXAMPLE}")
+    return tuple(_step(number, one) for number, one in enumerate(values, start=1))
+
+
+def _step(number: int, value: Any) -> PlannedStep:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"step {number} is no object", hint=f"such as {EXAMPLE}")
+    if unknown := sorted(set(value) - _KNOWN):
+        raise UsageError(
+            f"step {number} has unknown fields: {', '.join(unknown)}",
+            hint=f"known: {', '.join(sorted(_KNOWN))}",
+        )
+    return PlannedStep(
+        key=_text(number, value, "id"),
+        title=_text(number, value, "title"),
+        description=_text(number, value, "description"),
+        deps=_texts(number, value, "dependencies"),
+        files=_texts(number, value, "files"),
+        acceptance=_text(number, value, "acceptance"),
+    )
+
+
+def _text(number: int, value: Mapping[str, Any], name: str) -> str:
+    text = value.get(name, "")
+    if isinstance(text, int):
+        text = str(text)
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise UsageError(
+            f"{name} of step {number} must be a text of at most {LONGEST:,} characters",
+            hint="hand in the whole plan again; nothing was changed",
+        )
+    return text.strip()
+
+
+def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    texts = value.get(name, ())
+    if not isinstance(texts, list | tuple) or not all(isinstance(t, str | int) for t in texts):
+        raise UsageError(
+            f"{name} of step {number} must be a list of texts",
+            hint="hand in the whole plan again; nothing was changed",
+        )
+    return tuple(str(text) for text in texts)
+
+
+def faults(steps: tuple[PlannedStep, ...], *, most: int) -> Iterator[str]:
+    """Everything that is wrong with a plan, each fault with the step it is about."""
+    keys = [step.key for step in steps]
+    if len(steps) > most:
+        yield f"{len(steps)} steps are too many, {most} are the most"
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        yield f"the id {key!r} stands there {keys.count(key)} times"
+    for step in steps:
+        yield from _step_faults(step, keys)
+    items = [TaskItem(id=step.key, title="", deps=step.deps) for step in steps]
+    for cycle in dependency_cycles(items):
+        yield f"steps wait for each other in a circle: {' → '.join((*cycle, cycle[0]))}"
+
+
+def _step_faults(step: PlannedStep, keys: list[str]) -> Iterator[str]:
+    if _KEY.fullmatch(step.key) is None:
+        yield f"{step.key!r} cannot be an id: letters, digits, - and _, at most 40"
+    if not step.title or "\n" in step.title:
+        yield f"step {step.key} needs a title of one line"
+    for dep in step.deps:
+        if dep not in keys:
+            yield f"step {step.key} waits for {dep!r}, which is not in the plan"
+
+
+def replaced(
+    world: World, quest: Quest, steps: tuple[PlannedStep, ...], *, at: float
+) -> tuple[list[Fact], list[str]]:
+    """The new plan, in which what is finished stays; what it leaves out is closed."""
+    before = {step.key: step for step in quest.steps}
+    kept = [step.key for step in quest.steps if _is_finished(world, step)]
+    wanted = {step.key: _with_task(before.get(step.key), step) for step in steps}
+    merged = {key: before[key] for key in kept} | {
+        key: step for key, step in wanted.items() if key not in kept
+    }
+    order = [*(key for key in kept if key not in wanted), *wanted]
+    plan = tuple(tuple(merged[key]) for key in order)
+    planned = noted(quest, "planned", at=at, plan=plan, plan_number=quest.plan_number + 1)
+    dropped = [step for key, step in before.items() if key not in merged]
+    return [planned, *(fact for step in dropped for fact in _dropped(world, step, at=at))], kept
+
+
+def _is_finished(world: World, step: PlannedStep) -> bool:
+    """In the quest's branch, or on its way there."""
+    task = world.tasks.get(step.task)
+    return task is not None and task.state in {*FINISHED, TaskState.DONE}
+
+
+def _with_task(before: PlannedStep | None, step: PlannedStep) -> PlannedStep:
+    if before is None:
+        return step
+    same = before._replace(task="", told=False) == step
+    return step._replace(task=before.task, told=before.told and same)
+
+
+def _dropped(world: World, step: PlannedStep, *, at: float) -> list[Fact]:
+    task = world.tasks.get(step.task)
+    if task is None or task.state in FINISHED:
+        return []
+    closed = moved(
+        task, "closed", to=TaskState.CLOSED, at=at, close_reason="the plan has changed", head=""
+    )
+    return [closed, *abandoned(world, task, at=at)]
+
+
+def step_text(step: PlannedStep) -> str:
+    """What a step's task says, for whoever works at it."""
+    files = "\n".join(f"- {name}" for name in step.files)
+    parts = (
+        step.description,
+        f"Files:\n{files}" if files else "",
+        f"Finished when:\n{step.acceptance}" if step.acceptance else "",
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def is_to_be_told(world: World, quest: Quest) -> bool:
+    """The plan is being walked, and a step of it is not a task yet or has another text there."""
+    base = world.walks.get(quest.id)
+    if base is None or base.is_over or not any(not s.task or not s.told for s in quest.steps):
+        return False
+    stages = workflow_of(world, base).stages
+    walked = next((i for i, stage in enumerate(stages) if stage.does == "steps"), None)
+    here = stages.index(stage_named(world, base, base.stage))
+    return walked is not None and here >= walked
+
+
+def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:
+    """This step is a task now, with the text of the plan."""
+    plan = tuple(
+        tuple(step._replace(task=task, told=True) if step.key == key else step)
+        for step in quest.steps
+    )
+    return noted(quest, "step_told", at=at, plan=plan)

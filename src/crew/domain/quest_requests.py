@@ -1,0 +1,89 @@
+"""What is asked of quests: that one begins, ends, or has this plan."""
+
+from collections.abc import Mapping
+
+from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.planning import faults, planners, read_steps, replaced
+from crew.domain.progress import abandoned
+from crew.domain.quest import Quest, QuestState
+from crew.domain.questing import closed
+from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.speaking import speaking_run
+from crew.domain.task import TaskState
+from crew.domain.walking import first_walk, role_of, workflow_of
+from crew.domain.world import World, born, noted
+
+
+def begin(asked: Asked) -> Answer:
+    """A quest about a task that holds the request; its workflow comes along, as text."""
+    task = find_task(asked.world, str(asked.args["task"]))
+    if task.id in asked.world.quests or task.state != TaskState.TODO:
+        raise Conflict(
+            f"task {task.id} is {task.state} and no quest can begin with it",
+            hint="`crew quest new` makes a task of its own for the request",
+        )
+    quest = Quest(
+        id=task.id,
+        workflow=str(asked.args["workflow"]),
+        definition=str(asked.args["definition"]),
+        slots=int(asked.args["slots"]),
+        created_at=asked.at,
+    )
+    return Answer(
+        facts=(
+            born(quest, "begun", at=asked.at),
+            born(first_walk(quest, task.id), "begun", at=asked.at),
+            noted(task, "taken_into_quest", at=asked.at, quest=quest.id),
+        ),
+        reply=quest.id,
+    )
+
+
+def cancel(asked: Asked) -> Answer:
+    """Whoever works at it is ended, what they did is kept, and all its tasks are closed."""
+    quest = find_quest(asked.world, str(asked.args["quest"]))
+    if quest.state != QuestState.OPEN:
+        raise Conflict(f"quest {quest.id} is {quest.state}", hint="nothing is left to cancel")
+    root = asked.world.tasks[quest.id]
+    reason = str(asked.args.get("reason") or "the quest was cancelled")
+    facts = [closed(root, reason, at=asked.at), *abandoned(asked.world, root, at=asked.at)]
+    return Answer(facts=tuple(facts), reply=quest.id)
+
+
+def find_quest(world: World, quest: str) -> Quest:
+    if quest not in world.quests:
+        known = ", ".join(world.quests) or "none yet, `crew quest new` begins one"
+        raise NotFound(f"there is no quest {quest!r}", hint=f"quests: {known}")
+    return world.quests[quest]
+
+
+def plan_steps(asked: Asked) -> Answer:
+    """A role that plans hands in all steps there are to be; the last plan counts."""
+    world = asked.world
+    run = speaking_run(asked)
+    role = role_of(world, run)
+    quest = world.quests[world.walks[run.task].quest] if role else None
+    if role is None or quest is None or role.name not in planners(world, quest):
+        raise Conflict(
+            "only a role that plans may hand in steps",
+            hint="send needs-role-followup for the role that does",
+        )
+    steps = read_steps(asked.args.get("steps"))
+    most = workflow_of(world, world.walks[run.task]).most_steps
+    if found := list(faults(steps, most=most)):
+        raise UsageError(
+            f"the plan has {len(found)} faults: {'; '.join(found)}",
+            hint="mend every one of them and hand in the whole plan again; nothing was changed",
+        )
+    facts, kept = replaced(world, quest, steps, at=asked.at)
+    reply = f"{len(steps)} steps are planned"
+    if kept:
+        reply += f"; {', '.join(kept)} are finished and stay as they are"
+    return Answer(facts=tuple(facts), reply=reply)
+
+
+VERBS: Mapping[str, Verb] = {
+    "quest_new": begin,
+    "quest_cancel": cancel,
+    "plan_steps": plan_steps,
+}

@@ -1,0 +1,196 @@
+"""What follows at each station of a workflow: a role that finished, a gate, a review, the steps."""
+
+from typing import Any
+
+from crew.domain.fact import Fact
+from crew.domain.progress import Evidence, complaint, completed, sent_back
+from crew.domain.quest import Walk
+from crew.domain.releasing import agent_of, freed
+from crew.domain.rules import Rules
+from crew.domain.run import Ask, Run, RunState
+from crew.domain.task import FINISHED
+from crew.domain.walking import (
+    acting,
+    blocked,
+    entered,
+    handed_back,
+    stage_named,
+    stages_of,
+    told,
+    workflow_of,
+)
+from crew.domain.workflow import DONE, Does, Stage
+from crew.domain.world import Draft, World, noted
+
+_PROVEN = frozenset({Does.GATE, Does.REVIEW})
+
+
+def station(world: World, run: Run) -> Stage | None:
+    """Where the walk of this run stands; None while a follow-up has its turn."""
+    walk = acting(world, run.task)
+    return None if walk.asker else stage_named(world, walk, walk.stage)
+
+
+def must_have_commits(world: World, run: Run) -> bool:
+    """What is to be tested, reviewed or merged next must be there."""
+    here = station(world, run)
+    if here is None or here.does is not Does.ROLE:
+        return False
+    target = here.routes["complete"]
+    walk = world.walks[run.task]
+    return target == DONE or stage_named(world, walk, target).does in _PROVEN
+
+
+def role_finished(
+    world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float
+) -> list[Fact]:
+    """crew believes no role either: what it left in the worktree must be in order."""
+    ask, notes = complaint(evidence)
+    if ask is not None:
+        return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
+    here = station(world, run)
+    if here is not None and here.plans and not world.quests[world.walks[run.task].quest].plan:
+        return sent_back(world, run, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)
+    draft = Draft(world)
+    if here is None:
+        draft.add(*handed_back(world, run, at=at))
+        run = draft.world.runs[run.id]
+        if run.state != RunState.REVIEWING:
+            return _to_new_steps(draft, run, at=at)
+    draft.add(*routed(draft.world, run, "complete", head=evidence.head, at=at))
+    return draft.facts
+
+
+def _to_new_steps(draft: Draft, run: Run, *, at: float) -> list[Fact]:
+    """Whoever goes on at the whole quest waits until a new plan's steps have been walked."""
+    base = draft.world.walks[run.task]
+    walked = _steps_stage(draft.world, base)
+    if walked is None or not is_unfinished(draft.world, base.quest):
+        return draft.facts
+    draft.add(noted(base, "next_stage", at=at, stage=walked.name))
+    draft.add(*_let_go(draft.world, draft.world.runs[run.id], at=at))
+    return draft.facts
+
+
+def gate_judged(
+    world: World, run: Run, *, passed: bool, output: str, head: str, at: float
+) -> list[Fact]:
+    """Green leads on; red leads where the workflow says, as often as it says."""
+    if passed:
+        return _judged(world, run, "green", is_good=True, notes="", head=head, at=at)
+    return _judged(world, run, "red", is_good=False, notes=output, ask=Ask.RED_GATE, at=at)
+
+
+def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: float) -> list[Fact]:
+    if notes is None:
+        return _judged(world, run, "pass", is_good=True, notes="", head=head, at=at)
+    return _judged(world, run, "fail", is_good=False, notes=notes, ask=Ask.REVIEW, at=at)
+
+
+def _judged(
+    world: World, run: Run, outcome: str, *, is_good: bool, at: float, **how: Any
+) -> list[Fact]:
+    base = world.walks[run.task]
+    here = stage_named(world, base, base.stage)
+    visits = dict(base.visits)
+    visits[here.name] = visits.get(here.name, 0) + 1
+    draft = Draft(world)
+    draft.add(noted(base, f"stage_{outcome}", at=at, visits=tuple(visits.items())))
+    if not is_good:
+        draft.add(told(draft.world, run.task, here.name, outcome, how["notes"], at=at))
+    draft.add(*routed(draft.world, run, outcome, at=at, **how))
+    run = draft.world.runs[run.id]
+    spent = here.limit is not None and visits[here.name] >= here.limit
+    if not is_good and spent and not run.question:
+        reason = f"{here.name} was {outcome} {visits[here.name]} times"
+        draft.add(*blocked(draft.world, run, reason, at=at))
+    return draft.facts
+
+
+def routed(
+    world: World,
+    run: Run,
+    outcome: str,
+    *,
+    at: float,
+    head: str = "",
+    notes: str = "",
+    ask: Ask = Ask.ROLE,
+) -> list[Fact]:
+    """On to wherever this outcome leads."""
+    base = world.walks[run.task]
+    target = _target(world, base, outcome)
+    if target == DONE:
+        return completed(world, run, head, at=at)
+    draft = Draft(world)
+    draft.add(noted(base, "next_stage", at=at, stage=target))
+    following = stage_named(world, base, target)
+    if following.does is Does.ROLE:
+        said = notes or _last_words(base)
+        role = following.roles[0]
+        draft.add(*entered(draft.world, run, role, ask=ask, notes=said, at=at))
+    if following.does is Does.STEPS:
+        draft.add(*_let_go(draft.world, run, at=at))
+    return draft.facts
+
+
+def _target(world: World, base: Walk, outcome: str) -> str:
+    """As the workflow says; but a quest whose plan has grown walks its new steps first."""
+    here = stage_named(world, base, base.stage)
+    target = here.routes[outcome]
+    walked = _steps_stage(world, base)
+    later = walked is not None and not here.plans and here.name != walked.name
+    if walked is not None and later and is_unfinished(world, base.quest):
+        return walked.name
+    return target
+
+
+def _steps_stage(world: World, base: Walk) -> Stage | None:
+    stages = stages_of(workflow_of(world, base), base)
+    return next((stage for stage in stages if stage.does is Does.STEPS), None)
+
+
+def _last_words(base: Walk) -> str:
+    if not base.said:
+        return ""
+    last = base.said[-1]
+    return f"{last.role} said:\n\n{last.words}"
+
+
+def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
+    agent = agent_of(world, run)
+    facts = [noted(run, "steps_begin", at=at, agent=None)]
+    if agent is not None:
+        trigger = "released" if agent.state == "done" else "parked"
+        facts.append(freed(agent, trigger, at=at))
+    return facts
+
+
+def is_unfinished(world: World, quest: str) -> bool:
+    """Whether a step of the plan is not made, not in the quest's branch, or not given up yet."""
+    return any(
+        not step.task
+        or not step.told
+        or step.task not in world.tasks
+        or world.tasks[step.task].state not in FINISHED
+        for step in world.quests[quest].steps
+    )
+
+
+def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
+    """Every step has arrived in the quest's branch: the quest itself goes on."""
+    base = world.walks.get(quest)
+    task = world.tasks.get(quest)
+    run = world.runs.get((task.run if task else None) or "")
+    if base is None or task is None or run is None or not run.is_live or run.pane:
+        return []
+    walked = stage_named(world, base, base.stage)
+    if walked.does is not Does.STEPS or task.worktree or is_unfinished(world, quest):
+        return []
+    line = world.lines.get(task.branch)
+    if line is not None and line.delivered != line.integration:
+        return []
+    if run.state == RunState.WORKING:
+        # Somebody's session waited for the new steps: it goes on at the stage after them.
+        return [noted(base, "next_stage", at=at, stage=walked.routes["complete"])]
+    return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")

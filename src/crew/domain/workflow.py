@@ -1,0 +1,207 @@
+"""A workflow: roles, gates and reviews as stages, and where each outcome leads; only data."""
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from crew.domain.signals import SignalKind
+
+DONE = "done"
+"""Where a way through the stages ends."""
+
+ALL_SIGNALS = tuple(SignalKind)
+
+
+class Does(StrEnum):
+    """What happens in a stage, and so which outcomes it has."""
+
+    ROLE = "role"
+    GATE = "gate"
+    REVIEW = "review"
+    STEPS = "steps"
+
+
+OUTCOMES: Mapping[Does, tuple[str, ...]] = {
+    Does.ROLE: ("complete",),
+    Does.GATE: ("green", "red"),
+    Does.REVIEW: ("pass", "fail"),
+    Does.STEPS: ("complete",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Who acts: what it owns, what it may signal, who often follows; `agent` is a configured one.
+
+    `retries` is how often it may begin again at the same step before a person is asked.
+    """
+
+    name: str
+    owns: str = ""
+    instructions: str = ""
+    agent: str = ""
+    signals: tuple[str, ...] = ALL_SIGNALS
+    followups: tuple[str, ...] = ()
+    retries: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One station; `limit` is how often a step may come through it.
+
+    `takes_back` marks where a task goes that the merge queue sends back.
+    """
+
+    name: str
+    does: Does
+    roles: tuple[str, ...] = ()
+    plans: bool = False
+    takes_back: bool = False
+    limit: int | None = None
+    routes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workflow:
+    """`stages` are for the request as a whole, `step_stages` for each step of its plan.
+
+    `deepest` is how many roles may wait for each other, `most_steps` how long a plan may be.
+    """
+
+    name: str
+    description: str = ""
+    slots: int = 3
+    most_steps: int = 50
+    deepest: int = 3
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    stages: tuple[Stage, ...] = ()
+    step_stages: tuple[Stage, ...] = ()
+
+
+def as_text(workflow: Workflow) -> str:
+    """For a quest to keep: it goes on as it began, whatever becomes of the file."""
+    return json.dumps(asdict(workflow), ensure_ascii=False)
+
+
+@functools.cache
+def from_text(text: str) -> Workflow:
+    values = json.loads(text)
+    roles = {name: Role(**_tuples(role)) for name, role in values.pop("roles").items()}
+    stages = tuple(_kept_stage(stage) for stage in values.pop("stages"))
+    step_stages = tuple(_kept_stage(stage) for stage in values.pop("step_stages"))
+    return Workflow(roles=roles, stages=stages, step_stages=step_stages, **values)
+
+
+def _kept_stage(values: dict[str, Any]) -> Stage:
+    return Stage(**_tuples(values) | {"does": Does(values["does"])})
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+
+
+def faults(workflow: Workflow) -> list[str]:
+    """What is wrong with it, each fault in words that name its place; none, and it can be used."""
+    found = [] if workflow.stages else ["it has no stages"]
+    for place, stages in _places(workflow):
+        found += _unknown(workflow, place, stages)
+        found += _unreachable(place, stages)
+        found += _endless(workflow, place, stages)
+    return [*found, *_plan_faults(workflow), *_role_faults(workflow)]
+
+
+def _places(workflow: Workflow) -> Iterator[tuple[str, tuple[Stage, ...]]]:
+    yield "stage", workflow.stages
+    yield "step stage", workflow.step_stages
+
+
+def _unknown(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
+    names = [stage.name for stage in stages]
+    for stage in stages:
+        if names.count(stage.name) > 1:
+            yield f"{place} {stage.name} stands there twice"
+        for role in stage.roles:
+            if role not in workflow.roles:
+                yield f"{place} {stage.name}: nobody knows the role {role}"
+        for outcome in OUTCOMES[stage.does]:
+            target = stage.routes.get(outcome)
+            if target is None:
+                yield f"{place} {stage.name}: nothing says where {outcome} leads"
+            elif target not in {*names, DONE}:
+                yield f"{place} {stage.name}: {outcome} leads to {target}, which does not exist"
+
+
+def _unreachable(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
+    by_name = {stage.name: stage for stage in stages}
+    todo = [stage.name for stage in stages if stage.takes_back or stage is stages[0]]
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name in by_name and name not in seen:
+            seen.add(name)
+            todo += by_name[name].routes.values()
+    for name in by_name:
+        if name not in seen:
+            yield f"{place} {name}: no way leads there"
+
+
+def _endless(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
+    """A loop in which nothing has a limit could be walked for ever."""
+    free = {
+        stage.name: {target for target in stage.routes.values() if target != DONE}
+        for stage in stages
+        if not _is_limited(workflow, stage)
+    }
+    for name, targets in free.items():
+        if name in _reached(free, targets):
+            yield f"{place} {name}: a loop through it has no limit; give a stage or role one"
+
+
+def _reached(ways: Mapping[str, set[str]], start: set[str]) -> set[str]:
+    """Everything that can be reached through stages without a limit."""
+    seen: set[str] = set()
+    todo = [name for name in start if name in ways]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += [target for target in ways[name] if target in ways]
+    return seen
+
+
+def _is_limited(workflow: Workflow, stage: Stage) -> bool:
+    if stage.limit is not None:
+        return True
+    known = [workflow.roles[role] for role in stage.roles if role in workflow.roles]
+    return any(role.retries is not None for role in known)
+
+
+def _plan_faults(workflow: Workflow) -> Iterator[str]:
+    walks = [stage for stage in workflow.stages if stage.does is Does.STEPS]
+    plans = [stage for stage in workflow.stages if stage.plans]
+    if len(walks) > 1:
+        yield "steps can be walked in one stage only"
+    if walks and not plans:
+        yield f"stage {walks[0].name}: it walks steps that no stage plans"
+    if plans and not walks:
+        yield f"stage {plans[0].name}: nobody walks the steps that it plans"
+    if bool(walks) != bool(workflow.step_stages):
+        yield "step stages and a stage that walks the steps belong together"
+    for stage in workflow.step_stages:
+        if stage.plans or stage.does is Does.STEPS:
+            yield f"step stage {stage.name}: a step cannot be planned into steps"
+
+
+def _role_faults(workflow: Workflow) -> Iterator[str]:
+    for role in workflow.roles.values():
+        for signal in role.signals:
+            if signal not in set(SignalKind):
+                yield f"role {role.name}: {signal} is no signal"
+        for other in role.followups:
+            if other not in workflow.roles:
+                yield f"role {role.name}: nobody knows the role {other}"

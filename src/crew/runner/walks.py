@@ -1,0 +1,126 @@
+"""do, for quests: look at what a role left, pass gates and reviews, make planned steps tasks."""
+
+from collections.abc import Callable
+
+from crew.domain.commands import Command
+from crew.domain.fact import Fact
+from crew.domain.intake import Intake, seen_one
+from crew.domain.planning import step_text, told_step
+from crew.domain.progress import Evidence
+from crew.domain.quest import PlannedStep, Quest
+from crew.domain.run import Run, RunState
+from crew.domain.stations import (
+    gate_judged,
+    must_have_commits,
+    review_judged,
+    role_finished,
+    station,
+)
+from crew.domain.task import Task, TaskState
+from crew.domain.walking import first_walk, workflow_of
+from crew.domain.workflow import Does, Stage
+from crew.domain.world import Draft, World, born
+from crew.runner.desk import Desk
+from crew.runner.evidence import asked_for, newest_base, seen_at_once
+from crew.runner.outside import Look
+
+Judge = Callable[[World, Run], list[Fact]]
+
+
+async def walk_on(desk: Desk, run: Run, task: Task, look: Look) -> list[Fact]:
+    """One station: a role's work, a gate or a review; the next one is planned after it."""
+    here = station(desk.world(), run)
+    if here is not None and here.does is Does.GATE:
+        gate = await desk.outside.run_gate(look.head, task=task.id)
+        return _still(
+            desk,
+            run,
+            lambda world, now: gate_judged(
+                world, now, passed=gate.passed, output=gate.output, head=look.head, at=desk.now()
+            ),
+        )
+    if here is not None and here.does is Does.REVIEW:
+        notes = await _reviewed(desk, run, task, here, look.head)
+        return _still(
+            desk,
+            run,
+            lambda world, now: review_judged(
+                world, now, notes=notes, head=look.head, at=desk.now()
+            ),
+        )
+    evidence = await _left(desk, run, task, look)
+    return _still(
+        desk,
+        run,
+        lambda world, now: role_finished(world, now, evidence, rules=desk.rules, at=desk.now()),
+    )
+
+
+def _still(desk: Desk, run: Run, judge: Judge) -> list[Fact]:
+    """Time has passed: a task that was given up meanwhile is not led on."""
+    world = desk.world()
+    now, task = world.runs[run.id], world.tasks[run.task]
+    if now.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
+        return []
+    return judge(world, now)
+
+
+async def _left(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
+    if found := await seen_at_once(desk, run, look):
+        return found
+    base = await newest_base(desk, task.target)
+    empty = await desk.outside.contains(ancestor=look.head, descendant=base)
+    has_commits = not empty or not must_have_commits(desk.world(), run)
+    return Evidence(head=look.head, has_commits=has_commits)
+
+
+async def _reviewed(desk: Desk, run: Run, task: Task, here: Stage, head: str) -> str | None:
+    roles = workflow_of(desk.world(), desk.world().walks[task.id]).roles
+    agents = tuple(roles[name].agent or run.agent_kind for name in here.roles)
+    return await asked_for(desk, run, task, head, reviewers=agents)
+
+
+async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
+    """One after the other, those first that others wait for; each is recorded once it is there."""
+    quest = desk.world().quests[command.subject]
+    for key in _in_order(quest):
+        quest = desk.world().quests[command.subject]
+        step = next((step for step in quest.steps if step.key == key), None)
+        if step is not None and not (step.task and step.told):
+            desk.record(await _told(desk, quest, step))
+    return []
+
+
+def _in_order(quest: Quest) -> list[str]:
+    order: list[str] = []
+    left = {step.key: set(step.deps) for step in quest.steps}
+    while left:
+        ready = [key for key, deps in left.items() if deps <= set(order)]
+        order += ready
+        left = {key: deps for key, deps in left.items() if key not in ready}
+    return order
+
+
+async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
+    tasks = {other.key: other.task for other in quest.steps}
+    root = desk.world().tasks[quest.id]
+    item = await desk.outside.tell_step(
+        quest.id,
+        step,
+        text=step_text(step),
+        deps=tuple(tasks[dep] for dep in step.deps),
+        base=root.branch,
+    )
+    draft = Draft(desk.world())
+    now = draft.world.quests[quest.id]
+    if _wanted(now, step) is None:
+        return []  # the plan changed meanwhile
+    draft.add(told_step(now, step.key, item.id, at=desk.now()))
+    draft.add(*seen_one(draft.world, item, Intake(target=root.target, at=desk.now())))
+    if item.id not in draft.world.walks:
+        draft.add(born(first_walk(quest, item.id, key=step.key), "planned", at=desk.now()))
+    return draft.facts
+
+
+def _wanted(quest: Quest, step: PlannedStep) -> PlannedStep | None:
+    return next((one for one in quest.steps if one == step), None)
