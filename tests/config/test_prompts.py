@@ -18,6 +18,11 @@ VALUES = {
     "commit": "0123abc",
     "root": "/repo",
     "board": "12 todo Fix it",
+    "role": "codeweaver",
+    "owns": "the code",
+    "instructions": "Build ${title}.",
+    "signals": "complete",
+    "followups": "Often asked: others.",
     "help": "What `crew` can do: ${title}.",
 }
 
@@ -25,8 +30,12 @@ ENDINGS = {
     "reviewer": "your verdict alone",
     "interactive": "crew complete",
     "manager": "the `crew` command",
+    "role": "send your signal",
+    "followed": "send your signal",
+    "no_plan": "send complete",
+    "role_system": "exactly one signal",
 }
-"""How those end who do not end with the word: by a verdict, a command, or not at all."""
+"""How those end who do not end with the word: by a verdict, a command, a signal, or not at all."""
 
 
 @pytest.mark.parametrize("name", prompt_names())
@@ -55,7 +64,7 @@ def test_those_who_end_otherwise_are_told_how(name):
 
 
 NOTES = ["red_gate", "uncommitted", "conflict", "lost_side", "resumed", "review", "partial"]
-NOTES += ["answer", "changes"]
+NOTES += ["answer", "changes", "role", "followed"]
 
 
 @pytest.mark.parametrize("name", NOTES)

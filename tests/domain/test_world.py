@@ -13,6 +13,7 @@ from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
 from crew.domain.message import Message
 from crew.domain.provider import Provider
+from crew.domain.quest import Quest, Walk
 from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
@@ -110,6 +111,8 @@ def _some(kind, number):
         "question": Question(id=f"q{number}", task="1", run="1.1", role="worker", question="?"),
         "message": Message(id=f"m{number}", task="1", sender="ann", text="mind it", at=3.0),
         "provider": Provider(id=f"p{number}"),
+        "quest": Quest(id=f"{number}", workflow="solo", definition="{}", slots=3),
+        "walk": Walk(id=f"{number}", quest="1", task=f"{number}"),
     }
     return rows[kind]
 
@@ -126,6 +129,8 @@ _NOTES = {
     ),
     "message": st.fixed_dictionaries({"step": st.text()}),
     "provider": st.fixed_dictionaries({"next_at": st.floats(0, 1e9), "reason": st.text()}),
+    "quest": st.fixed_dictionaries({"plan": st.lists(st.tuples(st.text(), st.text()), max_size=3)}),
+    "walk": st.fixed_dictionaries({"visits": st.lists(st.tuples(st.text(), st.integers(0, 9)))}),
 }
 
 

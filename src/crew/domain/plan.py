@@ -38,15 +38,15 @@ from crew.domain.merge_queue import (
 )
 from crew.domain.names import landed_ref
 from crew.domain.pane import is_over
-from crew.domain.planning import is_to_be_told
+from crew.domain.planning import untold
 from crew.domain.progress import assigned, failed, sent_back
-from crew.domain.quest import QuestState
 from crew.domain.questing import follow
 from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.walking import has_slot, is_held, is_walked, taken_back
+from crew.domain.walking import taken_back
+from crew.domain.whereabouts import has_slot, is_held, is_walked
 from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 
@@ -75,7 +75,7 @@ def plan(
 ) -> list[Command]:
     """Everything that should be under way now; the caller leaves out what already is (`busy`)."""
     commands = [
-        *_for_quests(world),
+        *(TellSteps(subject=quest) for quest in untold(world)),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
         *_for_panes(world, busy=busy),
@@ -290,12 +290,6 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
     return task.cleaning or ((over or is_held(world, task.id)) and not held)
-
-
-def _for_quests(world: World) -> Iterator[Command]:
-    for quest in world.quests.values():
-        if quest.state == QuestState.OPEN and is_to_be_told(world, quest):
-            yield TellSteps(subject=quest.id)
 
 
 def _for_agents(

@@ -7,10 +7,11 @@ from typing import Any
 from crew.domain.errors import UsageError
 from crew.domain.fact import Fact
 from crew.domain.progress import abandoned
-from crew.domain.quest import PlannedStep, Quest
+from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem, dependency_cycles
-from crew.domain.walking import stage_named, workflow_of
+from crew.domain.whereabouts import stage_named, workflow_of
+from crew.domain.workflow import Does
 from crew.domain.world import World, moved, noted
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -152,15 +153,20 @@ def step_text(step: PlannedStep) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def is_to_be_told(world: World, quest: Quest) -> bool:
-    """The plan is being walked, and a step of it is not a task yet or has another text there."""
-    base = world.walks.get(quest.id)
-    if base is None or base.is_over or not any(not s.task or not s.told for s in quest.steps):
-        return False
+def untold(world: World) -> Iterator[str]:
+    """Quests that walk a plan of which a step is not a task yet, or has another text there."""
+    for quest in world.quests.values():
+        open_steps = any(not step.task or not step.told for step in quest.steps)
+        if quest.state == QuestState.OPEN and open_steps and _walks_steps(world, quest):
+            yield quest.id
+
+
+def _walks_steps(world: World, quest: Quest) -> bool:
+    """It has come to the stage that walks them, or beyond it."""
+    base = world.walks[quest.id]
     stages = workflow_of(world, base).stages
-    walked = next((i for i, stage in enumerate(stages) if stage.does == "steps"), None)
-    here = stages.index(stage_named(world, base, base.stage))
-    return walked is not None and here >= walked
+    walked = next((i for i, stage in enumerate(stages) if stage.does is Does.STEPS), len(stages))
+    return stages.index(stage_named(world, base, base.stage)) >= walked
 
 
 def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:

@@ -10,7 +10,8 @@ from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import Task, TaskState
-from crew.domain.walking import beginning, blocked, is_walked
+from crew.domain.walking import blocked
+from crew.domain.whereabouts import beginning, is_walked
 from crew.domain.world import World, born, moved, noted
 
 NOTES_LIMIT = 16_000

@@ -10,7 +10,7 @@ from crew.domain.questing import closed
 from crew.domain.requests import Answer, Asked, Verb, find_task
 from crew.domain.speaking import speaking_run
 from crew.domain.task import TaskState
-from crew.domain.walking import first_walk, role_of, workflow_of
+from crew.domain.whereabouts import first_walk, role_of, workflow_of
 from crew.domain.world import World, born, noted
 
 

@@ -7,7 +7,7 @@ from crew.domain.progress import abandoned
 from crew.domain.quest import Quest, QuestState, StepState, Walk
 from crew.domain.stations import steps_walked
 from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.walking import acting
+from crew.domain.whereabouts import acting
 from crew.domain.world import World, moved
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})

@@ -6,6 +6,7 @@ from typing import Any
 from crew.domain.asking import new_question
 from crew.domain.errors import Conflict, NotFound
 from crew.domain.fact import Fact
+from crew.domain.followups import check_signal
 from crew.domain.message import Message, MessageState
 from crew.domain.question import About, Question, QuestionState
 from crew.domain.requests import Answer, Asked, Verb, find_task
@@ -13,7 +14,7 @@ from crew.domain.run import Ask, Run
 from crew.domain.signals import Signal, SignalKind, read_signal
 from crew.domain.stepping import given, messages_for
 from crew.domain.task import FINISHED
-from crew.domain.walking import answered, check_signal
+from crew.domain.walking import answered
 from crew.domain.world import born, moved, noted
 
 LONGEST_MESSAGE = 100_000

@@ -3,22 +3,15 @@
 from typing import Any
 
 from crew.domain.fact import Fact
+from crew.domain.followups import handed_back
 from crew.domain.progress import Evidence, complaint, completed, sent_back
 from crew.domain.quest import Walk
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED
-from crew.domain.walking import (
-    acting,
-    blocked,
-    entered,
-    handed_back,
-    stage_named,
-    stages_of,
-    told,
-    workflow_of,
-)
+from crew.domain.walking import blocked, entered, told
+from crew.domain.whereabouts import acting, stage_named, stages_of, workflow_of
 from crew.domain.workflow import DONE, Does, Stage
 from crew.domain.world import Draft, World, noted
 

@@ -10,11 +10,11 @@ from crew.domain.progress import failed
 from crew.domain.provider import Provider, ProviderState
 from crew.domain.question import About, QuestionState
 from crew.domain.releasing import agent_of, freed
+from crew.domain.role_steps import after_step, judged
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import SignalKind
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
-from crew.domain.walking import after_step, judged
 from crew.domain.world import World, apply_all, born, moved, noted
 
 _FRESH_SESSION = frozenset(

@@ -10,7 +10,7 @@ from crew.domain.names import branch_name
 from crew.domain.progress import Prepared, checked, killed, prepared
 from crew.domain.run import RunState
 from crew.domain.task import TaskState
-from crew.domain.walking import is_walked
+from crew.domain.whereabouts import is_walked
 from crew.domain.world import moved, noted
 from crew.runner.desk import Desk, Doer, worktree_lost
 from crew.runner.evidence import gather, newest_base

@@ -11,7 +11,7 @@ from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.stepping import given, messages_for, step_ended, step_started
 from crew.domain.task import Task
-from crew.domain.walking import role_of
+from crew.domain.whereabouts import role_of
 from crew.domain.world import born, noted
 from crew.runner.desk import Desk, worktree_lost
 from crew.runner.outside import StepCall

@@ -17,7 +17,7 @@ from crew.domain.stations import (
     station,
 )
 from crew.domain.task import Task, TaskState
-from crew.domain.walking import first_walk, workflow_of
+from crew.domain.whereabouts import first_walk, workflow_of
 from crew.domain.workflow import Does, Stage
 from crew.domain.world import Draft, World, born
 from crew.runner.desk import Desk

@@ -55,6 +55,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "resume": Entry("looping:resume", "Go on with a run that was interrupted or failed."),
         "manager": Entry("manager:manager", "Let an agent manage the tasks."),
     },
+    "Quests": {
+        "quest": Entry("quests:quest", "Have a request planned into steps and carried out."),
+    },
     "Watching": {
         "ps": Entry("ps:ps", "List the agents and what they do."),
         "dashboard": Entry("dashboard:dashboard", "Watch the crew live."),

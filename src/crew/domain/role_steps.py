@@ -1,0 +1,70 @@
+"""What the step of a role means for its walk: the signal it ended with, or the error."""
+
+from dataclasses import replace
+
+from crew.domain.agent import AgentState
+from crew.domain.fact import Fact
+from crew.domain.followups import followed
+from crew.domain.quest import StepState
+from crew.domain.releasing import agent_of
+from crew.domain.rules import Rules
+from crew.domain.run import Run, RunState
+from crew.domain.signals import SignalKind
+from crew.domain.step import ErrorKind, StepError, StepOutcome
+from crew.domain.walking import blocked, retries, told
+from crew.domain.whereabouts import acting, is_walked, role_of
+from crew.domain.world import Draft, World, moved, noted
+
+
+def judged(world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
+    """A role ends its turn with a signal; one that ends without has crashed (seed 003)."""
+    if not is_walked(world, run) or run.signal or outcome.done or outcome.error is not None:
+        return outcome
+    words = f"{run.role} ended its turn without a signal"
+    return replace(outcome, error=StepError(kind=ErrorKind.CRASHED, message=words))
+
+
+def after_step(
+    world: World, before: Run, outcome: StepOutcome, *, rules: Rules, at: float
+) -> list[Fact]:
+    """What a step means for the walk; `world` knows already how the step itself ended."""
+    if not is_walked(world, before):
+        return []
+    if outcome.error is not None and not before.signal:
+        return _errored(world, before, outcome.error, rules=rules, at=at)
+    draft = Draft(world)
+    signal = before.signal or SignalKind.COMPLETE
+    words = before.signal_notes or outcome.text
+    draft.add(told(world, before.task, before.role, signal, words, session=before.session, at=at))
+    walk = acting(draft.world, before.task)
+    if signal == SignalKind.NEEDS_USER_INPUT:
+        draft.add(moved(walk, "needs_user_input", to=StepState.WAITING_FOR_USER, at=at))
+    if signal == SignalKind.PARTIALLY_COMPLETE:
+        draft.add(moved(walk, "partially_complete", to=StepState.PARTIALLY_COMPLETE, at=at))
+        walk = acting(draft.world, before.task)
+        draft.add(moved(walk, "slot_assigned", to=StepState.IN_PROGRESS, at=at))
+        if draft.world.runs[before.id].state == RunState.REVIEWING:
+            reason = f"{before.role} used {rules.max_steps} sessions and is not finished"
+            draft.add(*blocked(draft.world, draft.world.runs[before.id], reason, at=at))
+    if signal == SignalKind.NEEDS_ROLE_FOLLOWUP:
+        draft.add(*followed(draft.world, before, at=at))
+    return draft.facts
+
+
+def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: float) -> list[Fact]:
+    """Errors in a row are counted for the step, so that a person hears of it in the end."""
+    if error.kind == ErrorKind.RATE_LIMIT:
+        return []
+    base = world.walks[run.task]
+    failures = base.failures + 1
+    counted = noted(base, "role_failed", at=at, failures=failures)
+    role = role_of(world, run)
+    limit = min(retries(role), rules.stuck_after - 2)
+    agent = agent_of(world, run)
+    if failures <= limit or agent is None or agent.state == AgentState.STUCK:
+        return [counted]
+    draft = Draft(world)
+    draft.add(counted)
+    reason = f"{run.role} failed {failures} times in a row: {error.message}"
+    draft.add(*blocked(draft.world, draft.world.runs[run.id], reason, at=at))
+    return draft.facts

@@ -1,0 +1,77 @@
+"""Where a task stands in its workflow, who acts there, and what that means for slots."""
+
+from dataclasses import replace
+from typing import Any
+
+from crew.domain.quest import Quest, Walk
+from crew.domain.run import Ask, Run
+from crew.domain.workflow import Does, Role, Stage, Workflow, from_text
+from crew.domain.world import World
+
+ENDLESS = 1_000_000
+"""Rounds of a run that walks: its stages have limits of their own."""
+
+
+def is_walked(world: World, run: Run) -> bool:
+    """Whoever works at a terminal is not led through stages."""
+    return run.task in world.walks and not run.pane
+
+
+def workflow_of(world: World, walk: Walk) -> Workflow:
+    return from_text(world.quests[walk.quest].definition)
+
+
+def stages_of(workflow: Workflow, walk: Walk) -> tuple[Stage, ...]:
+    return workflow.step_stages if walk.key else workflow.stages
+
+
+def stage_named(world: World, walk: Walk, name: str) -> Stage:
+    stages = stages_of(workflow_of(world, walk), walk)
+    return next(stage for stage in stages if stage.name == name)
+
+
+def role_in(stage: Stage) -> str:
+    return stage.roles[0] if stage.does is Does.ROLE else ""
+
+
+def acting(world: World, task: str) -> Walk:
+    """The walk whose role has its turn: a follow-up, or the task's own."""
+    base = world.walks[task]
+    return world.walks[base.acting or base.id]
+
+
+def role_of(world: World, run: Run) -> Role | None:
+    """None: it is led by no workflow, or by a stage that no role acts in."""
+    if not is_walked(world, run):
+        return None
+    return workflow_of(world, world.walks[run.task]).roles.get(run.role)
+
+
+def is_held(world: World, task: str) -> bool:
+    """Its steps are walked now; until they have arrived nobody is needed for it."""
+    base = world.walks.get(task)
+    return base is not None and stage_named(world, base, base.stage).does is Does.STEPS
+
+
+def has_slot(world: World, task: str) -> bool:
+    """Whether one more of this quest's tasks may be worked at."""
+    base = world.walks.get(task)
+    if base is None:
+        return True
+    walks, tasks = world.walks, [agent.task for agent in world.agents.values() if agent.task]
+    busy = sum(1 for other in tasks if other in walks and walks[other].quest == base.quest)
+    return busy < world.quests[base.quest].slots
+
+
+def beginning(world: World, task: str) -> dict[str, Any]:
+    """What a new try at this task begins with: the role whose turn it is."""
+    if task not in world.walks:
+        return {}
+    walk = acting(world, task)
+    return {"role": walk.role, "max_rounds": ENDLESS, "ask": Ask.ROLE}
+
+
+def first_walk(quest: Quest, task: str, *, key: str = "") -> Walk:
+    walk = Walk(id=task, quest=quest.id, task=task, key=key)
+    first = stages_of(from_text(quest.definition), walk)[0]
+    return replace(walk, stage=first.name, role=role_in(first), visits=((role_in(first), 1),))

@@ -1,0 +1,36 @@
+"""How a quest begins: a task for the request, then the quest about it; the same for everybody."""
+
+import time
+
+from crew.config.workflows import find_workflow
+from crew.domain.errors import CrewError, UsageError
+from crew.domain.requests import Request
+from crew.domain.task_item import QUEST_LABEL
+from crew.domain.workflow import as_text
+from crew.runner.asking import ask
+from crew.runner.workplace import Workplace
+from crew.tasks.source import NewTask
+
+MOST_SLOTS = 50
+
+
+def begin_quest(
+    workplace: Workplace, text: str, *, workflow: str = "quest", slots: int | None = None
+) -> str:
+    """The quest's id, which is that of its task; on a refusal no task is left behind."""
+    if not text.strip():
+        raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
+    found = find_workflow(workplace.root, workflow)
+    wanted = found.slots if slots is None else slots
+    if not 1 <= wanted <= MOST_SLOTS:
+        raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
+    title, _, _ = text.strip().partition("\n")
+    new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,))
+    task = workplace.source.add(new, at=time.time())
+    args = {"task": task, "workflow": workflow, "definition": as_text(found), "slots": wanted}
+    try:
+        ask(workplace, Request(verb="quest_new", args=args))
+    except CrewError:
+        workplace.source.remove(task)
+        raise
+    return task
