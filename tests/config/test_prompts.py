@@ -33,6 +33,7 @@ ENDINGS = {
     "role": "send your signal",
     "followed": "send your signal",
     "no_plan": "send complete",
+    "no_signal": "send your signal",
     "role_system": "exactly one signal",
 }
 """How those end who do not end with the word: by a verdict, a command, a signal, or not at all."""

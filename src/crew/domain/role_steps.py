@@ -8,7 +8,7 @@ from crew.domain.followups import followed
 from crew.domain.quest import StepState
 from crew.domain.releasing import agent_of
 from crew.domain.rules import Rules
-from crew.domain.run import Run, RunState
+from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import SignalKind
 from crew.domain.step import ErrorKind, StepError, StepOutcome
 from crew.domain.walking import blocked, retries, told
@@ -20,8 +20,11 @@ def judged(world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
     """A role ends its turn with a signal; one that ends without has crashed (seed 003)."""
     if not is_walked(world, run) or run.signal or outcome.done or outcome.error is not None:
         return outcome
-    words = f"{run.role} ended its turn without a signal"
-    return replace(outcome, error=StepError(kind=ErrorKind.CRASHED, message=words))
+    return replace(outcome, error=StepError(kind=ErrorKind.CRASHED, message=_silence(run)))
+
+
+def _silence(run: Run) -> str:
+    return f"{run.role} ended its turn without a signal"
 
 
 def after_step(
@@ -57,14 +60,14 @@ def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: floa
         return []
     base = world.walks[run.task]
     failures = base.failures + 1
-    counted = noted(base, "role_failed", at=at, failures=failures)
-    role = role_of(world, run)
-    limit = min(retries(role), rules.stuck_after - 2)
+    draft = Draft(world)
+    draft.add(noted(base, "role_failed", at=at, failures=failures))
+    if error.message == _silence(run):
+        draft.add(noted(draft.world.runs[run.id], "said_nothing", at=at, ask=Ask.NO_SIGNAL))
+    limit = min(retries(role_of(world, run)), rules.stuck_after - 2)
     agent = agent_of(world, run)
     if failures <= limit or agent is None or agent.state == AgentState.STUCK:
-        return [counted]
-    draft = Draft(world)
-    draft.add(counted)
+        return draft.facts
     reason = f"{run.role} failed {failures} times in a row: {error.message}"
     draft.add(*blocked(draft.world, draft.world.runs[run.id], reason, at=at))
     return draft.facts

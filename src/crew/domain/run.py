@@ -36,6 +36,7 @@ class Ask(StrEnum):
     ROLE = "role"
     FOLLOWED = "followed"
     NO_PLAN = "no_plan"
+    NO_SIGNAL = "no_signal"
 
 
 class Leaving(StrEnum):

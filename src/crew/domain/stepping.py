@@ -240,7 +240,13 @@ def _limited(world: World, run: Run, error: StepError, rules: Rules, *, at: floa
 def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
     """A new session does not know what was said: it is told what the branch holds."""
     knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
-    asks = {Ask.CONTINUE: Ask.RESUMED, Ask.FIRST: Ask.RESUMED, Ask.ANSWER: Ask.PARTIAL}
+    asks = {
+        Ask.CONTINUE: Ask.RESUMED,
+        Ask.FIRST: Ask.RESUMED,
+        Ask.NO_SIGNAL: Ask.RESUMED,
+        Ask.ANSWER: Ask.PARTIAL,
+        Ask.FOLLOWED: Ask.PARTIAL,
+    }
     return {
         "session": "",
         "session_used": False,

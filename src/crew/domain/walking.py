@@ -49,6 +49,7 @@ def entered(
     visits[role] = visits.get(role, 0) + 1
     draft = Draft(world)
     draft.add(noted(base, "role_began", at=at, visits=tuple(visits.items()), failures=0))
+    draft.add(noted(acting(draft.world, run.task), "role_named", at=at, role=role))
     draft.add(_called(draft.world, run, role, ask=ask, notes=notes, at=at, trigger=trigger))
     draft.add(*called_agent(world, run, at=at))
     known = workflow_of(world, base).roles.get(role)
