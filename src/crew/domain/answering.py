@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 
-from crew.domain import pane_requests, quest_requests, requests, speaking
+from crew.domain import (
+    channel_agents,
+    channel_people,
+    pane_requests,
+    quest_requests,
+    requests,
+    speaking,
+)
 from crew.domain.errors import UsageError
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
@@ -13,6 +20,8 @@ VERBS: Mapping[str, Verb] = {
     **pane_requests.VERBS,
     **speaking.VERBS,
     **quest_requests.VERBS,
+    **channel_people.VERBS,
+    **channel_agents.VERBS,
 }
 
 

@@ -1,6 +1,8 @@
-"""A channel turn: who may speak in a conversation of agents and people (seed 002)."""
+"""A channel: a conversation of agents and people, and whose turn it is to speak (seed 002)."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from crew.domain.machine import Machine, Move
 
@@ -11,6 +13,52 @@ class TurnState(StrEnum):
     QUEUED = "queued"
     ACTIVE = "active"
     WAITING = "waiting"
+
+
+ONLINE = frozenset({TurnState.IDLE, TurnState.QUEUED, TurnState.ACTIVE, TurnState.WAITING})
+TAKING_PART = frozenset({TurnState.QUEUED, TurnState.ACTIVE, TurnState.WAITING})
+
+
+class ChannelState(StrEnum):
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Mode(StrEnum):
+    """Who may have a turn: one after the other, one alone, all at once, or who is spoken to."""
+
+    TURN_BASED = "turn-based"
+    SINGLE = "single"
+    BROADCAST = "broadcast"
+    DIRECT = "direct"
+
+
+class TurnOrder(StrEnum):
+    ROUND_ROBIN = "round-robin"
+    PRIORITY = "priority"
+    MANUAL = "manual"
+
+
+class Interrupting(StrEnum):
+    """What a person's word does while an agent has the turn."""
+
+    QUEUE = "queue"
+    INTERRUPT = "interrupt"
+    INJECT = "inject"
+    PARALLEL = "parallel"
+
+
+class Way(StrEnum):
+    """How a member takes part: crew calls its CLI, or it connects by itself over MCP."""
+
+    DRIVEN = "driven"
+    CONNECTED = "connected"
+
+
+class Author(StrEnum):
+    AGENT = "agent"
+    PERSON = "person"
+    SYSTEM = "system"
 
 
 _HUMAN = "the seed's exit conditions of WAITING name the human override; its table leaves it out"
@@ -52,5 +100,160 @@ TURN = Machine(
             trigger="removed_from_channel",
             added="edge case 6 of the seed, for a member that waits",
         ),
+        Move(
+            source="active",
+            target="waiting",
+            trigger="human_interrupts",
+            added="edge case 3 of the seed, mode interrupt: the turn pauses, a person has priority",
+        ),
+        Move(
+            source="active",
+            target="queued",
+            trigger="step_failed",
+            added="an error of a driven member's CLI ends its turn; only repeated ones are a crash",
+        ),
+        Move(
+            source="active",
+            target="queued",
+            trigger="human_override",
+            added="a person may end a turn that leads nowhere",
+        ),
     ),
 )
+
+CHANNEL = Machine(
+    name="channel",
+    first=ChannelState.OPEN,
+    moves=(Move(source="open", target="closed", trigger="closed"),),
+)
+
+POST = Machine(name="post", first="posted", moves=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
+
+    `sequence` is the number of the last post. `held` are words of people that wait for the end of
+    the turn, each with its sender and its time. `rounds` is how many turns each member may have
+    before somebody speaks who is none of them; None is no limit. `decision` is what a council came
+    to, `agreed` whether all were for it.
+    """
+
+    kind: ClassVar[str] = "channel"
+    machine: ClassVar[Machine] = CHANNEL
+
+    id: str
+    state: str = ChannelState.OPEN
+    mode: str = Mode.TURN_BASED
+    order: str = TurnOrder.ROUND_ROBIN
+    interrupting: str = Interrupting.INJECT
+    topic: str = ""
+    members: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    holder: str = ""
+    sequence: int = 0
+    held: tuple[tuple[str, str, float], ...] = ()
+    rounds: int | None = None
+    timeout_s: float = 60.0
+    wait_timeout_s: float = 300.0
+    heartbeat_s: float = 120.0
+    announces_timeouts: bool = True
+    announces_disconnects: bool = True
+    detects_turn_end: bool = False
+    silence_s: float = 10.0
+    council: bool = False
+    decision: str = ""
+    agreed: bool = False
+    opened_at: float = 0.0
+    closed_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == ChannelState.OPEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One agent in one channel.
+
+    `assigned` says that it is to be queued as soon as it is there. `turn` numbers its turns for
+    ever, `turns` counts those since somebody spoke who is no agent. `given` is the last post it was
+    given, and `heard` are those it was given out of order; `acknowledged` is the last one that a
+    step which ended well, or a later call, proves it had. `was_late` says that its last turn timed
+    out, so that its answer may still come. `speaking` is true from before its step starts until the
+    end of that is recorded, `owes_answer` until one ended well; `housed` says it has a worktree.
+    """
+
+    kind: ClassVar[str] = "member"
+    machine: ClassVar[Machine] = TURN
+
+    id: str
+    channel: str
+    name: str
+    way: str = Way.CONNECTED
+    agent_kind: str = ""
+    state: str = TurnState.OFFLINE
+    assigned: bool = True
+    priority: int = 5
+    timeout_s: float | None = None
+    turn: int = 0
+    turns: int = 0
+    turn_ends_at: float | None = None
+    said_at: float | None = None
+    was_late: bool = False
+    waits_for: str = ""
+    wait_ends_at: float | None = None
+    heartbeat_at: float = 0.0
+    given: int = 0
+    heard: tuple[int, ...] = ()
+    acknowledged: int = 0
+    speaking: bool = False
+    owes_answer: bool = False
+    attempt: int = 0
+    session: str = ""
+    session_number: int = 0
+    session_used: bool = False
+    fresh_retry: bool = False
+    housed: bool = False
+    errors: int = 0
+    last_error: str = ""
+    steps: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def is_driven(self) -> bool:
+        return self.way == Way.DRIVEN
+
+    @property
+    def takes_part(self) -> bool:
+        return self.state in TAKING_PART
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """One thing said in a channel; `to` names those it is meant for, nobody means everybody."""
+
+    kind: ClassVar[str] = "post"
+    machine: ClassVar[Machine] = POST
+
+    id: str
+    channel: str
+    sequence: int
+    sender: str
+    text: str
+    at: float
+    state: str = "posted"
+    author: str = Author.AGENT
+    to: tuple[str, ...] = ()
+    late: bool = False
+
+
+def member_id(channel: str, name: str) -> str:
+    return f"{channel}/{name}"
+
+
+def post_id(channel: str, sequence: int) -> str:
+    return f"{channel}/{sequence}"

@@ -111,5 +111,18 @@ class TestCandidate(Command):
         return f"test {self.subject} {self.commit}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeakTurn(Command):
+    """Call the CLI of a channel's member that has the turn."""
+
+    @property
+    def key(self) -> str:
+        return f"turn {self.subject}"
+
+
+class Vacate(Command):
+    """End what a member that takes no part any more still does, and remove its worktree."""
+
+
 class Deliver(Command):
     """Bring what landed into the target branch and the checkout that shows it."""

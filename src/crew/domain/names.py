@@ -35,6 +35,15 @@ def agent_name(text: str) -> str:
     return text
 
 
+def channel_name(text: str) -> str:
+    if _AGENT_NAME.fullmatch(text) is None:
+        raise UsageError(
+            f"{text!r} cannot be a channel's name",
+            hint="a name starts with a letter and has only letters, digits, - and _, at most 32",
+        )
+    return text
+
+
 def next_agent_names(taken: frozenset[str], count: int) -> tuple[str, ...]:
     """A, B, … Z, A1, B1, …: the first ones nobody has."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

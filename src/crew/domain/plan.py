@@ -7,6 +7,7 @@ Both are asked again after every fact, and whatever was lost in a crash is simpl
 from collections.abc import Iterator
 
 from crew.domain.agent import Agent, AgentState
+from crew.domain.channel_plan import channel_waits, decide_channels, plan_channels
 from crew.domain.commands import (
     Assemble,
     Check,
@@ -52,6 +53,8 @@ from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
     """The facts that follow from the present ones without anything being done outside."""
+    if facts := decide_channels(world, now, is_running=taking_work):
+        return facts
     if facts := _new_lines(world, now):
         return facts
     if facts := _withdraw(world, now):
@@ -80,6 +83,7 @@ def plan(
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
         *_for_panes(world, busy=busy),
         *_for_lines(world, now, rules=rules, busy=busy),
+        *plan_channels(world, now, rules=rules, taking_work=taking_work),
     ]
     return [command for command in commands if command.key not in busy]
 
@@ -97,6 +101,7 @@ def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
         if provider.is_shut(now) and _is_wanted(world, provider.id, rules):
             found[f"run {provider.id}"] = provider.next_at
     found |= _deliveries(world, rules)
+    found |= channel_waits(world, now, rules=rules)
     return {key: at for key, at in found.items() if at > now}
 
 

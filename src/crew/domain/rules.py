@@ -25,6 +25,7 @@ class Rules:
     rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
     only_task: str = ""
+    only_channel: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
     stagger_s: float = 5.0
     signal_grace_s: float = 30.0
@@ -34,7 +35,11 @@ class Rules:
 
     def means(self, task: str) -> bool:
         """Whether this task is one of those that the crew works at now."""
-        return self.only_task in ("", task)
+        return self.only_task in ("", task) and not self.only_channel
+
+    def means_channel(self, channel: str) -> bool:
+        """Whether crew drives the conversation in this channel now."""
+        return self.only_channel in ("", channel) and not self.only_task
 
     def provider(self, kind: str) -> str:
         """Who serves the models of a configured agent."""

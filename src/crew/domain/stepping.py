@@ -17,7 +17,7 @@ from crew.domain.signals import SignalKind
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.world import World, apply_all, born, moved, noted
 
-_FRESH_SESSION = frozenset(
+FRESH_SESSION = frozenset(
     {
         ErrorKind.SESSION_IN_USE,
         ErrorKind.SESSION_UNKNOWN,
@@ -109,7 +109,11 @@ def _step_ended(
     withdrawn = _leave_withdrawn(world, run, at=at)
     if outcome.error is not None and not run.signal:
         return [*_step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
-    went_well = [*messages_read(world, run, at=at), *_served(world, run, rules, at=at), *withdrawn]
+    went_well = [
+        *messages_read(world, run, at=at),
+        *served(world, rules.provider(run.agent_kind), at=at),
+        *withdrawn,
+    ]
     if run.signal == SignalKind.NEEDS_USER_INPUT:
         return [*_parked(world, run, outcome, at=at), *went_well]
     return [*_went_on(world, run, outcome, rules=rules, at=at), *went_well]
@@ -154,8 +158,9 @@ def _renewed(run: Run) -> dict[str, Any]:
     }
 
 
-def _served(world: World, run: Run, rules: Rules, *, at: float) -> list[Fact]:
-    provider = world.providers.get(rules.provider(run.agent_kind))
+def served(world: World, name: str, *, at: float) -> list[Fact]:
+    """A step of this provider went well: if it was paused, it is open again."""
+    provider = world.providers.get(name)
     if provider is None or provider.state != ProviderState.PAUSED or at < provider.next_at:
         return []
     return [moved(provider, "served", to=ProviderState.OPEN, at=at, reason="")]
@@ -202,7 +207,7 @@ def _step_failed(
     agent, error = world.agents[str(run.agent)], outcome.error
     assert error is not None
     used = {"last_step_at": at, **_usage(agent, outcome.usage)}
-    fresh = error.kind in _FRESH_SESSION
+    fresh = error.kind in FRESH_SESSION
     changes = _fresh_session(run, error) if fresh else {}
     # A step that failed is none of the steps a round has: errors have a limit of their own.
     changes["step"] = run.step - 1
@@ -210,7 +215,7 @@ def _step_failed(
         return [
             _step_recorded(run, outcome, at=at, agent=None, **changes),
             freed(agent, "parked", at=at, **used),
-            _limited(world, run, error, rules, at=at),
+            limited(world, rules.provider(run.agent_kind), error, rules, at=at),
         ]
     ended = _step_recorded(run, outcome, at=at, **changes)
     used["pid"] = None
@@ -219,9 +224,8 @@ def _step_failed(
     return [ended, _error_counted(agent, error.message, rules=rules, at=at, **used)]
 
 
-def _limited(world: World, run: Run, error: StepError, rules: Rules, *, at: float) -> Fact:
+def limited(world: World, name: str, error: StepError, rules: Rules, *, at: float) -> Fact:
     """Not an error: everything of this provider waits, and all others go on."""
-    name = rules.provider(run.agent_kind)
     until = max(at, error.reset_at or at + rules.max_backoff_s)
     known = world.providers.get(name)
     if known is None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args
 
 from crew.domain.agent import Agent
+from crew.domain.channel import Channel, Member, Post
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
@@ -16,11 +17,22 @@ from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
 
-Row = Agent | Task | Run | Line | Question | Message | Provider | Quest | Walk
+Row = (
+    Agent
+    | Task
+    | Run
+    | Line
+    | Question
+    | Message
+    | Provider
+    | Quest
+    | Walk
+    | Channel
+    | Member
+    | Post
+)
 
-TABLES: Mapping[str, type[Row]] = {
-    row.kind: row for row in (Agent, Task, Run, Line, Question, Message, Provider, Quest, Walk)
-}
+TABLES: Mapping[str, type[Row]] = {row.kind: row for row in get_args(Row)}
 FIELDS = {kind: tuple(field.name for field in fields(table)) for kind, table in TABLES.items()}
 _VALUES = {kind: attrgetter(*names) for kind, names in FIELDS.items()}
 _SLOTS = {
@@ -42,6 +54,9 @@ class World:
     providers: Mapping[str, Provider] = field(default_factory=dict)
     quests: Mapping[str, Quest] = field(default_factory=dict)
     walks: Mapping[str, Walk] = field(default_factory=dict)
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    members: Mapping[str, Member] = field(default_factory=dict)
+    posts: Mapping[str, Post] = field(default_factory=dict)
 
     def rows(self, kind: str) -> Mapping[str, Row]:
         rows: Mapping[str, Row] = getattr(self, f"{kind}s")

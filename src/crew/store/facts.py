@@ -6,7 +6,17 @@ from typing import Any
 
 from crew.domain.effects import effect
 from crew.domain.fact import Fact
-from crew.domain.world import FIELDS, Row, World, apply_all, fold, known_values, row_from, with_rows
+from crew.domain.world import (
+    FIELDS,
+    TABLES,
+    Row,
+    World,
+    apply_all,
+    fold,
+    known_values,
+    row_from,
+    with_rows,
+)
 from crew.store.database import Database, one_moment, transaction, translated
 from crew.store.replies import Reply, keep_reply
 
@@ -84,7 +94,7 @@ def differences(db: Database) -> list[str]:
         folded = fold(fact for _, fact in facts_after(db))
         stored = load_world(db)
     wrong = []
-    for kind in ("agent", "task", "run", "line"):
+    for kind in TABLES:
         ours, theirs = folded.rows(kind), stored.rows(kind)
         wrong += [f"{kind}:{i}" for i in {*ours, *theirs} if ours.get(i) != theirs.get(i)]
     return sorted(wrong)
@@ -101,7 +111,7 @@ def rebuild_rows(db: Database) -> None:
 
 
 def _all_rows(world: World) -> Iterator[Row]:
-    for kind in ("agent", "task", "run", "line"):
+    for kind in TABLES:
         yield from world.rows(kind).values()
 
 

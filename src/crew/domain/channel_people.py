@@ -1,0 +1,330 @@
+"""What people ask of channels: open, assign, remove, say, override, close."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from crew.domain.channel import (
+    Author,
+    Channel,
+    ChannelState,
+    Interrupting,
+    Member,
+    Mode,
+    TurnState,
+    Way,
+    member_id,
+)
+from crew.domain.channel_posts import addressed
+from crew.domain.channel_story import ALL_AT_ONCE, Story
+from crew.domain.channel_turns import (
+    INTERRUPTED,
+    end_turn,
+    grant,
+    is_mid_turn,
+    people_said,
+    resume,
+    settle,
+)
+from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.fact import Fact
+from crew.domain.names import agent_name, channel_name
+from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.speaking import LONGEST_MESSAGE
+from crew.domain.world import World, born, moved
+
+DRIVEN_ROUNDS = 5
+"""How long agents that cost money talk among themselves before they wait for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMember:
+    """`agent_kind` names the configured agent that crew drives; without one it connects itself."""
+
+    name: str
+    agent_kind: str = ""
+    priority: int = 5
+    timeout_s: float | None = None
+
+
+def opened(
+    world: World,
+    channel: Channel,
+    members: Iterable[NewMember],
+    *,
+    at: float,
+    asked_by: str = "crew",
+) -> list[Fact]:
+    """A new channel with its members; its topic is the first thing that is said in it."""
+    members = tuple(members)
+    _check_new(world, channel, members)
+    story = Story(world=world, name=channel.id, at=at)
+    story.tell(born(channel, "opened", at=at))
+    for one in members:
+        _join_in(story, one)
+    if channel.topic:
+        story.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
+    settle(story)
+    return story.facts
+
+
+def default_rounds(members: Iterable[NewMember]) -> int | None:
+    """No limit where somebody takes part who is not driven, and sees what it costs."""
+    return DRIVEN_ROUNDS if all(one.agent_kind for one in members) else None
+
+
+def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, ...]:
+    return tuple(one.name for one in members) if channel.mode == Mode.DIRECT else ()
+
+
+def _check_new(world: World, channel: Channel, members: tuple[NewMember, ...]) -> None:
+    if found := world.channels.get(channel_name(channel.id)):
+        raise Conflict(
+            f"there is a channel {channel.id} already, and it is {found.state}",
+            hint="choose another name; `crew channel list --all` shows those that are taken",
+        )
+    names = [agent_name(one.name) for one in members]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")
+    if channel.mode == Mode.SINGLE and len(names) != 1:
+        raise UsageError(f"a single channel has one agent, not {len(names)}", hint="name one")
+    if channel.council and not all(one.agent_kind for one in members):
+        raise UsageError("a council needs agents that crew drives", hint="`crew agents` lists them")
+
+
+def new_channel(asked: Asked) -> Answer:
+    args = dict(asked.args)
+    members = [NewMember(**one) for one in args.pop("members", ())]
+    by = str(args.pop("sender", "crew"))
+    args.setdefault("rounds", default_rounds(members))
+    channel = Channel(id=str(args.pop("channel")), opened_at=asked.at, **args)
+    facts = opened(asked.world, channel, members, at=asked.at, asked_by=by)
+    return Answer(facts=tuple(facts), reply=channel.id)
+
+
+def assign_member(asked: Asked) -> Answer:
+    """Who is new is added, who was removed or came back is queued again, at the end."""
+    story = story_of(asked)
+    name = agent_name(str(asked.args["member"]))
+    if name in story.channel.members:
+        _assign_again(story, story.member(name))
+    else:
+        if story.channel.mode == Mode.SINGLE and any(one.assigned for one in story.members()):
+            raise Conflict(
+                f"{story.name} has its one agent already",
+                hint=f"remove {story.channel.members[0]} first, or open a turn-based channel",
+            )
+        _join_in(story, NewMember(name=name, agent_kind=str(asked.args.get("agent_kind") or "")))
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply=story.member(name).state)
+
+
+def _join_in(story: Story, new: NewMember) -> None:
+    turns = min((one.turns for one in story.members() if one.takes_part), default=0)
+    member = Member(
+        id=member_id(story.name, new.name),
+        channel=story.name,
+        name=new.name,
+        way=Way.DRIVEN if new.agent_kind else Way.CONNECTED,
+        agent_kind=new.agent_kind,
+        priority=new.priority,
+        timeout_s=new.timeout_s,
+        turns=turns,
+    )
+    story.add(member, "member_added")
+    if member.is_driven:
+        _queue(story, member)
+
+
+def _assign_again(story: Story, member: Member) -> None:
+    if member.takes_part:
+        raise Conflict(
+            f"{member.name} takes part in {story.name} already: it is {member.state}",
+            hint=f"`crew channel override {story.name} {member.name} active` lets it speak next",
+        )
+    if member.state == TurnState.OFFLINE and not member.is_driven:
+        story.note(member.name, "assigned", assigned=True)
+        return
+    _queue(story, member)
+
+
+def _queue(story: Story, member: Member) -> None:
+    if member.state == TurnState.OFFLINE:
+        story.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
+    story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED, assigned=True)
+
+
+def remove_member(asked: Asked) -> Answer:
+    story = story_of(asked)
+    member = find_member(story, str(asked.args["member"]))
+    if member.takes_part:
+        _take_out(story, member)
+    elif member.assigned:
+        story.note(member.name, "removed_from_channel", assigned=False)
+    else:
+        raise Conflict(
+            f"{member.name} takes no part in {story.name}: it is {member.state}",
+            hint=f"`crew channel show {story.name}` tells who does",
+        )
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+
+
+def _take_out(story: Story, member: Member) -> None:
+    story.move(
+        member.name,
+        "removed_from_channel",
+        to=TurnState.IDLE,
+        assigned=False,
+        turn_ends_at=None,
+        wait_ends_at=None,
+        waits_for="",
+        was_late=False,
+    )
+
+
+def say(asked: Asked) -> Answer:
+    """A person speaks at any time; what that does to a turn under way is the channel's rule."""
+    story = story_of(asked)
+    text = str(asked.args["text"])[:LONGEST_MESSAGE].rstrip()
+    sender = str(asked.args["sender"])
+    if not text:
+        raise UsageError("there is nothing to say", hint="say it with a text, or - for stdin")
+    busy = [one.name for one in story.members() if is_mid_turn(one)]
+    how = Interrupting(story.channel.interrupting)
+    if how == Interrupting.QUEUE and busy:
+        held = (*story.channel.held, (sender, text, asked.at))
+        story.change("held", held=held)
+        return Answer(facts=tuple(story.facts), reply={"sequence": None, "held_for": busy})
+    people_said(story, sender, text, to=_meant(story, text, asked.args.get("to") or ()))
+    if how == Interrupting.INTERRUPT:
+        _interrupt(story)
+    sequence = story.channel.sequence
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply={"sequence": sequence, "held_for": []})
+
+
+def _meant(story: Story, text: str, named: Iterable[str]) -> tuple[str, ...]:
+    """Whom it is for; in a direct channel it must be somebody."""
+    to = tuple(find_member(story, str(name)).name for name in named)
+    to = to or addressed(text, story.channel.members)
+    if story.channel.mode != Mode.DIRECT or to:
+        return to
+    if len(story.channel.members) == 1:
+        return story.channel.members
+    raise UsageError(
+        f"{story.name} is a direct channel: say whom it is for",
+        hint=f"begin with a name: @{(*story.channel.members, 'name')[0]} …, or use --to",
+    )
+
+
+def _interrupt(story: Story) -> None:
+    """Whoever has the turn pauses until the person's word is heard, and then goes on."""
+    for member in story.members():
+        if member.state == TurnState.ACTIVE and is_mid_turn(member):
+            story.move(
+                member.name,
+                "human_interrupts",
+                to=TurnState.WAITING,
+                waits_for=INTERRUPTED,
+                turn_ends_at=None,
+                wait_ends_at=story.at + story.channel.wait_timeout_s,
+            )
+
+
+def override(asked: Asked) -> Answer:
+    """A person puts somebody back into the queue, or lets him speak now or next."""
+    story = story_of(asked)
+    member = find_member(story, str(asked.args["member"]))
+    to = TurnState(str(asked.args["state"]))
+    _OVERRIDES.get((TurnState(member.state), to), _refuse_override)(story, member)
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+
+
+def _back_to_queue(story: Story, member: Member) -> None:
+    end_turn(story, member.name, "human_override")
+
+
+def _go_on(story: Story, member: Member) -> None:
+    resume(story, member.name, "human_override")
+
+
+def _speak_next(story: Story, member: Member) -> None:
+    """At the head of the queue; at once, where nobody has the turn."""
+    queue = (member.name, *(one for one in story.channel.queue if one != member.name))
+    story.change("human_override", queue=queue)
+    if not story.channel.holder or story.channel.mode in ALL_AT_ONCE:
+        grant(story, member.name)
+
+
+def _refuse_override(story: Story, member: Member) -> None:
+    raise Conflict(
+        f"{member.name} is {member.state} in {story.name}",
+        hint="queued ends or pauses a turn, active lets somebody in the queue or waiting speak",
+    )
+
+
+_OVERRIDES = {
+    (TurnState.WAITING, TurnState.QUEUED): _back_to_queue,
+    (TurnState.ACTIVE, TurnState.QUEUED): _back_to_queue,
+    (TurnState.WAITING, TurnState.ACTIVE): _go_on,
+    (TurnState.QUEUED, TurnState.ACTIVE): _speak_next,
+}
+
+
+def close_channel(asked: Asked) -> Answer:
+    story = story_of(asked)
+    for member in story.members():
+        if member.takes_part:
+            _take_out(story, member)
+    closed = moved(story.channel, "closed", to=ChannelState.CLOSED, at=asked.at, closed_at=asked.at)
+    story.tell(closed)
+    return Answer(facts=tuple(story.facts), reply=story.name)
+
+
+def invite(asked: Asked) -> Answer:
+    """Make sure that there is such a member, one that connects by itself."""
+    story = story_of(asked)
+    name = agent_name(str(asked.args["member"]))
+    if name not in story.channel.members:
+        return assign_member(asked)
+    if story.member(name).is_driven:
+        raise Conflict(
+            f"crew itself drives {name} in {story.name}",
+            hint="invite somebody under another name",
+        )
+    return Answer(reply=story.member(name).state)
+
+
+def story_of(asked: Asked) -> Story:
+    """The story of an open channel that a request names."""
+    name = str(asked.args["channel"])
+    channel = find_channel(asked.world, name)
+    if not channel.is_open:
+        raise Conflict(f"channel {name} is closed", hint="`crew channel new` opens another one")
+    return Story(world=asked.world, name=name, at=asked.at)
+
+
+def find_channel(world: World, name: str) -> Channel:
+    if name not in world.channels:
+        known = ", ".join(one.id for one in world.channels.values() if one.is_open) or "none"
+        raise NotFound(f"there is no channel {name!r}", hint=f"open channels: {known}")
+    return world.channels[name]
+
+
+def find_member(story: Story, name: str) -> Member:
+    if name not in story.channel.members:
+        known = ", ".join(story.channel.members) or "nobody"
+        raise NotFound(f"{name!r} is no member of {story.name}", hint=f"members: {known}")
+    return story.member(name)
+
+
+VERBS: Mapping[str, Verb] = {
+    "channel_new": new_channel,
+    "channel_assign": assign_member,
+    "channel_remove": remove_member,
+    "channel_say": say,
+    "channel_override": override,
+    "channel_close": close_channel,
+    "channel_invite": invite,
+}

@@ -1,0 +1,60 @@
+"""What is said in a channel: whom it is for, who has seen it, and how it ends a turn."""
+
+import re
+from collections.abc import Iterator
+
+from crew.domain.channel import Author, Channel, Member, Mode, Post, post_id
+from crew.domain.world import World
+
+TURN_COMPLETE = "TURN_COMPLETE"
+
+_ENDS_TURN = re.compile(rf"{TURN_COMPLETE}\s*\Z")
+_ADDRESSED = re.compile(r"\s*@([A-Za-z][A-Za-z0-9_-]*)[,:]?\s*")
+
+
+def without_signal(text: str) -> tuple[str, bool]:
+    """The text as it is shown, and whether it ends the turn: the word counts at the end only."""
+    found = _ENDS_TURN.search(text)
+    return (text[: found.start()].rstrip(), True) if found else (text.rstrip(), False)
+
+
+def addressed(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The members that a text begins by naming: `@pm @dev: …`."""
+    found: list[str] = []
+    place = 0
+    while (match := _ADDRESSED.match(text, place)) and match[1] in names:
+        found.append(match[1])
+        place = match.end()
+    return tuple(dict.fromkeys(found))
+
+
+def posts_after(world: World, channel: Channel, sequence: int) -> Iterator[Post]:
+    for number in range(sequence + 1, channel.sequence + 1):
+        yield world.posts[post_id(channel.id, number)]
+
+
+def unseen(world: World, member: Member) -> Iterator[Post]:
+    """What this member was never given and did not say itself, the oldest first."""
+    channel = world.channels[member.channel]
+    for post in posts_after(world, channel, member.given):
+        is_meant = channel.mode != Mode.DIRECT or concerns(post, member)
+        if is_meant and post.sequence not in member.heard and not _is_by(post, member):
+            yield post
+
+
+def has_news(world: World, member: Member) -> bool:
+    """Somebody said something that it has not seen; what crew announces is no reason to answer."""
+    return any(post.author != Author.SYSTEM for post in unseen(world, member))
+
+
+def words_of_people(world: World, member: Member) -> list[Post]:
+    return [post for post in unseen(world, member) if post.author == Author.PERSON]
+
+
+def concerns(post: Post, member: Member) -> bool:
+    """In a direct channel only those who are spoken to hear it."""
+    return member.name in post.to or (not post.to and post.author == Author.SYSTEM)
+
+
+def _is_by(post: Post, member: Member) -> bool:
+    return post.author == Author.AGENT and post.sender == member.name
