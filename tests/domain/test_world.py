@@ -8,6 +8,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from crew.domain.agent import Agent
+from crew.domain.channel import Channel, Member, Post
 from crew.domain.errors import Conflict, InvalidTransition
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
@@ -113,6 +114,9 @@ def _some(kind, number):
         "provider": Provider(id=f"p{number}"),
         "quest": Quest(id=f"{number}", workflow="solo", definition="{}", slots=3),
         "walk": Walk(id=f"{number}", quest="1", task=f"{number}"),
+        "channel": Channel(id=f"c{number}", queue=("pm",), held=(("ann", "stop", 2.0),)),
+        "member": Member(id=f"c/m{number}", channel="c", name=f"m{number}"),
+        "post": Post(id=f"c/{number}", channel="c", sequence=1, sender="pm", text="hi", at=1.0),
     }
     return rows[kind]
 
@@ -131,6 +135,9 @@ _NOTES = {
     "provider": st.fixed_dictionaries({"next_at": st.floats(0, 1e9), "reason": st.text()}),
     "quest": st.fixed_dictionaries({"plan": st.lists(st.tuples(st.text(), st.text()), max_size=3)}),
     "walk": st.fixed_dictionaries({"visits": st.lists(st.tuples(st.text(), st.integers(0, 9)))}),
+    "channel": st.fixed_dictionaries({"queue": st.lists(st.text(), max_size=3)}),
+    "member": st.fixed_dictionaries({"heard": st.lists(st.integers(), max_size=3)}),
+    "post": st.fixed_dictionaries({"to": st.lists(st.text(), max_size=2)}),
 }
 
 

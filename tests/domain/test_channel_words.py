@@ -1,0 +1,374 @@
+"""What is said in a channel: who may say it, who gets it, how often, and what it does to a turn."""
+
+import pytest
+
+from crew.domain.channel_agents import has_something
+from crew.domain.channel_people import DRIVEN_ROUNDS, NewMember, default_rounds
+from crew.domain.channel_posts import addressed, without_signal
+from crew.domain.channel_steps import heard
+from crew.domain.errors import Conflict, UsageError
+from domain.rooms import Room
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "ends"),
+    [
+        ("done TURN_COMPLETE", "done", True),
+        ("done\nTURN_COMPLETE \n", "done", True),
+        ("TURN_COMPLETE", "", True),
+        ("turn_complete", "turn_complete", False),
+        ("TURN_COMPLETE is the word", "TURN_COMPLETE is the word", False),
+        ("plain\n", "plain", False),
+    ],
+)
+def test_the_word_ends_a_turn_at_the_end_of_a_message_only_and_is_not_shown(text, shown, ends):
+    assert without_signal(text) == (shown, ends)
+
+
+def test_a_text_is_for_those_whom_it_names_first():
+    names = ("pm", "dev")
+    assert addressed("@dev, @pm: look at @pm", names) == ("dev", "pm")
+    assert addressed("look, @pm", names) == ()
+    assert addressed("@nobody @pm", names) == ()
+
+
+def test_a_message_that_is_only_the_word_is_not_posted_but_ends_the_turn():
+    room = Room("pm", "dev")
+    room.by("pm", "post", text="TURN_COMPLETE")
+    assert (room.texts, room.active) == ([], ["dev"])
+
+
+def test_an_empty_message_is_refused():
+    room = Room("pm")
+    with pytest.raises(UsageError, match="empty"):
+        room.by("pm", "post", text="  ")
+    with pytest.raises(UsageError, match="nothing to say"):
+        room.say("  ")
+
+
+def test_who_does_not_have_the_turn_is_told_who_has_it_and_nothing_is_posted():
+    room = Room("pm", "dev")
+    for verb, args in (("post", {"text": "me too"}), ("turn_complete", {}), ("wait", {})):
+        with pytest.raises(Conflict, match=r"not your turn \(you are queued, pm has it\)"):
+            room.by("dev", verb, **args)
+    assert room.texts == []
+
+
+def test_who_does_not_wait_cannot_say_that_the_wait_is_over():
+    with pytest.raises(Conflict, match="you do not wait"):
+        Room("pm").by("pm", "wait", over=True)
+
+
+def test_who_is_not_there_must_join_first():
+    room = Room("pm")
+    room.tick(121)
+    with pytest.raises(Conflict, match="offline"):
+        room.by("pm", "read")
+
+
+def test_a_late_word_after_a_time_out_is_shown_once_and_does_not_move_the_turn():
+    room = Room("pm", "dev")
+    room.tick(60)
+    told = room.by("pm", "post", text="sorry, here it is TURN_COMPLETE")
+    assert "timed out" in told["note"]
+    late = room.posts[-1]
+    assert (late.text, late.late, room.active) == ("sorry, here it is", True, ["dev"])
+    with pytest.raises(Conflict, match="not your turn"):
+        room.by("pm", "post", text="and another thing")
+
+
+def test_a_late_end_of_a_turn_after_a_time_out_changes_nothing():
+    room = Room("pm", "dev")
+    room.tick(60)
+    assert "nothing was changed" in room.by("pm", "turn_complete")["note"]
+    assert room.active == ["dev"]
+
+
+# Delivery
+
+
+def test_everybody_gets_each_message_once_in_order_and_never_its_own():
+    room = Room("pm", "dev", interrupting="parallel")
+    room.say("topic")
+    room.by("pm", "post", text="one")
+    room.by("pm", "post", text="two TURN_COMPLETE")
+    got = room.by("dev", "read")["messages"]
+    assert [(one["sequence"], one["from"], one["text"]) for one in got] == [
+        (1, "ann", "topic"),
+        (2, "pm", "one"),
+        (3, "pm", "two"),
+    ]
+    assert room.by("dev", "read")["messages"] == []
+    assert [one["text"] for one in room.by("pm", "read")["messages"]] == ["topic"]
+
+
+def test_a_later_call_acknowledges_what_was_given_before_and_who_lost_it_can_ask_again():
+    room = Room("pm", "dev", interrupting="parallel")
+    room.say("topic")
+    room.by("dev", "read")
+    assert (room.member("dev").given, room.member("dev").acknowledged) == (1, 0)
+    room.by("dev", "heartbeat")
+    assert room.member("dev").acknowledged == 1
+    assert [one["text"] for one in room.by("dev", "read", since=0)["messages"]] == ["topic"]
+
+
+def test_a_read_has_something_when_there_is_a_message_or_a_turn():
+    room = Room("pm", "dev", interrupting="parallel")
+    assert has_something(room.world, "room/pm")  # it has the turn
+    assert not has_something(room.world, "room/dev")
+    room.say("topic")
+    assert has_something(room.world, "room/dev")
+    room.by("dev", "read")
+    assert not has_something(room.world, "room/dev")
+    room.ask("remove", member="dev")
+    room.say("not for who is idle")
+    assert not has_something(room.world, "room/dev")
+    assert room.by("dev", "read")["messages"] == []
+    room.ask("close")
+    assert has_something(room.world, "room/dev")
+
+
+def test_the_calls_of_a_member_are_its_heartbeat_recorded_now_and_then():
+    room = Room("pm", timeout_s=9999.0)
+    before = len(room.facts)
+    room.tick(1)
+    room.by("pm", "heartbeat")
+    assert len(room.facts) == before
+    for _ in range(10):
+        room.tick(100)
+        room.by("pm", "heartbeat")
+    assert room.states == {"pm": "active"}
+
+
+# People
+
+
+def test_queue_keeps_a_persons_word_until_the_turn_ends_and_delivers_it_then():
+    room = Room("pm", "dev", interrupting="queue")
+    assert room.say("first") == {"sequence": None, "held_for": ["pm"]}
+    room.by("pm", "post", text="my turn TURN_COMPLETE")
+    assert room.texts == ["my turn", "first"]
+    assert room.channel.held == ()
+
+
+def test_interrupt_pauses_the_turn_until_the_word_is_read_and_then_it_goes_on():
+    room = Room("pm", "dev", interrupting="interrupt")
+    room.say("stop")
+    for verb, args in (("post", {"text": "but"}), ("turn_complete", {})):
+        with pytest.raises(Conflict, match="a person interrupted you"):
+            room.by("pm", verb, **args)
+    assert room.by("pm", "read")["messages"][0]["text"] == "stop"
+    assert room.moves("pm")[-2:] == [
+        ("active", "waiting", "human_interrupts"),
+        ("waiting", "active", "wait_resolved"),
+    ]
+    room.by("pm", "post", text="as you say")
+    assert room.texts == ["stop", "as you say"]
+
+
+def test_inject_brings_a_persons_word_with_whatever_the_active_one_does_next():
+    room = Room("pm", "dev", interrupting="inject")
+    room.say("mind the tests")
+    told = room.by("pm", "post", text="I write")
+    assert [one["text"] for one in told["messages"]] == ["mind the tests"]
+    assert room.by("pm", "read")["messages"] == []
+
+
+def test_parallel_lets_everything_through_and_disturbs_nobody():
+    room = Room("pm", "dev", interrupting="parallel")
+    room.say("by the way")
+    told = room.by("pm", "post", text="I write")
+    assert told["messages"] == []
+    assert room.texts == ["by the way", "I write"]
+
+
+# Members that crew drives
+
+
+def test_crew_calls_a_member_only_when_there_is_something_to_answer():
+    room = Room(driven=("pm", "dev"))
+    assert (room.active, room.due, room.looks_again_at) == (["pm"], [], None)
+    room.say("hello")
+    assert room.due == ["turn room/pm"]
+    assert room.start("pm") == ["hello"]
+    assert room.looks_again_at == room.now + 60
+    room.end("pm", "hi ann TURN_COMPLETE")
+    assert room.due == ["turn room/dev"]
+    assert room.speaks("dev", "hi both") == ["hello", "hi ann"]
+    assert room.speaks("pm", "") == ["hi both"]
+    assert (room.due, room.texts) == ([], ["hello", "hi ann", "hi both"])
+
+
+def test_who_has_nothing_to_answer_leaves_the_turn_to_who_has_something_to_say():
+    room = Room(driven=("pm", "dev"))
+    assert room.active == ["pm"]
+    room.ask("assign", member="qa")
+    room.by("qa", "join")
+    assert (room.active, room.member("pm").turns) == (["qa"], 0)
+
+
+def test_agents_among_themselves_rest_after_their_rounds_until_a_person_speaks():
+    room = Room(driven=("pm", "dev"), rounds=2, topic="talk")
+    for _ in range(4):
+        (name,) = room.active
+        room.speaks(name, f"a word of {name}")
+    assert (room.active, room.due) == ([], [])
+    room.say("go on")
+    assert room.due == ["turn room/pm"]
+
+
+def test_only_driven_agents_have_a_limit_that_nobody_asked_for():
+    driven = NewMember(name="pm", agent_kind="claude")
+    assert default_rounds([driven]) == DRIVEN_ROUNDS
+    assert default_rounds([driven, NewMember(name="dev")]) is None
+
+
+def test_what_a_step_used_is_added_up_and_what_it_was_given_is_acknowledged():
+    room = Room(driven=("pm",), topic="hello")
+    room.speaks("pm", "a")
+    room.say("again")
+    room.speaks("pm", "b")
+    pm = room.member("pm")
+    assert (pm.steps, pm.input_tokens, pm.output_tokens, pm.cost_usd) == (2, 6, 4, 1.0)
+    assert (pm.given, pm.acknowledged, pm.session_used) == (3, 3, True)
+
+
+def test_a_step_that_was_cut_off_is_done_again_and_given_nothing_twice():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    assert room.start("pm") == ["hello"]
+    assert room.due == ["turn room/pm"]  # nothing is under way after a crash
+    assert room.start("pm") == []
+    room.end("pm", "hi")
+    assert room.texts == ["hello", "hi"]
+
+
+def test_a_word_heard_in_the_middle_of_a_step_is_not_given_again():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.say("use the blue one")
+    room.record(heard(room.member("pm"), 2, at=room.now))
+    assert heard(room.member("pm"), 2, at=room.now) == []
+    room.end("pm", "blue")
+    assert room.active == ["dev"]
+    room.speaks("dev", "fine")
+    assert room.start("pm") == ["fine"]
+    assert room.member("pm").given == 4
+
+
+def test_inject_lets_the_turn_go_on_when_a_persons_word_came_too_late_for_the_step():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.say("wait, use the blue one")
+    room.end("pm", "red TURN_COMPLETE")
+    assert (room.active, room.due) == (["pm"], ["turn room/pm"])
+    assert room.speaks("pm", "blue then") == ["wait, use the blue one"]
+    assert room.active == ["dev"]
+
+
+def test_parallel_does_not_prolong_a_turn():
+    room = Room(driven=("pm", "dev"), topic="hello", interrupting="parallel")
+    room.start("pm")
+    room.say("by the way")
+    room.end("pm", "hi")
+    assert room.active == ["dev"]
+
+
+def test_an_interrupted_step_says_nothing_and_its_turn_goes_on_with_the_word():
+    room = Room(driven=("pm", "dev"), topic="hello", interrupting="interrupt")
+    room.start("pm")
+    room.say("stop")
+    assert room.states["pm"] == "waiting"
+    room.end("pm", "half a sen")
+    assert (room.texts, room.active) == (["hello", "stop"], ["pm"])
+    assert room.speaks("pm", "as you say") == ["stop"]
+    assert room.active == ["dev"]
+
+
+def test_an_interrupted_step_whose_runner_died_is_taken_up_again():
+    room = Room(driven=("pm",), topic="hello", interrupting="interrupt")
+    room.start("pm")
+    room.say("stop")
+    assert room.due == ["turn room/pm"]
+
+
+def test_a_step_that_outlasts_its_turn_is_shown_late_and_moves_nothing():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.tick(60)
+    assert room.active == ["dev"]
+    room.end("pm", "at last")
+    assert (room.posts[-1].late, room.active) == (True, ["dev"])
+
+
+def test_a_step_of_an_earlier_turn_does_not_end_the_present_one():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.tick(60)
+    room.speaks("dev", "meanwhile")
+    assert room.active == ["pm"]
+    room.end("pm", "at last", turn=1)
+    assert (room.posts[-1].late, room.active, room.member("pm").turn) == (True, ["pm"], 2)
+
+
+def test_an_error_is_shown_and_ends_the_turn_and_the_third_in_a_row_is_a_crash():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.speaks("pm", error="crashed")
+    assert room.moves("pm")[-1] == ("active", "queued", "step_failed")
+    assert "⚠️ pm: a crashed" in room.texts
+    room.speaks("dev", "hm")
+    room.speaks("pm", error="overloaded")
+    room.speaks("pm", error="auth")  # nobody else has anything to answer
+    assert room.moves("pm")[-1] == ("active", "offline", "agent_crashes")
+    assert room.active == ["dev"]
+    room.ask("assign", member="pm")
+    assert (room.states["pm"], room.member("pm").errors) == ("active", 0)
+
+
+def test_a_good_step_forgets_the_errors_before_it():
+    room = Room(driven=("pm",), topic="hello")
+    room.speaks("pm", error="crashed")
+    room.speaks("pm", "hi")
+    assert (room.member("pm").errors, room.member("pm").last_error) == (0, "")
+
+
+def test_a_session_that_cannot_be_used_is_replaced_once_and_the_new_one_is_told_everything():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.speaks("pm", "hi")
+    room.speaks("dev", "hi")
+    room.start("pm")
+    room.end("pm", error="session_unknown")
+    pm = room.member("pm")
+    assert (room.active, pm.session, pm.session_number, pm.errors) == (["pm"], "", 1, 0)
+    assert room.start("pm") == ["hello", "hi"]
+    room.end("pm", error="session_unknown")
+    assert room.member("pm").errors == 1
+
+
+def test_a_rate_limit_is_no_error_and_the_turn_waits_for_its_provider():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.end("pm", error="rate_limit", reset_at=room.now + 600)
+    assert (room.active, room.due, room.texts) == (["pm"], [], ["hello"])
+    assert room.looks_again_at == room.now + 600
+    room.tick(600)
+    assert room.due == ["turn room/pm"]
+    room.speaks("pm", "hi")
+    assert room.world.providers["scripted"].state == "open"
+
+
+def test_who_leaves_while_its_step_runs_has_its_worktree_taken_away_and_is_not_heard():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.ask("remove", member="pm")
+    assert room.due == ["vacate room/pm", "turn room/dev"]
+    room.ask("close")
+    room.end("pm", "too late")
+    assert room.texts == ["hello"]
+
+
+def test_somebody_is_invited_only_if_crew_does_not_drive_it():
+    room = Room(driven=("pm",))
+    with pytest.raises(Conflict, match="drives pm"):
+        room.ask("invite", member="pm")
+    assert room.ask("invite", member="guest") == "offline"
+    assert room.ask("invite", member="guest") == "offline"
