@@ -11,19 +11,14 @@ from crew.domain.channel_plan import channel_waits, decide_channels, plan_channe
 from crew.domain.commands import (
     Assemble,
     Check,
-    ClosePane,
     Command,
     Deliver,
-    Inspect,
     Kill,
     Land,
-    OpenPane,
-    PaneCommand,
     Prepare,
     Recover,
     RemoveWorktree,
     Step,
-    TakeOver,
     TellSteps,
     TestCandidate,
     WriteTask,
@@ -38,13 +33,13 @@ from crew.domain.merge_queue import (
     prefix_to_land,
 )
 from crew.domain.names import landed_ref
-from crew.domain.pane import is_over
+from crew.domain.pane_plan import plan_panes
 from crew.domain.planning import untold
 from crew.domain.progress import assigned, failed, sent_back
 from crew.domain.questing import follow
 from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
-from crew.domain.run import Ask, Leaving, Run, RunState
+from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.walking import taken_back
 from crew.domain.whereabouts import has_slot, is_held, is_walked
@@ -81,7 +76,7 @@ def plan(
         *(TellSteps(subject=quest) for quest in untold(world)),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
-        *_for_panes(world, busy=busy),
+        *plan_panes(world, busy=busy),
         *_for_lines(world, now, rules=rules, busy=busy),
         *plan_channels(world, now, rules=rules, taking_work=taking_work),
     ]
@@ -330,25 +325,6 @@ def _for_run(
     if run.state == RunState.REVIEWING:
         return Check(subject=run.id)
     return None
-
-
-def _for_panes(world: World, *, busy: frozenset[str]) -> Iterator[Command]:
-    for run in world.runs.values():
-        if run.pane and (command := _for_pane(run, world.tasks[run.task])):
-            # Whoever said `complete` gets an answer, although the session ended in the meantime.
-            if run.leaving == Leaving.ENDED and Inspect(subject=run.id).key in busy:
-                continue
-            yield command(subject=run.id)
-
-
-def _for_pane(run: Run, task: Task) -> type[PaneCommand | Inspect] | None:
-    if run.agent is not None:
-        return TakeOver
-    if run.leaving or run.state == RunState.FAILED or is_over(run, task):
-        return ClosePane
-    if run.is_live and not run.is_pane_open:
-        return OpenPane
-    return Inspect if run.state == RunState.REVIEWING else None
 
 
 def queue(world: World, target: str) -> list[Task]:
