@@ -50,8 +50,19 @@ def is_whole(git_dir: Path) -> bool:
 
 def is_simple(repo: Repository, path: Path) -> bool:
     """Whether a new worktree is no more to git than three small files that name each other."""
+    return is_task_id(path.name) and has_plain_refs(repo)
+
+
+def has_plain_refs(repo: Repository) -> bool:
+    """Whether a HEAD is a file like any other, and all worktrees have the same settings."""
     special = ("config.worktree", "reftable")
-    return is_task_id(path.name) and not any((repo.common_dir / name).exists() for name in special)
+    return not any((repo.common_dir / name).exists() for name in special)
+
+
+def git_dirs(repo: Repository) -> Iterator[Path]:
+    """The repository's own git dir, and those of its worktrees."""
+    yield repo.common_dir
+    yield from _entries(repo)
 
 
 def is_pointed_at(git_dir: Path, path: Path) -> bool:
@@ -135,6 +146,13 @@ def _written(repo: Repository, path: Path, *, branch: str) -> Path:
     (making / "commondir").write_text("../..\n")
     (making / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
     return making
+
+
+def detach(git_dir: Path, commit: str) -> None:
+    """Let the HEAD of a worktree be a commit, in one move."""
+    fresh = git_dir / f"HEAD.crew-{uuid.uuid4().hex}"
+    fresh.write_text(f"{commit}\n")
+    fresh.replace(git_dir / "HEAD")
 
 
 @effect("git.forget_worktree")

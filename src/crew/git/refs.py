@@ -1,5 +1,7 @@
 """Moving refs by compare-and-swap: one winner, and a repeat of what is done already is no error."""
 
+from collections.abc import Mapping
+
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict
 from crew.git.command import ask, failure
@@ -46,6 +48,20 @@ def advance(
 @effect("git.delete_ref")
 def delete_ref(repo: Repository, ref: str, *, expected: str) -> None:
     """Delete a ref (full name) that is at `expected`; one that is gone already is fine."""
+    _delete(repo, ref, expected)
+
+
+@effect("git.delete_ref")
+def delete_refs(repo: Repository, refs: Mapping[str, str]) -> None:
+    """Delete refs that are where they are expected to be, in one go; one that is gone is fine."""
+    lines = "".join(f"delete {ref} {expected}\n" for ref, expected in refs.items())
+    answer = ask(repo.common_dir, "update-ref", "--stdin", stdin=lines.encode())
+    if answer.code != 0:
+        for ref, expected in refs.items():
+            _delete(repo, ref, expected)
+
+
+def _delete(repo: Repository, ref: str, expected: str) -> None:
     args = ("update-ref", "-d", ref, expected)
     answer = ask(repo.common_dir, *args)
     if answer.code == 0:

@@ -40,6 +40,10 @@ def head_commit(repo: Repository) -> str | None:
     return _resolve(repo.root, "HEAD^{commit}")
 
 
+def is_object_id(name: str) -> bool:
+    return _OBJECT_ID.fullmatch(name) is not None
+
+
 def commit_of(repo: Repository, rev: str) -> str | None:
     return _resolve(repo.common_dir, f"{rev}^{{commit}}")
 
@@ -53,7 +57,7 @@ def ref_tip(repo: Repository, ref: str) -> str | None:
         told = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         told = ""
-    return told if _OBJECT_ID.fullmatch(told) else commit_of(repo, ref)
+    return told if is_object_id(told) else commit_of(repo, ref)
 
 
 def tree_of(repo: Repository, rev: str) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crew.git.command import Answer, ask, failure
+from crew.git.untouched import untouched_head
 
 _STATUS = (
     "--no-pager",
@@ -42,7 +43,11 @@ class WorktreeState:
 def read_status(
     worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
 ) -> WorktreeState | Answer:
-    """One git process; the answer itself when git could not tell, e.g. for a broken index."""
+    """One git process at most; its answer itself when it could not tell, e.g. a broken index."""
+    if untouched := untouched_head(worktree, git_dir):
+        commit, on_branch = untouched
+        unfinished = unfinished_in(git_dir)
+        return WorktreeState(head=commit, branch=on_branch, changed=(), unfinished=unfinished)
     answer = ask(worktree, *_STATUS, env=env, allow_lfs=True)
     if answer.code != 0:
         return answer

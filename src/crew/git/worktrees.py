@@ -3,7 +3,9 @@
 import os
 import shutil
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, NotFound
@@ -12,9 +14,10 @@ from crew.git.branches import standing_in_the_way
 from crew.git.command import ask, failure, git
 from crew.git.hardening import git_dir_of
 from crew.git.locks import held
-from crew.git.refs import delete_ref
-from crew.git.repository import Repository, commit_of, ref_tip
+from crew.git.refs import delete_refs
+from crew.git.repository import Repository, commit_of, is_object_id, ref_tip
 from crew.git.status import WorktreeState, load_status
+from crew.git.untouched import holds_only_tracked
 
 CHECKOUT_TIMEOUT_S = 1800.0
 
@@ -47,9 +50,9 @@ def ensure_worktree(
 def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
     """A worktree for gates, at exactly this commit; only ignored files stay from its last use."""
     path = path.absolute()
-    found = commit_of(repo, commit)
+    found = commit if is_object_id(commit) else commit_of(repo, commit)
     if found is None:
-        raise NotFound(f"there is no commit {commit}", hint="look with: git log --all")
+        raise _no_commit(commit)
     with held(repo.common_dir / "crew.lock") as lock:
         git_dir = _repaired(repo, path, branch=None)
         if git_dir is None:
@@ -63,8 +66,9 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
                 linked.clear_lock(left)
-        _switch(git_dir, path, found, lock=lock)
-        _clean(git_dir, path, lock=lock)
+        _switch(repo, git_dir, path, found, lock=lock)
+        if not holds_only_tracked(path, git_dir):
+            _clean(git_dir, path, lock=lock)
 
 
 def remove_worktree(repo: Repository, path: Path) -> None:
@@ -87,15 +91,32 @@ def remove_worktree(repo: Repository, path: Path) -> None:
     _delete_set_aside(path)
 
 
-def delete_branch(repo: Repository, branch: str, *, expected: str) -> None:
-    """Delete a branch that is at `expected` and that no worktree has checked out."""
-    holder = next((p for p, b in worktree_paths(repo).items() if b == branch), None)
+def delete_branch(
+    repo: Repository, branch: str, *, expected: str, marks: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Delete a branch that is at `expected` and that no worktree has checked out.
+
+    `marks` are refs that go with it, and where they are.
+    """
+    holders = worktree_paths(repo) if _may_be_held(repo, branch) else {}
+    holder = next((path for path, held_one in holders.items() if held_one == branch), None)
     if holder is not None:
         raise Conflict(
             f"the branch {branch} is checked out in {holder}",
             hint="switch that worktree to another branch first",
         )
-    delete_ref(repo, f"refs/heads/{branch}", expected=expected)
+    delete_refs(repo, {f"refs/heads/{branch}": expected, **marks})
+
+
+def _may_be_held(repo: Repository, branch: str) -> bool:
+    """Git is asked only when some HEAD names the branch, or does not say what it names."""
+    if (repo.common_dir / "reftable").exists():
+        return True
+    try:
+        heads = [_symbolic_head(git_dir) for git_dir in linked.git_dirs(repo)]
+    except OSError:
+        return True
+    return f"refs/heads/{branch}" in heads
 
 
 def worktree_paths(repo: Repository) -> dict[Path, str]:
@@ -255,19 +276,21 @@ def _write_files(git_dir: Path, path: Path, *, lock: int) -> None:
 
 
 @effect("git.switch_detached")
-def _switch(git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
+def _switch(repo: Repository, git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
+    """As `checkout --force --detach`, but without its wait for the disk: nothing here is kept."""
     env = linked.environment_for(git_dir, path)
-    git(
-        path,
-        "checkout",
-        "-q",
-        "-f",
-        "--detach",
-        commit,
-        env=env,
-        timeout_s=CHECKOUT_TIMEOUT_S,
-        keep_open=lock,
-    )
+    args: tuple[str, ...] = ("read-tree", "--reset", "-u", commit)
+    if not linked.has_plain_refs(repo):
+        args = ("checkout", "-q", "-f", "--detach", commit)
+    answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+    if answer.code != 0:
+        raise _no_commit(commit) if commit_of(repo, commit) is None else failure(args, answer)
+    if args[0] == "read-tree":
+        linked.detach(git_dir, commit)
+
+
+def _no_commit(commit: str) -> NotFound:
+    return NotFound(f"there is no commit {commit}", hint="look with: git log --all")
 
 
 @effect("git.clean_worktree")

@@ -52,7 +52,10 @@ async def _gates(desk: Desk, run: Run, head: str) -> GateResult:
 async def newest_base(desk: Desk, target: str) -> str:
     """What landed, and what others committed on the target if that holds all that landed."""
     tips = await desk.outside.tips(target)
-    newer = await desk.outside.contains(ancestor=tips.integration, descendant=tips.target)
+    contains = desk.outside.contains
+    if await contains(ancestor=tips.target, descendant=tips.integration):
+        return tips.integration
+    newer = await contains(ancestor=tips.integration, descendant=tips.target)
     return tips.target if newer else tips.integration
 
 

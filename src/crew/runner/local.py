@@ -22,7 +22,7 @@ from crew.git import checkpoints, landing, linked, merges, worktrees
 from crew.git.branches import claim_branch
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
-from crew.git.refs import advance, delete_ref
+from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.runner.calls import (
     NEW_SESSION,
@@ -67,6 +67,7 @@ class LocalOutside:
     panes: Panes = field(init=False)
     reviews: Reviews = field(init=False)
     _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gates = GateRuns(workplace=self.workplace)
@@ -88,10 +89,22 @@ class LocalOutside:
             return True
         asked = (ancestor, descendant)
         if asked not in self._contained:
-            self._contained[asked] = await _thread(
+            self._contained[asked] = self._is_known_in(ancestor, descendant) or await _thread(
                 merges.contains, self.workplace.repo, ancestor=ancestor, descendant=descendant
             )
         return self._contained[asked]
+
+    def _is_known_in(self, ancestor: str, descendant: str) -> bool:
+        """What follows from the merges made here needs no process; False means: not known."""
+        seen, left = set[str](), [descendant]
+        while left:
+            commit = left.pop()
+            if commit == ancestor:
+                return True
+            if commit not in seen:
+                seen.add(commit)
+                left += self._parents.get(commit, ())
+        return False
 
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         path = self.workplace.worktrees / task.id
@@ -205,11 +218,12 @@ class LocalOutside:
         repo = self.workplace.repo
         head = ref_tip(repo, f"refs/heads/{task.branch}") if task.branch else None
         tip = landing.integration_tip(repo, task.target)
-        if head and merges.contains(repo, ancestor=head, descendant=tip):
-            worktrees.delete_branch(repo, task.branch, expected=head)
-            for mark in (made_ref(task.branch), landed_ref(task.branch)):
-                if made := ref_tip(repo, mark):
-                    delete_ref(repo, mark, expected=made)
+        if not head:
+            return
+        if self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip):
+            marks = {mark: ref_tip(repo, mark) for mark in _marks(task.branch)}
+            there = {mark: at for mark, at in marks.items() if at}
+            worktrees.delete_branch(repo, task.branch, expected=head, marks=there)
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
@@ -245,6 +259,7 @@ class LocalOutside:
             merges.merge, self.workplace.repo, onto=onto, head=head, message=message, at=at
         )
         if isinstance(done, merges.Merged):
+            self._parents[done.commit] = (onto, head)
             return MergeResult(commit=done.commit)
         return MergeResult(conflicts=done.paths, detail=done.detail)
 
@@ -289,3 +304,8 @@ class LocalOutside:
 
 def _is_noise(path: str) -> bool:
     return path.endswith(".pyc") or any(f"/{part}" in f"/{path}/" for part in NOISE)
+
+
+def _marks(branch: str) -> tuple[str, ...]:
+    """The refs that crew keeps about a branch of its own; things may have landed on it too."""
+    return made_ref(branch), landed_ref(branch)

@@ -80,6 +80,19 @@ def transaction(db: Database) -> Iterator[None]:
 
 
 @contextmanager
+def unhurried(db: Database) -> Iterator[None]:
+    """Does not wait for the disk: what may be lost with the power is made again.
+
+    Nothing is lost with a process, and never anything without all that was written after it.
+    """
+    db.execute("PRAGMA synchronous=NORMAL")
+    try:
+        yield
+    finally:
+        db.execute("PRAGMA synchronous=FULL")
+
+
+@contextmanager
 def one_moment(db: Database) -> Iterator[None]:
     """All that is read inside is of the same moment, whatever others write meanwhile."""
     db.execute("BEGIN")

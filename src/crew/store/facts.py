@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from crew.domain.effects import effect
@@ -17,10 +18,16 @@ from crew.domain.world import (
     row_from,
     with_rows,
 )
-from crew.store.database import Database, one_moment, transaction, translated
+from crew.store.database import Database, one_moment, transaction, translated, unhurried
 from crew.store.replies import Reply, keep_reply
 
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
+
+_FOUND_AGAIN = frozenset(
+    {"process_started", "prepared", "assembled", "tested", "written", "worktree_removed"}
+)
+"""Triggers of facts that the next runner would find out by itself: planned again, their commands
+look at what is there. A power failure may take them, together with everything after them."""
 
 
 def record(
@@ -33,7 +40,8 @@ def record(
     facts = tuple(facts)
     world = apply_all(world, facts)
     if facts or reply:
-        with translated():
+        may_wait = not reply and all(fact.trigger in _FOUND_AGAIN for fact in facts)
+        with translated(), unhurried(db) if may_wait else nullcontext():
             _write(db, facts, world, reply)
     return world
 

@@ -1,12 +1,10 @@
 """Small things the store keeps beside facts and rows: names, what agents do now, the task index."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from crew.domain.effects import effect
-from crew.store.database import Database, translated
+from crew.store.database import Database, translated, unhurried
 
 
 def setting(db: Database, name: str) -> str | None:
@@ -33,7 +31,7 @@ def first_setting(db: Database, name: str, value: str) -> str:
 @effect("store.doing")
 def keep_doing(db: Database, agent: str, words: str, *, at: float) -> None:
     """What an agent is doing now; not a fact, the next one replaces it."""
-    with translated(), _unhurried(db):
+    with translated(), unhurried(db):
         db.execute(
             "INSERT OR REPLACE INTO doing (agent, at, words) VALUES (?, ?, ?)", (agent, at, words)
         )
@@ -48,7 +46,7 @@ def all_doing(db: Database) -> dict[str, str]:
 def keep_index(db: Database, source: str, index: Any) -> None:
     """The task index of a source, as plain values."""
     text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-    with translated(), _unhurried(db):
+    with translated(), unhurried(db):
         db.execute(
             "INSERT OR REPLACE INTO task_index (source, value) VALUES (?, ?)", (source, text)
         )
@@ -58,13 +56,3 @@ def find_index(db: Database, source: str) -> Any | None:
     with translated():
         found = db.execute("SELECT value FROM task_index WHERE source = ?", (source,)).fetchone()
     return json.loads(found[0]) if found else None
-
-
-@contextmanager
-def _unhurried(db: Database) -> Iterator[None]:
-    """Does not wait for the disk: what may be lost with the power is made again."""
-    db.execute("PRAGMA synchronous=NORMAL")
-    try:
-        yield
-    finally:
-        db.execute("PRAGMA synchronous=FULL")
