@@ -118,6 +118,11 @@ class SimulatedOutside:
         self._maybe_die()
         return f"worktrees/{task.id}"
 
+    def foresee(self, targets: tuple[str, ...]) -> None:
+        """Whatever is made ahead is a file system's matter; what is asked for must make sense."""
+        assert set(targets) <= {"main"}, "a worktree is foreseen for no target"
+        assert len(targets) <= len(self.state.source), "more is foreseen than there are tasks"
+
     async def has_worktree(self, task: Task) -> bool:
         found = self.state.repo.worktrees.get(task.id)
         return found is not None and not found.half_made

@@ -116,6 +116,12 @@ def _is_wanted(world: World, provider: str, rules: Rules) -> bool:
     ) or any(is_ready(world, task) and rules.means(task.id) for task in world.tasks.values())
 
 
+def starting_next(world: World, now: float, *, rules: Rules) -> tuple[str, ...]:
+    """The targets of the tasks that wait for nothing but an agent and are new, the first first."""
+    waiting = _waiting_tasks(world, now)
+    return tuple(t.target for t in waiting if rules.means(t.id) and not (t.branch or t.worktree))
+
+
 _STEPPING = frozenset({AgentState.READY, AgentState.WORKING, AgentState.DONE})
 
 

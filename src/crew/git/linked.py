@@ -118,14 +118,18 @@ def register(repo: Repository, path: Path, *, branch: str) -> Path:
 
 
 @effect("git.lay_worktree")
-def lay(repo: Repository, path: Path, *, branch: str) -> Path:
+def lay(repo: Repository, path: Path, *, branch: str, index: Path | None = None) -> Path:
     """Make the git dir of a new worktree, as `git worktree add` does, for a fifth of its time.
 
     Only for a branch that was made just now: nobody can have it checked out. The git dir appears
-    whole or not at all, under a name that was reserved in git's own way.
+    whole or not at all, with the index if there is one, under a name that was reserved in git's
+    own way.
     """
     git_dir = _reserved(repo.common_dir / "worktrees", path.name)
-    _written(repo, path, branch=branch).rename(git_dir)
+    making = _written(repo, path, branch=branch)
+    if index is not None:
+        shutil.move(index, making / "index")  # worktrees may be on another disk
+    making.rename(git_dir)
     return git_dir
 
 

@@ -16,6 +16,7 @@ from crew.git.hardening import git_dir_of
 from crew.git.locks import held
 from crew.git.refs import delete_refs
 from crew.git.repository import Repository, commit_of, is_object_id, ref_tip
+from crew.git.spares import Spare, place
 from crew.git.status import WorktreeState, load_status
 from crew.git.untouched import holds_only_tracked
 
@@ -23,12 +24,18 @@ CHECKOUT_TIMEOUT_S = 1800.0
 
 
 def ensure_worktree(
-    repo: Repository, path: Path, *, branch: str, base: str, is_new: bool = False
+    repo: Repository,
+    path: Path,
+    *,
+    branch: str,
+    base: str,
+    is_new: bool = False,
+    spare: Spare | None = None,
 ) -> str:
     """The worktree of a branch, made from `base` if there is no such branch; returns its HEAD.
 
     One that is whole is left exactly as it is, dirty or not. `is_new`: the branch was made just now
-    and nobody can have it checked out.
+    and nobody can have it checked out; then a spare at `base` may serve.
     """
     path = path.absolute()
     with held(repo.common_dir / "crew.lock") as lock:
@@ -37,14 +44,21 @@ def ensure_worktree(
             refuse_foreign(repo, path)
             linked.sweep(repo, path.name)
             if is_new and linked.is_simple(repo, path):
-                git_dir = linked.lay(repo, path, branch=branch)
-                linked.point(git_dir, path)
+                git_dir = _laid(repo, path, branch=branch, spare=spare)
             else:
                 _add(repo, path, branch=branch, base=base, lock=lock)
                 git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=branch)
     _finish_checkout(git_dir, path)
     return _head(repo, git_dir, path)
+
+
+def _laid(repo: Repository, path: Path, *, branch: str, spare: Spare | None) -> Path:
+    if spare is not None:
+        return place(repo, spare, path, branch=branch)
+    git_dir = linked.lay(repo, path, branch=branch)
+    linked.point(git_dir, path)
+    return git_dir
 
 
 def ensure_detached(repo: Repository, path: Path, commit: str) -> None:

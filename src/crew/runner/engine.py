@@ -7,12 +7,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import Controls, Say
-from crew.domain.commands import Command, Inspect, OpenPane, PaneCommand, RunCommand
+from crew.domain.commands import (
+    Command,
+    Inspect,
+    Land,
+    OpenPane,
+    PaneCommand,
+    Prepare,
+    RunCommand,
+)
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.message import Message
 from crew.domain.pane import not_inspected, not_opened
-from crew.domain.plan import decide, plan, waits
+from crew.domain.plan import decide, plan, starting_next, waits
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.stepping import troubled
@@ -190,6 +198,9 @@ class Engine:
             self.record(facts)
         except CrewError as error:
             self.fail(error)
+            return
+        if isinstance(command, (Prepare, Land)) and self.only is None and self.taking_work:
+            self.outside.foresee(starting_next(self.world, self.now(), rules=self.rules))
 
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
         """A run's trouble is counted by its agent; anything else is tried again a few times."""

@@ -24,6 +24,7 @@ from crew.git.changes import changed_paths
 from crew.git.command import ask, git
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
+from crew.git.spares import Spare
 from crew.runner.calls import (
     NEW_SESSION,
     agent_settings,
@@ -38,6 +39,7 @@ from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCa
 from crew.runner.panes import Panes
 from crew.runner.planned_tasks import tell_step
 from crew.runner.reviews import Reviews
+from crew.runner.spares import Spares
 from crew.runner.step_log import says_done, start_step
 from crew.runner.workplace import Workplace
 from crew.tasks.source import NewComment
@@ -66,6 +68,7 @@ class LocalOutside:
     gates: GateRuns = field(init=False)
     panes: Panes = field(init=False)
     reviews: Reviews = field(init=False)
+    spares: Spares = field(init=False)
     _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
     _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -73,6 +76,7 @@ class LocalOutside:
         self.gates = GateRuns(workplace=self.workplace)
         self.panes = Panes(self.workplace)
         self.reviews = Reviews(self.workplace)
+        self.spares = Spares(workplace=self.workplace)
 
     async def tips(self, target: str) -> Tips:
         return await _thread(self._tips, target)
@@ -109,15 +113,22 @@ class LocalOutside:
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         path = self.workplace.worktrees / task.id
         is_new = not path.exists()
-        await _thread(self._ensure_worktree, task, path, branch, base)
+        spare = await self.spares.take(base) if is_new and not task.branch else None
+        await _thread(self._ensure_worktree, task, path, branch, base, spare)
+        if spare is not None and spare.files.exists():
+            self.spares.give_back(spare)
         settings = worker_settings(self.workplace, task)
         await furnish(self.workplace, task, path, settings, is_new=is_new)
         return str(path)
 
-    def _ensure_worktree(self, task: Task, path: Path, branch: str, base: str) -> None:
+    def _ensure_worktree(
+        self, task: Task, path: Path, branch: str, base: str, spare: Spare | None
+    ) -> None:
         repo = self.workplace.repo
         is_new = not task.branch and claim_branch(repo, branch, base=base)
-        head = worktrees.ensure_worktree(repo, path, branch=branch, base=base, is_new=is_new)
+        head = worktrees.ensure_worktree(
+            repo, path, branch=branch, base=base, is_new=is_new, spare=spare
+        )
         worktrees.clear_stale_locks(repo, path)
         if not task.worktree and not is_new:  # a new branch never had work that could be lost
             self._bring_back(task, path, head)
@@ -238,10 +249,19 @@ class LocalOutside:
     async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
         return await self.reviews.run(run, task, commit=commit, reviewer=reviewer)
 
-    def tidy(self) -> None:
-        """What nobody uses any more goes; gates come last, for the folder goes with them."""
+    def foresee(self, targets: tuple[str, ...]) -> None:
+        self.spares.foresee(targets)
+
+    def sweep(self) -> None:
+        """What a runner that was killed has left behind goes."""
         self.reviews.tidy()
-        self.gates.tidy()
+        self.spares.tidy()
+
+    async def tidy(self) -> None:
+        """What nobody uses any more goes; gates come last, for the folder goes with them."""
+        await self.spares.end()
+        await _thread(self.reviews.tidy)
+        await _thread(self.gates.tidy)
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return await _thread(self._lost_sides, run, head)

@@ -84,7 +84,7 @@ class Runner:
                 self.take_in()
                 self._find_landed()
                 self.look_at_panes()
-                await asyncio.to_thread(self.outside.reviews.tidy)
+                await asyncio.to_thread(self.outside.sweep)
                 await self.engine.run(until=self._is_over)
             finally:
                 looking.cancel()
@@ -92,7 +92,7 @@ class Runner:
                 if self._state_pause is not None:
                     self._state_pause.cancel()
                 self._write_state()
-                await asyncio.to_thread(self.outside.tidy)
+                await self.outside.tidy()
 
     def take_in(self) -> None:
         """Bring the world up to what the task source says; reads only what changed."""

@@ -88,6 +88,9 @@ class Outside(Protocol):
     async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
         """The path of the task's worktree, made from its branch, its last checkpoint or `base`."""
 
+    def foresee(self, targets: tuple[str, ...]) -> None:
+        """Tasks of these targets start next: what they will need may be made ahead, or not."""
+
     async def has_worktree(self, task: Task) -> bool: ...
 
     async def look_at(self, task: Task) -> Look | None:

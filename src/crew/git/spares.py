@@ -1,0 +1,96 @@
+"""Spare worktrees: files and their index made ahead, which become a worktree by being moved.
+
+Git knows nothing of a spare, so one that is left over is only a folder. Whoever made it holds it;
+after a kill nobody uses it again, and it is deleted.
+"""
+
+import os
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.domain.effects import effect
+from crew.git import linked
+from crew.git.command import git
+from crew.git.repository import Repository
+
+_NAME = ".spare-"
+_LONG_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spare:
+    """A folder with the files of a commit and the index that goes with them."""
+
+    folder: Path
+    commit: str
+
+    @property
+    def files(self) -> Path:
+        return self.folder / "files"
+
+    @property
+    def index(self) -> Path:
+        return self.folder / "index"
+
+
+def is_possible(repo: Repository) -> bool:
+    """Not where a worktree is more than its files, or less of them than a commit has."""
+    return linked.has_plain_refs(repo) and not (repo.common_dir / "info/sparse-checkout").exists()
+
+
+@effect("git.make_spare")
+def make_spare(repo: Repository, worktrees: Path, *, commit: str) -> Spare:
+    spare = Spare(folder=worktrees / f"{_NAME}{uuid.uuid4().hex[:8]}", commit=commit)
+    spare.files.mkdir(parents=True)
+    _write_files(repo, spare)
+    return spare
+
+
+def fits(repo: Repository, spare: Spare, *, commit: str) -> bool:
+    """Whether it can be brought to this commit: a changed attribute means all files, not some."""
+    args = ("diff-tree", "-r", "--name-only", spare.commit, commit)
+    return commit == spare.commit or not git(
+        repo.common_dir, *args, "--", ":(glob)**/.gitattributes"
+    )
+
+
+@effect("git.refresh_spare")
+def refresh(repo: Repository, spare: Spare, *, commit: str) -> Spare:
+    """The spare with the files of another commit; only what differs is written."""
+    fresh = Spare(folder=spare.folder, commit=commit)
+    _write_files(repo, fresh)
+    return fresh
+
+
+@effect("git.place_spare")
+def place(repo: Repository, spare: Spare, path: Path, *, branch: str) -> Path:
+    """Make it the worktree of a branch that was made just now, at the very commit of the spare.
+
+    The git dir comes first, with the index: killed before the files follow, they are written from
+    that again, as those of any worktree that was lost.
+    """
+    git_dir = linked.lay(repo, path, branch=branch, index=spare.index)
+    (spare.files / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
+    spare.files.rename(path)
+    spare.folder.rmdir()
+    return git_dir
+
+
+@effect("git.drop_spare")
+def drop_spare(spare: Spare) -> None:
+    shutil.rmtree(spare.folder, ignore_errors=True)
+
+
+def drop_spares(worktrees: Path) -> None:
+    """Delete all that are there, half-made ones too."""
+    for folder in worktrees.glob(f"{_NAME}*"):
+        drop_spare(Spare(folder=folder, commit=""))
+
+
+def _write_files(repo: Repository, spare: Spare) -> None:
+    env = linked.environment_for(repo.common_dir, spare.files)
+    env["GIT_INDEX_FILE"] = str(spare.index)
+    args = ("read-tree", "--reset", "-u", spare.commit)
+    git(spare.files, *args, env=env, timeout_s=_LONG_S)

@@ -1,0 +1,103 @@
+"""Makes worktrees ahead, beside everything else, for tasks that only wait for an agent.
+
+Nobody counts on them: a task for which there is none gets its worktree the ordinary way. The
+reasons are in `docs/decisions/007-spare-worktrees.md`.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from crew.domain.errors import CrewError
+from crew.domain.names import landed_ref
+from crew.git import spares
+from crew.git.repository import ref_tip
+from crew.git.spares import Spare
+from crew.runner.workplace import Workplace
+
+log = logging.getLogger(__name__)
+
+MOST = 2
+"""At once: agents become free one after the other."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Spares:
+    """`_targets` are those of the tasks that will start next; each wants a spare at its tip."""
+
+    workplace: Workplace
+    _targets: tuple[str, ...] = ()
+    _ready: list[Spare] = field(default_factory=list)
+    _making: "asyncio.Task[None] | None" = None
+
+    def foresee(self, targets: tuple[str, ...]) -> None:
+        self._targets = targets[:MOST] if spares.is_possible(self.workplace.repo) else ()
+        if self._targets and (self._making is None or self._making.done()):
+            self._making = asyncio.ensure_future(self._keep_ready())
+
+    async def take(self, commit: str) -> Spare | None:
+        """One that holds this commit now, and is the caller's; None when there is none."""
+        if not self._ready:
+            return None
+        nearest = min(self._ready, key=lambda spare: spare.commit != commit)
+        self._ready.remove(nearest)
+        return await asyncio.to_thread(self._made, nearest, commit)
+
+    def give_back(self, spare: Spare) -> None:
+        self._ready.append(spare)
+
+    async def end(self) -> None:
+        """Make no more, and remove those that nobody took."""
+        self._targets = ()
+        if self._making is not None:
+            await asyncio.gather(self._making, return_exceptions=True)
+        self._ready.clear()
+        await asyncio.to_thread(self.tidy)
+
+    def tidy(self) -> None:
+        """Remove all that are there, whoever made them."""
+        spares.drop_spares(self.workplace.worktrees)
+
+    async def _keep_ready(self) -> None:
+        """One after the other; those whose target has moved on are brought along."""
+        try:
+            while commit := await self._lacking():
+                made = await asyncio.to_thread(self._made, self._stale(commit), commit)
+                if made is not None:
+                    self._ready.append(made)
+        except (CrewError, OSError) as error:
+            log.warning("no worktree is made ahead: %s", error)
+
+    async def _lacking(self) -> str | None:
+        """A commit of which there should be one more spare."""
+        wanted = await asyncio.to_thread(self._tips, self._targets)
+        for spare in self._ready:
+            if spare.commit in wanted:
+                wanted.remove(spare.commit)
+        return wanted[0] if wanted else None
+
+    def _tips(self, targets: tuple[str, ...]) -> list[str]:
+        repo = self.workplace.repo
+        refs = ((landed_ref(target), f"refs/heads/{target}") for target in targets)
+        tips = (ref_tip(repo, landed) or ref_tip(repo, branch) for landed, branch in refs)
+        return [tip for tip in tips if tip]
+
+    def _stale(self, commit: str) -> Spare | None:
+        """One too many of another commit, which is from now on the caller's."""
+        others = [spare for spare in self._ready if spare.commit != commit]
+        if not others or len(self._ready) < len(self._targets):
+            return None
+        self._ready.remove(others[0])
+        return others[0]
+
+    def _made(self, spare: Spare | None, commit: str) -> Spare | None:
+        """A new one, or this one brought to the commit; None if that cannot be done."""
+        repo = self.workplace.repo
+        if spare is None:
+            return spares.make_spare(repo, self.workplace.worktrees, commit=commit)
+        if spare.commit == commit:
+            return spare
+        if not spares.fits(repo, spare, commit=commit):
+            spares.drop_spare(spare)
+            return None
+        return spares.refresh(repo, spare, commit=commit)
