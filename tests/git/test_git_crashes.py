@@ -20,6 +20,7 @@ from crew.git.checkpoints import (
 )
 from crew.git.merges import merge
 from crew.git.repository import commit_of, exclude_locally, find_repository
+from crew.git.spares import drop_spares, make_spare, refresh
 from crew.git.worktrees import (
     delete_branch, ensure_detached, ensure_worktree, remove_worktree, state_of
 )
@@ -48,6 +49,23 @@ def make():
     is_new = claim_branch(repo, "crew-7", base=commit_of(repo, "main"))
     ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new)
 
+def spare():
+    # Another branch's worktree, from a spare that was made one commit earlier.
+    drop_spares(place)
+    made = make_spare(repo, place, commit=commit_of(repo, "main~1"))
+    made = refresh(repo, made, commit=commit_of(repo, "main"))
+    is_new = claim_branch(repo, "crew-8", base=made.commit)
+    path = place / "8"
+    ensure_worktree(repo, path, branch="crew-8", base=made.commit, is_new=is_new, spare=made)
+    make_spare(repo, place, commit=made.commit)
+    drop_spares(place)
+
+def gate():
+    ensure_detached(repo, place / "gate", "main")
+    (place / "gate" / "left.txt").write_text("by the gate")
+    ensure_detached(repo, place / "gate", "main")
+    assert not (place / "gate" / "left.txt").exists()
+
 ensure = lambda: ensure_worktree(repo, tree, branch="crew-7", base="main")
 step("exclude", lambda: exclude_locally(repo, ["/.crew/"]))
 step("make", make)
@@ -57,7 +75,8 @@ step("remove", lambda: remove_worktree(repo, tree))
 step("again", ensure)
 step("back", bring_back)
 step("restore", lambda: out.exists() or restore(repo, "7", None, out))
-step("gate", lambda: ensure_detached(repo, place / "gate", "main"))
+step("gate", gate)
+step("spare", spare)
 step("merge", lambda: merge(repo, onto="main", head="crew-7", message="m", at=1.0))
 step("ungate", lambda: remove_worktree(repo, place / "gate"))
 """
@@ -84,6 +103,11 @@ POINTS = [
     "git.clean_worktree",
     "git.write_attributes",
     "git.commit_merge",
+    "git.make_spare",
+    "git.refresh_spare",
+    "git.lay_worktree:2",
+    "git.place_spare",
+    "git.drop_spare",
 ]
 
 
@@ -102,7 +126,9 @@ def tell(person, place, crash_at=""):
 def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, point, when):
     place = tmp_path / "place"
     place.mkdir()
-    died = tell(person, place, f"{point}.{when}")
+    person.commit(message="second")
+    name, _, count = point.partition(":")
+    died = tell(person, place, f"{name}.{when}:{count or 1}")
     assert died.returncode == -9, died.stderr
     again = tell(person, place)
     assert again.returncode == 0, again.stderr
@@ -112,6 +138,11 @@ def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, p
     assert sorted(state_of(agent.path).changed) == ["a.txt", "new.txt"]
     assert [kept.number for kept in checkpoints(repo, "7")] == [1]
     assert commit_of(repo, "crew-7") == commit_of(repo, "main")
-    assert worktree_paths(repo) == {person.path: "main", agent.path: "crew-7"}
-    assert sorted(entry.name for entry in place.iterdir()) == ["out", "progress", "tree"]
+    assert worktree_paths(repo) == {
+        person.path: "main",
+        agent.path: "crew-7",
+        place / "8": "crew-8",
+    }
+    assert state_of(place / "8").changed == ()
+    assert sorted(entry.name for entry in place.iterdir()) == ["8", "out", "progress", "tree"]
     assert person.git("status", "--porcelain") == ""

@@ -17,7 +17,7 @@ from crew.git.locks import held
 from crew.git.refs import delete_refs
 from crew.git.repository import Repository, commit_of, is_object_id, ref_tip
 from crew.git.spares import Spare, place
-from crew.git.status import WorktreeState, load_status
+from crew.git.status import WorktreeState, load_status, unfinished_in
 from crew.git.untouched import holds_only_tracked
 
 CHECKOUT_TIMEOUT_S = 1800.0
@@ -291,10 +291,13 @@ def _write_files(git_dir: Path, path: Path, *, lock: int) -> None:
 
 @effect("git.switch_detached")
 def _switch(repo: Repository, git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
-    """As `checkout --force --detach`, but without its wait for the disk: nothing here is kept."""
+    """As `checkout --force --detach`, but without its wait for the disk: nothing here is kept.
+
+    A merge that a gate was killed in is for git itself to forget.
+    """
     env = linked.environment_for(git_dir, path)
     args: tuple[str, ...] = ("read-tree", "--reset", "-u", commit)
-    if not linked.has_plain_refs(repo):
+    if unfinished_in(git_dir) or not linked.has_plain_refs(repo):
         args = ("checkout", "-q", "-f", "--detach", commit)
     answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
     if answer.code != 0:

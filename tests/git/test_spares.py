@@ -1,0 +1,97 @@
+"""A spare becomes a worktree like any other; one that nobody takes leaves nothing behind."""
+
+import pytest
+
+from crew.git import linked, spares
+from crew.git.branches import claim_branch
+from crew.git.repository import commit_of
+from crew.git.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
+from git.people import Person
+
+
+@pytest.fixture
+def trees(tmp_path):
+    return tmp_path / "work trees"
+
+
+@pytest.fixture
+def spare(repo, trees):
+    return spares.make_spare(repo, trees, commit=commit_of(repo, "main"))
+
+
+def take(repo, spare, tree):
+    assert claim_branch(repo, "crew-7", base=spare.commit)
+    ensure_worktree(repo, tree, branch="crew-7", base=spare.commit, is_new=True, spare=spare)
+    return Person(tree)
+
+
+def test_git_knows_nothing_of_a_spare(repo, spare, person):
+    assert worktree_paths(repo) == {person.path: "main"}
+    assert person.git("status", "--porcelain") == ""
+    assert Person(spare.files).tree() == person.tree()
+
+
+def test_a_spare_becomes_a_clean_worktree_with_its_branch(repo, spare, trees, person):
+    agent = take(repo, spare, trees / "7")
+    state = state_of(agent.path)
+    assert (state.branch, state.head, state.changed) == ("crew-7", spare.commit, ())
+    assert worktree_paths(repo) == {person.path: "main", agent.path: "crew-7"}
+    assert agent.tree() == person.tree()
+    assert [entry.name for entry in trees.iterdir()] == ["7"]
+    agent.commit({"a.txt": "work\n"})
+    assert agent.git("status", "--porcelain") == ""
+    assert person.git("fsck", "--strict") == ""
+
+
+def test_a_spare_is_brought_to_a_newer_commit(repo, spare, trees, person):
+    person.git("rm", "-q", "-r", "sub")
+    newer = person.commit({"a.txt": "newer\n", "b.txt/is/a/folder.txt": "x\n"} | _without_b(person))
+    assert spares.fits(repo, spare, commit=newer)
+    agent = take(repo, spares.refresh(repo, spare, commit=newer), trees / "7")
+    assert agent.tree() == person.tree()
+    assert (state_of(agent.path).head, state_of(agent.path).changed) == (newer, ())
+
+
+def _without_b(person):
+    person.git("rm", "-q", "b.txt")
+    return {}
+
+
+def test_a_spare_does_not_fit_where_attributes_change(repo, spare, person):
+    assert spares.fits(repo, spare, commit=spare.commit)
+    newer = person.commit({"sub/.gitattributes": "*.txt eol=crlf\n"})
+    assert not spares.fits(repo, spare, commit=newer)
+
+
+def test_a_worktree_whose_files_did_not_follow_its_git_dir_gets_them_again(repo, spare, trees):
+    """Killed between the two: the next one knows of no spare."""
+    assert claim_branch(repo, "crew-7", base=spare.commit)
+    linked.lay(repo, trees / "7", branch="crew-7", index=spare.index)
+    ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
+    state = state_of(trees / "7")
+    assert (state.branch, state.head, state.changed) == ("crew-7", spare.commit, ())
+    spares.drop_spares(trees)
+    assert [entry.name for entry in trees.iterdir()] == ["7"]
+
+
+def test_a_spare_is_not_used_for_a_worktree_that_is_there(repo, spare, trees):
+    ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
+    Person(trees / "7").write("a.txt", "work\n")
+    ensure_worktree(repo, trees / "7", branch="crew-7", base=spare.commit, is_new=True, spare=spare)
+    assert (trees / "7" / "a.txt").read_text() == "work\n"
+    assert spare.files.is_dir()
+
+
+def test_dropped_spares_are_gone_and_nothing_else_is(repo, spare, trees):
+    spares.make_spare(repo, trees, commit=spare.commit)
+    ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
+    spares.drop_spares(trees)
+    spares.drop_spares(trees)
+    assert [entry.name for entry in trees.iterdir()] == ["7"]
+    remove_worktree(repo, trees / "7")
+
+
+def test_there_are_no_spares_where_worktrees_hold_only_some_files(repo, person):
+    assert spares.is_possible(repo)
+    person.git("sparse-checkout", "set", "--no-cone", "/a.txt")
+    assert not spares.is_possible(repo)

@@ -1,0 +1,134 @@
+"""A worktree is called untouched only when git itself would find nothing in it."""
+
+import os
+import shutil
+
+import pytest
+
+from crew.git import spawning, untouched
+from crew.git.hardening import git_dir_of
+from crew.git.untouched import holds_only_tracked, untouched_head
+from crew.git.worktrees import ensure_worktree, state_of
+from git.people import Person
+
+
+@pytest.fixture
+def agent(repo, tmp_path) -> Person:
+    """Somebody who has just committed in a worktree of crew's."""
+    tree = tmp_path / "trees" / "7"
+    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    agent = Person(tree)
+    agent.write("run.sh", "#!/bin/sh\n").chmod(0o755)
+    (tree / "link").symlink_to("a.txt")
+    agent.commit({"new/file.txt": "new\n"})
+    _let_time_pass(agent)
+    return agent
+
+
+def _let_time_pass(agent):
+    """As if the files had been written a while before the index, as they are by slower people."""
+    index = git_dir_of(agent.path) / "index"
+    later = index.stat().st_mtime_ns + 10**9
+    os.utime(index, ns=(later, later))
+
+
+def _head(agent):
+    return untouched_head(agent.path, git_dir_of(agent.path))
+
+
+def test_a_worktree_whose_work_is_committed_is_untouched(agent):
+    assert _head(agent) == (agent.git("rev-parse", "HEAD"), "crew-7")
+    agent.git("checkout", "-q", "--detach")
+    assert _head(agent) == (agent.git("rev-parse", "HEAD"), None)
+
+
+def test_no_process_is_started_for_it(agent, monkeypatch):
+    monkeypatch.setattr(spawning, "run", None)
+    state = state_of(agent.path)
+    assert (state.branch, state.changed, state.unfinished) == ("crew-7", (), None)
+
+
+def test_an_unfinished_merge_is_seen_all_the_same(agent):
+    (git_dir_of(agent.path) / "MERGE_HEAD").write_text(agent.git("rev-parse", "main"))
+    assert state_of(agent.path).unfinished == "merge"
+
+
+CHANGES = {
+    "another text": lambda a: a.write("a.txt", "other\n"),
+    "another text of the same length": lambda a: a.write("b.txt", "c\n"),
+    "a file that may be run": lambda a: (a.path / "a.txt").chmod(0o755),
+    "a file that may not": lambda a: (a.path / "run.sh").chmod(0o644),
+    "a file less": lambda a: (a.path / "sub" / "c.txt").unlink(),
+    "a folder less": lambda a: shutil.rmtree(a.path / "new"),
+    "a file more": lambda a: a.write("more.txt", "more\n"),
+    "a file more, deep down": lambda a: a.write("some/where/more.txt", "more\n"),
+    "an ignored file": lambda a: a.write("sub/.gitignore", "*\n"),
+    "another link": lambda a: ((a.path / "link").unlink(), (a.path / "link").symlink_to("b.txt")),
+    "a link for a file": lambda a: (
+        (a.path / "b.txt").unlink(),
+        (a.path / "b.txt").symlink_to("a.txt"),
+    ),
+    "something staged": lambda a: (a.write("a.txt", "other\n"), a.git("add", "a.txt")),
+    "a staged deletion": lambda a: a.git("rm", "-q", "b.txt"),
+    "a deletion from the index": lambda a: a.git("rm", "-q", "--cached", "b.txt"),
+    "a repository inside": lambda a: a.git("init", "-q", "inside"),
+    "another commit below": lambda a: a.git("update-ref", "HEAD", "main"),
+    "a file nobody looks at": lambda a: (
+        a.git("update-index", "--assume-unchanged", "a.txt"),
+        a.write("a.txt", "other\n"),
+    ),
+    "a file that is to be missing": lambda a: a.git("update-index", "--skip-worktree", "a.txt"),
+    "a file that will be added": lambda a: (a.write("n", ""), a.git("add", "-N", "n")),
+    "a conflict": lambda a: a.git("merge", "-q", _other(a), check=False),
+    "an index of another kind": lambda a: a.git("update-index", "--index-version", "4"),
+    "an index in two parts": lambda a: a.git("update-index", "--split-index"),
+    "a broken index": lambda a: _spoil(git_dir_of(a.path) / "index"),
+    "an index that is cut off": lambda a: (git_dir_of(a.path) / "index").write_bytes(b"DIRC"),
+    "no index": lambda a: (git_dir_of(a.path) / "index").unlink(),
+    "packed commits": lambda a: a.git("repack", "-q", "-a", "-d"),
+    "packed refs": lambda a: a.git("pack-refs", "--all"),
+}
+
+
+def _other(agent):
+    """A commit that says something else about the same file."""
+    agent.git("checkout", "-q", "--detach", "main")
+    commit = agent.commit({"new/file.txt": "theirs\n"})
+    agent.git("checkout", "-q", "crew-7")
+    return commit
+
+
+def _spoil(index):
+    raw = bytearray(index.read_bytes())
+    raw[60] ^= 1
+    index.write_bytes(raw)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_with_any_change_or_doubt_git_is_asked(agent, change):
+    change(agent)
+    if (git_dir_of(agent.path) / "index").exists():
+        _let_time_pass(agent)
+    assert _head(agent) is None
+
+
+def test_a_file_as_new_as_the_index_is_left_to_git(agent):
+    index = git_dir_of(agent.path) / "index"
+    moment = (agent.path / "a.txt").stat().st_mtime_ns
+    os.utime(index, ns=(moment, moment))
+    assert _head(agent) is None
+
+
+def test_many_files_are_left_to_git(agent, monkeypatch):
+    monkeypatch.setattr(untouched, "MOST_FILES", 3)
+    assert _head(agent) is None
+
+
+def test_only_files_of_the_index_are_tracked_whatever_became_of_them(agent):
+    git_dir = git_dir_of(agent.path)
+    agent.write("a.txt", "changed\n")
+    (agent.path / "b.txt").unlink()
+    (agent.path / "empty" / "folder").mkdir(parents=True)
+    assert holds_only_tracked(agent.path, git_dir)
+    agent.write("empty/folder/more.txt", "more\n")
+    assert not holds_only_tracked(agent.path, git_dir)
