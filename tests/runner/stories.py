@@ -102,7 +102,6 @@ ROAD = Story(
         "git.commit_checkpoint",
         "git.finish_commit",
         "git.switch_detached",
-        "git.clean_worktree",
         "git.write_attributes",
         "git.commit_merge",
         "git.advance",
@@ -339,6 +338,28 @@ def _is_missing(scene: Scene, name: str) -> None:
     assert not (scene.path / name).exists()
 
 
+_SPARE_IS_MADE = {
+    "run": "for n in $(seq 400); do ls ../.spare-*/index >/dev/null 2>&1 && break; sleep 0.05; done"
+}
+_FIRST_HAS_LANDED = {
+    "run": "for n in $(seq 400); do git cat-file -e refs/crew/landed/main:a.txt && break; "
+    "sleep 0.05; done"
+}
+
+AHEAD = Story(
+    script={
+        "tasks": {
+            "first": {"steps": [done(_SPARE_IS_MADE, *work("a.txt"))]},
+            "second": {"steps": [done(_FIRST_HAS_LANDED, *work("b.txt"))]},
+            "third": {"steps": [done(*work("c.txt"))]},
+        }
+    },
+    tasks=("first", "second", "third"),
+    options={"agents": 1},
+    config='[complete]\ncommand = "touch left-by-the-gate"\n',
+    names=("git.make_spare", "git.refresh_spare", "git.place_spare", "git.clean_worktree"),
+)
+
 STORIES = {
     "road": ROAD,
     "spoken": SPOKEN,
@@ -350,4 +371,5 @@ STORIES = {
     "tickets": TICKETS,
     "claude": CLAUDE,
     "neat": NEAT,
+    "ahead": AHEAD,
 }

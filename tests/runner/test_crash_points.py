@@ -49,6 +49,7 @@ ELSEWHERE = {
         *("furnish.note", "git.write_excludes", "git.include_excludes"),
     ),
     "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
+    "git/test_git_crashes.py": ("git.drop_spare",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
 }
 """What has a test of its own in which it is killed before and after."""

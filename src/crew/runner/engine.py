@@ -102,6 +102,8 @@ class Engine:
 
     async def run(self, *, until: Callable[[], bool]) -> None:
         """Tick whenever something happened or a deadline passed; raises what cannot be mended."""
+        self.tick()
+        self._foresee()
         while self.failure is None:
             self.changed.clear()
             self.tick()
@@ -199,7 +201,12 @@ class Engine:
         except CrewError as error:
             self.fail(error)
             return
-        if isinstance(command, (Prepare, Land)) and self.only is None and self.taking_work:
+        if isinstance(command, (Prepare, Land)):
+            self._foresee()
+
+    def _foresee(self) -> None:
+        """A runner has what comes next made ready; who only finishes something does not."""
+        if self.only is None and self.taking_work:
             self.outside.foresee(starting_next(self.world, self.now(), rules=self.rules))
 
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
