@@ -75,6 +75,7 @@ class Runner:
     _seen: World | None = None
     _written: Mapping[str, Any] | None = None
     _state_pause: asyncio.TimerHandle | None = None
+    _writing: "asyncio.Task[None] | None" = None
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -89,9 +90,7 @@ class Runner:
             finally:
                 looking.cancel()
                 await self.engine.shut_down()
-                if self._state_pause is not None:
-                    self._state_pause.cancel()
-                self._write_state()
+                await self._write_last_state()
                 await self.outside.tidy()
 
     def take_in(self) -> None:
@@ -214,33 +213,53 @@ class Runner:
 
     def _keep_state(self) -> None:
         """At once when an agent's state changes; what else there is to tell waits for a pause."""
-        if self.engine.world is self._seen:
-            return
+        if self.engine.world is self._seen or self._writing is not None:
+            return  # who writes looks again afterwards
         if self._state_pause is None:
-            self._write_state()
+            self._begin_writing()
             loop = asyncio.get_running_loop()
             self._state_pause = loop.call_later(STATE_EVERY_S, self._end_state_pause)
         elif self._seen is None or _states(self._seen) != _states(self.engine.world):
-            self._write_state()
+            self._begin_writing()
 
     def _end_state_pause(self) -> None:
         self._state_pause = None
         self._keep_state()
 
-    def _write_state(self) -> None:
+    def _begin_writing(self) -> None:
+        """Beside the loop: to replace a file takes the disk longer than most of what crew does."""
+        before, self._seen = self._seen, self.engine.world
+        written = asyncio.to_thread(self._write_state, before, self._seen)
+        self._writing = asyncio.ensure_future(written)
+        self._writing.add_done_callback(self._end_writing)
+
+    def _end_writing(self, written: "asyncio.Task[None]") -> None:
+        self._writing = None
+        if not written.cancelled() and (error := written.exception()):
+            self.engine.fail(error)
+        self._keep_state()
+
+    async def _write_last_state(self) -> None:
+        if self._writing is not None:
+            self._writing.remove_done_callback(self._end_writing)
+            await asyncio.wait({self._writing})
+        if self._state_pause is not None:
+            self._state_pause.cancel()
+        self._write_state(self._seen, self.engine.world)
+
+    def _write_state(self, before: World | None, world: World) -> None:
         """Written when what it tells changes: most facts tell nothing about agents."""
-        world = self.engine.world
-        if self._seen is None or world.runs is not self._seen.runs:
-            self._keep_manifests(world)
+        if before is None or world.runs is not before.runs:
+            self._keep_manifests(before, world)
         document = state_document(world)
         if document != self._written:
             write_state(self.workplace.state_file, document)
-        self._seen, self._written = world, document
+        self._written = document
 
-    def _keep_manifests(self, world: World) -> None:
-        before = self._seen.runs if self._seen else {}
+    def _keep_manifests(self, before: World | None, world: World) -> None:
+        known = before.runs if before else {}
         for run in world.runs.values():
-            if run is not before.get(run.id):
+            if run is not known.get(run.id):
                 told = manifest(self.workplace, world, run, at=time.time())
                 write_manifest(manifest_file(self.workplace, run.id), told)
 
