@@ -29,6 +29,7 @@ from crew.domain.plan import (
     plan,
     queue,
     returned,
+    starting_next,
     waits,
 )
 from crew.domain.rules import Rules
@@ -93,6 +94,24 @@ def test_a_task_that_rests_is_left_to_whoever_wants_to_change_it(not_before, sta
     assert after(world, decide(world, 50.0, rules=RULES)).agents["A"].state == state
     later = {} if not_before != 51.0 else {"run 1": 51.0}
     assert waits(world, 50.0, rules=RULES) == later
+
+
+def test_the_targets_of_tasks_that_only_wait_for_an_agent_are_foreseen_in_their_order():
+    world = given(
+        Task(id="1", target="main"),
+        Task(id="2", target="old", priority=0),
+        Task(id="3", target="main", deps=("1",)),
+        Task(id="4", target="main", state="in_progress"),
+        Task(id="5", target="main", not_before=51.0),
+    )
+    assert starting_next(world, 50.0, rules=RULES) == ("old", "main")
+    assert starting_next(world, 51.0, rules=RULES) == ("old", "main", "main")
+    assert starting_next(world, 50.0, rules=replace(RULES, only_task="1")) == ("main",)
+
+
+@pytest.mark.parametrize("made", [{"branch": "crew-1"}, {"worktree": "/trees/1"}])
+def test_a_task_that_has_its_branch_or_worktree_already_needs_none_made_ahead(made):
+    assert starting_next(given(Task(id="1", target="main", **made)), 50.0, rules=RULES) == ()
 
 
 def test_urgent_tasks_go_first_then_old_ones_then_low_numbers():

@@ -19,6 +19,7 @@ from crew.store.facts import (
     rebuild_rows,
     record,
 )
+from crew.store.replies import Reply
 
 TASK = Task(id="1", title="Grüße", deps=("2", "3"))
 LINE = Line(id="main", chain=(("1", "h", "c"),), results=(("c", True, 1, "ok"),))
@@ -46,6 +47,39 @@ def test_what_is_recorded_is_the_world_that_is_loaded(db):
     assert load_world(db) == world
     assert load_rows(db, "task") == world.tasks
     assert load_rows(db, "line") == world.lines
+
+
+PROCESS_STARTED = noted(Agent(id="A", agent_kind="claude"), "process_started", at=6.0, pid=7)
+
+
+@pytest.mark.parametrize(
+    ("facts", "waits_for_the_disk"),
+    [
+        ([PROCESS_STARTED], False),
+        ([noted(TASK, "written", at=6.0, written="todo"), PROCESS_STARTED], False),
+        ([PROCESS_STARTED, noted(TASK, "landed", at=6.0)], True),
+        ([noted(LINE, "landed", at=6.0)], True),
+    ],
+)
+def test_only_what_the_next_runner_would_find_out_does_not_wait_for_the_disk(
+    db, facts, waits_for_the_disk
+):
+    world = record(db, World(), STORY)
+    said = []
+    db.set_trace_callback(said.append)
+    record(db, world, facts)
+    db.set_trace_callback(None)
+    assert ("PRAGMA synchronous=NORMAL" in said) != waits_for_the_disk
+    assert db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+def test_a_reply_waits_for_the_disk_whatever_it_is_about(db):
+    world = record(db, World(), STORY)
+    said = []
+    db.set_trace_callback(said.append)
+    record(db, world, [PROCESS_STARTED], reply=Reply(number=1, words={"reply": "yes"}))
+    db.set_trace_callback(None)
+    assert "PRAGMA synchronous=NORMAL" not in said
 
 
 def test_facts_are_read_as_they_were_recorded_and_in_that_order(db):

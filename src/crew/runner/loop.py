@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -23,16 +23,16 @@ from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
 from crew.domain.pane import ended
 from crew.domain.requests import Answer, Request
-from crew.domain.world import World, born
+from crew.domain.world import born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
-from crew.runner.manifests import manifest, manifest_file, write_manifest
+from crew.runner.state_files import StateFiles
 from crew.runner.step_requests import message_from, own_task, readable, speaking_run
 from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
 from crew.runner.unnoticed import ended_unnoticed
-from crew.runner.views import moment, state_document, write_state
+from crew.runner.views import moment
 from crew.runner.workplace import Workplace
 from crew.store.database import StoreFailed
 from crew.store.facts import load_world, record
@@ -53,7 +53,6 @@ DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that stands in the way of a delivery."""
 
 DOING_EVERY_S = 0.5
-STATE_EVERY_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +63,7 @@ class Runner:
     outside: LocalOutside
     engine: Engine
     tokens: Tokens
+    files: StateFiles
     drain: bool = False
     stopping: bool = False
     stopping_now: bool = False
@@ -72,10 +72,6 @@ class Runner:
     _stamp: object = None
     _said: dict[str, float] = field(default_factory=dict)
     _blocked_since: float | None = None
-    _seen: World | None = None
-    _written: Mapping[str, Any] | None = None
-    _state_pause: asyncio.TimerHandle | None = None
-    _writing: "asyncio.Task[None] | None" = None
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -90,7 +86,7 @@ class Runner:
             finally:
                 looking.cancel()
                 await self.engine.shut_down()
-                await self._write_last_state()
+                await self.files.keep_last()
                 await self.outside.tidy()
 
     def take_in(self) -> None:
@@ -194,7 +190,7 @@ class Runner:
         self.interrupted = True
 
     def _is_over(self) -> bool:
-        self._keep_state()
+        self.files.keep()
         if self.stopping_now:
             return True
         if not (self.stopping or self.drain):
@@ -210,58 +206,6 @@ class Runner:
             return False
         self._blocked_since = self._blocked_since or time.monotonic()
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
-
-    def _keep_state(self) -> None:
-        """At once when an agent's state changes; what else there is to tell waits for a pause."""
-        if self.engine.world is self._seen or self._writing is not None:
-            return  # who writes looks again afterwards
-        if self._state_pause is None:
-            self._begin_writing()
-            loop = asyncio.get_running_loop()
-            self._state_pause = loop.call_later(STATE_EVERY_S, self._end_state_pause)
-        elif self._seen is None or _states(self._seen) != _states(self.engine.world):
-            self._begin_writing()
-
-    def _end_state_pause(self) -> None:
-        self._state_pause = None
-        self._keep_state()
-
-    def _begin_writing(self) -> None:
-        """Beside the loop: to replace a file takes the disk longer than most of what crew does."""
-        before, self._seen = self._seen, self.engine.world
-        written = asyncio.to_thread(self._write_state, before, self._seen)
-        self._writing = asyncio.ensure_future(written)
-        self._writing.add_done_callback(self._end_writing)
-
-    def _end_writing(self, written: "asyncio.Task[None]") -> None:
-        self._writing = None
-        if not written.cancelled() and (error := written.exception()):
-            self.engine.fail(error)
-        self._keep_state()
-
-    async def _write_last_state(self) -> None:
-        if self._writing is not None:
-            self._writing.remove_done_callback(self._end_writing)
-            await asyncio.wait({self._writing})
-        if self._state_pause is not None:
-            self._state_pause.cancel()
-        self._write_state(self._seen, self.engine.world)
-
-    def _write_state(self, before: World | None, world: World) -> None:
-        """Written when what it tells changes: most facts tell nothing about agents."""
-        if before is None or world.runs is not before.runs:
-            self._keep_manifests(before, world)
-        document = state_document(world)
-        if document != self._written:
-            write_state(self.workplace.state_file, document)
-        self._written = document
-
-    def _keep_manifests(self, before: World | None, world: World) -> None:
-        known = before.runs if before else {}
-        for run in world.runs.values():
-            if run is not known.get(run.id):
-                told = manifest(self.workplace, world, run, at=time.time())
-                write_manifest(manifest_file(self.workplace, run.id), told)
 
     def doing(self, agent: str, words: str) -> None:
         """What an agent does now, at most twice a second."""
@@ -308,10 +252,6 @@ class Runner:
             log.warning("%s: %s", action.__name__, error)
 
 
-def _states(world: World) -> list[tuple[str, str]]:
-    return [(agent.id, agent.state) for agent in world.agents.values()]
-
-
 def _refused(request: Request, error: CrewError) -> dict[str, Any]:
     """The words of a refusal; an agent's are kept too, since no person sees them."""
     if request.verb in STEP_VERBS:
@@ -337,6 +277,7 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
         outside=outside,
         engine=engine,
         tokens=Tokens(workplace.folder),
+        files=StateFiles(workplace=workplace, world=lambda: engine.world, failed=engine.fail),
         drain=drain,
     )
     engine.doing = runner.doing
