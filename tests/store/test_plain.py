@@ -12,7 +12,7 @@ from crew.domain.world import World, born
 from crew.runner.views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.facts import load_world, record
-from crew.store.plain import load_agents, load_panes
+from crew.store.plain import find_run, load_agents, load_panes
 
 
 @pytest.fixture
@@ -56,3 +56,10 @@ def test_a_row_older_than_a_field_has_its_default(db):
 def test_the_runs_in_terminal_sessions_are_found_among_all(db):
     (run,) = load_panes(db)
     assert (run.task, run.pane, run.agent_kind) == ("3", "crew-3", "x")
+
+
+def test_a_run_is_found_by_its_name(db):
+    found = find_run(db, "1.1")
+    assert found is not None
+    assert (found.task, found.steps) == ("1", 3)
+    assert find_run(db, "9.1") is None

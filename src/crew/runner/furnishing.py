@@ -15,7 +15,6 @@ from crew.config.model import AgentSettings
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError
 from crew.domain.names import branch_name, landed_ref, made_ref
-from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.git import linked
 from crew.git.checkpoints import checkpoints
@@ -27,8 +26,7 @@ from crew.git.worktrees import delete_branch, remove_worktree, state_of
 from crew.runner.belongings import bring_belongings
 from crew.runner.setup_commands import Setup, agent_script, note, repository_command, run_setup
 from crew.runner.workplace import Workplace
-from crew.store.facts import load_rows
-from crew.store.plain import load_agents
+from crew.store.plain import find_run
 
 P = ParamSpec("P")
 
@@ -52,17 +50,9 @@ class _Site:
 def worker_settings(workplace: Workplace, task: Task) -> AgentSettings:
     """The configuration of the agent that carries the task's run."""
     agents = workplace.settings.agents
-    kind = _kind_of_run(workplace, task) or task.wants_agent
-    return agents.named(kind or agents.worker_default)
-
-
-def _kind_of_run(workplace: Workplace, task: Task) -> str | None:
-    held = load_agents(workplace.db).runs
-    if task.run is not None and task.run in held:
-        return held[task.run].agent_kind
-    # A run that no agent carries: a person's, in a terminal session.
-    row = load_rows(workplace.db, "run").get(task.run or "")
-    return row.agent_kind if isinstance(row, Run) else None
+    run = find_run(workplace.db, task.run or "")
+    kind = run.agent_kind if run is not None else None
+    return agents.named(kind or task.wants_agent or agents.worker_default)
 
 
 async def furnish(

@@ -41,6 +41,10 @@ def load_agents(db: Database) -> "World":
     return cast("World", world)
 
 
+def find_run(db: Database, run: str) -> "Run | None":
+    return cast("Run | None", _rows(db, "run", {run}).get(run))
+
+
 def load_panes(db: Database) -> "list[Run]":
     """The runs that a terminal session carries now."""
     with translated():
