@@ -68,6 +68,9 @@ class Stage:
 
         asyncio.run(play())
 
+    def foresee(self, targets):
+        """Nothing is made ahead here."""
+
     async def has_worktree(self, task: Task) -> bool:
         return True
 
