@@ -49,15 +49,30 @@ def commit_of(repo: Repository, rev: str) -> str | None:
 
 
 def ref_tip(repo: Repository, ref: str) -> str | None:
-    """Where a branch or another ref (full name) is; no process is needed while it has a file.
+    """Where a branch or another ref (full name) is; git is asked when its files do not tell.
 
-    Git replaces that file in one move, and deletes it only once the ref is told elsewhere or gone.
+    Git replaces a ref's own file in one move, and deletes it only once the ref is told in the file
+    of packed ones, or gone: so that one is looked at second.
     """
     try:
         told = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        if not _may_be_packed(repo, ref):
+            return None
+        told = ""
     except (OSError, UnicodeDecodeError):
         told = ""
     return told if is_object_id(told) else commit_of(repo, ref)
+
+
+def _may_be_packed(repo: Repository, ref: str) -> bool:
+    if (repo.common_dir / "reftable").exists():
+        return True
+    try:
+        packed = (repo.common_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return False
+    return b" " + os.fsencode(ref) + b"\n" in packed
 
 
 def tree_of(repo: Repository, rev: str) -> str | None:
