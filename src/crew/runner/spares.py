@@ -32,7 +32,8 @@ class Spares:
 
     def foresee(self, targets: tuple[str, ...]) -> None:
         self._targets = targets[:MOST] if spares.is_possible(self.workplace.repo) else ()
-        if self._targets and (self._making is None or self._making.done()):
+        has_work = self._targets or self._ready
+        if has_work and (self._making is None or self._making.done()):
             self._making = asyncio.ensure_future(self._keep_ready())
 
     async def take(self, commit: str) -> Spare | None:
@@ -59,12 +60,17 @@ class Spares:
         spares.drop_spares(self.workplace.worktrees)
 
     async def _keep_ready(self) -> None:
-        """One after the other; those whose target has moved on are brought along."""
+        """One after the other; those whose target has moved on are brought along.
+
+        Once nobody waits any more, none is kept: a checkout can be large.
+        """
         try:
             while commit := await self._lacking():
                 made = await asyncio.to_thread(self._made, self._stale(commit), commit)
                 if made is not None:
                     self._ready.append(made)
+            while self._ready and not self._targets:
+                await asyncio.to_thread(spares.drop_spare, self._ready.pop())
         except (CrewError, OSError) as error:
             log.warning("no worktree is made ahead: %s", error)
 

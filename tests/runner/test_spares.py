@@ -1,0 +1,132 @@
+"""Worktrees made ahead follow their target, serve whoever comes, and do not outlive their use."""
+
+import asyncio
+import subprocess
+
+import pytest
+
+from crew.domain.task import Task
+from crew.git.repository import commit_of
+from crew.git.worktrees import remove_worktree, state_of
+from crew.runner.local import LocalOutside
+from crew.runner.workplace import make_workplace
+from runner.scene import until
+
+
+@pytest.fixture
+def outside(make_scene):
+    made = LocalOutside(make_workplace(make_scene().path))
+    yield made
+    made.workplace.db.close()
+
+
+def _spares(outside):
+    return sorted(outside.workplace.worktrees.glob(".spare-*"))
+
+
+def _ready(outside):
+    """Those whose files are all there."""
+    return [spare.folder for spare in outside.spares._ready]
+
+
+async def _until(condition, *, what):
+    await asyncio.to_thread(until, condition, what=what)
+
+
+def _commit(outside, name):
+    root = outside.workplace.root
+    (root / name).write_text("by a person\n")
+    subprocess.run(["git", "add", name], cwd=root, check=True)
+    subprocess.run(["git", "commit", "-q", "-m", name], cwd=root, check=True)
+    return commit_of(outside.workplace.repo, "main")
+
+
+async def _worktree(outside, task, base):
+    made = Task(id=task, target="main")
+    return await outside.ensure_worktree(made, branch=f"crew-{task}", base=base)
+
+
+def test_a_task_takes_the_spare_that_was_made_for_it(outside):
+    async def story():
+        base = commit_of(outside.workplace.repo, "main")
+        outside.foresee(("main",))
+        await _until(lambda: _ready(outside), what="a spare")
+        (spare,) = outside.spares._ready
+        inode = (spare.files / "readme.txt").stat().st_ino
+        path = await _worktree(outside, "7", base)
+        state = await asyncio.to_thread(state_of, outside.workplace.worktrees / "7")
+        assert (state.branch, state.head, state.changed) == ("crew-7", base, ())
+        assert (outside.workplace.worktrees / "7" / "readme.txt").stat().st_ino == inode
+        assert path == str(outside.workplace.worktrees / "7")
+        assert _spares(outside) == []
+        await outside.tidy()
+
+    asyncio.run(story())
+
+
+def test_whoever_starts_begins_on_the_newest_commit_although_the_spare_is_older(outside):
+    async def story():
+        outside.foresee(("main",))
+        await _until(lambda: _ready(outside), what="a spare")
+        newer = _commit(outside, "newer.txt")
+        await _worktree(outside, "7", newer)
+        path = outside.workplace.worktrees / "7"
+        state = await asyncio.to_thread(state_of, path)
+        assert (state.head, state.changed) == (newer, ())
+        assert (path / "newer.txt").exists()
+        await outside.tidy()
+
+    asyncio.run(story())
+
+
+def test_spares_are_brought_along_when_their_target_moves(outside):
+    async def story():
+        outside.foresee(("main", "main"))
+        await _until(lambda: len(_ready(outside)) == 2, what="two spares")
+        newer = _commit(outside, "newer.txt")
+        outside.foresee(("main", "main", "main"))
+        await _until(
+            lambda: [spare.commit for spare in outside.spares._ready] == [newer, newer],
+            what="two spares at the newest commit",
+        )
+        assert len(_spares(outside)) == 2
+        await outside.tidy()
+        assert _spares(outside) == []
+
+    asyncio.run(story())
+
+
+def test_none_is_kept_once_nobody_waits(outside):
+    async def story():
+        outside.foresee(("main",))
+        await _until(lambda: _ready(outside), what="a spare")
+        outside.foresee(())
+        await _until(lambda: not _spares(outside), what="no spare")
+        await outside.tidy()
+
+    asyncio.run(story())
+
+
+def test_a_spare_that_was_not_needed_stays_for_the_next(outside):
+    """The branch was claimed in an earlier life, so the worktree is made from that."""
+
+    async def story():
+        base = commit_of(outside.workplace.repo, "main")
+        await _worktree(outside, "7", base)
+        remove_worktree(outside.workplace.repo, outside.workplace.worktrees / "7")
+        outside.foresee(("main",))
+        await _until(lambda: _ready(outside), what="a spare")
+        await _worktree(outside, "7", base)
+        assert len(_ready(outside)) == 1
+        await outside.tidy()
+
+    asyncio.run(story())
+
+
+def test_a_target_that_does_not_exist_is_no_reason_to_stumble(outside):
+    async def story():
+        outside.foresee(("nowhere", "main"))
+        await _until(lambda: len(_ready(outside)) == 1, what="a spare for the other one")
+        await outside.tidy()
+
+    asyncio.run(story())
