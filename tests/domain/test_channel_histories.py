@@ -20,8 +20,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from crew.domain.channel_story import Story
-from crew.domain.channel_turns import resume
 from crew.domain.errors import CrewError
 from crew.domain.world import World, fold, noted
 from crew.store.database import open_database
@@ -311,8 +309,6 @@ class DrivenHistories(RuleBasedStateMachine):
 
     def _start(self, name):
         room = self.room
-        if room.states[name] == "waiting":  # interrupted, and then crew died
-            room.record(_resumed(room, name))
         texts = room.start(name)
         session = (name, room.member(name).session_number)
         seen = self.given.setdefault(session, [])
@@ -327,12 +323,6 @@ class DrivenHistories(RuleBasedStateMachine):
 
 def _announcements(texts):
     return {text for text in texts if not text.startswith("word")}
-
-
-def _resumed(room, name):
-    story = Story(world=room.world, name="room", at=room.now)
-    resume(story, name)
-    return story.facts
 
 
 @pytest.mark.timeout(300)

@@ -5,9 +5,9 @@ import pytest
 from crew.domain.channel_agents import has_something
 from crew.domain.channel_people import DRIVEN_ROUNDS, NewMember, default_rounds
 from crew.domain.channel_posts import addressed, without_signal
-from crew.domain.channel_steps import heard
+from crew.domain.channel_steps import heard, turn_troubled
 from crew.domain.errors import Conflict, UsageError
-from domain.rooms import Room
+from domain.rooms import RULES, Room
 
 
 @pytest.mark.parametrize(
@@ -273,13 +273,13 @@ def test_parallel_does_not_prolong_a_turn():
     assert room.active == ["dev"]
 
 
-def test_an_interrupted_step_says_nothing_and_its_turn_goes_on_with_the_word():
+def test_an_interrupted_step_is_heard_as_far_as_it_came_and_its_turn_goes_on_with_the_word():
     room = Room(driven=("pm", "dev"), topic="hello", interrupting="interrupt")
     room.start("pm")
     room.say("stop")
     assert room.states["pm"] == "waiting"
     room.end("pm", "half a sen")
-    assert (room.texts, room.active) == (["hello", "stop"], ["pm"])
+    assert (room.texts, room.active) == (["hello", "stop", "half a sen"], ["pm"])
     assert room.speaks("pm", "as you say") == ["stop"]
     assert room.active == ["dev"]
 
@@ -289,6 +289,18 @@ def test_an_interrupted_step_whose_runner_died_is_taken_up_again():
     room.start("pm")
     room.say("stop")
     assert room.due == ["turn room/pm"]
+    assert room.speaks("pm", "as you say") == ["stop"]
+    assert room.moves("pm")[-3:-1] == [
+        ("active", "waiting", "human_interrupts"),
+        ("waiting", "active", "wait_resolved"),
+    ]
+
+
+def test_a_member_that_crew_cannot_call_is_an_error_like_any_other():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.record(turn_troubled(room.world, "room/pm", "no such agent", rules=RULES, at=room.now))
+    assert (room.texts[-1], room.active) == ("⚠️ pm: no such agent", ["dev"])
 
 
 def test_a_step_that_outlasts_its_turn_is_shown_late_and_moves_nothing():

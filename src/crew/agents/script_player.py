@@ -3,6 +3,8 @@
 It is started as `python -I -S script_player.py` in a worktree and told by its environment what to
 play: CREW_SCRIPT (a JSON or TOML file), CREW_TASK_ID and CREW_TASK_TITLE (the part of the script),
 CREW_REASON and CREW_ROLE (which list of steps), CREW_STATE_DIR (where it remembers how far it is).
+In a channel it is CREW_CHANNEL and CREW_AGENT: `members` has a list of turns for each of them, by
+its name or as `channel/name`.
 It prints one JSON object a line. A step that is killed is played again, so actions can be repeated;
 only `hang` counts as played when it begins, since being killed is its end.
 """
@@ -31,9 +33,14 @@ _CONFLICT = re.compile(rb"^<{7} .*?\n(.*?)^={7}\n(.*?)^>{7} .*?(?:\n|\Z)", re.DO
 
 def main() -> int:
     env = os.environ
-    task = env.get("CREW_TASK_ID", "")
-    part = _part(_load(env.get("CREW_SCRIPT", "")), task, env.get("CREW_TASK_TITLE", ""))
-    steps_name = _list_name(part, env.get("CREW_REASON", ""), env.get("CREW_ROLE", ""))
+    script = _load(env.get("CREW_SCRIPT", ""))
+    channel, task = env.get("CREW_CHANNEL", ""), env.get("CREW_TASK_ID", "")
+    if channel:
+        task, steps_name = f"{channel}/{env.get('CREW_AGENT', '')}", "turns"
+        part = {steps_name: _turns(script, task)}
+    else:
+        part = _part(script, task, env.get("CREW_TASK_TITLE", ""))
+        steps_name = _list_name(part, env.get("CREW_REASON", ""), env.get("CREW_ROLE", ""))
     progress = Progress(env.get("CREW_STATE_DIR", "."), task)
     steps = part.get(steps_name, [])
     number = progress.played(steps_name)
@@ -104,7 +111,15 @@ def _list_name(part: dict[str, Any], reason: str, role: str) -> str:
     return f"as_{role}" if f"as_{role}" in part or role == "reviewer" else "steps"
 
 
+def _turns(script: dict[str, Any], member: str) -> list[Any]:
+    members = script.get("members", {})
+    turns: list[Any] = members.get(member) or members.get(member.partition("/")[2]) or []
+    return turns
+
+
 def _last_word(env: os._Environ[str]) -> str:
+    if env.get("CREW_CHANNEL"):
+        return "TURN_COMPLETE"
     return "PASS" if env.get("CREW_ROLE") == "reviewer" else env.get("CREW_DONE_WORD", "DONE")
 
 

@@ -93,6 +93,20 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSettings:
+    """How new channels work, unless their opener says otherwise."""
+
+    timeout_s: float = duration("timeout")
+    wait_timeout_s: float = duration("wait_timeout")
+    heartbeat_s: float = duration("heartbeat")
+    interrupt: str = choice("inject", "interrupt", "queue", "parallel")
+    announce_timeouts: bool = flag()
+    announce_disconnects: bool = flag()
+    auto_detect_turn_end: bool = flag()
+    auto_detect_silence_s: float = duration("auto_detect_silence")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSettings:
     """Limits; None is no limit."""
 
@@ -212,6 +226,7 @@ class Settings:
     merge: MergeSettings
     worktree: WorktreeSettings
     tasks: TaskSettings
+    channel: ChannelSettings
     budget: BudgetSettings
     sandbox: SandboxSettings
     log: LogSettings
@@ -229,6 +244,7 @@ TABLES: Mapping[str, type] = {
     "merge": MergeSettings,
     "worktree": WorktreeSettings,
     "tasks": TaskSettings,
+    "channel": ChannelSettings,
     "budget": BudgetSettings,
     "sandbox": SandboxSettings,
     "log": LogSettings,

@@ -116,6 +116,17 @@ def heartbeat(asked: Asked) -> Answer:
     return _done(story, member.name, messages=_injected(story, member.name))
 
 
+def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
+    """It is there, whatever else it wants; nothing where that is known already."""
+    member = world.members.get(member_id)
+    if member is None or member.is_driven or member.state == TurnState.OFFLINE:
+        return []
+    story = Story(world=world, name=member.channel, at=at)
+    if _is_due(story, member):
+        story.note(member.name, "heartbeat", heartbeat_at=at)
+    return story.facts
+
+
 def awake(world: World, *, at: float) -> list[Fact]:
     """A runner starts: nobody could reach crew while none was up, so all have their time anew."""
     return [

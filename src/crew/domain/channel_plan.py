@@ -55,6 +55,16 @@ def channel_waits(world: World, now: float, *, rules: Rules) -> dict[str, float]
     return found
 
 
+def is_resting(world: World, name: str, now: float, *, rules: Rules) -> bool:
+    """Nothing more is said in it by those whom crew drives, until somebody else speaks."""
+    channel = world.channels[name]
+    members = (world.members[member_id(name, one)] for one in channel.members)
+    return not any(
+        one.takes_part and (one.speaking or _is_to_speak(world, channel, one, now, rules))
+        for one in members
+    )
+
+
 def _times(world: World, channel: Channel, member: Member, rules: Rules) -> list[float]:
     provider = world.providers.get(rules.provider(member.agent_kind))
     opens = [provider.next_at] if provider and member.state == TurnState.ACTIVE else []

@@ -3,7 +3,17 @@
 import re
 from collections.abc import Iterator
 
-from crew.domain.channel import Author, Channel, Member, Mode, Post, post_id
+from crew.domain.channel import (
+    Author,
+    Channel,
+    Interrupting,
+    Member,
+    Mode,
+    Post,
+    TurnState,
+    member_id,
+    post_id,
+)
 from crew.domain.world import World
 
 TURN_COMPLETE = "TURN_COMPLETE"
@@ -49,6 +59,19 @@ def has_news(world: World, member: Member) -> bool:
 
 def words_of_people(world: World, member: Member) -> list[Post]:
     return [post for post in unseen(world, member) if post.author == Author.PERSON]
+
+
+def injected_into(world: World, post: Post) -> list[str]:
+    """The members that hear a person's word at once, in the middle of their turn."""
+    channel = world.channels[post.channel]
+    if post.author != Author.PERSON or channel.interrupting != Interrupting.INJECT:
+        return []
+    found = (world.members[member_id(channel.id, name)] for name in channel.members)
+    return [
+        one.id
+        for one in found
+        if one.state == TurnState.ACTIVE and one.speaking and post.sequence > one.given
+    ]
 
 
 def concerns(post: Post, member: Member) -> bool:

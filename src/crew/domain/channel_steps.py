@@ -20,6 +20,8 @@ CRASHES_AFTER = 3
 def turn_started(world: World, member: Member, *, session: str, at: float) -> list[Fact]:
     """Recorded before the process starts: what it is given now it is never given again."""
     story = Story(world=world, name=member.channel, at=at)
+    if member.state == TurnState.WAITING:  # interrupted, and the runner died before it could go on
+        resume(story, member.name)
     story.note(
         member.name,
         "step_started",
@@ -59,8 +61,18 @@ def turn_spoken(
     return story.facts
 
 
+def turn_troubled(
+    world: World, member_id: str, message: str, *, rules: Rules, at: float
+) -> list[Fact]:
+    """crew itself could not call the CLI (no such agent, no worktree): an error like any other."""
+    member = world.members[member_id]
+    error = StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    outcome = StepOutcome(session=member.session, error=error)
+    return turn_spoken(world, member_id, outcome, turn=member.turn, rules=rules, at=at)
+
+
 def _spoken(story: Story, member: Member, outcome: StepOutcome, *, had_turn: bool) -> None:
-    name, was_cut_off = member.name, member.waits_for == INTERRUPTED
+    name = member.name
     _record(
         story,
         member,
@@ -73,7 +85,7 @@ def _spoken(story: Story, member: Member, outcome: StepOutcome, *, had_turn: boo
         acknowledged=max((member.given, *member.heard)),
     )
     text, _ends = without_signal(outcome.text)
-    if text.strip() and story.channel.is_open and not was_cut_off:
+    if text.strip() and story.channel.is_open:
         story.post(name, text, to=addressed(text, story.channel.members), late=not had_turn)
     if had_turn:
         _go_on(story, story.member(name))

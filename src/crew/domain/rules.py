@@ -29,6 +29,7 @@ class Rules:
     providers: Mapping[str, str] = field(default_factory=dict)
     stagger_s: float = 5.0
     signal_grace_s: float = 30.0
+    interrupt_grace_s: float = 5.0
     reviewers: tuple[str, ...] = ()
     min_reviews: int = 0
     skip_review: bool = False

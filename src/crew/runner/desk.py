@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from crew.agents.adapter import Controls
+from crew.domain.channel import Member
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.rules import Rules
@@ -23,12 +24,13 @@ class Desk:
     world: Callable[[], World]
     now: Callable[[], float]
     record: Callable[[list[Fact]], None]
-    session_of: Callable[[Run], str]
+    session_of: Callable[[Run | Member], str]
     doing: Callable[[str, str], None]
     cancel: Callable[[str], Awaitable[None]]
     later: Callable[[Command, float], None]
     signalled: Callable[[str], Awaitable[None]]
     answered: Callable[[str], Awaitable[None]]
+    interrupted: Callable[[str], Awaitable[None]]
     controls: Callable[[str], Controls]
 
     def run(self, command: Command) -> tuple[Run, Task]:

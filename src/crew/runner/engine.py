@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import Controls, Say
+from crew.domain.channel import Member, Post
+from crew.domain.channel_posts import injected_into
+from crew.domain.channel_steps import turn_troubled
 from crew.domain.commands import (
     Command,
     Inspect,
@@ -15,6 +18,8 @@ from crew.domain.commands import (
     PaneCommand,
     Prepare,
     RunCommand,
+    SpeakTurn,
+    Vacate,
 )
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
@@ -25,6 +30,7 @@ from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.stepping import troubled
 from crew.domain.world import World
+from crew.runner.channel_doers import CHANNEL_DOERS
 from crew.runner.desk import Desk, Doer
 from crew.runner.doers import RUN_DOERS
 from crew.runner.landing import LINE_DOERS
@@ -32,13 +38,14 @@ from crew.runner.outside import Outside
 
 log = logging.getLogger(__name__)
 
-DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS}
+DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS, **CHANNEL_DOERS}
 
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
     """`store` records facts and returns the world after them; `only` names the kinds of
-    commands, the first word of their keys, that may be done; None means all.
+    commands, the first word of their keys, that may be done; None means all. `told` hears of every
+    fact once it is stored.
     """
 
     outside: Outside
@@ -47,8 +54,9 @@ class Engine:
     world: World
     store: Callable[[World, Iterable[Fact]], World]
     now: Callable[[], float]
-    session_of: Callable[[Run], str]
+    session_of: Callable[[Run | Member], str]
     doing: Callable[[str, str], None] = lambda _agent, _words: None
+    told: Callable[[Iterable[Fact]], None] = lambda _facts: None
     only: frozenset[str] | None = None
     taking_work: bool = True
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,6 +79,9 @@ class Engine:
                 heard.set()
             if fact.kind == "message" and fact.trigger == "sent":
                 self._pass_on(world.messages[fact.subject])
+            if fact.kind == "post":
+                self._inject(world.posts[fact.subject])
+        self.told(facts)
         self.changed.set()
 
     def _pass_on(self, message: Message) -> None:
@@ -78,6 +89,13 @@ class Engine:
         run = self.world.tasks[message.task].run or ""
         if run in self._controls and f"run {run}" in self.under_way:
             self._controls[run].tell(Say(message=message.id, text=message.text))
+
+    def _inject(self, post: Post) -> None:
+        """Into the turn that is under way, where the channel wants that."""
+        for member in injected_into(self.world, post):
+            if member in self._controls and f"turn {member}" in self.under_way:
+                words = f"{post.sender} says in the channel:\n{post.text}"
+                self._controls[member].tell(Say(message=post.id, text=words))
 
     def _controls_of(self, run: str) -> Controls:
         self._controls[run] = Controls()
@@ -124,12 +142,12 @@ class Engine:
         """When to tick again although nothing happened."""
         return min(self._waits().values(), default=None)
 
-    def is_quiet(self, *, ignoring: str = "") -> bool:
+    def is_quiet(self, *, ignoring: str | tuple[str, ...] = "") -> bool:
         """Nothing is under way, due, or due after a wait, but for keys that begin like this."""
         if self.under_way and not ignoring:
             return False
         keys = {*self.under_way, *self._waits(), *(command.key for command in self._due())}
-        return all(ignoring and key.startswith(ignoring) for key in keys)
+        return all(bool(ignoring) and key.startswith(ignoring) for key in keys)
 
     def _waits(self) -> dict[str, float]:
         now = self.now()
@@ -139,7 +157,7 @@ class Engine:
 
     def _is_wanted(self, key: str) -> bool:
         kind = key.partition(" ")[0]
-        if kind == "run" and not self.taking_work:
+        if kind in {"run", "turn"} and not self.taking_work:
             return False
         return self.only is None or kind in self.only
 
@@ -220,11 +238,15 @@ class Engine:
             return not_opened(self.world, run, _words(error), at=self.now())
         if isinstance(command, Inspect):
             return not_inspected(self.world.runs[command.subject], _words(error), at=self.now())
+        if isinstance(command, SpeakTurn):
+            return turn_troubled(
+                self.world, command.subject, _words(error), rules=self.rules, at=self.now()
+            )
         failures = self._failures.get(command.key, 0) + 1
         self._failures[command.key] = failures
         self._later[command.key] = self.now() + self.rules.backoff(failures)
         # A tmux that does not answer is one task's trouble: the others go on.
-        if failures >= self.rules.stuck_after and not isinstance(command, PaneCommand):
+        if failures >= self.rules.stuck_after and not isinstance(command, PaneCommand | Vacate):
             self.fail(error)
         return []
 
@@ -247,6 +269,7 @@ class Engine:
             later=self._put_off,
             signalled=lambda run: self._until("signalled", run),
             answered=lambda question: self._until("answered", question),
+            interrupted=lambda member: self._until("human_interrupts", member),
             controls=self._controls_of,
         )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
+from crew.domain.channel import Member
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
@@ -33,9 +34,10 @@ from crew.runner.calls import (
     step_order,
     system_prompt,
 )
+from crew.runner.channel_places import ChannelPlaces
 from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
-from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips, TurnCall
 from crew.runner.panes import Panes
 from crew.runner.planned_tasks import tell_step
 from crew.runner.reviews import Reviews
@@ -69,6 +71,7 @@ class LocalOutside:
     panes: Panes = field(init=False)
     reviews: Reviews = field(init=False)
     spares: Spares = field(init=False)
+    channels: ChannelPlaces = field(init=False)
     _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
     _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -77,6 +80,7 @@ class LocalOutside:
         self.panes = Panes(self.workplace)
         self.reviews = Reviews(self.workplace)
         self.spares = Spares(workplace=self.workplace)
+        self.channels = ChannelPlaces(self.workplace)
 
     async def tips(self, target: str) -> Tips:
         return await _thread(self._tips, target)
@@ -248,6 +252,12 @@ class LocalOutside:
 
     async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
         return await self.reviews.run(run, task, commit=commit, reviewer=reviewer)
+
+    async def speak(self, call: TurnCall) -> StepOutcome:
+        return await self.channels.speak(call, mcp_url=self.mcp_url)
+
+    async def vacate(self, member: Member) -> None:
+        await self.channels.vacate(member)
 
     def foresee(self, targets: tuple[str, ...]) -> None:
         self.spares.foresee(targets)

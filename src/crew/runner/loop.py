@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from crew.agents.output import one_line
 from crew.agents.ownership import kill_leftovers
 from crew.domain.answering import answer
+from crew.domain.channel_agents import VERBS as MEMBER_VERBS
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
@@ -27,6 +28,7 @@ from crew.domain.world import born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
+from crew.runner.readers import Readers
 from crew.runner.state_files import StateFiles
 from crew.runner.step_requests import message_from, own_task, readable, speaking_run
 from crew.runner.tokens import VERBS as STEP_VERBS
@@ -69,9 +71,14 @@ class Runner:
     stopping_now: bool = False
     interrupted: bool = False
     patient: bool = True
+    readers: Readers = field(init=False)
     _stamp: object = None
     _said: dict[str, float] = field(default_factory=dict)
     _blocked_since: float | None = None
+
+    def __post_init__(self) -> None:
+        self.readers = Readers(self)
+        self.engine.told = self.readers.tell
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -81,10 +88,12 @@ class Runner:
                 self.take_in()
                 self._find_landed()
                 self.look_at_panes()
+                self.readers.welcome()
                 await asyncio.to_thread(self.outside.sweep)
                 await self.engine.run(until=self._is_over)
             finally:
                 looking.cancel()
+                self.readers.leave()
                 await self.engine.shut_down()
                 await self.files.keep_last()
                 await self.outside.tidy()
@@ -122,11 +131,15 @@ class Runner:
     def hear_requests(self) -> None:
         """Answer what other processes asked; a refusal is an answer too."""
         for number, request in open_requests(self.workplace.db):
-            self.take_in()
-            asked, words = self._answered(request)
-            reply = Reply(number=number, words=words)
-            world = record(self.workplace.db, self.engine.world, asked.facts, reply=reply)
-            self.engine.recorded(asked.facts, world)
+            if not self.readers.puts_off(number, request):
+                self.take_in()
+                self.answer_request(number, request)
+
+    def answer_request(self, number: int, request: Request) -> None:
+        asked, words = self._answered(request)
+        reply = Reply(number=number, words=words)
+        world = record(self.workplace.db, self.engine.world, asked.facts, reply=reply)
+        self.engine.recorded(asked.facts, world)
 
     def _answered(self, request: Request) -> tuple[Answer, dict[str, Any]]:
         try:
@@ -159,6 +172,8 @@ class Runner:
         request = self.tokens.checked(request)
         if request.verb in STEP_VERBS:
             return self._answer_step(readable(request))
+        if request.verb in MEMBER_VERBS:
+            request = readable(request)
         if request.verb == "stop":
             self.stop(now=bool(request.args.get("now")))
             return Answer(reply=os.getpid())
@@ -195,13 +210,22 @@ class Runner:
             return True
         if not (self.stopping or self.drain):
             return False
+        if not self.stopping and self._only_channels_move():
+            self.stop()  # no task can move any more: turns under way end, and no other begins
         return self.engine.is_quiet() or self._only_a_checkout_stands_in_the_way()
+
+    def _only_channels_move(self) -> bool:
+        """Unless it is a channel that this runner is here for."""
+        engine = self.engine
+        if not engine.world.channels or engine.rules.only_channel:
+            return False
+        return engine.is_quiet(ignoring="turn ")
 
     def _only_a_checkout_stands_in_the_way(self) -> bool:
         """A person edits what landed: wait a moment, then end and say so."""
         engine = self.engine
         blocked = any(line.waiting for line in engine.world.lines.values())
-        if not blocked or not engine.is_quiet(ignoring="deliver "):
+        if not blocked or not engine.is_quiet(ignoring=("deliver ", "turn ")):
             self._blocked_since = None
             return False
         self._blocked_since = self._blocked_since or time.monotonic()
@@ -254,7 +278,7 @@ class Runner:
 
 def _refused(request: Request, error: CrewError) -> dict[str, Any]:
     """The words of a refusal; an agent's are kept too, since no person sees them."""
-    if request.verb in STEP_VERBS:
+    if request.verb in STEP_VERBS | MEMBER_VERBS.keys():
         log.warning("refused %s: %s", request.verb, error.message)
     words = {"code": error.code, "message": error.message, "hint": error.hint}
     return {"error": words, "exit_code": error.exit_code}
@@ -329,7 +353,7 @@ async def _run_with_signals(runner: Runner, beside: Beside) -> None:
         await runner.run()
 
 
-HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane"})
+HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane", "vacate"})
 """What a short command may do besides its own request: finish and tidy, start no agent."""
 
 CHECKING = HOUSEKEEPING | {"inspect"}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crew.agents.adapter import Controls
+from crew.domain.channel import Channel, Member, Post
 from crew.domain.message import Message
 from crew.domain.pane import Opened
 from crew.domain.quest import PlannedStep
@@ -78,6 +79,24 @@ class StepCall:
     role: Role | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCall:
+    """A turn in a channel as the doers order it; `resume` as for a step.
+
+    `posts` is what the member has not been given yet, `before` all that was said so far, for an
+    agent that remembers nothing. `was_cut_off` says that an earlier step of it never ended well.
+    """
+
+    channel: Channel
+    member: Member
+    posts: tuple[Post, ...]
+    before: Callable[[], tuple[Post, ...]]
+    was_cut_off: bool
+    resume: bool
+    heard: Callable[[str], None]
+    controls: Controls
+
+
 class Outside(Protocol):
     """git, agents, gates and task sources, each call safe to repeat."""
 
@@ -136,3 +155,9 @@ class Outside(Protocol):
         self, quest: str, step: PlannedStep, *, text: str, deps: tuple[str, ...], base: str
     ) -> TaskItem:
         """The task of a planned step, made or found, with what the plan says of it now."""
+
+    async def speak(self, call: TurnCall) -> StepOutcome:
+        """One step of a channel's member, in a worktree of its own that it only looks at."""
+
+    async def vacate(self, member: Member) -> None:
+        """Remove a member's worktree; nothing, when there is none."""

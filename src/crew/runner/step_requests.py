@@ -17,9 +17,12 @@ from crew.tasks.source import TaskSource
 TASK_FIELDS = ("id", "title", "body", "comments", "deps", "status")
 
 
+POSTING = frozenset({"post_message", "channel_post"})
+
+
 def readable(request: Request) -> Request:
     """The same without anything that could not be shown, printed or put into a prompt."""
-    longest = LONGEST_MESSAGE if request.verb == "post_message" else LONGEST
+    longest = LONGEST_MESSAGE if request.verb in POSTING else LONGEST
     return Request(
         verb=request.verb,
         args={name: _readable(name, value, longest) for name, value in request.args.items()},

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from crew.domain.channel_agents import VERBS as MEMBER_VERBS
 from crew.domain.effects import effect
 from crew.domain.errors import NeedsLogin
 from crew.domain.requests import Request
@@ -19,6 +20,10 @@ VERBS = frozenset(
 """What only the step itself may say."""
 
 
+MEMBER = "channel:"
+"""How the name in a member's token begins; the name of no run does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Made from a secret of this crew, so that nothing but the secret need be kept."""
@@ -26,27 +31,50 @@ class Tokens:
     folder: Path
 
     def token(self, run: Run) -> str:
-        name = f"{run.id}/{run.attempt}"
-        return f"{name}/{self._proof(name)}"
+        return self._signed(f"{run.id}/{run.attempt}")
 
-    def owner(self, token: str) -> tuple[str, int]:
-        """The run and the attempt that a token was made for."""
+    def member_token(self, member: str) -> str:
+        """For a member of a channel, whoever crew drives and whoever connects by itself."""
+        return self._signed(f"{MEMBER}{member}")
+
+    def prove(self, token: str) -> str:
+        """What a token was made for; raises for one that is not crew's."""
         name, _, proof = token.rpartition("/")
         if not name or not hmac.compare_digest(proof.encode(), self._proof(name).encode()):
             raise NeedsLogin(
                 "this token is not one of crew's",
                 hint="use the CREW_TOKEN of your own environment, unchanged",
             )
+        return name
+
+    def owner(self, token: str) -> tuple[str, int]:
+        """The run and the attempt that a token was made for."""
+        name = self.prove(token)
+        if name.startswith(MEMBER):
+            raise _of_another_kind("a channel")
         run, _, attempt = name.rpartition("/")
         return run, int(attempt)
 
+    def member(self, token: str) -> str:
+        """The member of a channel that a token was made for."""
+        name = self.prove(token)
+        if not name.startswith(MEMBER):
+            raise _of_another_kind("a step")
+        return name.removeprefix(MEMBER)
+
     def checked(self, request: Request) -> Request:
-        """A request of a step, with the run and the attempt that its token proves."""
-        if request.verb not in VERBS:
+        """A request of a step or a member, with who its token proves it to be."""
+        if request.verb not in VERBS | MEMBER_VERBS.keys():
             return request
-        run, attempt = self.owner(str(request.args.get("token", "")))
+        token = str(request.args.get("token", ""))
         others = {key: value for key, value in request.args.items() if key != "token"}
+        if request.verb in MEMBER_VERBS:
+            return Request(verb=request.verb, args={**others, "member": self.member(token)})
+        run, attempt = self.owner(token)
         return Request(verb=request.verb, args={**others, "run": run, "attempt": attempt})
+
+    def _signed(self, name: str) -> str:
+        return f"{name}/{self._proof(name)}"
 
     def _proof(self, name: str) -> str:
         return hmac.new(self._secret(), name.encode(), hashlib.sha256).hexdigest()
@@ -56,6 +84,13 @@ class Tokens:
         if not file.exists():
             _make_secret(file)
         return file.read_bytes()
+
+
+def _of_another_kind(what: str) -> NeedsLogin:
+    return NeedsLogin(
+        f"this token is for {what}, and that has other tools",
+        hint="use the tools that are listed for this token",
+    )
 
 
 @effect("runner.make_secret")

@@ -146,13 +146,25 @@ def fact_view(number: int, fact: Fact) -> dict[str, Any]:
         "timestamp": moment(fact.at),
         "event": "state_transition" if moves else fact.trigger,
         "subject": f"{fact.kind}:{fact.subject}",
-        "agentId": fact.subject if fact.kind == "agent" else fact.changes.get("agent"),
+        "agentId": _agent_of(fact),
         "from": fact.source,
         "to": fact.target,
         "trigger": fact.trigger,
-        "channel": None,
+        "channel": fact.subject.partition("/")[0] if fact.kind in CHANNEL_KINDS else None,
         **({"details": dict(fact.extra)} if fact.extra else {}),
     }
+
+
+CHANNEL_KINDS = frozenset({"channel", "member", "post"})
+"""Kinds of rows whose ids begin with the name of their channel."""
+
+
+def _agent_of(fact: Fact) -> Any:
+    if fact.kind == "agent":
+        return fact.subject
+    if fact.kind == "member":
+        return fact.subject.partition("/")[2]
+    return fact.changes.get("sender" if fact.kind == "post" else "agent")
 
 
 def _dollars(cost: float | None) -> float | None:

@@ -19,6 +19,7 @@ from crew.tasks.source import TaskSource, open_source
 
 if TYPE_CHECKING:
     from crew.config.model import Settings
+    from crew.domain.channel import Member
     from crew.git.repository import Repository
 
 EXCLUDED = (
@@ -120,12 +121,12 @@ class Workplace:
     def rules(self) -> Rules:
         return rules_from(self.settings)
 
-    def session_of(self, run: Run) -> str:
-        """The run's session; a new one is named after the run, so that a repeat names it again."""
+    def session_of(self, whose: "Run | Member") -> str:
+        """Its session; a new one is named after whose it is, so that a repeat names it again."""
         import uuid  # noqa: PLC0415 - lists do without it
 
-        name = f"{run.id}/{run.session_number}"
-        return run.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
+        name = f"{whose.id}/{whose.session_number}"
+        return whose.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
 
     def snapshot(self) -> Snapshot:
         """All tasks as their source tells them now; only what changed is read again."""

@@ -67,6 +67,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "answer": Entry("speaking:answer", "Answer a question; the agent goes on with it."),
         "signal": Entry("speaking:signal", "Tell crew how this step ends; for agents."),
         "mcp": Entry("mcp:mcp", "Give an agent crew's tools over MCP, on stdin and stdout."),
+        "channel": Entry("channels:channel", "Let agents and people talk, one at a time."),
         "events": Entry("events:events", "Show what happened, fact by fact."),
         "runs": Entry("costs:runs", "List the tries at a task, or at all tasks."),
         "cost": Entry("costs:cost", "Add up tokens and dollars."),

@@ -52,6 +52,24 @@ def complete_agents(ctx: click.Context, param: click.Parameter, start: str) -> l
     return []
 
 
+def complete_channels(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    start: str,
+) -> list[CompletionItem]:
+    from crew.runner.place import load_folder  # noqa: PLC0415
+    from crew.store.database import open_database  # noqa: PLC0415
+    from crew.store.facts import load_rows  # noqa: PLC0415
+
+    with contextlib.suppress(CrewError, OSError):
+        db = open_database(load_folder(_call(ctx).directory) / "crew.db")
+        channels = load_rows(db, "channel").values()
+        return [
+            CompletionItem(one.id, help=one.state) for one in channels if one.id.startswith(start)
+        ]
+    return []
+
+
 def complete_subjects(
     ctx: click.Context, param: click.Parameter, start: str
 ) -> list[CompletionItem]:
@@ -75,6 +93,10 @@ def task_argument(name: str = "task", *, required: bool = True) -> Decorator:
 
 def agent_argument(name: str = "name") -> Decorator:
     return click.argument(name, shell_complete=complete_agents)
+
+
+def channel_argument(name: str = "name") -> Decorator:
+    return click.argument(name, shell_complete=complete_channels)
 
 
 def subject_argument() -> Decorator:

@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from crew.domain.world import World
+from crew.store.settings import keep_setting, setting
+
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
 
@@ -16,6 +19,9 @@ log = logging.getLogger(__name__)
 
 SPEAKING_MCP = frozenset({"claude", "codex", "opencode", "gemini", "acp"})
 """Adapters that tell their CLI of CREW_MCP_URL; others' agents use `crew signal`."""
+
+MCP_URL = "mcp_url"
+"""The setting that tells other processes where the server of the runner is, if one is up."""
 
 LOOK_EVERY_S = 1.0
 """How often it is looked whether an agent that can use the server was added."""
@@ -27,6 +33,8 @@ async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
     if not is_installed():
         yield
         return
+    if setting(runner.workplace.db, MCP_URL):
+        keep_setting(runner.workplace.db, MCP_URL, "")  # of a runner that was killed
     serving = asyncio.ensure_future(_serve_once_wanted(runner))
     # Its first turn on the loop opens the port, so that the very first step knows the address.
     await asyncio.sleep(0)
@@ -56,16 +64,30 @@ async def _serve_once_wanted(runner: "Runner") -> None:
 
 def is_wanted(runner: "Runner") -> bool:
     known = runner.workplace.settings.agents.by_name
-    kinds = {agent.agent_kind for agent in runner.engine.world.agents.values()}
-    return any(known[kind].adapter in SPEAKING_MCP for kind in kinds if kind in known)
+    world = runner.engine.world
+    kinds = {agent.agent_kind for agent in world.agents.values()}
+    return _has_guests(world) or any(
+        known[kind].adapter in SPEAKING_MCP for kind in kinds if kind in known
+    )
+
+
+def _has_guests(world: World) -> bool:
+    """Whether an open channel has a member that connects by itself."""
+    return any(
+        not member.is_driven and world.channels[member.channel].is_open
+        for member in world.members.values()
+    )
 
 
 @contextmanager
 def _listening(runner: "Runner") -> Iterator[socket.socket]:
     """The address is told to steps only while somebody listens there."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        runner.outside.mcp_url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        runner.outside.mcp_url = url
+        keep_setting(runner.workplace.db, MCP_URL, url)
         try:
             yield listener
         finally:
             runner.outside.mcp_url = ""
+            keep_setting(runner.workplace.db, MCP_URL, "")

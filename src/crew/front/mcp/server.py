@@ -25,8 +25,18 @@ from starlette.requests import Request as HttpRequest
 import crew
 from crew.domain.errors import CrewError
 from crew.domain.requests import Request
-from crew.front.mcp.guard import Guard, allowed_hosts, bearer, origins
-from crew.front.mcp.tools import INSTRUCTIONS, LONGEST_CALL, TOOLS, Said, refusal, said, spoken
+from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, CHANNEL_TOOLS, is_member
+from crew.front.mcp.guard import Guard, Receive, Scope, Send, allowed_hosts, bearer, origins
+from crew.front.mcp.tools import (
+    INSTRUCTIONS,
+    LONGEST_CALL,
+    TOOLS,
+    Said,
+    refusal,
+    said,
+    spoken,
+)
+from crew.front.mcp.tools import Tool as CrewTool
 
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
@@ -51,8 +61,15 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
     """Serve until cancelled; answers that are on their way are still given."""
     logging.getLogger("mcp").setLevel(logging.WARNING)
     port = listener.getsockname()[1]
-    sessions = session_manager(runner, port=port)
-    guard = Guard(app=sessions.handle_request, port=port, prove=runner.tokens.owner)
+    steps = session_manager(tool_server(runner, TOOLS, INSTRUCTIONS), port=port)
+    members = session_manager(tool_server(runner, CHANNEL_TOOLS, CHANNEL_INSTRUCTIONS), port=port)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        """A step and a channel's member have tools of their own."""
+        sessions = members if is_member(bearer(scope)) else steps
+        await sessions.handle_request(scope, receive, send)
+
+    guard = Guard(app=app, port=port, prove=runner.tokens.prove)
     http = Http(
         uvicorn.Config(
             guard,
@@ -66,7 +83,7 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
             timeout_graceful_shutdown=FAREWELL_S,
         )
     )
-    async with sessions.run():
+    async with steps.run(), members.run():
         serving = asyncio.ensure_future(http.serve(sockets=[listener]))
         try:
             await asyncio.shield(serving)
@@ -75,9 +92,9 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
             await asyncio.wait([serving])
 
 
-def session_manager(runner: "Runner", *, port: int) -> StreamableHTTPSessionManager:
+def session_manager(server: Server[Any], *, port: int) -> StreamableHTTPSessionManager:
     return StreamableHTTPSessionManager(
-        tool_server(runner),
+        server,
         json_response=True,
         stateless=True,
         max_request_body_size=LONGEST_CALL,
@@ -88,32 +105,37 @@ def session_manager(runner: "Runner", *, port: int) -> StreamableHTTPSessionMana
     )
 
 
-def tool_server(runner: "Runner") -> Server[Any]:
+def tool_server(runner: "Runner", tools: tuple[CrewTool, ...], instructions: str) -> Server[Any]:
     async def list_tools(
         _context: Context, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool.model_validate(tool.view()) for tool in TOOLS])
+        return ListToolsResult(tools=[Tool.model_validate(tool.view()) for tool in tools])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         assert context.request is not None
         token = bearer(context.request.scope)
-        answer = answered(runner, params.name, params.arguments or {}, token=token)
+        answer = await answered(runner, tools, params, token=token)
         content = TextContent(type="text", text=answer.text)
         return CallToolResult(content=[content], is_error=answer.is_error)
 
     return Server(
         "crew",
         version=crew.__version__,
-        instructions=INSTRUCTIONS,
+        instructions=instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
 
 
-def answered(runner: "Runner", name: str, arguments: dict[str, Any], *, token: str) -> Said:
+async def answered(
+    runner: "Runner", tools: tuple[CrewTool, ...], params: CallToolRequestParams, *, token: str
+) -> Said:
+    """A read of a channel may wait for something; everything else is answered at once."""
     try:
-        asked = spoken(name, arguments, token=token)
-        return said(runner.reply_to(Request(verb=asked.verb, args=asked.args)))
+        asked = spoken(params.name, params.arguments or {}, token=token, tools=tools)
+        request = Request(verb=asked.verb, args=asked.args)
+        await runner.readers.patiently(request)
+        return said(runner.reply_to(request))
     except CrewError as error:
-        log.warning("refused %s: %s", name[:100], error.message)
+        log.warning("refused %s: %s", params.name[:100], error.message)
         return refusal(error)

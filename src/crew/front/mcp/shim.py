@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 import crew
 from crew.domain.errors import CrewError, NeedsLogin, TryLater
+from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, is_member, tools_for
 from crew.front.mcp.tools import (
     INSTRUCTIONS,
     LONGEST_CALL,
-    TOOLS,
     Said,
     Spoken,
     refusal,
@@ -128,7 +128,7 @@ def _initialize(params: Mapping[str, Any]) -> dict[str, Any]:
         "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "crew", "version": crew.__version__},
-        "instructions": INSTRUCTIONS,
+        "instructions": CHANNEL_INSTRUCTIONS if is_member(_own_token()) else INSTRUCTIONS,
     }
 
 
@@ -137,7 +137,7 @@ def _ping(_params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list_tools(_params: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tools": [tool.view() for tool in TOOLS]}
+    return {"tools": [tool.view() for tool in tools_for(_own_token())]}
 
 
 def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +145,9 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         raise Fault(INVALID_PARAMS, "name the tool to call")
     try:
-        asked = spoken(name, params.get("arguments") or {}, token=_token())
+        token = _token()
+        given = params.get("arguments") or {}
+        asked = spoken(name, given, token=token, tools=tools_for(token))
         return _passed_on(asked).view()
     except CrewError as error:
         return _refused(name, error).view()
@@ -168,8 +170,12 @@ METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
+def _own_token() -> str:
+    return os.environ.get("CREW_TOKEN", "")
+
+
 def _token() -> str:
-    token = os.environ.get("CREW_TOKEN", "")
+    token = _own_token()
     if not token:
         raise NeedsLogin(
             "only an agent's own step has these tools, and CREW_TOKEN is not set",

@@ -107,7 +107,12 @@ TOOLS = (
 
 IGNORED = frozenset({"stepId"})
 
-_TYPES = {"string": str, "boolean": bool}
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
 
 
 class Spoken(NamedTuple):
@@ -128,12 +133,12 @@ class Said(NamedTuple):
         return {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
 
 
-def spoken(name: str, arguments: Any, *, token: str) -> Spoken:
+def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = TOOLS) -> Spoken:
     """What a call of a tool asks of the runner; whatever is wrong is said so that it can be mended.
 
     A null stands for a field that is not given: some models fill every field of a schema.
     """
-    tool = _find(name)
+    tool = _find(name, tools)
     if not isinstance(arguments, dict):
         raise UsageError("the arguments are no object", hint=f"send one with {_known(tool)}")
     given = {key: value for key, value in arguments.items() if value is not None}
@@ -147,12 +152,12 @@ def spoken(name: str, arguments: Any, *, token: str) -> Spoken:
     return Spoken(verb=tool.verb, args={**args, "token": token})
 
 
-def _find(name: str) -> Tool:
-    for tool in TOOLS:
+def _find(name: str, tools: tuple[Tool, ...]) -> Tool:
+    for tool in tools:
         if tool.name == name:
             return tool
     raise NotFound(
-        f"crew has no tool {name[:100]!r}", hint=f"there are {', '.join(t.name for t in TOOLS)}"
+        f"crew has no tool {name[:100]!r}", hint=f"there are {', '.join(t.name for t in tools)}"
     )
 
 
@@ -166,7 +171,8 @@ def _check(tool: Tool, key: str, value: Any) -> None:
             f"{tool.name} takes no {key[:100]!r}", hint=f"call it again with {_known(tool)}"
         )
     kind = tool.properties[key]["type"]
-    if not isinstance(value, _TYPES[kind]):
+    # True is a number to Python, and to nobody else.
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
         raise UsageError(f"{key} must be a {kind}", hint="call it again with that mended")
 
 

@@ -1,0 +1,63 @@
+"""`crew channel invite`: what an agent needs that connects to a channel by itself."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.channel import member_id
+from crew.domain.requests import Request
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import narrate, print_json, say
+from crew.front.cli.params import channel_argument
+from crew.front.mcp.beside import MCP_URL
+from crew.runner.asking import ask
+from crew.runner.tokens import Tokens
+from crew.store.lock import find_runner
+from crew.store.settings import setting
+
+if TYPE_CHECKING:
+    from crew.runner.workplace import Workplace
+
+
+@command("invite", example="crew channel invite reviews guest")
+@channel_argument()
+@click.argument("member")
+@pass_call
+def invite(call: Call, name: str, member: str) -> None:
+    """Print the address and the token with which an agent connects to a channel over MCP.
+
+    The token is for this member of this channel and nothing else; whoever has it speaks as it.
+    """
+    workplace = call.workplace()
+    args = {"channel": name, "member": member}
+    ask(workplace, Request(verb="channel_invite", args=args))
+    token = Tokens(workplace.folder).member_token(member_id(name, member))
+    url = _address(workplace)
+    servers = _servers(workplace, token, url)
+    if call.json:
+        print_json({**args, "url": url, "token": token, "mcpServers": servers})
+        return
+    say(f"url:   {url or '(`crew run` tells it; the second way below needs none)'}")
+    say(f"token: {token}")
+    say(json.dumps({"mcpServers": servers}, indent=2))
+    if find_runner(workplace.lock_file) is None:
+        narrate(call, "no runner is up: start `crew run`, or `crew channel run`, for it to connect")
+
+
+def _address(workplace: "Workplace") -> str | None:
+    """Where the runner's server listens, while it does."""
+    if find_runner(workplace.lock_file) is None:
+        return None
+    return setting(workplace.db, MCP_URL) or None
+
+
+def _servers(workplace: "Workplace", token: str, url: str | None) -> dict[str, Any]:
+    env = {"CREW_TOKEN": token, "CREW_REPO": str(workplace.root)}
+    ways: dict[str, Any] = {}
+    if url:
+        headers = {"Authorization": f"Bearer {token}"}
+        ways["crew"] = {"type": "http", "url": url, "headers": headers}
+    ways["crew-by-stdio"] = {"command": "crew", "args": ["mcp"], "env": env}
+    return ways

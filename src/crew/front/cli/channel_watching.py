@@ -1,0 +1,213 @@
+"""`crew channel list`, `show`, `tail` and `run`: what is said, by whom, and who is next."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.channel_people import find_channel
+from crew.domain.channel_plan import is_resting
+from crew.domain.requests import Request
+from crew.domain.world import row_from
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command import command
+from crew.front.cli.output import (
+    line,
+    narrate,
+    painted,
+    print_json,
+    print_json_line,
+    safe,
+    say,
+    table,
+)
+from crew.front.cli.params import channel_argument
+from crew.runner.channel_views import channel_view, post_view, posts_of
+from crew.runner.views import moment
+from crew.store.facts import load_world
+from crew.store.lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.domain.channel import Post
+    from crew.domain.fact import Fact
+    from crew.domain.world import World
+    from crew.runner.loop import Runner
+    from crew.runner.workplace import Workplace
+
+LOOK_EVERY_S = 0.2
+LIST_HEAD = ("NAME", "STATE", "MODE", "TURN", "MEMBERS", "MESSAGES", "TOPIC")
+MEMBER_HEAD = ("MEMBER", "STATE", "AGENT", "TURNS", "READ", "NOW")
+
+
+@command("list", example="crew channel list\ncrew channel list --all --json")
+@click.option("-a", "--all", "closed_too", is_flag=True, help="Closed ones too.")
+@pass_call
+def list_channels(call: Call, *, closed_too: bool) -> None:
+    """List the channels."""
+    world = load_world(call.workplace().db)
+    found = [one for one in world.channels.values() if closed_too or one.is_open]
+    views = [channel_view(world, one) for one in sorted(found, key=lambda one: one.opened_at)]
+    if call.json:
+        print_json(views)
+    elif views:
+        table(LIST_HEAD, [_row(view) for view in views], call)
+    else:
+        narrate(call, "no channels yet: `crew channel new NAME --member AGENT` opens one")
+
+
+def _row(view: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        view["name"],
+        view["state"],
+        view["mode"],
+        view["turn"] or "-",
+        ", ".join(one["name"] for one in view["members"]) or "-",
+        str(view["messages"]),
+        line(view["topic"] or "-"),
+    )
+
+
+@command("show", example="crew channel show reviews")
+@channel_argument()
+@pass_call
+def show(call: Call, name: str) -> None:
+    """Show a channel: its members, the queue, the decision."""
+    world = load_world(call.workplace().db)
+    view = channel_view(world, find_channel(world, name))
+    if call.json:
+        print_json(view)
+        return
+    limit = "no limit" if view["rounds"] is None else f"{view['rounds']} rounds"
+    say(f"{view['name']}: {view['state']}, {view['mode']}, {view['interrupt']}, {limit}")
+    for word in ("topic", "decision"):
+        if view[word]:
+            say(f"{word}: {safe(view[word], call)}")
+    say(f"turn: {view['turn'] or 'nobody'}; then: {', '.join(view['queue']) or 'nobody'}")
+    for one in view["held"]:
+        say(f"held until the turn ends: {line(one['text'])} ({one['from']})")
+    if view["members"]:
+        table(MEMBER_HEAD, [_member_row(one) for one in view["members"]], call)
+
+
+def _member_row(view: dict[str, Any]) -> tuple[str, ...]:
+    now = view["waits_for"] and f"waits for {view['waits_for']}"
+    return (
+        view["name"],
+        view["state"],
+        view["kind"] or view["way"],
+        str(view["turns"]),
+        str(view["given"]),
+        line(now or view["last_error"] or ""),
+    )
+
+
+@command("tail", example="crew channel tail reviews\ncrew channel tail reviews -f --json")
+@channel_argument()
+@click.option("-f", "--follow", is_flag=True, help="Go on as more is said, until Ctrl-C.")
+@click.option("-n", "count", type=click.IntRange(0), default=50, help="So many of the last; 50.")
+@pass_call
+def tail(call: Call, name: str, *, follow: bool, count: int) -> None:
+    """Print what was said."""
+    workplace = call.workplace()
+    world = load_world(workplace.db)
+    posts = posts_of(world, find_channel(world, name))
+    shown = posts[-count:] if count else []
+    if call.json and not follow:
+        print_json([post_view(post) for post in shown])
+        return
+    print_posts(call, shown)
+    if follow:
+        _follow(call, workplace, name, after=len(posts), until=_is_closed(name))
+
+
+def _is_closed(name: str) -> "Callable[[World], bool]":
+    return lambda world: not world.channels[name].is_open
+
+
+def print_posts(call: Call, posts: "Iterable[Post]") -> None:
+    for post in posts:
+        if call.json:
+            print_json_line(post_view(post))
+            continue
+        late = " (late)" if post.late else ""
+        to = f" to {', '.join(post.to)}" if post.to else ""
+        head = painted(f"{post.sender}{to}{late}", "bold", call)
+        say(f"{str(moment(post.at))[11:19]} {head}: {safe(post.text, call)}")
+
+
+def _follow(
+    call: Call, workplace: "Workplace", name: str, *, after: int, until: "Callable[[World], bool]"
+) -> None:
+    """Print what is said from now on, until something is so."""
+    while True:
+        world = load_world(workplace.db)
+        posts = posts_of(world, world.channels[name], after=after)
+        print_posts(call, posts)
+        after += len(posts)
+        if until(world):
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
+@command("run", example="crew channel run reviews")
+@channel_argument()
+@pass_call
+def run(call: Call, name: str) -> int:
+    """Let the agents of one channel talk, in the foreground, until they rest.
+
+    It ends when nobody whom crew drives has anything to answer, or all rounds are spent; with
+    members that connect by themselves it stays until Ctrl-C.
+    """
+    workplace = call.workplace()
+    find_channel(load_world(workplace.db), name)
+    return drive(call, workplace, name, after=None)
+
+
+def drive(call: Call, workplace: "Workplace", name: str, *, after: int | None) -> int:
+    """Watch a conversation until it rests; without a runner, be one for this channel alone."""
+    world = load_world(workplace.db)
+    start = world.channels[name].sequence if after is None else after
+    if find_runner(workplace.lock_file) is not None:
+        _follow(call, workplace, name, after=start, until=_is_quiet(workplace, name))
+        return 0
+    return _drive_here(call, workplace, name, after=start)
+
+
+def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
+    def is_quiet(world: "World") -> bool:
+        is_gone = find_runner(workplace.lock_file) is None
+        return is_gone or is_resting(world, name, time.time(), rules=workplace.rules)
+
+    return is_quiet
+
+
+def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int) -> int:
+    from crew.front.cli.run import open_log  # noqa: PLC0415 - for those who drive
+    from crew.front.mcp.beside import mcp_server  # noqa: PLC0415 - loads asyncio
+    from crew.runner.loop import run_crew  # noqa: PLC0415 - the heaviest import of all
+
+    def prepare(runner: "Runner") -> None:
+        runner.heed(Request(verb="look", args={}))
+        engine = runner.engine
+        engine.rules = replace(engine.rules, only_channel=name)
+        engine.only = frozenset({"turn", "vacate"})
+        runner.patient = False
+        hear = engine.told
+        print_posts(call, posts_of(engine.world, engine.world.channels[name], after=after))
+
+        def told(facts: "Iterable[Fact]") -> None:
+            hear(facts)
+            print_posts(call, _new_posts(facts, name))
+
+        engine.told = told
+
+    open_log(workplace)
+    runner = run_crew(workplace, prepare, drain=True, beside=mcp_server)
+    return 130 if runner.interrupted else 0
+
+
+def _new_posts(facts: "Iterable[Fact]", name: str) -> "list[Any]":
+    born = (fact for fact in facts if fact.kind == "post" and fact.changes["channel"] == name)
+    return [row_from("post", {**fact.changes, "id": fact.subject}) for fact in born]

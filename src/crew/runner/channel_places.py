@@ -1,0 +1,123 @@
+"""Lets a channel's member speak: a worktree of its own, its prompt, its CLI."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crew.agents.adapter import Watch, adapter_for
+from crew.config.prompts import prompt
+from crew.domain.channel import Author, Member, Post
+from crew.domain.names import landed_ref
+from crew.domain.step import StepOrder, StepOutcome
+from crew.git.repository import ref_tip
+from crew.git.worktrees import ensure_detached, remove_worktree
+from crew.runner.calls import agent_settings, agent_spec, answer_first_questions
+from crew.runner.outside import TurnCall
+from crew.runner.step_log import start_step
+from crew.runner.tokens import Tokens
+from crew.runner.workplace import Workplace
+
+FOLDER = ".channel-"
+
+_FORGETFUL = frozenset({"command"})
+"""Adapters without a session: each step of theirs is told the conversation from its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPlaces:
+    workplace: Workplace
+
+    async def speak(self, call: TurnCall, *, mcp_url: str) -> StepOutcome:
+        """One step, on the newest commit that landed; the worktree is put right before each."""
+        workplace, kind = self.workplace, call.member.agent_kind
+        settings = agent_settings(workplace, kind)
+        path = self.place(call.member)
+        await asyncio.to_thread(ensure_detached, workplace.repo, path, self._newest())
+        order = self._order(call, path, mcp_url=mcp_url)
+        if not order.resume:
+            await asyncio.to_thread(answer_first_questions, workplace, kind, path)
+        spec = agent_spec(workplace, settings, self._system_prompt(call))
+        start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
+        watch = Watch(started=lambda _pid: None, doing=lambda _words: None, heard=call.heard)
+        return await adapter_for(spec).run_step(order, watch, call.controls)
+
+    async def vacate(self, member: Member) -> None:
+        path = self.place(member)
+        if path.exists():
+            await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
+
+    def place(self, member: Member) -> Path:
+        """The same for all its turns: some CLIs find a session by the folder it began in."""
+        return self.workplace.worktrees / f"{FOLDER}{member.channel}.{member.name}"
+
+    def _newest(self) -> str:
+        repo, target = self.workplace.repo, self.workplace.target
+        return ref_tip(repo, landed_ref(target)) or ref_tip(repo, f"refs/heads/{target}") or "HEAD"
+
+    def _order(self, call: TurnCall, path: Path, *, mcp_url: str) -> StepOrder:
+        workplace, member = self.workplace, call.member
+        limits = workplace.settings.run
+        return StepOrder(
+            key=f"{workplace.repo_id}/channel/{member.id}/{member.attempt}",
+            agent=member.name,
+            kind=member.agent_kind,
+            worktree=path,
+            prompt=self._prompt(call),
+            session=member.session,
+            resume=call.resume,
+            log=workplace.logs / f"channel-{member.channel}.{member.name}.log",
+            timeout_s=limits.step_timeout_s,
+            idle_timeout_s=limits.idle_timeout_s,
+            env=self._environment(member, mcp_url=mcp_url),
+            looks_only=True,
+        )
+
+    def _environment(self, member: Member, *, mcp_url: str) -> dict[str, str]:
+        workplace = self.workplace
+        return {
+            "CREW_CHANNEL": member.channel,
+            "CREW_ROLE": "member",
+            "CREW_ROUND": str(member.turn),
+            "CREW_STEP": str(member.steps),
+            "CREW_REPO": str(workplace.root),
+            "CREW_GIT_DIR": str(workplace.repo.common_dir),
+            "CREW_LINKED": "",
+            "CREW_BASE_BRANCH": workplace.target,
+            "CREW_STATE_DIR": str(workplace.folder / "sessions"),
+            "CREW_TOKEN": Tokens(workplace.folder).member_token(member.id),
+            **({"CREW_MCP_URL": mcp_url} if mcp_url else {}),
+        }
+
+    def _system_prompt(self, call: TurnCall) -> str:
+        channel, member = call.channel, call.member
+        others = ", ".join(name for name in channel.members if name != member.name) or "nobody else"
+        common = prompt("channel_system", agent=member.name, channel=channel.id, others=others)
+        vote = prompt("channel_council") if channel.council else ""
+        own = agent_settings(self.workplace, member.agent_kind).system_prompt or ""
+        return "\n".join(part for part in (common, vote, own) if part)
+
+    def _prompt(self, call: TurnCall) -> str:
+        adapter = agent_settings(self.workplace, call.member.agent_kind).adapter
+        posts = call.before() if adapter in _FORGETFUL else call.posts
+        said = conversation(posts)
+        name = "channel_turn" if not call.was_cut_off else "channel_again"
+        given = f"{call.member.acknowledged + 1} to {call.member.given}"
+        return prompt(
+            name,
+            agent=call.member.name,
+            channel=call.channel.id,
+            messages=said or "(nothing new)",
+            given=given,
+        )
+
+
+def conversation(posts: Iterable[Post]) -> str:
+    """Posts as an agent reads them: each with its number and who said it, so nobody is confused."""
+    return "\n\n".join(f"#{post.sequence} {_sender(post)}:\n{post.text}" for post in posts)
+
+
+def _sender(post: Post) -> str:
+    who = f"{post.sender} (a person)" if post.author == Author.PERSON else post.sender
+    to = f" to {', '.join(post.to)}" if post.to else ""
+    return f"{who}{to}{', late' if post.late else ''}"

@@ -1,0 +1,76 @@
+"""Channels as people and scripts see them: the fields of `crew channel list`, `show` and `tail`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crew.domain.channel import member_id
+from crew.domain.channel_posts import posts_after
+from crew.runner.views import moment
+
+if TYPE_CHECKING:
+    from crew.domain.channel import Channel, Member, Post
+    from crew.domain.world import World
+
+
+def channel_view(world: World, channel: Channel) -> dict[str, Any]:
+    members = [world.members[member_id(channel.id, name)] for name in channel.members]
+    return {
+        "name": channel.id,
+        "state": channel.state,
+        "mode": channel.mode,
+        "order": channel.order,
+        "interrupt": channel.interrupting,
+        "topic": channel.topic or None,
+        "turn": channel.holder or None,
+        "queue": list(channel.queue),
+        "rounds": channel.rounds,
+        "timeout_s": channel.timeout_s,
+        "council": channel.council,
+        "decision": channel.decision or None,
+        "agreed": channel.agreed if channel.decision else None,
+        "messages": channel.sequence,
+        "held": [{"from": who, "text": text, "at": moment(at)} for who, text, at in channel.held],
+        "members": [member_view(member) for member in members],
+        "opened_at": moment(channel.opened_at),
+        "closed_at": moment(channel.closed_at),
+    }
+
+
+def member_view(member: Member) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "state": member.state,
+        "way": member.way,
+        "kind": member.agent_kind or None,
+        "priority": member.priority,
+        "timeout_s": member.timeout_s,
+        "turns": member.turn,
+        "turn_ends_at": moment(member.turn_ends_at),
+        "waits_for": member.waits_for or None,
+        "given": max((member.given, *member.heard)),
+        "acknowledged": member.acknowledged,
+        "last_error": member.last_error or None,
+        "steps": member.steps,
+        "total_input_tokens": member.input_tokens,
+        "total_output_tokens": member.output_tokens,
+        "total_cost_usd": member.cost_usd if member.cost_usd is None else round(member.cost_usd, 6),
+    }
+
+
+def posts_of(world: World, channel: Channel, *, after: int = 0) -> list[Post]:
+    return list(posts_after(world, channel, after))
+
+
+def post_view(post: Post) -> dict[str, Any]:
+    return {
+        "id": post.id,
+        "channel": post.channel,
+        "sequence": post.sequence,
+        "from": post.sender,
+        "by": post.author,
+        "to": list(post.to),
+        "text": post.text,
+        "late": post.late,
+        "at": moment(post.at),
+    }
