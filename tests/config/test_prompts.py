@@ -23,6 +23,10 @@ VALUES = {
     "instructions": "Build ${title}.",
     "signals": "complete",
     "followups": "Often asked: others.",
+    "channel": "reviews",
+    "others": "dev, qa",
+    "messages": "#1 ann (a person):\nIs ${title} sound?",
+    "given": "3 to 5",
     "help": "What `crew` can do: ${title}.",
 }
 
@@ -35,6 +39,10 @@ ENDINGS = {
     "no_plan": "send complete",
     "no_signal": "send your signal",
     "role_system": "exactly one signal",
+    "channel_system": "end it with TURN_COMPLETE",
+    "channel_turn": "end with TURN_COMPLETE",
+    "channel_again": "end with TURN_COMPLETE",
+    "channel_council": "before TURN_COMPLETE",
 }
 """How those end who do not end with the word: by a verdict, a command, a signal, or not at all."""
 

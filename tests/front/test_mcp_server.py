@@ -179,7 +179,7 @@ def _runner(adapter: str):
     return SimpleNamespace(
         workplace=SimpleNamespace(settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))),
         engine=SimpleNamespace(
-            world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")})
+            world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")}, members={})
         ),
         outside=SimpleNamespace(mcp_url=""),
     )

@@ -177,6 +177,8 @@ class Runner:
         if request.verb == "stop":
             self.stop(now=bool(request.args.get("now")))
             return Answer(reply=os.getpid())
+        if request.verb == "mcp_url":
+            return Answer(reply=self.outside.mcp_url)
         return answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
 
     def _answer_step(self, request: Request) -> Answer:

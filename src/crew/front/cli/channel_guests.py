@@ -1,6 +1,7 @@
 """`crew channel invite`: what an agent needs that connects to a channel by itself."""
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,14 +12,16 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import channel_argument
-from crew.front.mcp.beside import MCP_URL
+from crew.front.mcp.beside import is_installed
 from crew.runner.asking import ask
 from crew.runner.tokens import Tokens
 from crew.store.lock import find_runner
-from crew.store.settings import setting
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
+
+PATIENCE_S = 5.0
+LOOK_EVERY_S = 0.1
 
 
 @command("invite", example="crew channel invite reviews guest")
@@ -47,10 +50,15 @@ def invite(call: Call, name: str, member: str) -> None:
 
 
 def _address(workplace: "Workplace") -> str | None:
-    """Where the runner's server listens, while it does."""
-    if find_runner(workplace.lock_file) is None:
-        return None
-    return setting(workplace.db, MCP_URL) or None
+    """Where the runner's server listens; it starts a moment after the first guest is invited."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while is_installed() and find_runner(workplace.lock_file) is not None:
+        if url := ask(workplace, Request(verb="mcp_url", args={})):
+            return str(url)
+        if time.monotonic() > give_up_at:
+            break
+        time.sleep(LOOK_EVERY_S)
+    return None
 
 
 def _servers(workplace: "Workplace", token: str, url: str | None) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from crew.domain.world import World
-from crew.store.settings import keep_setting, setting
 
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
@@ -19,9 +18,6 @@ log = logging.getLogger(__name__)
 
 SPEAKING_MCP = frozenset({"claude", "codex", "opencode", "gemini", "acp"})
 """Adapters that tell their CLI of CREW_MCP_URL; others' agents use `crew signal`."""
-
-MCP_URL = "mcp_url"
-"""The setting that tells other processes where the server of the runner is, if one is up."""
 
 LOOK_EVERY_S = 1.0
 """How often it is looked whether an agent that can use the server was added."""
@@ -33,8 +29,6 @@ async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
     if not is_installed():
         yield
         return
-    if setting(runner.workplace.db, MCP_URL):
-        keep_setting(runner.workplace.db, MCP_URL, "")  # of a runner that was killed
     serving = asyncio.ensure_future(_serve_once_wanted(runner))
     # Its first turn on the loop opens the port, so that the very first step knows the address.
     await asyncio.sleep(0)
@@ -83,11 +77,8 @@ def _has_guests(world: World) -> bool:
 def _listening(runner: "Runner") -> Iterator[socket.socket]:
     """The address is told to steps only while somebody listens there."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        runner.outside.mcp_url = url
-        keep_setting(runner.workplace.db, MCP_URL, url)
+        runner.outside.mcp_url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         try:
             yield listener
         finally:
             runner.outside.mcp_url = ""
-            keep_setting(runner.workplace.db, MCP_URL, "")

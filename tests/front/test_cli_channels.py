@@ -1,0 +1,217 @@
+"""`crew channel`, as people and scripts use it."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from front.conftest import until
+
+SCRIPT = {
+    "members": {
+        "pm": [[{"say": "Good morning. TURN_COMPLETE"}], [{"say": "Then we are done."}]],
+        "dev": [[{"say": "It works.\nTURN_COMPLETE"}]],
+        "slow": [[{"hang": True}], [{"say": "I am back."}]],
+        "yes": [[{"say": "fine\nAGREE"}]] * 3,
+        "no": [[{"say": "not yet\nOBJECT"}], [{"say": "now it is\nAGREE"}]],
+    }
+}
+
+
+@pytest.fixture
+def talk(scene):
+    """A crew whose scripted agents have something to say."""
+    script = scene.folder / "script.json"
+    script.write_text(json.dumps(SCRIPT))
+    scene.configure(f"[agents.scripted]\nscript = {json.dumps(str(script))}\n")
+    return scene
+
+
+def _new(scene, *members, name="room", **options):
+    flags = [f"--member={one}" for one in members]
+    flags += [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+    return scene.ok("channel", "new", name, *flags)
+
+
+def _show(scene, name="room"):
+    return scene.ok("channel", "show", name, "--json").json
+
+
+def _texts(scene, name="room"):
+    return [one["text"] for one in scene.ok("channel", "tail", name, "--json").json]
+
+
+def _states(scene):
+    return {one["name"]: one["state"] for one in _show(scene)["members"]}
+
+
+def test_a_channel_is_opened_listed_shown_and_closed_without_a_runner(talk):
+    assert talk.ok("channel", "list", "--json").json == []
+    assert _new(talk, "scripted", "sh").out == "room\n"
+    shown = _show(talk)
+    assert (shown["name"], shown["state"], shown["mode"], shown["turn"]) == (
+        *("room", "open", "turn-based", "scripted"),
+    )
+    assert shown["queue"] == ["sh"]
+    assert [(one["name"], one["state"], one["kind"]) for one in shown["members"]] == [
+        ("scripted", "active", "scripted"),
+        ("sh", "queued", "sh"),
+    ]
+    assert [one["name"] for one in talk.ok("channel", "list", "--json").json] == ["room"]
+    assert "turn: scripted; then: sh" in talk.ok("channel", "show", "room").out
+    assert "room" in talk.ok("channel", "list").out
+    talk.ok("channel", "close", "room")
+    assert talk.ok("channel", "list", "--json").json == []
+    assert talk.ok("channel", "list", "--all", "--json").json[0]["state"] == "closed"
+
+
+def test_members_come_and_go_and_a_person_decides_who_speaks(talk):
+    _new(talk, "a=scripted", "b=scripted")
+    assert talk.ok("channel", "assign", "room", "c=scripted").out == "c is queued\n"
+    assert talk.ok("channel", "override", "room", "c", "active", "--json").json["state"] == "queued"
+    assert _show(talk)["queue"] == ["c", "b"]
+    assert talk.ok("channel", "remove", "room", "a").out == "a is idle\n"
+    assert _states(talk) == {"a": "idle", "b": "queued", "c": "active"}
+    assert talk.ok("channel", "override", "room", "c", "queued").out == "c is queued\n"
+    assert _show(talk)["turn"] == "b"
+
+
+def test_what_cannot_be_done_says_so_with_its_code(talk):
+    _new(talk, "scripted")
+    for code, args in (
+        (5, ("new", "room")),
+        (2, ("new", "1 room")),
+        (3, ("show", "nowhere")),
+        (3, ("say", "nowhere", "hello")),
+        (3, ("remove", "room", "nobody")),
+        (5, ("assign", "room", "scripted")),
+        (5, ("override", "room", "scripted", "active")),
+        (2, ("override", "room", "scripted", "asleep")),
+        (2, ("new", "two", "--mode", "single", "--member", "a", "--member", "b")),
+        (3, ("new", "two", "--member", "a=nobody")),
+        (2, ("new", "two", "--priority", "a=3")),
+        (5, ("invite", "room", "scripted")),
+    ):
+        said = talk.crew("channel", *args, "--json")
+        assert said.code == code, (args, said)
+        assert said.json["error"]["hint"]
+
+
+def test_agents_talk_in_the_foreground_until_they_have_nothing_to_say(talk):
+    _new(talk, "pm=scripted", "dev=scripted", topic="How is it?")
+    said = talk.ok("channel", "run", "room")
+    words = [line.partition(" ")[2] for line in said.lines]
+    assert words == ["pm: Good morning.", "dev: It works.", "pm: Then we are done."]
+    assert _texts(talk) == ["How is it?", "Good morning.", "It works.", "Then we are done."]
+    assert [one["steps"] for one in _show(talk)["members"]] == [2, 2]
+    moves = [
+        one
+        for one in talk.ok("events", "--json", "--subject", "member:room/pm").json
+        if one["event"] == "state_transition"
+    ]
+    assert {one["channel"] for one in moves} == {"room"}
+    assert {one["agentId"] for one in moves} == {"pm"}
+    assert ("active", "queued", "turn_complete") in [
+        (one["from"], one["to"], one["trigger"]) for one in moves
+    ]
+    talk.ok("channel", "close", "room")
+    assert not list(talk.root.parent.glob("*-worktrees/.channel-*"))
+
+
+def test_a_person_says_something_and_waits_for_the_answers(talk):
+    _new(talk, "pm=scripted", "dev=scripted")
+    said = talk.ok("channel", "say", "room", "How is it?", "--wait", "--json")
+    views = [json.loads(line) for line in said.lines]
+    assert [(one["by"], one["text"]) for one in views] == [
+        ("agent", "Good morning."),
+        ("agent", "It works."),
+        ("agent", "Then we are done."),
+    ]
+
+
+def test_a_program_without_a_memory_is_told_the_whole_conversation(talk):
+    talk.configure(
+        '[agents.counting]\ncommand_template = "sh -c '
+        '\'grep -c ^# \\"$CREW_PROMPT_FILE\\"; echo $CREW_CHANNEL $CREW_AGENT $CREW_ROLE\'"\n'
+    )
+    _new(talk, "one=counting", "two=counting", topic="Count", rounds=2)
+    talk.ok("channel", "run", "room")
+    assert _texts(talk) == [
+        "Count",
+        "1\nroom one member",
+        "2\nroom two member",
+        "3\nroom one member",
+        "4\nroom two member",
+    ]
+
+
+def test_a_crew_that_drains_leaves_an_open_channel_as_it_is(talk):
+    _new(talk, "guest", "pm=scripted")
+    talk.ok("new", "--title", "a task")
+    talk.ok("run", "--drain")
+    assert talk.status("1") == "merged"
+    assert _show(talk)["state"] == "open"
+
+
+def test_a_runner_drives_the_channels_beside_the_tasks(talk, running):
+    running("--agents", "1")
+    _new(talk, "pm=scripted", "dev=scripted", topic="How is it?")
+    said = talk.ok("channel", "run", "room")
+    until(lambda: _texts(talk)[-1] == "Then we are done.")
+    assert "Traceback" not in said.err
+
+
+def test_a_council_decides_when_all_agree_and_says_when_they_do_not(talk):
+    flags = ("--council", "--topic", "Shall we?", "--member", "yes=scripted")
+    talk.ok("channel", "new", "plan", *flags, "--member", "no=scripted", "--rounds", "3")
+    talk.ok("channel", "run", "plan")
+    shown = _show(talk, "plan")
+    assert (shown["agreed"], shown["decision"].splitlines()[0]) == (True, "Shall we?: agreed")
+    events = talk.ok("events", "--json", "--subject", "channel:plan").json
+    assert [one["event"] for one in events].count("decided") == 1
+    talk.ok("channel", "new", "brief", *flags, "--rounds", "1", "--member", "shy=scripted")
+    talk.ok("channel", "run", "brief")
+    assert "not agreed after 1 rounds" in _show(talk, "brief")["decision"]
+
+
+@pytest.mark.timeout(90)
+def test_a_turn_that_dies_with_its_runner_is_taken_up_by_the_next_one(talk, running):
+    _new(talk, "slow=scripted", topic="Are you there?", timeout="10m")
+    runner = running("--agents", "1")
+    log = talk.root / ".crew/logs/channel-room.slow.log"
+    until(lambda: log.exists() and "step" in log.read_text())
+    until(lambda: _show(talk)["members"][0]["steps"] == 1)
+    os.kill(runner.pid, signal.SIGKILL)
+    runner.wait()
+    talk.ok("channel", "run", "room")
+    assert _texts(talk) == ["Are you there?", "I am back."]
+    prompt = (talk.root / ".crew/logs/channel-room.slow.log.prompt").read_text()
+    assert "was cut off" in prompt
+    assert "1 to 1" in prompt
+
+
+def test_an_agent_that_types_the_command_speaks_as_itself_or_not_at_all(talk):
+    _new(talk, "pm=scripted")
+    said = talk.crew("channel", "say", "room", "I am a person", CREW_TOKEN="x", CREW_CHANNEL="")
+    assert said.code == 4
+    assert _texts(talk) == []
+
+
+def test_names_of_channels_are_completed(talk):
+    _new(talk, "scripted", name="reviews")
+    said = talk.crew(
+        COMP_WORDS="crew channel show re", COMP_CWORD="3", _CREW_COMPLETE="bash_complete"
+    )
+    assert "reviews" in said.out
+
+
+def test_an_invitation_has_all_that_a_client_needs(talk):
+    _new(talk, "scripted")
+    invited = talk.ok("channel", "invite", "room", "guest", "--json").json
+    assert invited["url"] is None
+    shim = invited["mcpServers"]["crew-by-stdio"]
+    assert shim["env"]["CREW_TOKEN"] == invited["token"]
+    said = talk.ok("channel", "invite", "room", "guest")
+    assert invited["token"] in said.out
+    assert "no runner is up" in said.err
