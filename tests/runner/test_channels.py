@@ -72,6 +72,9 @@ class Stage:
         self.calls.append(call)
         return await self.act(self, call)
 
+    def foresee(self, targets):
+        """There is no task to make a worktree for."""
+
     async def vacate(self, member):
         self.vacated.append(member.id)
 
