@@ -61,6 +61,12 @@ AGENT = Machine(
         ),
         Move(
             source="ready",
+            target="done",
+            trigger="to_check",
+            added="the steps of a quest have arrived, and a gate or a review comes next",
+        ),
+        Move(
+            source="ready",
             target="stuck",
             trigger="errors",
             added="a worktree that cannot be made is an error like any other",

@@ -8,11 +8,13 @@ from crew.domain import pane
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.names import pane_name
-from crew.domain.progress import failed, new_run, sent_back, started
+from crew.domain.progress import broken_off, new_run, sent_back, started
 from crew.domain.requests import SHOW, Answer, Asked, Verb, can_start, why_not
 from crew.domain.review import Verdict, recorded
 from crew.domain.run import Ask, Leaving, Run, RunState
+from crew.domain.stations import is_unfinished
 from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.whereabouts import beginning
 from crew.domain.world import moved, noted
 
 
@@ -44,6 +46,7 @@ def _begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
 def _new_run(asked: Asked, task: Task) -> Run:
     last = asked.world.runs.get(task.run or "")
     run = new_run(task, kind=_kind(asked, last), rules=asked.rules, at=asked.at)
+    run = replace(run, **beginning(asked.world, task.id))
     run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
     if not asked.args.get("resume") or last is None or not last.session:
         return run
@@ -160,7 +163,8 @@ def stop_task(asked: Asked) -> Answer:
         return Answer(facts=(leaving,), reply=task.id)
     agent = asked.world.agents.get(run.agent or "")
     if agent is None:
-        return Answer(facts=tuple(failed(asked.world, run, "stopped", at=asked.at)), reply=task.id)
+        facts = broken_off(asked.world, run, "stopped", at=asked.at)
+        return Answer(facts=tuple(facts), reply=task.id)
     kill = noted(agent, "kill_asked", at=asked.at, killing=True)
     return Answer(facts=(leaving, kill), reply=task.id)
 
@@ -192,6 +196,11 @@ def complete(asked: Asked) -> Answer:
         )
     if run.state == RunState.REVIEWING:
         return Answer(reply=run.id)
+    if task.id in asked.world.quests and is_unfinished(asked.world, task.id):
+        raise Conflict(
+            f"the steps of quest {task.id} are not finished",
+            hint=f"`crew quest show {task.id}` tells which; `crew close` gives one up",
+        )
     if run.state != RunState.WORKING or not run.is_pane_open:
         raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")
     _refuse_leaving(run)

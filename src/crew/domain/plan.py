@@ -130,6 +130,7 @@ def is_ready(world: World, task: Task) -> bool:
     return (
         task.state == TaskState.TODO
         and (not task.quest or task.id in world.walks)
+        and not is_held(world, task.id)
         and not task.corrupt
         and not task.gone
         and all(_is_finished(world, dep) for dep in task.deps)

@@ -1,7 +1,7 @@
 """The plan of a quest: what a planner may hand in, what is wrong with it, what follows from it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from crew.domain.errors import UsageError
@@ -78,27 +78,34 @@ def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(str(text) for text in texts)
 
 
-def faults(steps: tuple[PlannedStep, ...], *, most: int) -> Iterator[str]:
-    """Everything that is wrong with a plan, each fault with the step it is about."""
+def faults(
+    steps: tuple[PlannedStep, ...], *, most: int, finished: Collection[str] = ()
+) -> Iterator[str]:
+    """Everything that is wrong with a plan, each fault with the step it is about.
+
+    A step may wait for one that is `finished`, whether the plan still names it or not.
+    """
     keys = [step.key for step in steps]
     if len(steps) > most:
         yield f"{len(steps)} steps are too many, {most} are the most"
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         yield f"the id {key!r} stands there {keys.count(key)} times"
     for step in steps:
-        yield from _step_faults(step, keys)
+        yield from _step_faults(step, {*keys, *finished})
     items = [TaskItem(id=step.key, title="", deps=step.deps) for step in steps]
     for cycle in dependency_cycles(items):
         yield f"steps wait for each other in a circle: {' → '.join((*cycle, cycle[0]))}"
 
 
-def _step_faults(step: PlannedStep, keys: list[str]) -> Iterator[str]:
+def _step_faults(step: PlannedStep, known: Collection[str]) -> Iterator[str]:
     if _KEY.fullmatch(step.key) is None:
         yield f"{step.key!r} cannot be an id: letters, digits, - and _, at most 40"
     if not step.title or "\n" in step.title:
         yield f"step {step.key} needs a title of one line"
+    if len(step_text(step)) > 4 * LONGEST:
+        yield f"the texts of step {step.key} are longer than {4 * LONGEST:,} characters together"
     for dep in step.deps:
-        if dep not in keys:
+        if dep not in known:
             yield f"step {step.key} waits for {dep!r}, which is not in the plan"
 
 
@@ -107,7 +114,7 @@ def replaced(
 ) -> tuple[list[Fact], list[str]]:
     """The new plan, in which what is finished stays; what it leaves out is closed."""
     before = {step.key: step for step in quest.steps}
-    kept = [step.key for step in quest.steps if _is_finished(world, step)]
+    kept = finished_steps(world, quest)
     wanted = {step.key: _with_task(before.get(step.key), step) for step in steps}
     merged = {key: before[key] for key in kept} | {
         key: step for key, step in wanted.items() if key not in kept
@@ -117,6 +124,10 @@ def replaced(
     planned = noted(quest, "planned", at=at, plan=plan, plan_number=quest.plan_number + 1)
     dropped = [step for key, step in before.items() if key not in merged]
     return [planned, *(fact for step in dropped for fact in _dropped(world, step, at=at))], kept
+
+
+def finished_steps(world: World, quest: Quest) -> list[str]:
+    return [step.key for step in quest.steps if _is_finished(world, step)]
 
 
 def _is_finished(world: World, step: PlannedStep) -> bool:
@@ -167,6 +178,15 @@ def _walks_steps(world: World, quest: Quest) -> bool:
     stages = workflow_of(world, base).stages
     walked = next((i for i, stage in enumerate(stages) if stage.does is Does.STEPS), len(stages))
     return stages.index(stage_named(world, base, base.stage)) >= walked
+
+
+def next_to_tell(quest: Quest) -> PlannedStep | None:
+    """A step that is no task yet or another one than planned, and waits only for tasks."""
+    if quest.state != QuestState.OPEN:
+        return None
+    tasks = {step.key: step.task for step in quest.steps}
+    untold_steps = (step for step in quest.steps if not (step.task and step.told))
+    return next((s for s in untold_steps if all(tasks.get(dep) for dep in s.deps)), None)
 
 
 def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:

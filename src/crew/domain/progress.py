@@ -51,7 +51,7 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
     if task.state == TaskState.IN_PROGRESS and run is not None and run.is_live:
         return [
             noted(run, "resumed", at=at, agent=agent.id),
-            _taken(agent, task, run.id, at=at),
+            *_taken_up(agent, task, run, at=at),
             *_staggered(world, run, rules, at=at),
         ]
     new = new_run(task, kind=task.wants_agent or agent.agent_kind, rules=rules, at=at)
@@ -91,6 +91,15 @@ def started(task: Task, run: Run, *, at: float) -> list[Fact]:
         moved(task, "started", to=TaskState.IN_PROGRESS, at=at, run=run.id, run_count=run.number),
         born(run, "created", at=at),
     ]
+
+
+def _taken_up(agent: Agent, task: Task, run: Run, *, at: float) -> list[Fact]:
+    """Where a gate or a review comes next, nothing is worked at before it."""
+    taken = _taken(agent, task, run.id, at=at)
+    if run.state != RunState.REVIEWING:
+        return [taken]
+    ready = replace(agent, state=AgentState.READY)
+    return [taken, moved(ready, "to_check", to=AgentState.DONE, at=at)]
 
 
 def _taken(agent: Agent, task: Task, run: str, *, at: float) -> Fact:
@@ -205,6 +214,11 @@ def failed(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
     """
     if is_walked(world, run):
         return blocked(world, run, reason, at=at)
+    return broken_off(world, run, reason, at=at)
+
+
+def broken_off(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
+    """It ends here, in a quest too; whoever starts the task again begins a new run."""
     task = world.tasks[run.task]
     facts = [moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, agent=None)]
     if task.state == TaskState.IN_PROGRESS:

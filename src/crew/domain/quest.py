@@ -53,6 +53,12 @@ QUEST_STEP = Machine(
             added="a role that used up its retries must not spin; a person is asked",
         ),
         Move(
+            source="pending",
+            target="blocked",
+            trigger="retries_spent",
+            added="a person finished it, and the merge queue sent it back once too often",
+        ),
+        Move(
             source="blocked",
             target="pending",
             trigger="answered",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.planning import faults, planners, read_steps, replaced
+from crew.domain.planning import faults, finished_steps, planners, read_steps, replaced
 from crew.domain.progress import abandoned
 from crew.domain.quest import Quest, QuestState
 from crew.domain.questing import closed
@@ -70,7 +70,7 @@ def plan_steps(asked: Asked) -> Answer:
         )
     steps = read_steps(asked.args.get("steps"))
     most = workflow_of(world, world.walks[run.task]).most_steps
-    if found := list(faults(steps, most=most)):
+    if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
         raise UsageError(
             f"the plan has {len(found)} faults: {'; '.join(found)}",
             hint="mend every one of them and hand in the whole plan again; nothing was changed",

@@ -8,10 +8,11 @@ from crew.domain.quest import Quest, QuestState, StepState, Walk
 from crew.domain.stations import steps_walked
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import acting
-from crew.domain.world import World, moved
+from crew.domain.world import World, moved, noted
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
-_INTERRUPTED = frozenset({StepState.IN_PROGRESS, StepState.WAITING_FOR_USER, StepState.BLOCKED})
+_ASKING = frozenset({StepState.WAITING_FOR_USER, StepState.BLOCKED})
+_INTERRUPTED = frozenset({StepState.IN_PROGRESS, *_ASKING})
 
 
 def follow(world: World, at: float) -> list[Fact]:
@@ -21,7 +22,25 @@ def follow(world: World, at: float) -> list[Fact]:
             continue
         if facts := _ended(world, quest, at=at) or steps_walked(world, quest.id, at=at):
             return facts
-    return [fact for walk in world.walks.values() for fact in _followed(world, walk, at=at)]
+    followed = [fact for walk in world.walks.values() for fact in _followed(world, walk, at=at)]
+    return followed or _strays_closed(world, at=at)
+
+
+def _strays_closed(world: World, *, at: float) -> list[Fact]:
+    """A task that was made for a step which the plan does not have any more."""
+    return [
+        closed(task, f"quest {task.quest} does not plan it any more", at=at)
+        for task in world.tasks.values()
+        if task.quest in world.quests
+        and task.id not in world.walks
+        and task.state not in FINISHED
+        and not is_telling(world.quests[task.quest])
+    ]
+
+
+def is_telling(quest: Quest) -> bool:
+    """Whether a step of its plan is still to become a task."""
+    return quest.state == QuestState.OPEN and any(not step.task for step in quest.steps)
 
 
 def _ended(world: World, quest: Quest, *, at: float) -> list[Fact]:
@@ -60,11 +79,27 @@ def _followed(world: World, walk: Walk, *, at: float) -> list[Fact]:
         return [moved(walk, trigger, to=StepState.COMPLETE, at=at, acting="")]
     if task.state in FINISHED or task.gone:
         return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
-    if walk is not acting(world, walk.task):
-        return []
+    if task.state == TaskState.DONE and (walk.asker or walk.acting):
+        return _finished_by_hand(walk, at=at)
+    return _interrupted(world, walk, task, at=at) if walk is acting(world, walk.task) else []
+
+
+def _finished_by_hand(walk: Walk, *, at: float) -> list[Fact]:
+    """A person did what roles waited for each other with: nobody waits any more."""
+    if walk.asker:
+        return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
+    if walk.state == StepState.WAITING_FOR_ROLE:
+        return [moved(walk, "role_completed", to=StepState.IN_PROGRESS, at=at, acting="")]
+    return [noted(walk, "handed_back", at=at, acting="")]
+
+
+def _interrupted(world: World, walk: Walk, task: Task, *, at: float) -> list[Fact]:
+    """The role that has its turn rests while nobody acts in it, and goes on with an agent."""
+    run = world.runs.get(task.run or "")
     if task.state in _GIVEN_BACK and walk.state in _INTERRUPTED:
         return [moved(walk, "crashed", to=StepState.PENDING, at=at)]
-    run = world.runs.get(task.run or "")
+    if walk.state in _ASKING and (run is None or not run.question):
+        return [moved(walk, "crashed", to=StepState.PENDING, at=at)]
     if walk.state == StepState.PENDING and run is not None and run.is_live and run.agent:
         return [moved(walk, "slot_assigned", to=StepState.IN_PROGRESS, at=at)]
     return []

@@ -12,6 +12,7 @@ from crew.domain.plan import is_ready
 from crew.domain.progress import abandoned, assigned
 from crew.domain.rules import Rules
 from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.whereabouts import has_slot, is_held
 from crew.domain.world import World, born, moved, noted
 
 
@@ -72,6 +73,11 @@ def assign(asked: Asked) -> Answer:
         )
     if not can_start(asked.world, task):
         raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
+    if not has_slot(asked.world, task.id):
+        raise Conflict(
+            f"every slot of quest {task.quest} is in use",
+            hint="`crew quest show` tells who works at it; the next free slot takes the task",
+        )
     return Answer(facts=tuple(assigned(asked.world, agent, task, rules=asked.rules, at=asked.at)))
 
 
@@ -174,7 +180,7 @@ def find_task(world: World, task: str) -> Task:
 def can_start(world: World, task: Task) -> bool:
     """A failed task may be started again although it waits for others, if it can be read."""
     restarts = task.state == TaskState.ERROR and not task.corrupt and not task.gone
-    return restarts or is_ready(world, task)
+    return (restarts and not is_held(world, task.id)) or is_ready(world, task)
 
 
 def why_not(world: World, task: Task) -> str:
@@ -184,6 +190,8 @@ def why_not(world: World, task: Task) -> str:
         return "its source does not have it any more"
     if task.state != TaskState.TODO:
         return f"it is {task.state}"
+    if is_held(world, task.id):
+        return "the steps of its plan are walked first"
     tasks = world.tasks
     open_deps = [d for d in task.deps if d not in tasks or tasks[d].state not in FINISHED]
     return f"it waits for {', '.join(open_deps)}"

@@ -19,6 +19,9 @@ from crew.domain.world import born, moved, noted
 
 LONGEST_MESSAGE = 100_000
 
+_WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
+"""Asks whose prompts have no room for an answer."""
+
 
 def signal(asked: Asked) -> Answer:
     """The first signal of a step counts; it is recorded now and acted on when the step ends."""
@@ -89,8 +92,9 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
     notes = f"You asked: {question.question}\n\nThe answer: {text}"
     ask: str = Ask.ANSWER
     if question.about == About.BLOCKED:
-        notes = f"{run.notes}\n\nA person was asked: {question.question}\n\nThe answer: {text}"
-        ask = run.ask
+        said = f"A person was asked: {question.question}\n\nThe answer: {text}"
+        notes = f"{run.notes}\n\n{said}".strip()
+        ask = Ask.ANSWER if run.ask in _WITHOUT_NOTES else run.ask
     return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="")
 
 

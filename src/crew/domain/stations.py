@@ -9,9 +9,9 @@ from crew.domain.quest import Walk
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
-from crew.domain.task import FINISHED
+from crew.domain.task import FINISHED, Task
 from crew.domain.walking import blocked, entered, told
-from crew.domain.whereabouts import acting, stage_named, stages_of, workflow_of
+from crew.domain.whereabouts import acting, role_in, stage_named, stages_of, workflow_of
 from crew.domain.workflow import DONE, Does, Stage
 from crew.domain.world import Draft, World, noted
 
@@ -172,18 +172,26 @@ def is_unfinished(world: World, quest: str) -> bool:
 
 def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
     """Every step has arrived in the quest's branch: the quest itself goes on."""
-    base = world.walks.get(quest)
-    task = world.tasks.get(quest)
-    run = world.runs.get((task.run if task else None) or "")
-    if base is None or task is None or run is None or not run.is_live or run.pane:
+    base, task = world.walks.get(quest), world.tasks.get(quest)
+    if base is None or task is None or not _have_arrived(world, base, task):
         return []
-    walked = stage_named(world, base, base.stage)
-    if walked.does is not Does.STEPS or task.worktree or is_unfinished(world, quest):
+    run = world.runs.get(task.run or "")
+    if run is not None and run.pane:
         return []
+    if run is not None and run.state == RunState.REVIEWING:
+        return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")
+    target = stage_named(world, base, base.stage).routes["complete"]
+    onward = noted(base, "next_stage", at=at, stage=target)
+    if run is not None and run.is_live:
+        return [onward]  # somebody's session waited for the new steps, and goes on after them
+    # It was stopped meanwhile: whoever takes it up begins there.
+    role = role_in(stage_named(world, base, target)) if target != DONE else ""
+    return [onward, noted(base, "role_named", at=at, role=role or base.role)]
+
+
+def _have_arrived(world: World, base: Walk, task: Task) -> bool:
+    here = stage_named(world, base, base.stage)
+    if here.does is not Does.STEPS or task.worktree or is_unfinished(world, base.quest):
+        return False
     line = world.lines.get(task.branch)
-    if line is not None and line.delivered != line.integration:
-        return []
-    if run.state == RunState.WORKING:
-        # Somebody's session waited for the new steps: it goes on at the stage after them.
-        return [noted(base, "next_stage", at=at, stage=walked.routes["complete"])]
-    return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")
+    return line is None or line.delivered == line.integration

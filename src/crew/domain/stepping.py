@@ -167,7 +167,7 @@ def served(world: World, name: str, *, at: float) -> list[Fact]:
 
 
 def _end_of_round(run: Run, outcome: StepOutcome, rules: Rules) -> str | None:
-    if outcome.done or run.signal == SignalKind.COMPLETE:
+    if run.signal == SignalKind.COMPLETE or (outcome.done and not run.signal):
         return "done"
     return "step_limit" if run.step >= rules.max_steps else None
 

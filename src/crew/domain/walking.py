@@ -9,7 +9,7 @@ from crew.domain.quest import Said, StepState, Walk
 from crew.domain.question import About
 from crew.domain.releasing import agent_of, freed
 from crew.domain.run import Ask, Run, RunState
-from crew.domain.whereabouts import acting, is_walked, role_in, stages_of, workflow_of
+from crew.domain.whereabouts import acting, role_in, stages_of, workflow_of
 from crew.domain.workflow import Role
 from crew.domain.world import Draft, World, born, moved, noted
 
@@ -130,7 +130,8 @@ def blocked(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
     )
     draft = Draft(world)
     draft.add(born(question, "asked", at=at))
-    changes = {"question": question.id, "agent": None, "error": reason}
+    settled = {"complaint": "", "complaints": 0}  # a new count begins with the answer
+    changes = {"question": question.id, "agent": None, "error": reason, **settled}
     if run.state == RunState.WORKING:
         draft.add(noted(run, "blocked", at=at, **changes))
     else:
@@ -154,7 +155,7 @@ def story(world: World, task: str, notes: str = "") -> str:
 
 def answered(world: World, run: Run, *, at: float) -> list[Fact]:
     """A person has spoken: a role that asked goes on, and whatever was spent is there again."""
-    if not is_walked(world, run):
+    if run.task not in world.walks:
         return []
     walk, base = acting(world, run.task), world.walks[run.task]
     if walk.state == StepState.WAITING_FOR_USER:

@@ -64,11 +64,12 @@ def has_slot(world: World, task: str) -> bool:
 
 
 def beginning(world: World, task: str) -> dict[str, Any]:
-    """What a new try at this task begins with: the role whose turn it is."""
+    """What a new try at this task begins with: the role whose turn it is, told what it was."""
     if task not in world.walks:
         return {}
-    walk = acting(world, task)
-    return {"role": walk.role, "max_rounds": ENDLESS, "ask": Ask.ROLE}
+    walk, last = acting(world, task), world.runs.get(world.tasks[task].run or "")
+    notes = last.notes if last is not None and last.role == walk.role else ""
+    return {"role": walk.role, "max_rounds": ENDLESS, "ask": Ask.ROLE, "notes": notes}
 
 
 def first_walk(quest: Quest, task: str, *, key: str = "") -> Walk:

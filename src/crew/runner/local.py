@@ -317,10 +317,19 @@ class LocalOutside:
         await _thread(self._write_task, task)
 
     async def tell_step(
-        self, quest: str, step: PlannedStep, *, text: str, deps: tuple[str, ...], base: str
+        self,
+        quest: str,
+        step: PlannedStep,
+        *,
+        text: str,
+        deps: tuple[str, ...],
+        base: str,
+        taken: frozenset[str],
     ) -> TaskItem:
         source = self.workplace.source
-        return await _thread(tell_step, source, quest, step, text=text, deps=deps, base=base)
+        return await _thread(
+            tell_step, source, quest, step, text=text, deps=deps, base=base, taken=taken
+        )
 
     def _write_task(self, task: Task) -> None:
         source = self.workplace.source

@@ -152,9 +152,19 @@ class Outside(Protocol):
     async def write_task(self, task: Task) -> None: ...
 
     async def tell_step(
-        self, quest: str, step: PlannedStep, *, text: str, deps: tuple[str, ...], base: str
+        self,
+        quest: str,
+        step: PlannedStep,
+        *,
+        text: str,
+        deps: tuple[str, ...],
+        base: str,
+        taken: frozenset[str],
     ) -> TaskItem:
-        """The task of a planned step, made or found, with what the plan says of it now."""
+        """The task of a planned step, made or found, with what the plan says of it now.
+
+        One that is `taken` by a step, also by an earlier one of that name, is not found.
+        """
 
     async def speak(self, call: TurnCall) -> StepOutcome:
         """One step of a channel's member, in a worktree of its own that it only looks at."""

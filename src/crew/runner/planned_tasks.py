@@ -15,10 +15,11 @@ def tell_step(
     text: str,
     deps: tuple[str, ...],
     base: str,
+    taken: frozenset[str],
 ) -> TaskItem:
     """The step's task as the source has it now; nothing changes when it is there already."""
     labels = (f"{QUEST_LABEL}-{quest}", f"step-{step.key}")
-    found = _find(source, step.task, labels)
+    found = _find(source, step.task, labels, taken)
     if found is None:
         new = NewTask(
             title=step.title, body=text, labels=labels, parent=quest, deps=deps, base=base
@@ -33,9 +34,11 @@ def tell_step(
     return source.show(found.id)
 
 
-def _find(source: TaskSource, task: str, labels: tuple[str, ...]) -> TaskItem | None:
+def _find(
+    source: TaskSource, task: str, labels: tuple[str, ...], taken: frozenset[str]
+) -> TaskItem | None:
     """Made before a crash, it is there although nobody knows its id."""
     if task:
         return source.show(task)
-    wanted = set(labels)
-    return next((item for item in source.scan().items if wanted <= set(item.labels)), None)
+    strangers = (item for item in source.scan().items if item.id not in taken)
+    return next((item for item in strangers if set(labels) <= set(item.labels)), None)

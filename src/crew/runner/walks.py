@@ -5,9 +5,9 @@ from collections.abc import Callable
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen_one
-from crew.domain.planning import step_text, told_step
+from crew.domain.planning import next_to_tell, step_text, told_step
 from crew.domain.progress import Evidence
-from crew.domain.quest import PlannedStep, Quest
+from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.run import Run, RunState
 from crew.domain.stations import (
     gate_judged,
@@ -82,23 +82,9 @@ async def _reviewed(desk: Desk, run: Run, task: Task, here: Stage, head: str) ->
 
 async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
     """One after the other, those first that others wait for; each is recorded once it is there."""
-    quest = desk.world().quests[command.subject]
-    for key in _in_order(quest):
-        quest = desk.world().quests[command.subject]
-        step = next((step for step in quest.steps if step.key == key), None)
-        if step is not None and not (step.task and step.told):
-            desk.record(await _told(desk, quest, step))
+    while (step := next_to_tell(quest := desk.world().quests[command.subject])) is not None:
+        desk.record(await _told(desk, quest, step))
     return []
-
-
-def _in_order(quest: Quest) -> list[str]:
-    order: list[str] = []
-    left = {step.key: set(step.deps) for step in quest.steps}
-    while left:
-        ready = [key for key, deps in left.items() if deps <= set(order)]
-        order += ready
-        left = {key: deps for key, deps in left.items() if key not in ready}
-    return order
 
 
 async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
@@ -110,17 +96,14 @@ async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
         text=step_text(step),
         deps=tuple(tasks[dep] for dep in step.deps),
         base=root.branch,
+        taken=frozenset(desk.world().walks),
     )
     draft = Draft(desk.world())
     now = draft.world.quests[quest.id]
-    if _wanted(now, step) is None:
-        return []  # the plan changed meanwhile
+    if now.state != QuestState.OPEN or step not in now.steps:
+        return []  # cancelled, or planned anew meanwhile
     draft.add(told_step(now, step.key, item.id, at=desk.now()))
     draft.add(*seen_one(draft.world, item, Intake(target=root.target, at=desk.now())))
     if item.id not in draft.world.walks:
         draft.add(born(first_walk(quest, item.id, key=step.key), "planned", at=desk.now()))
     return draft.facts
-
-
-def _wanted(quest: Quest, step: PlannedStep) -> PlannedStep | None:
-    return next((one for one in quest.steps if one == step), None)
