@@ -5,9 +5,12 @@ import subprocess
 
 import pytest
 
+from crew.domain.rules import Rules
 from crew.domain.task import Task
+from crew.domain.world import apply_all, with_rows
 from crew.git.repository import commit_of
 from crew.git.worktrees import remove_worktree, state_of
+from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
 from crew.runner.workplace import make_workplace
 from runner.scene import until
@@ -130,3 +133,33 @@ def test_a_target_that_does_not_exist_is_no_reason_to_stumble(outside):
         await outside.tidy()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("only", "taking_work", "foreseen"),
+    [
+        (None, True, [("main",)]),
+        (None, False, []),  # it stops
+        (frozenset({"line"}), True, []),  # a short command
+    ],
+)
+def test_only_a_runner_that_takes_work_has_something_made_ahead(only, taking_work, foreseen):
+    asked = []
+
+    class Stage:
+        def foresee(self, targets):
+            asked.append(targets)
+
+    engine = Engine(
+        outside=Stage(),
+        rules=Rules(),
+        epoch=1,
+        world=with_rows([Task(id="1", target="main", written="todo")]),
+        store=apply_all,
+        now=lambda: 10.0,
+        session_of=str,
+        only=only,
+        taking_work=taking_work,
+    )
+    asyncio.run(engine.run(until=lambda: True))
+    assert asked == foreseen
