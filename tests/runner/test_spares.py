@@ -82,15 +82,15 @@ def test_whoever_starts_begins_on_the_newest_commit_although_the_spare_is_older(
     asyncio.run(story())
 
 
-def test_spares_are_brought_along_when_their_target_moves(outside):
+def test_the_next_spare_is_brought_along_when_its_target_moves(outside):
     async def story():
         outside.foresee(("main", "main"))
         await _until(lambda: len(_ready(outside)) == 2, what="two spares")
         newer = _commit(outside, "newer.txt")
         outside.foresee(("main", "main", "main"))
         await _until(
-            lambda: [spare.commit for spare in outside.spares._ready] == [newer, newer],
-            what="two spares at the newest commit",
+            lambda: newer in [spare.commit for spare in outside.spares._ready],
+            what="a spare at the newest commit",
         )
         assert len(_spares(outside)) == 2
         await outside.tidy()

@@ -23,7 +23,7 @@ MOST = 2
 
 @dataclass(slots=True, kw_only=True)
 class Spares:
-    """`_targets` are those of the tasks that will start next; each wants a spare at its tip."""
+    """`_targets` are those of the tasks that start next; the first wants a spare at its tip."""
 
     workplace: Workplace
     _targets: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Spares:
         spares.drop_spares(self.workplace.worktrees)
 
     async def _keep_ready(self) -> None:
-        """One after the other; those whose target has moved on are brought along.
+        """One after the other; when the target has moved on, one is brought along.
 
         Once nobody waits any more, none is kept: a checkout can be large.
         """
@@ -75,12 +75,12 @@ class Spares:
             log.warning("no worktree is made ahead: %s", error)
 
     async def _lacking(self) -> str | None:
-        """A commit of which there should be one more spare."""
-        wanted = await asyncio.to_thread(self._tips, self._targets)
-        for spare in self._ready:
-            if spare.commit in wanted:
-                wanted.remove(spare.commit)
-        return wanted[0] if wanted else None
+        """A commit of which there should be a spare: of the next one's, while others may be old."""
+        tips = await asyncio.to_thread(self._tips, self._targets)
+        is_next_there = any(spare.commit in tips[:1] for spare in self._ready)
+        if not tips or (is_next_there and len(self._ready) >= len(tips)):
+            return None
+        return tips[0]
 
     def _tips(self, targets: tuple[str, ...]) -> list[str]:
         repo = self.workplace.repo
