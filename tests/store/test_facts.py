@@ -8,9 +8,12 @@ from crew.domain.agent import Agent
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
+from crew.domain.message import Message
+from crew.domain.provider import Provider
+from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
-from crew.domain.world import World, born, fold, moved, noted
+from crew.domain.world import TABLES, World, born, fold, moved, noted
 from crew.store.facts import (
     differences,
     facts_after,
@@ -162,6 +165,20 @@ def test_a_row_that_is_not_what_its_facts_say_is_found_and_mended(db, subject):
     rebuild_rows(db)
     assert differences(db) == []
     assert load_world(db) == fold(fact for _, fact in facts_after(db))
+
+
+def test_rows_of_every_kind_are_compared_and_rebuilt(db):
+    others = [
+        Question(id="q1", task="1", run="1.1", role="", question="which one?"),
+        Message(id="m1", task="1", sender="ann", text="hello", at=4.0),
+        Provider(id="north", next_at=9.0),
+    ]
+    world = record(db, World(), [*STORY, *(born(row, "made", at=6.0) for row in others)])
+    assert all(world.rows(kind) for kind in TABLES)
+    db.execute("DELETE FROM rows")
+    assert {subject.partition(":")[0] for subject in differences(db)} == set(TABLES)
+    rebuild_rows(db)
+    assert load_world(db) == world
 
 
 def test_a_value_of_another_version_is_left_out_of_the_row(db):
