@@ -17,7 +17,7 @@ for seed in range(first, first + count):
         print(f"seed {seed} failed; replay: python -m simulation {seed}", file=sys.stderr)
         raise
     lives += history.lives
-    events += len(history.ledger.facts)
+    events += history.ledger.count
 spent = time.process_time() - began
 print(f"{count} histories, {lives} lives, {events} facts, {count / spent:.0f} histories/s")
 loop.close()

@@ -4,10 +4,9 @@ Replay one with `.venv/bin/python -m simulation SEED` in the folder `tests`.
 """
 
 import asyncio
-import json
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from crew.domain.agent import AgentState
 from crew.domain.answering import answer
@@ -19,8 +18,9 @@ from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem
-from crew.domain.world import FIELDS, Row, World, apply_all, row_from, with_rows
+from crew.domain.world import World
 from crew.runner.engine import Engine
+from simulation.ledger import Broken, Ledger
 from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
 from simulation.repository import Repository
 from simulation.talking import SHARE as TALKING
@@ -29,75 +29,6 @@ from simulation.terminals import SHARE, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
 
 MOST_FACTS = 20_000
-FACT_FIELDS = tuple(field.name for field in fields(Fact))
-
-
-class Broken(AssertionError):
-    """An invariant does not hold."""
-
-
-@dataclass(slots=True)
-class Ledger:
-    """The store of a simulated crew: what it holds survives a crash, as text and back.
-
-    A fact that says as text what it said before folds to the same row, so the facts are folded
-    where that matters: whenever somebody reads the rows, which must be what the facts fold to.
-    """
-
-    facts: list[str] = field(default_factory=list)
-    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
-    world: World = field(default_factory=World)
-    _folded: World = field(default_factory=World)
-    _unfolded: list[Fact] = field(default_factory=list)
-    _read: dict[tuple[str, str], tuple[Row, Row]] = field(default_factory=dict)
-
-    def record(self, world: World, facts: Iterable[Fact]) -> World:
-        if world is not self.world:
-            raise Broken("somebody records onto a world that is not the last one")
-        facts = tuple(facts)
-        self.world = apply_all(world, facts)
-        for fact in facts:
-            text = json.dumps({name: getattr(fact, name) for name in FACT_FIELDS})
-            read = _fact_from(text)
-            if read != fact:
-                raise Broken(f"{fact} is {read} after it was written and read")
-            self.facts.append(text)
-            self._unfolded.append(read)
-            self.rows[fact.kind, fact.subject] = self.world.rows(fact.kind)[fact.subject]
-        return self.world
-
-    def load(self) -> World:
-        self._folded = apply_all(self._folded, self._unfolded)
-        self._unfolded.clear()
-        self.world = with_rows(self._row(key, row) for key, row in self.rows.items())
-        if self.world != self._folded:
-            raise Broken("the rows are not what the facts fold to")
-        return self.world
-
-    def _row(self, key: tuple[str, str], row: Row) -> Row:
-        """The row as it is read; one that nobody changed reads as it did before."""
-        kept, read = self._read.get(key, (None, None))
-        if kept is not row:
-            read = row_from(row.kind, json.loads(json.dumps(_values(row))))
-            self._read[key] = (row, read)
-        return read
-
-
-def _values(row: Row) -> dict:
-    return {name: getattr(row, name) for name in FIELDS[row.kind]}
-
-
-def _fact_from(text: str) -> Fact:
-    values = json.loads(text)
-    return Fact(**values | {name: _in_tuples(values[name]) for name in ("changes", "extra")})
-
-
-def _in_tuples(values: dict) -> dict:
-    return {name: _in_tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-
-
-def _in_tuple(values: list) -> tuple:
-    return tuple(_in_tuple(value) if isinstance(value, list) else value for value in values)
 
 
 @dataclass(slots=True)
@@ -303,7 +234,7 @@ class History:
 
     def _check(self, world: World, facts: Iterable[Fact]) -> None:
         """The invariants that hold after every event; what did not change still holds."""
-        if len(self.ledger.facts) > MOST_FACTS:
+        if self.ledger.count > MOST_FACTS:
             raise Broken("more facts than any history needs: something spins")
         if world.tasks.keys() != self.state.source.keys():
             raise Broken("a task was lost")
@@ -354,9 +285,8 @@ class History:
     def _check_end(self) -> None:
         """What must be true once everything is merged or closed."""
         world, repo = self.ledger.load(), self.state.repo
-        landed = [json.loads(f)["subject"] for f in self.ledger.facts if '"landed"' in f]
-        tasks = [subject for subject in landed if subject in world.tasks]
-        if len(tasks) != len(set(tasks)):
+        landed = [f.subject for f in self.ledger.facts if f.kind == "task" and f.target == "merged"]
+        if len(landed) != len(set(landed)):
             raise Broken("a task landed twice")
         if any(agent.task or agent.pid for agent in world.agents.values()):
             raise Broken("an agent still holds a task or a process")
