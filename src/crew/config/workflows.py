@@ -6,44 +6,63 @@ from pathlib import Path
 from typing import Any
 
 from crew.config.nearest import nearest
+from crew.config.tables import Table, Wrong
+from crew.config.toml_text import line_of
 from crew.domain.errors import NotFound, UsageError
 from crew.domain.workflow import ALL_SIGNALS, OUTCOMES, Does, Role, Stage, Workflow, faults
 
 BUILT_IN = Path(__file__).with_name("workflows")
 
-_KEYS = {"description", "slots", "most_steps", "deepest", "roles", "stages", "step_stages"}
-_ROLE_KEYS = {"owns", "agent", "signals", "followups", "retries"}
-_STAGE_KEYS = {"name", "role", "gate", "review", "steps", "plans", "takes_back", "limit"}
+_KEYS = ("description", "slots", "most_steps", "deepest", "roles", "stages", "step_stages")
+_ROLE_KEYS = ("owns", "agent", "signals", "followups", "retries")
+_STAGE_KEYS = ("name", "role", "gate", "review", "steps", "plans", "takes_back", "limit")
+_ALL_OUTCOMES = tuple(dict.fromkeys(one for outcomes in OUTCOMES.values() for one in outcomes))
 
 
-def load_workflows(repo_root: Path | None) -> dict[str, Workflow]:
+def workflow_files(repo_root: Path | None) -> dict[str, Path]:
     """All of them by name; one of the repository replaces a built-in one of the same name."""
-    folders = [BUILT_IN, *([repo_root / ".crew" / "workflows"] if repo_root else [])]
-    files = [file for folder in folders for file in sorted(folder.glob("*.toml"))]
-    return {file.stem: load_workflow(file) for file in files}
+    folders = [BUILT_IN, *([own_folder(repo_root)] if repo_root else [])]
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
 
-def find_workflow(repo_root: Path, name: str) -> Workflow:
-    known = load_workflows(repo_root)
-    if name not in known:
-        near = nearest(name, known)
-        hint = f"did you mean {near}?" if near else f"there are: {', '.join(known)}"
+def own_folder(repo_root: Path) -> Path:
+    return repo_root / ".crew" / "workflows"
+
+
+def find_workflow(repo_root: Path | None, name: str) -> Workflow:
+    """The one of this name; whatever is wrong with the others does not matter."""
+    files = workflow_files(repo_root)
+    if name not in files:
+        near = nearest(name, files)
+        hint = f"did you mean {near}?" if near else f"there are: {', '.join(files)}"
         raise NotFound(f"no workflow is called {name!r}", hint=hint)
-    return known[name]
+    return load_workflow(files[name])
 
 
 def load_workflow(file: Path) -> Workflow:
+    """The workflow in this file; an error names the file, the place in it and what is wrong."""
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+        instructions = _instructions(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file.name} cannot be read: {error}", hint="mend the file") from error
     try:
-        workflow = read_workflow(file.stem, values, instructions=_instructions(file))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{file.name}: {error}", hint="`crew workflows` shows how") from error
+        workflow = read_workflow(file.stem, values, instructions=instructions)
+    except Wrong as wrong:
+        raise UsageError(f"{_place(file, text, wrong)}: {wrong}", hint=HINT) from wrong
     if found := faults(workflow):
-        raise UsageError(f"{file.name}: {found[0]}", hint="; ".join(found[1:]) or "mend it there")
+        more = f"; also: {'; '.join(found[1:])}" if found[1:] else ""
+        raise UsageError(f"{file.name}: {found[0]}", hint=f"{HINT}{more}")
     return workflow
+
+
+HINT = "docs/quests.md tells how a workflow is written; `crew workflows quest` draws one"
+
+
+def _place(file: Path, text: str, wrong: Wrong) -> str:
+    line = line_of(text, wrong.path) if wrong.path else None
+    return f"{file.name}:{line}" if line else file.name
 
 
 def _instructions(file: Path) -> dict[str, str]:
@@ -55,86 +74,73 @@ def _instructions(file: Path) -> dict[str, str]:
 def read_workflow(
     name: str, values: Mapping[str, Any], *, instructions: Mapping[str, str] = {}
 ) -> Workflow:
-    """A workflow from plain values; TypeError and ValueError say what is wrong and where."""
-    _only(values, _KEYS, "the workflow")
+    """A workflow from plain values; `Wrong` says what is wrong and where."""
+    table = Table("the workflow", values, path=())
+    table.only(_KEYS)
+    roles = table.table("roles", called="roles")
     return Workflow(
         name=name,
-        description=_text(values, "description"),
-        slots=_number(values, "slots", 3),
-        most_steps=_number(values, "most_steps", 50),
-        deepest=_number(values, "deepest", 3),
-        roles={
-            key: _role(key, table, instructions.get(key, ""))
-            for key, table in values.get("roles", {}).items()
-        },
-        stages=tuple(_stage(table) for table in values.get("stages", ())),
-        step_stages=tuple(_stage(table) for table in values.get("step_stages", ())),
+        description=table.text("description"),
+        slots=table.count("slots", 3),
+        most_steps=table.count("most_steps", 50),
+        deepest=table.count("deepest", 3),
+        roles={key: _role(key, roles, instructions.get(key, "")) for key in roles.values},
+        stages=_stages(table, "stages"),
+        step_stages=_stages(table, "step_stages"),
     )
 
 
-def _role(name: str, table: Mapping[str, Any], instructions: str) -> Role:
-    _only(table, _ROLE_KEYS, f"role {name}")
+def _role(name: str, roles: Table, instructions: str) -> Role:
+    table = roles.table(name, called=f"role {name}")
+    table.only(_ROLE_KEYS)
     return Role(
         name=name,
-        owns=_text(table, "owns"),
+        owns=table.text("owns"),
         instructions=instructions,
-        agent=_text(table, "agent"),
-        signals=_texts(table, "signals", ALL_SIGNALS),
-        followups=_texts(table, "followups", ()),
-        retries=_number(table, "retries", None),
+        agent=table.text("agent"),
+        signals=table.texts("signals", ALL_SIGNALS),
+        followups=table.texts("followups"),
+        retries=table.count("retries", None),
     )
 
 
-def _stage(table: Mapping[str, Any]) -> Stage:
-    name = _text(table, "name")
+def _stages(table: Table, key: str) -> tuple[Stage, ...]:
+    return tuple(_stage(one) for one in table.tables(key))
+
+
+def _stage(values: Mapping[str, Any]) -> Stage:
+    name = Table("a stage", values).text("name")
     if not name:
-        raise ValueError("a stage has no name")
-    does, roles = _does(name, table)
-    _only(table, {*_STAGE_KEYS, *OUTCOMES[does]}, f"stage {name}")
+        raise Wrong("a stage has no name")
+    table = Table(f"stage {name}", values)
+    table.only((*_STAGE_KEYS, *_ALL_OUTCOMES))
+    does = _does(table)
+    for key in _ALL_OUTCOMES:
+        if key in values and key not in OUTCOMES[does]:
+            known = " or ".join(OUTCOMES[does])
+            raise Wrong(f"stage {name}: {does} never ends {key}, only {known}")
     return Stage(
         name=name,
         does=does,
-        roles=roles,
-        plans=table.get("plans") is True,
-        takes_back=table.get("takes_back") is True,
-        limit=_number(table, "limit", None),
-        routes={outcome: table[outcome] for outcome in OUTCOMES[does] if outcome in table},
+        roles=_roles(table, does),
+        plans=table.flag("plans"),
+        takes_back=table.flag("takes_back"),
+        limit=table.count("limit", None),
+        routes={outcome: table.text(outcome) for outcome in OUTCOMES[does] if outcome in values},
     )
 
 
-def _does(name: str, table: Mapping[str, Any]) -> tuple[Does, tuple[str, ...]]:
-    said = [does for does in Does if table.get(does)]
+def _does(table: Table) -> Does:
+    said = [does for does in Does if table.values.get(does)]
     if len(said) != 1:
-        raise ValueError(f"stage {name}: say exactly one of {', '.join(Does)}")
-    does = said[0]
+        raise Wrong(f"{table.name}: say exactly one of {', '.join(Does)}")
+    return said[0]
+
+
+def _roles(table: Table, does: Does) -> tuple[str, ...]:
     if does is Does.ROLE:
-        return does, (_text(table, "role"),)
-    return does, _texts(table, "review", ()) if does is Does.REVIEW else ()
-
-
-def _only(table: Mapping[str, Any], known: set[str], where: str) -> None:
-    for key in table:
-        if key not in known:
-            near = nearest(key, known)
-            raise ValueError(f"{where}: unknown key {key}" + (f", {near}?" if near else ""))
-
-
-def _text(table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key, "")
-    if not isinstance(value, str):
-        raise TypeError(f"{key} must be a text")
-    return value
-
-
-def _texts(table: Mapping[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    value = table.get(key, default)
-    if isinstance(value, str) or not all(isinstance(one, str) for one in value):
-        raise TypeError(f"{key} must be a list of texts")
-    return tuple(value)
-
-
-def _number(table: Mapping[str, Any], key: str, default: Any) -> Any:
-    value = table.get(key, default)
-    if value is not default and (type(value) is not int or value < 1):
-        raise TypeError(f"{key} must be a whole number from 1 on")
-    return value
+        return (table.text("role"),)
+    if does is Does.REVIEW:
+        return table.texts("review")
+    table.flag(does)
+    return ()

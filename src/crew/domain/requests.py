@@ -192,9 +192,21 @@ def why_not(world: World, task: Task) -> str:
         return f"it is {task.state}"
     if is_held(world, task.id):
         return "the steps of its plan are walked first"
+    if task.quest and task.id not in world.walks:
+        return not_walked(world, task)
     tasks = world.tasks
     open_deps = [d for d in task.deps if d not in tasks or tasks[d].state not in FINISHED]
     return f"it waits for {', '.join(open_deps)}"
+
+
+def not_walked(world: World, task: Task) -> str:
+    """Why a task that its labels count among a quest's is not led by that quest."""
+    if task.quest == task.id:
+        return "its label says quest and no quest is about it: `crew quest new` begins one"
+    label = f"take the label quest-{task.quest} away to work at it by itself"
+    if task.quest not in world.quests:
+        return f"its label names quest {task.quest}, which there is not: {label}"
+    return f"it is in no plan of quest {task.quest} yet: {label}"
 
 
 SHOW = "`crew show` tells its state and what it waits for"

@@ -110,6 +110,7 @@ def faults(workflow: Workflow) -> list[str]:
     found = [] if workflow.stages else ["it has no stages"]
     for place, stages in _places(workflow):
         found += _unknown(workflow, place, stages)
+        found += _misplaced(place, stages)
         found += _unreachable(place, stages)
         found += _endless(workflow, place, stages)
     return [*found, *_plan_faults(workflow), *_role_faults(workflow)]
@@ -134,6 +135,21 @@ def _unknown(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Itera
                 yield f"{place} {stage.name}: nothing says where {outcome} leads"
             elif target not in {*names, DONE}:
                 yield f"{place} {stage.name}: {outcome} leads to {target}, which does not exist"
+
+
+def _misplaced(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
+    """Where somebody has to be told what to do, a role must act."""
+    for stage in stages:
+        if stage.name == DONE:
+            yield f"{place} {DONE}: that is where every way ends; call the stage something else"
+        if stage.does is Does.ROLE:
+            continue
+        if stage is stages[0]:
+            yield f"{place} {stage.name}: it is the first one, so a role must act in it"
+        if stage.takes_back:
+            yield f"{place} {stage.name}: only a role can take back what was not merged"
+        if stage.plans:
+            yield f"{place} {stage.name}: only a role can plan"
 
 
 def _unreachable(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:

@@ -57,6 +57,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
     "Quests": {
         "quest": Entry("quests:quest", "Have a request planned into steps and carried out."),
+        "workflows": Entry("workflows:workflows", "List the workflows of quests, or draw one."),
     },
     "Watching": {
         "ps": Entry("ps:ps", "List the agents and what they do."),
