@@ -1,12 +1,14 @@
 """How a quest begins: a task for the request, then the quest about it; the same for everybody."""
 
 import time
+from dataclasses import replace
 
+from crew.config.model import AgentsSettings
 from crew.config.workflows import find_workflow
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.requests import Request
 from crew.domain.task_item import QUEST_LABEL
-from crew.domain.workflow import as_text
+from crew.domain.workflow import Does, Stage, Workflow, as_text
 from crew.runner.asking import ask
 from crew.runner.workplace import Workplace
 from crew.tasks.source import NewTask
@@ -20,7 +22,7 @@ def begin_quest(
     """The quest's id, which is that of its task; on a refusal no task is left behind."""
     if not text.strip():
         raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
-    found = find_workflow(workplace.root, workflow)
+    found = with_agents(find_workflow(workplace.root, workflow), workplace.settings.agents)
     wanted = found.slots if slots is None else slots
     if not 1 <= wanted <= MOST_SLOTS:
         raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
@@ -34,3 +36,27 @@ def begin_quest(
         workplace.source.remove(task)
         raise
     return task
+
+
+def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:
+    """The same with agents that exist; a role that only reviews is by default a reviewer's."""
+    working = {role for stage in _all_stages(workflow) if _works(stage) for role in stage.roles}
+    reviewing = {role for stage in _all_stages(workflow) for role in stage.roles} - working
+    roles = {
+        name: replace(role, agent=role.agent or agents.reviewer_default)
+        if name in reviewing
+        else role
+        for name, role in workflow.roles.items()
+    }
+    for role in roles.values():
+        if role.agent:
+            agents.named(role.agent)
+    return replace(workflow, roles=roles)
+
+
+def _all_stages(workflow: Workflow) -> tuple[Stage, ...]:
+    return (*workflow.stages, *workflow.step_stages)
+
+
+def _works(stage: Stage) -> bool:
+    return stage.does is Does.ROLE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,21 @@ def run_view(run: Run) -> dict[str, Any]:
         "input_tokens": run.input_tokens,
         "output_tokens": run.output_tokens,
         "cost_usd": _dollars(run.cost_usd),
+    }
+
+
+def total(found: Iterable[Run]) -> dict[str, Any]:
+    """`cost_usd` is None as soon as one cost is unknown; `known_cost_usd` is the rest."""
+    found = list(found)
+    known = sum(run.cost_usd for run in found if run.cost_usd is not None)
+    unknown = any(run.cost_usd is None for run in found)
+    return {
+        "runs": len(found),
+        "steps": sum(run.steps for run in found),
+        "input_tokens": sum(run.input_tokens for run in found),
+        "output_tokens": sum(run.output_tokens for run in found),
+        "cost_usd": None if unknown else round(known, 6),
+        "known_cost_usd": round(known, 6),
     }
 
 

@@ -1,6 +1,5 @@
 """`crew runs` and `crew cost`: the tries, and what they used."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +9,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import UNKNOWN, dollars, narrate, print_json, table, thousands
 from crew.front.cli.params import task_argument
-from crew.runner.views import moment, run_view
+from crew.runner.views import moment, run_view, total
 from crew.store.facts import facts_after, load_world
 
 if TYPE_CHECKING:
@@ -83,21 +82,6 @@ def cost(call: Call, by: str) -> None:
         table((by.upper(), *COST_HEAD), [*rows, ("total", *_cost_row(total(found)))], call)
     else:
         narrate(call, "no runs yet, so nothing was spent")
-
-
-def total(found: Iterable[Run]) -> dict[str, Any]:
-    """`cost_usd` is None as soon as one cost is unknown; `known_cost_usd` is the rest."""
-    found = list(found)
-    known = sum(run.cost_usd for run in found if run.cost_usd is not None)
-    unknown = any(run.cost_usd is None for run in found)
-    return {
-        "runs": len(found),
-        "steps": sum(run.steps for run in found),
-        "input_tokens": sum(run.input_tokens for run in found),
-        "output_tokens": sum(run.output_tokens for run in found),
-        "cost_usd": None if unknown else round(known, 6),
-        "known_cost_usd": round(known, 6),
-    }
 
 
 def _cost_row(view: dict[str, Any]) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ import sys
 from typing import Any
 
 from crew.domain.agent import AgentState
+from crew.domain.requests import not_walked
 from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.whereabouts import is_held
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.endings import INTERRUPTED, error_document
@@ -47,6 +49,10 @@ def why_not(world: World, task: Task) -> str:
         return f"agent {agent.id} is stuck: {agent.last_error}"
     if agent is not None and agent.last_error:
         return f"agent {agent.id}: {agent.last_error}"
+    if question := world.questions.get(run.question if run else ""):
+        return f'it asks: {line(question.question)} (crew answer {question.id} "…")'
+    if task.state == TaskState.TODO and task.quest and task.id not in world.walks:
+        return not_walked(world, task)
     if task.state == TaskState.TODO and (waits_for := _open_deps(world, task)):
         return f"blocked by {', '.join(waits_for)}"
     return _by_state(world, task)
@@ -60,6 +66,8 @@ def _open_deps(world: World, task: Task) -> list[str]:
 def _by_state(world: World, task: Task) -> str:
     if task.state == TaskState.DONE:
         return "it waits in the merge queue"
+    if task.state == TaskState.IN_PROGRESS and is_held(world, task.id):
+        return f"its steps are not finished (crew quest show {task.id})"
     if task.state == TaskState.IN_PROGRESS:
         return "it is not finished"
     return "no agent took it" if world.agents else "there are no agents"

@@ -22,6 +22,9 @@ STATUS_COLOURS = {
     "stuck": "red",
     "closed": "dim",
     "idle": "dim",
+    "open": "cyan",
+    "complete": "green",
+    "cancelled": "dim",
 }
 
 UNKNOWN = "unknown"

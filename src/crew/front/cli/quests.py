@@ -1,20 +1,48 @@
 """`crew quest`: a request that is planned into steps and walked through roles and gates."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from crew.domain.errors import NeedsLogin, UsageError
+from crew.domain.errors import CrewError, NeedsLogin, UsageError
 from crew.domain.names import task_id
+from crew.domain.quest import Quest
+from crew.domain.quest_requests import find_quest
 from crew.domain.requests import Request
+from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command, common_flags
-from crew.front.cli.output import narrate, print_json, say
+from crew.front.cli.output import dollars, narrate, print_json, say, table
 from crew.front.cli.params import text_or_stdin
+from crew.front.cli.quest_drawing import quest_drawing
+from crew.front.cli.workflows import complete_workflows
 from crew.runner.asking import ask
-from crew.runner.quests import begin_quest
+from crew.runner.quest_views import load_view, quest_line
+from crew.runner.quests import MOST_SLOTS, begin_quest
+from crew.store.facts import load_rows, load_world
+from crew.store.lock import find_runner
+
+HEAD = ("ID", "STATE", "WORKFLOW", "STEPS", "COST", "TITLE")
+
+
+def _complete_quests(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    start: str,
+) -> list[CompletionItem]:
+    with contextlib.suppress(CrewError, OSError):
+        db = (ctx.find_object(Call) or Call()).workplace().db
+        quests = load_rows(db, "quest").values()
+        return [CompletionItem(q.id, help=q.state) for q in quests if q.id.startswith(start)]
+    return []
+
+
+quest_argument = click.argument("quest_id", metavar="ID", shell_complete=_complete_quests)
 
 
 @click.group("quest", params=common_flags())
@@ -24,17 +52,71 @@ def quest() -> None:
 
 @command("new", example='crew quest new "Add a login page"\ncrew quest new - < request.md')
 @click.argument("text")
-@click.option("--workflow", default="quest", help="The workflow that leads it.")
-@click.option("--slots", type=int, help="How many steps may be worked at at once.")
+@click.option(
+    "--workflow",
+    default="quest",
+    shell_complete=complete_workflows,
+    help="The workflow that leads it; quest.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(1, MOST_SLOTS),
+    help="How many steps may be worked at at once; else the workflow says.",
+)
 @pass_call
 def new(call: Call, text: str, workflow: str, slots: int | None) -> None:
     """Begin a quest; `crew run` carries it out."""
+    workplace = call.workplace()
     request = text_or_stdin(text) or ""
-    made = begin_quest(call.workplace(), request, workflow=workflow, slots=slots)
+    made = begin_quest(workplace, request, workflow=workflow, slots=slots)
     if call.json:
-        print_json({"id": made})
+        print_json(load_view(workplace, made))
+        return
+    say(made)
+    is_up = find_runner(workplace.lock_file) is not None
+    goes_on = "the runner takes it up now" if is_up else "`crew run` carries it out"
+    narrate(call, f"{goes_on}; `crew quest show {made}` tells how far it is")
+
+
+@command("list", example="crew quest list\ncrew quest list --json")
+@pass_call
+def list_quests(call: Call) -> None:
+    """List the quests, the newest last."""
+    world = load_world(call.workplace().db)
+    quests = sorted(world.quests.values(), key=lambda one: (one.created_at, len(one.id), one.id))
+    views = [quest_line(world, one) for one in quests]
+    if call.json:
+        print_json(views)
+    elif views:
+        table(HEAD, [_row(view) for view in views], call)
     else:
-        say(made)
+        narrate(call, 'no quests yet: crew quest new "…" begins one')
+    if waiting := [one for view in views for one in view["questions"]]:
+        narrate(call, f"{', '.join(waiting)} wait for an answer: `crew inbox` lists them")
+
+
+def _row(view: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        view["id"],
+        view["state"],
+        view["workflow"],
+        f"{view['steps_done']}/{view['steps_all']}",
+        dollars(view["cost_usd"]),
+        view["title"],
+    )
+
+
+@command("show", example="crew quest show 12\ncrew quest show 12 --json | jq .steps")
+@quest_argument
+@pass_call
+def show(call: Call, quest_id: str) -> None:
+    """Draw a quest: its steps, who acts, what was said, what it cost, and what it waits for."""
+    workplace = call.workplace()
+    view = load_view(workplace, _found(load_world(workplace.db), quest_id).id)
+    if call.json:
+        print_json(view)
+    else:
+        say("\n".join(quest_drawing(view, call)))
 
 
 @command("plan", example="crew quest plan plan.json\ncrew quest plan - < plan.json")
@@ -66,18 +148,29 @@ def _steps(file: str) -> object:
 
 
 @command("cancel", example="crew quest cancel 12")
-@click.argument("quest_id", metavar="ID")
+@quest_argument
 @click.option("--reason", help="Why.")
 @pass_call
 def cancel(call: Call, quest_id: str, reason: str | None) -> None:
     """Give a quest up: whoever works at it is ended, and all they did is kept."""
-    args = {"quest": task_id(quest_id), "reason": reason}
-    ask(call.workplace(), Request(verb="quest_cancel", args=args))
+    workplace = call.workplace()
+    quest_id = _found(load_world(workplace.db), quest_id).id
+    args = {"quest": quest_id, "reason": reason}
+    ask(workplace, Request(verb="quest_cancel", args=args))
     if call.json:
-        print_json({"id": task_id(quest_id), "state": "cancelled"})
+        print_json({"id": quest_id, "state": "cancelled"})
     else:
-        narrate(call, f"quest {task_id(quest_id)} is cancelled")
+        narrate(call, f"quest {quest_id} is cancelled; `crew checkpoints` lists what is kept")
 
 
-for one in (new, plan, cancel):
+def _found(world: World, named: str) -> Quest:
+    """By its id in any spelling, or by the unique beginning of one."""
+    wanted = task_id(named)
+    begins = [one for one in world.quests if one.startswith(wanted)]
+    if wanted not in world.quests and len(begins) == 1:
+        wanted = begins[0]
+    return find_quest(world, wanted)
+
+
+for one in (new, list_quests, show, plan, cancel):
     quest.add_command(one)

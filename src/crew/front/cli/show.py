@@ -11,6 +11,7 @@ from crew.front.cli.params import task_argument
 from crew.front.cli.sessions import runs_at_terminals
 from crew.front.cli.undo import checkpoint_view
 from crew.git.checkpoints import checkpoints
+from crew.runner.quest_views import quest_part
 from crew.runner.views import run_view, task_view
 from crew.store.facts import load_world
 
@@ -56,6 +57,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         **task_view(item, world),
         "blocked_by": list(blockers(item, workplace.snapshot().by_id)),
         "close_reason": (row.close_reason if row else "") or None,
+        "quest": quest_part(world, row) if row else None,
         "runs": [run_view(run) for run in runs],
         "checkpoints": [checkpoint_view(kept) for kept in checkpoints(workplace.repo, task)],
         "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
@@ -72,6 +74,10 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         if value not in (None, [], ""):
             words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             say(f"  {name.replace('_', ' ')}: {line(words)}")
+    if part := view["quest"]:
+        what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
+        where = f", at {part['stage']}" if part["stage"] else f": {part['reason']}"
+        say(f"  quest: {what}{where} (`crew quest show {part['id']}` tells more)")
     if view["session"]:
         say(f"  session: {view['session']} (attach with `crew attach {view['id']}`)")
     if view["body"]:

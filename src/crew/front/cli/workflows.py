@@ -61,8 +61,8 @@ def _list(call: Call, files: dict[str, Path]) -> int:
     for name, file in files.items():
         try:
             usable[name] = load_workflow(file)
-        except CrewError as error:
-            broken[name] = error
+        except CrewError as fault:
+            broken[name] = fault
     if call.json:
         print_json([_listed(file, usable.get(n), broken.get(n)) for n, file in files.items()])
     else:
