@@ -17,6 +17,7 @@ from crew.config.values import (
     text,
     text_map,
     texts,
+    web_addresses,
     whole,
     words,
 )
@@ -143,9 +144,9 @@ class DiffSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifySettings:
-    """Who is told when a person is needed."""
+    """Who is told when a question waits for a person: addresses to post to, a shell command."""
 
-    urls: tuple[str, ...] = texts()
+    urls: tuple[str, ...] = web_addresses()
     command: str | None = text(default=None)
 
 

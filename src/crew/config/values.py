@@ -13,6 +13,7 @@ Reader: TypeAlias = Callable[[Any], Any]
 """Reads one TOML value; ValueError says in a few words what it should be."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -86,6 +87,20 @@ def choice(*words: str, default: Any = MISSING) -> Any:
 
 def texts(*, default: Any = MISSING) -> Any:
     return _setting(read_texts, default, typed=many)
+
+
+def web_addresses() -> Any:
+    """Addresses that a message can be posted to."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        found = read_texts(value)
+        if not all(_WEB_ADDRESS.fullmatch(one) for one in found):
+            raise ValueError(
+                "a list of http:// or https:// addresses; [notify] command reaches everything else"
+            )
+        return found
+
+    return _setting(read, typed=many)
 
 
 def names(key: str) -> Any:

@@ -28,6 +28,7 @@ from crew.domain.world import born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
+from crew.runner.notices import telling_people
 from crew.runner.readers import Readers
 from crew.runner.state_files import StateFiles
 from crew.runner.step_requests import message_from, own_task, readable, speaking_run
@@ -351,7 +352,7 @@ async def _run_with_signals(runner: Runner, beside: Beside) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, runner.interrupt)
     loop.add_signal_handler(signal.SIGTERM, runner.stop)
-    async with beside(runner):
+    async with beside(runner), telling_people(runner.workplace, runner.engine):
         await runner.run()
 
 

@@ -30,6 +30,10 @@ def readable(request: Request) -> Request:
 
 
 def _readable(name: str, value: Any, longest: int) -> Any:
+    if isinstance(value, list):
+        return [_readable(name, one, longest) for one in value]
+    if isinstance(value, dict):
+        return {plain(key): _readable(key, one, longest) for key, one in value.items()}
     if not isinstance(value, str):
         return value
     if len(value) > longest:

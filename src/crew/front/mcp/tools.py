@@ -46,7 +46,8 @@ SIGNAL_BACK = Tool(
         "Tell crew how your step ends; the first signal counts, and you end your turn after it. "
         "complete needs summary. partially-complete (you run out of context) needs progress and "
         "continuationPoint. needs-user-input (only a person can help) needs question. "
-        "needs-role-followup (another role must act first) needs targetRole and reason."
+        "needs-role-followup (another role of your quest must act first) needs targetRole and "
+        "reason. A role of a quest may not send every signal; its instructions say which."
     ),
     properties={
         "signal": {
@@ -65,7 +66,7 @@ SIGNAL_BACK = Tool(
         "continuationPoint": _text("Where to pick up."),
         "question": _text("What only a person can answer."),
         "context": _text("What one must know to answer or to act."),
-        "targetRole": _text("The role that must act first."),
+        "targetRole": _text("The role of your quest that must act first, such as spiritmender."),
         "reason": _text("Why it must."),
         "resume": {
             "type": "boolean",
@@ -75,8 +76,44 @@ SIGNAL_BACK = Tool(
     required=("signal",),
 )
 
+
+def _texts(description: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
+PLAN_STEPS = Tool(
+    name="plan-steps",
+    verb="plan_steps",
+    description=(
+        "Hand in all steps of your quest; only for a role that plans. The last plan counts: "
+        "finished steps stay as they are, a step you leave out is given up, a new id is a new "
+        "step. Whatever is wrong with the plan is told at once, and then nothing was changed."
+    ),
+    properties={
+        "steps": {
+            "type": "array",
+            "description": "Every step there is to be, in any order.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": _text("Short and unique: letters, digits, - and _, such as parser."),
+                    "title": _text("One line."),
+                    "description": _text("What to do, for somebody who knows only this text."),
+                    "dependencies": _texts("The ids of the steps that must be merged before it."),
+                    "files": _texts("The files it is about."),
+                    "acceptance": _text("How one can tell that it is finished."),
+                },
+                "required": ["id", "title"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    required=("steps",),
+)
+
 TOOLS = (
     SIGNAL_BACK,
+    PLAN_STEPS,
     Tool(
         name="get-task",
         verb="get_task",
@@ -112,6 +149,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "boolean": bool,
     "integer": int,
     "number": (int, float),
+    "array": list,
 }
 
 
