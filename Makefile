@@ -22,8 +22,8 @@ test: $(READY) tools
 check: lint test
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests bench docs
-	$(BIN)/ruff check src tests bench docs
+	$(BIN)/ruff format --check src tests bench docs examples
+	$(BIN)/ruff check src tests bench docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

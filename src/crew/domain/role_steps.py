@@ -13,7 +13,7 @@ from crew.domain.signals import SignalKind
 from crew.domain.step import ErrorKind, StepError, StepOutcome
 from crew.domain.walking import blocked, retries, told
 from crew.domain.whereabouts import acting, is_walked, role_of
-from crew.domain.world import Draft, World, moved, noted
+from crew.domain.world import Draft, World, apply, moved, noted
 
 
 def judged(world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
@@ -41,7 +41,7 @@ def after_step(
     draft.add(told(world, before.task, before.role, signal, words, session=before.session, at=at))
     walk = acting(draft.world, before.task)
     if signal == SignalKind.NEEDS_USER_INPUT:
-        draft.add(moved(walk, "needs_user_input", to=StepState.WAITING_FOR_USER, at=at))
+        draft.add(*_asked(draft.world, before, at=at))
     if signal == SignalKind.PARTIALLY_COMPLETE:
         draft.add(moved(walk, "partially_complete", to=StepState.PARTIALLY_COMPLETE, at=at))
         walk = acting(draft.world, before.task)
@@ -52,6 +52,16 @@ def after_step(
     if signal == SignalKind.NEEDS_ROLE_FOLLOWUP:
         draft.add(*followed(draft.world, before, at=at))
     return draft.facts
+
+
+def _asked(world: World, before: Run, *, at: float) -> list[Fact]:
+    """The walk waits for a person, unless the answer came while the step still ran."""
+    walk = acting(world, before.task)
+    waits = moved(walk, "needs_user_input", to=StepState.WAITING_FOR_USER, at=at)
+    if world.runs[before.id].question:
+        return [waits]
+    walk = apply(world, waits).walks[walk.id]
+    return [waits, moved(walk, "answered", to=StepState.IN_PROGRESS, at=at)]
 
 
 def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: float) -> list[Fact]:

@@ -22,9 +22,7 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
     log = workplace.logs / "crew.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     begins_at = log.stat().st_size if log.exists() else 0
-    # -P: a folder called `crew` where the user stands must not be taken for the package.
-    argv = (sys.executable, "-P", "-m", "crew", "-C", str(workplace.root), "--no-color", *args)
-    pid = start_detached(argv, log=log)
+    pid = start_detached(runner_argv(workplace, args), log=log)
     give_up_at = time.monotonic() + START_LIMIT_S
     while time.monotonic() < give_up_at:
         holder = find_runner(workplace.lock_file)
@@ -35,6 +33,11 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
             return _ended_early(pid, os.waitstatus_to_exitcode(status), holder, log, begins_at)
         time.sleep(POLL_S)
     raise TimedOut("the runner did not start in time", hint=f"look into {log}")
+
+
+def runner_argv(workplace: "Workplace", args: list[str]) -> tuple[str, ...]:
+    # -P: a folder called `crew` where the user stands must not be taken for the package.
+    return (sys.executable, "-P", "-m", "crew", "-C", str(workplace.root), "--no-color", *args)
 
 
 def _ended_early(
