@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from crew.config.workflows import BUILT_IN, load_workflow
 from crew.domain.agent import AGENT
 from crew.domain.channel import TURN
 from crew.domain.machine import Machine, Move
@@ -64,11 +65,36 @@ def commands_page() -> str:
         if command is None or command.hidden:
             continue
         context = click.Context(command, info_name=name, parent=top, terminal_width=80)
-        parts += [f"## crew {name}", "", "```text", command.get_help(context).rstrip(), "```", ""]
+        parts += _command(f"crew {name}", command, context)
+        for part, below in getattr(command, "commands", {}).items():
+            nested = click.Context(below, info_name=part, parent=context, terminal_width=80)
+            parts += _command(f"crew {name} {part}", below, nested)
     return "\n".join(parts)
 
 
-PAGES = {"machines.md": machines_page, "commands.md": commands_page}
+def _command(name: str, command: click.Command, context: click.Context) -> list[str]:
+    return [f"## {name}", "", "```text", command.get_help(context).rstrip(), "```", ""]
+
+
+def workflows_page() -> str:
+    from crew.front.cli.workflow_drawing import drawing  # noqa: PLC0415 - beside the commands
+
+    parts = [
+        "# The built-in workflows",
+        "",
+        "Drawn by `crew workflows NAME`; [Quests](quests.md) tells how to write one of your own.",
+    ]
+    for file in sorted(BUILT_IN.glob("*.toml")):
+        drawn = "\n".join(drawing(load_workflow(file)))
+        parts += ["", f"## {file.stem}", "", "```text", drawn, "```"]
+    return "\n".join(parts) + "\n"
+
+
+PAGES = {
+    "machines.md": machines_page,
+    "commands.md": commands_page,
+    "workflows.md": workflows_page,
+}
 
 
 def main(*, check: bool) -> int:

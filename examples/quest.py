@@ -73,7 +73,7 @@ def make_repository(place: Path) -> Path:
 
 
 def watch(crew: Crew, running: Running, *, after: int) -> int:
-    """Show what happens and answer what is asked, until the runner ends; the last event's number."""
+    """Show what happens and answer what is asked, until the runner ends; the last number."""
     for event in crew.events(follow=True, after=after, until=lambda: running.is_over):
         after = event.number
         if event.is_question:

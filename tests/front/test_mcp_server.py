@@ -16,7 +16,14 @@ from front.conftest import until
 from front.mcp_scene import WAYS, add_waiting_agent, running_crew, waiting_step
 
 MCP_WAYS = ("by_http", "by_stdio")
-NAMES = ["signal-back", "get-task", "post-message", "read-messages", "report-progress"]
+NAMES = [
+    "signal-back",
+    "plan-steps",
+    "get-task",
+    "post-message",
+    "read-messages",
+    "report-progress",
+]
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -106,7 +113,7 @@ def test_a_word_after_the_end_of_the_step_changes_nothing(step):
         late = getattr(step, way)("signal-back", signal="complete", summary="late")
         assert late.refused
         assert "that step is over, and nothing was changed" in late.text
-    for tool in ("get-task", "read-messages", "report-progress", "post-message"):
+    for tool in ("plan-steps", "get-task", "read-messages", "report-progress", "post-message"):
         given = {"text": "late"} if tool in {"report-progress", "post-message"} else {}
         given |= {"task": "1"} if tool == "post-message" else {}
         for way in MCP_WAYS:
