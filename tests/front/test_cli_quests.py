@@ -1,0 +1,197 @@
+"""`crew quest`: a request begins, is drawn while it goes on, and says what it waits for."""
+
+import json
+
+import pytest
+
+from front.quest_scene import asked, complete, drained, questing, signal, step, written
+
+WHOLE = {
+    *("id", "title", "state", "workflow", "stage", "slots", "steps_done", "steps_all"),
+    *("cost_usd", "known_cost_usd", "input_tokens", "output_tokens", "created", "questions"),
+    *("request", "plan_number", "steps", "given_up"),
+}
+WALKED = {
+    *("task", "status", "walk", "stage", "role", "agent", "kind", "branch", "session", "sessions"),
+    *("said", "gates", "followups", "error", "task_cost_usd", "agent_steps"),
+}
+PLANNED = {"id", "title", "description", "dependencies", "files", "acceptance"}
+
+
+@pytest.fixture
+def small(scene):
+    """A quest of two steps, the second of which asks, needs help, and is red once."""
+    turns = [
+        asked("Which colour?"),
+        [signal("needs-role-followup --role helper --reason 'too hard' --resume")],
+        written("b.txt", "BROKEN\n"),
+        complete({"write": {"path": "b.txt", "text": "blue\n"}}, {"commit": "mended"}),
+    ]
+    roles = {
+        "a": {"writer": [written("a.txt")]},
+        "b": {"writer": turns, "helper": [complete()]},
+    }
+    questing(scene, roles, step("a"), step("b", "a"))
+    return scene
+
+
+def test_a_new_quest_prints_its_id_and_says_how_to_go_on(small):
+    said = small.ok("quest", "new", "Request", "--workflow", "small", "--slots", "2")
+    assert said.out == "1\n"
+    assert said.err == "`crew run` carries it out; `crew quest show 1` tells how far it is\n"
+    task = small.ok("show", "1", "--json").json
+    assert task["labels"] == ["quest"]
+    assert task["quest"]["id"] == "1"
+    assert (task["quest"]["step"], task["quest"]["stage"]) == (None, "plan")
+    assert (
+        "quest: its request, at plan (`crew quest show 1` tells more)" in small.ok("show", "1").out
+    )
+
+
+def test_a_new_quest_is_one_whole_document_in_json(small):
+    made = small.ok("quest", "new", "Request\n\nMore of it.", "--workflow", "small", "--json").json
+    assert made.keys() == WHOLE | WALKED
+    assert (made["id"], made["state"], made["workflow"], made["slots"]) == ("1", "open", "small", 3)
+    assert made["title"] == "Request"
+    assert made["request"] == "Request\n\nMore of it."
+    assert (made["steps"], made["steps_all"], made["walk"]) == ([], 0, "pending")
+    assert made == small.ok("quest", "show", "1", "--json").json
+    shown = small.ok("quest", "show", "#1").out
+    assert "quest 1  Request  open\n  workflow small, no plan yet, 3 slots, $0.00\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["quest", "new", " "], 2, "the request is empty"),
+        (["quest", "new", "x", "--slots", "0"], 2, "slots"),
+        (["quest", "new", "x", "--slots", "51"], 2, "slots"),
+        (["quest", "new", "x", "--workflow", "smal"], 3, "did you mean small?"),
+        (["quest", "show", "9"], 3, "there is no quest '9'"),
+        (["quest", "cancel", "9"], 3, "there is no quest '9'"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_leaves_nothing_behind(small, args, code, words):
+    said = small.crew(*args)
+    assert said.code == code
+    assert words in said.err
+    assert small.ok("list", "-a", "--json").json == []
+    assert small.ok("quest", "list", "--json").json == []
+
+
+def test_a_role_whose_agent_nobody_knows_is_told_before_the_quest_begins(small):
+    file = small.root / ".crew/workflows/small.toml"
+    file.write_text(file.read_text().replace('owns = "the plan"', 'agent = "claud"'))
+    said = small.crew("quest", "new", "Request", "--workflow", "small")
+    assert said.code == 3
+    assert "no agent is called 'claud'" in said.err
+    assert "claude" in said.err
+    assert small.ok("list", "-a", "--json").json == []
+
+
+def test_a_role_that_only_reviews_has_a_reviewer_of_its_own(small):
+    small.ok("quest", "new", "Request", "--workflow", "claudex")
+    facts = small.ok("events", "--subject", "quest:1", "--json").json
+    assert len(facts) == 1
+    from crew.runner.workplace import find_workplace  # noqa: PLC0415 - reads what was kept
+    from crew.store.facts import load_world  # noqa: PLC0415
+
+    workplace = find_workplace(small.root)
+    kept = json.loads(load_world(workplace.db).quests["1"].definition)["roles"]
+    workplace.db.close()
+    assert (kept["worker"]["agent"], kept["reviewer"]["agent"]) == ("", "claude-reviewer")
+
+
+def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    stopped = drained(small)
+    assert stopped.code == 6
+    asks = 'not merged: 3 Step b (in_progress): it asks: Which colour? (crew answer q1 "…")'
+    assert asks in stopped.err
+    assert "not merged: 1 Request (in_progress): its steps are not finished" in stopped.err
+    waiting = small.ok("quest", "show", "1", "--json").json
+    assert (waiting["steps_done"], waiting["steps_all"], waiting["stage"]) == (1, 2, "walk")
+    assert [one["id"] for one in waiting["questions"]] == ["q1"]
+    assert waiting["questions"][0]["answer_with"] == 'crew answer q1 "…"'
+    second = waiting["steps"][1]
+    assert second.keys() == PLANNED | WALKED
+    assert (second["walk"], second["role"], second["stage"]) == (
+        *("waiting_for_user", "writer"),
+        "write",
+    )
+    shown = small.ok("quest", "show", "1").out
+    assert "├─ a  Step a (task 2)  $0.00\n│  merged\n" in shown
+    assert (
+        "└─ b  Step b (task 3), after a  $0.00\n   in_progress, waiting_for_user, at write" in shown
+    )
+    assert 'q1 (task 3, writer): Which colour?\n  crew answer q1 "…"\n' in shown
+    listed = small.ok("quest", "list")
+    assert listed.lines[1].split() == ["1", "open", "small", "1/2", "$0.00", "Request"]
+    assert "q1 wait for an answer" in listed.err
+    step_b = small.ok("show", "3").out
+    assert "quest: step b of quest 1, at write" in step_b
+
+    small.ok("answer", "q1", "blue")
+    over = drained(small)
+    assert over.code == 0, over.err
+    told = small.ok("quest", "show", "1", "--json").json
+    assert (told["state"], told["steps_done"], told["questions"]) == ("complete", 2, [])
+    second = told["steps"][1]
+    (helped,) = second["followups"]
+    assert (helped["role"], helped["asked_by"], helped["state"]) == ("helper", "writer", "complete")
+    assert [one["outcome"] for one in second["gates"]] == ["red", "green"]
+    signals = [(one["role"], one["signal"]) for one in second["said"]]
+    assert signals == [
+        ("writer", "needs-user-input"),
+        ("writer", "needs-role-followup"),
+        ("helper", "complete"),
+        ("writer", "complete"),
+        ("check", "red"),
+        ("writer", "complete"),
+    ]
+    assert {one["role"] for one in second["sessions"]} == {"writer", "helper"}
+    shown = small.ok("quest", "show", "1").out
+    assert "└─ helper first, for writer: complete, then writer goes on" in shown
+    assert "check green" in shown
+    assert (small.root / "b.txt").read_text() == "blue\n"
+
+
+def test_a_cancelled_quest_closes_everything_it_had(small):
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    drained(small)
+    assert small.ok("quest", "cancel", "1", "--json").json == {"id": "1", "state": "cancelled"}
+    assert small.ok("quest", "list", "--json").json[0]["state"] == "cancelled"
+    assert small.status("3") == "closed"
+    assert small.ok("inbox", "--json").json == []
+    assert small.crew("quest", "cancel", "1").code == 5
+
+
+def test_a_task_that_only_looks_like_one_of_a_quest_says_why_it_does_not_start(scene):
+    scene.ok("new", "--title", "labelled", "--label", "quest")
+    scene.ok("new", "--title", "a step", "--label", "quest-7")
+    said = drained(scene)
+    assert said.code == 6
+    assert "its label says quest and no quest is about it: `crew quest new` begins one" in said.err
+    assert "its label names quest 7, which there is not" in said.err
+    assert scene.ok("show", "2", "--json").json["quest"]["reason"].startswith("its label names")
+    assert "take the label quest-7 away" in scene.ok("show", "2").out
+    assigned = scene.crew("assign", "A", "1")
+    assert assigned.code == 5
+    assert "its label says quest" in assigned.err
+
+
+def test_ids_and_workflows_complete_in_the_shell(small):
+    small.ok("quest", "new", "Request", "--workflow", "small")
+
+    def completed(*words: str) -> list[str]:
+        typed = " ".join(("crew", *words))
+        env = {
+            "_CREW_COMPLETE": "bash_complete",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(words)),
+        }
+        return [line.partition(",")[2] for line in small.ok(**env).lines]
+
+    assert completed("quest", "show", "") == ["1"]
+    assert completed("quest", "new", "x", "--workflow", "s") == ["solo", "small"]
+    assert completed("workflows", "q") == ["quest"]
