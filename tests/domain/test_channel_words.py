@@ -3,7 +3,7 @@
 import pytest
 
 from crew.domain.channel_agents import has_something
-from crew.domain.channel_people import DRIVEN_ROUNDS, NewMember, default_rounds
+from crew.domain.channel_opening import DRIVEN_ROUNDS, NewMember, default_rounds
 from crew.domain.channel_posts import addressed, without_signal
 from crew.domain.channel_steps import heard, turn_troubled
 from crew.domain.errors import Conflict, UsageError

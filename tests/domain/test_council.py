@@ -3,7 +3,7 @@
 import pytest
 
 from crew.domain.channel import Channel, Post
-from crew.domain.channel_people import NewMember, opened
+from crew.domain.channel_opening import NewMember, opened
 from crew.domain.council import council_verdict, vote
 from crew.domain.errors import UsageError
 from crew.domain.world import World, fold

@@ -137,7 +137,7 @@ class Channel:
     `sequence` is the number of the last post. `held` are words of people that wait for the end of
     the turn, each with its sender and its time. `rounds` is how many turns each member may have
     before somebody speaks who is none of them; None is no limit. `decision` is what a council came
-    to, `agreed` whether all were for it.
+    to, `agreed` whether all were for it; `task` is the one whose walk waits for that.
     """
 
     kind: ClassVar[str] = "channel"
@@ -165,6 +165,7 @@ class Channel:
     council: bool = False
     decision: str = ""
     agreed: bool = False
+    task: str = ""
     opened_at: float = 0.0
     closed_at: float | None = None
 

@@ -1,18 +1,22 @@
 """What people ask of channels: open, assign, remove, say, override, close."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from crew.domain.channel import (
-    Author,
     Channel,
-    ChannelState,
     Interrupting,
     Member,
     Mode,
     TurnState,
-    Way,
-    member_id,
+)
+from crew.domain.channel_opening import (
+    NewMember,
+    close,
+    default_rounds,
+    join_in,
+    opened,
+    queue,
+    take_out,
 )
 from crew.domain.channel_posts import addressed
 from crew.domain.channel_story import ALL_AT_ONCE, Story
@@ -26,69 +30,10 @@ from crew.domain.channel_turns import (
     settle,
 )
 from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.fact import Fact
-from crew.domain.names import agent_name, channel_name
+from crew.domain.names import agent_name
 from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.speaking import LONGEST_MESSAGE
-from crew.domain.world import World, born, moved
-
-DRIVEN_ROUNDS = 5
-"""How long agents that cost money talk among themselves before they wait for a person."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewMember:
-    """`agent_kind` names the configured agent that crew drives; without one it connects itself."""
-
-    name: str
-    agent_kind: str = ""
-    priority: int = 5
-    timeout_s: float | None = None
-
-
-def opened(
-    world: World,
-    channel: Channel,
-    members: Iterable[NewMember],
-    *,
-    at: float,
-    asked_by: str = "crew",
-) -> list[Fact]:
-    """A new channel with its members; its topic is the first thing that is said in it."""
-    members = tuple(members)
-    _check_new(world, channel, members)
-    story = Story(world=world, name=channel.id, at=at)
-    story.tell(born(channel, "opened", at=at))
-    for one in members:
-        _join_in(story, one)
-    if channel.topic:
-        story.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
-    settle(story)
-    return story.facts
-
-
-def default_rounds(members: Iterable[NewMember]) -> int | None:
-    """No limit where somebody takes part who is not driven, and sees what it costs."""
-    return DRIVEN_ROUNDS if all(one.agent_kind for one in members) else None
-
-
-def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, ...]:
-    return tuple(one.name for one in members) if channel.mode == Mode.DIRECT else ()
-
-
-def _check_new(world: World, channel: Channel, members: tuple[NewMember, ...]) -> None:
-    if found := world.channels.get(channel_name(channel.id)):
-        raise Conflict(
-            f"there is a channel {channel.id} already, and it is {found.state}",
-            hint="choose another name; `crew channel list --all` shows those that are taken",
-        )
-    names = [agent_name(one.name) for one in members]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")
-    if channel.mode == Mode.SINGLE and len(names) != 1:
-        raise UsageError(f"a single channel has one agent, not {len(names)}", hint="name one")
-    if channel.council and not all(one.agent_kind for one in members):
-        raise UsageError("a council needs agents that crew drives", hint="`crew agents` lists them")
+from crew.domain.world import World
 
 
 def new_channel(asked: Asked) -> Answer:
@@ -113,26 +58,9 @@ def assign_member(asked: Asked) -> Answer:
                 f"{story.name} has its one agent already",
                 hint=f"remove {story.channel.members[0]} first, or open a turn-based channel",
             )
-        _join_in(story, NewMember(name=name, agent_kind=str(asked.args.get("agent_kind") or "")))
+        join_in(story, NewMember(name=name, agent_kind=str(asked.args.get("agent_kind") or "")))
     settle(story)
     return Answer(facts=tuple(story.facts), reply=story.member(name).state)
-
-
-def _join_in(story: Story, new: NewMember) -> None:
-    turns = min((one.turns for one in story.members() if one.takes_part), default=0)
-    member = Member(
-        id=member_id(story.name, new.name),
-        channel=story.name,
-        name=new.name,
-        way=Way.DRIVEN if new.agent_kind else Way.CONNECTED,
-        agent_kind=new.agent_kind,
-        priority=new.priority,
-        timeout_s=new.timeout_s,
-        turns=turns,
-    )
-    story.add(member, "member_added")
-    if member.is_driven:
-        _queue(story, member)
 
 
 def _assign_again(story: Story, member: Member) -> None:
@@ -144,20 +72,14 @@ def _assign_again(story: Story, member: Member) -> None:
     if member.state == TurnState.OFFLINE and not member.is_driven:
         story.note(member.name, "assigned", assigned=True)
         return
-    _queue(story, member)
-
-
-def _queue(story: Story, member: Member) -> None:
-    if member.state == TurnState.OFFLINE:
-        story.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
-    story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED, assigned=True)
+    queue(story, member)
 
 
 def remove_member(asked: Asked) -> Answer:
     story = story_of(asked)
     member = find_member(story, str(asked.args["member"]))
     if member.takes_part:
-        _take_out(story, member)
+        take_out(story, member)
     elif member.assigned:
         story.note(member.name, "removed_from_channel", assigned=False)
     else:
@@ -167,19 +89,6 @@ def remove_member(asked: Asked) -> Answer:
         )
     settle(story)
     return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
-
-
-def _take_out(story: Story, member: Member) -> None:
-    story.move(
-        member.name,
-        "removed_from_channel",
-        to=TurnState.IDLE,
-        assigned=False,
-        turn_ends_at=None,
-        wait_ends_at=None,
-        waits_for="",
-        was_late=False,
-    )
 
 
 def say(asked: Asked) -> Answer:
@@ -274,11 +183,7 @@ _OVERRIDES = {
 
 def close_channel(asked: Asked) -> Answer:
     story = story_of(asked)
-    for member in story.members():
-        if member.takes_part:
-            _take_out(story, member)
-    closed = moved(story.channel, "closed", to=ChannelState.CLOSED, at=asked.at, closed_at=asked.at)
-    story.tell(closed)
+    close(story)
     return Answer(facts=tuple(story.facts), reply=story.name)
 
 

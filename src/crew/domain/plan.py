@@ -23,6 +23,7 @@ from crew.domain.commands import (
     TestCandidate,
     WriteTask,
 )
+from crew.domain.councils import follow_councils
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import (
     Line,
@@ -42,7 +43,7 @@ from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.walking import taken_back
-from crew.domain.whereabouts import has_slot, is_held, is_walked
+from crew.domain.whereabouts import has_slot, is_held, is_walked, walks_steps
 from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 
@@ -54,7 +55,7 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
         return facts
     if facts := _withdraw(world, now):
         return facts
-    if world.quests and (facts := follow(world, now)):
+    if world.quests and (facts := follow(world, now) or follow_councils(world, now)):
         return facts
     for line in world.lines.values():
         if facts := _send_back_culprit(world, line, rules=rules, now=now):
@@ -296,7 +297,7 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
         return False
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
-    return task.cleaning or ((over or is_held(world, task.id)) and not held)
+    return task.cleaning or ((over or walks_steps(world, task.id)) and not held)
 
 
 def _for_agents(

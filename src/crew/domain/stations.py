@@ -80,6 +80,16 @@ def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: f
     return _judged(world, run, "fail", is_good=False, notes=notes, ask=Ask.REVIEW, at=at)
 
 
+def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: float) -> list[Fact]:
+    """What a council came to is a word in the story, and the reason of whoever goes on."""
+    outcome = "agreed" if agreed else "objected"
+    draft = Draft(world)
+    if agreed:
+        draft.add(told(world, run.task, "council", outcome, words, at=at))
+    draft.add(*_judged(draft.world, run, outcome, is_good=agreed, notes=words, at=at))
+    return draft.facts
+
+
 def _judged(
     world: World, run: Run, outcome: str, *, is_good: bool, at: float, **how: Any
 ) -> list[Fact]:
@@ -122,7 +132,7 @@ def routed(
         said = notes or _last_words(base)
         role = following.roles[0]
         draft.add(*entered(draft.world, run, role, ask=ask, notes=said, at=at))
-    if following.does is Does.STEPS:
+    if following.does in {Does.STEPS, Does.COUNCIL}:
         draft.add(*_let_go(draft.world, run, at=at))
     return draft.facts
 
@@ -152,7 +162,7 @@ def _last_words(base: Walk) -> str:
 
 def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
     agent = agent_of(world, run)
-    facts = [noted(run, "steps_begin", at=at, agent=None)]
+    facts = [noted(run, "let_go", at=at, agent=None)]
     if agent is not None:
         trigger = "released" if agent.state == "done" else "parked"
         facts.append(freed(agent, trigger, at=at))

@@ -48,9 +48,18 @@ def role_of(world: World, run: Run) -> Role | None:
 
 
 def is_held(world: World, task: str) -> bool:
-    """Its steps are walked now; until they have arrived nobody is needed for it."""
+    """Its steps are walked now, or a council speaks: until then nobody is needed for it."""
+    return _does(world, task) in {Does.STEPS, Does.COUNCIL}
+
+
+def walks_steps(world: World, task: str) -> bool:
+    """Whether others work on its branch, which therefore nobody may have checked out."""
+    return _does(world, task) is Does.STEPS
+
+
+def _does(world: World, task: str) -> Does | None:
     base = world.walks.get(task)
-    return base is not None and stage_named(world, base, base.stage).does is Does.STEPS
+    return stage_named(world, base, base.stage).does if base is not None else None
 
 
 def has_slot(world: World, task: str) -> bool:

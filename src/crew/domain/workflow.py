@@ -22,6 +22,7 @@ class Does(StrEnum):
     GATE = "gate"
     REVIEW = "review"
     STEPS = "steps"
+    COUNCIL = "council"
 
 
 OUTCOMES: Mapping[Does, tuple[str, ...]] = {
@@ -29,6 +30,7 @@ OUTCOMES: Mapping[Does, tuple[str, ...]] = {
     Does.GATE: ("green", "red"),
     Does.REVIEW: ("pass", "fail"),
     Does.STEPS: ("complete",),
+    Does.COUNCIL: ("agreed", "objected"),
 }
 
 
@@ -52,7 +54,8 @@ class Role:
 class Stage:
     """One station; `limit` is how often a step may come through it.
 
-    `takes_back` marks where a task goes that the merge queue sends back.
+    `takes_back` marks where a task goes that the merge queue sends back; `rounds` is how often
+    everybody speaks in a council at most.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Stage:
     plans: bool = False
     takes_back: bool = False
     limit: int | None = None
+    rounds: int = 3
     routes: Mapping[str, str] = field(default_factory=dict)
 
 

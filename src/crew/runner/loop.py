@@ -19,6 +19,7 @@ from crew.agents.output import one_line
 from crew.agents.ownership import kill_leftovers
 from crew.domain.answering import answer
 from crew.domain.channel_agents import VERBS as MEMBER_VERBS
+from crew.domain.councils import is_awaited
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
@@ -220,7 +221,8 @@ class Runner:
     def _only_channels_move(self) -> bool:
         """Unless it is a channel that this runner is here for."""
         engine = self.engine
-        if not engine.world.channels or engine.rules.only_channel:
+        channels = engine.world.channels.values()
+        if not channels or engine.rules.only_channel or any(map(is_awaited, channels)):
             return False
         return engine.is_quiet(ignoring="turn ")
 

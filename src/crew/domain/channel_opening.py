@@ -1,0 +1,124 @@
+"""How channels begin and end, and how members come and go, whoever wants it so."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crew.domain.channel import (
+    Author,
+    Channel,
+    ChannelState,
+    Member,
+    Mode,
+    TurnState,
+    Way,
+    member_id,
+)
+from crew.domain.channel_story import Story
+from crew.domain.channel_turns import settle
+from crew.domain.errors import Conflict, UsageError
+from crew.domain.fact import Fact
+from crew.domain.names import agent_name, channel_name
+from crew.domain.world import World, born, moved
+
+DRIVEN_ROUNDS = 5
+"""How long agents that cost money talk among themselves before they wait for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMember:
+    """`agent_kind` names the configured agent that crew drives; without one it connects itself."""
+
+    name: str
+    agent_kind: str = ""
+    priority: int = 5
+    timeout_s: float | None = None
+
+
+def opened(
+    world: World,
+    channel: Channel,
+    members: Iterable[NewMember],
+    *,
+    at: float,
+    asked_by: str = "crew",
+) -> list[Fact]:
+    """A new channel with its members; its topic is the first thing that is said in it."""
+    members = tuple(members)
+    _check_new(world, channel, members)
+    story = Story(world=world, name=channel.id, at=at)
+    story.tell(born(channel, "opened", at=at))
+    for one in members:
+        join_in(story, one)
+    if channel.topic:
+        story.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
+    settle(story)
+    return story.facts
+
+
+def default_rounds(members: Iterable[NewMember]) -> int | None:
+    """No limit where somebody takes part who is not driven, and sees what it costs."""
+    return DRIVEN_ROUNDS if all(one.agent_kind for one in members) else None
+
+
+def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, ...]:
+    return tuple(one.name for one in members) if channel.mode == Mode.DIRECT else ()
+
+
+def _check_new(world: World, channel: Channel, members: tuple[NewMember, ...]) -> None:
+    if found := world.channels.get(channel_name(channel.id)):
+        raise Conflict(
+            f"there is a channel {channel.id} already, and it is {found.state}",
+            hint="choose another name; `crew channel list --all` shows those that are taken",
+        )
+    names = [agent_name(one.name) for one in members]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")
+    if channel.mode == Mode.SINGLE and len(names) != 1:
+        raise UsageError(f"a single channel has one agent, not {len(names)}", hint="name one")
+    if channel.council and not all(one.agent_kind for one in members):
+        raise UsageError("a council needs agents that crew drives", hint="`crew agents` lists them")
+
+
+def join_in(story: Story, new: NewMember) -> None:
+    turns = min((one.turns for one in story.members() if one.takes_part), default=0)
+    member = Member(
+        id=member_id(story.name, new.name),
+        channel=story.name,
+        name=new.name,
+        way=Way.DRIVEN if new.agent_kind else Way.CONNECTED,
+        agent_kind=new.agent_kind,
+        priority=new.priority,
+        timeout_s=new.timeout_s,
+        turns=turns,
+    )
+    story.add(member, "member_added")
+    if member.is_driven:
+        queue(story, member)
+
+
+def queue(story: Story, member: Member) -> None:
+    if member.state == TurnState.OFFLINE:
+        story.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
+    story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED, assigned=True)
+
+
+def take_out(story: Story, member: Member) -> None:
+    story.move(
+        member.name,
+        "removed_from_channel",
+        to=TurnState.IDLE,
+        assigned=False,
+        turn_ends_at=None,
+        wait_ends_at=None,
+        waits_for="",
+        was_late=False,
+    )
+
+
+def close(story: Story) -> None:
+    """Nobody speaks any more, and what was said stays."""
+    for member in story.members():
+        if member.takes_part:
+            take_out(story, member)
+    closed = moved(story.channel, "closed", to=ChannelState.CLOSED, at=story.at, closed_at=story.at)
+    story.tell(closed)

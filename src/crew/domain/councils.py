@@ -1,0 +1,102 @@
+"""Councils of quests: agents discuss before a task goes on, and what they decide counts."""
+
+from crew.domain.channel import Channel, Interrupting
+from crew.domain.channel_opening import NewMember, close, opened
+from crew.domain.channel_story import Story
+from crew.domain.fact import Fact
+from crew.domain.quest import Walk
+from crew.domain.run import Run, RunState
+from crew.domain.stations import council_judged
+from crew.domain.walking import blocked, story
+from crew.domain.whereabouts import stage_named, workflow_of
+from crew.domain.workflow import Does, Stage
+from crew.domain.world import Draft, World
+
+
+def follow_councils(world: World, at: float) -> list[Fact]:
+    """A council is opened when a walk comes to it, and closed when it is over."""
+    for walk in world.walks.values():
+        run = _waiting(world, walk)
+        if run is not None and (facts := _followed(world, walk, run, at=at)):
+            return facts
+    return []
+
+
+def is_awaited(channel: Channel) -> bool:
+    """Whether a task goes on only once this council has decided."""
+    return bool(channel.task) and channel.is_open
+
+
+def _waiting(world: World, walk: Walk) -> Run | None:
+    """The run of a walk that waits for a council."""
+    if walk.asker or walk.is_over:
+        return None
+    if stage_named(world, walk, walk.stage).does is not Does.COUNCIL:
+        return None
+    task = world.tasks.get(walk.task)
+    run = world.runs.get((task.run if task else None) or "")
+    if run is None or run.state != RunState.REVIEWING or run.pane or run.agent:
+        return None
+    return run
+
+
+def _followed(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
+    here = stage_named(world, walk, walk.stage)
+    name = f"council-{walk.task}-{walk.visited(here.name) + 1}"
+    channel = world.channels.get(name)
+    if channel is None:
+        return _convened(world, walk, run, here, name=name, at=at)
+    members = [world.members[f"{name}/{member}"] for member in channel.members]
+    if channel.is_open and not channel.decision:
+        lost = not any(member.takes_part for member in members)
+        return _ended(world, run, channel, at=at, is_lost=True) if lost else []
+    return _ended(world, run, channel, at=at)
+
+
+def _convened(
+    world: World, walk: Walk, run: Run, here: Stage, *, name: str, at: float
+) -> list[Fact]:
+    roles = workflow_of(world, walk).roles
+    members = [
+        NewMember(name=role, agent_kind=roles[role].agent or run.agent_kind) for role in here.roles
+    ]
+    channel = Channel(
+        id=name,
+        topic=_topic(world, walk),
+        rounds=here.rounds,
+        interrupting=Interrupting.QUEUE,
+        council=True,
+        task=walk.task,
+        opened_at=at,
+    )
+    return opened(world, channel, members, at=at)
+
+
+def _topic(world: World, walk: Walk) -> str:
+    """What is to be discussed: the request or step, its plan if it has one, what was said."""
+    task, quest = world.tasks[walk.task], world.quests[walk.quest]
+    steps = [
+        f"- {step.key}: {step.title}" + (f" (after {', '.join(step.deps)})" if step.deps else "")
+        for step in quest.steps
+    ]
+    plan = "The plan:\n" + "\n".join(steps) if steps and not walk.key else ""
+    return "\n\n".join(part for part in (task.title, plan, story(world, walk.task)) if part)
+
+
+def _ended(
+    world: World, run: Run, channel: Channel, *, at: float, is_lost: bool = False
+) -> list[Fact]:
+    """Whoever closes a council by hand wants the task to go on."""
+    draft = Draft(world)
+    if channel.is_open:
+        told = Story(world=world, name=channel.id, at=at)
+        close(told)
+        draft.add(*told.facts)
+    agreed = channel.agreed if channel.decision else not is_lost
+    words = channel.decision or f"{channel.id} ended without a decision"
+    draft.add(*council_judged(draft.world, run, agreed=agreed, words=words, at=at))
+    now = draft.world.runs[run.id]
+    if is_lost and not now.question:
+        reason = f"nobody could speak in {channel.id}"
+        draft.add(*blocked(draft.world, now, reason, at=at))
+    return draft.facts
