@@ -139,13 +139,13 @@ def routed(
 
 def _target(world: World, base: Walk, outcome: str) -> str:
     """As the workflow says; but a quest whose plan has grown walks its new steps first."""
+    stages = stages_of(workflow_of(world, base), base)
     here = stage_named(world, base, base.stage)
-    target = here.routes[outcome]
     walked = _steps_stage(world, base)
-    later = walked is not None and not here.plans and here.name != walked.name
-    if walked is not None and later and is_unfinished(world, base.quest):
+    is_later = walked is not None and stages.index(here) > stages.index(walked)
+    if walked is not None and is_later and is_unfinished(world, base.quest):
         return walked.name
-    return target
+    return here.routes[outcome]
 
 
 def _steps_stage(world: World, base: Walk) -> Stage | None:

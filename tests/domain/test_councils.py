@@ -1,0 +1,183 @@
+"""Councils of quests: opened when a walk comes to one, closed with its decision."""
+
+from dataclasses import replace
+
+import pytest
+
+from crew.domain.channel import Author, Post, TurnState
+from crew.domain.channel_opening import close
+from crew.domain.channel_story import Story
+from crew.domain.councils import follow_councils, is_awaited
+from crew.domain.plan import decide, plan
+from crew.domain.quest import PlannedStep, Quest, StepState, Walk
+from crew.domain.question import About
+from crew.domain.rules import Rules
+from crew.domain.run import Run, RunState
+from crew.domain.task import Task, TaskState
+from crew.domain.workflow import Does, Role, Stage, Workflow, as_text
+from crew.domain.world import apply_all, with_rows
+
+WORKFLOW = Workflow(
+    name="council",
+    roles={name: Role(name=name) for name in ("seeker", "weaver", "judge")},
+    stages=(
+        Stage(
+            name="plan", does=Does.ROLE, roles=("seeker",), plans=True, routes={"complete": "talk"}
+        ),
+        Stage(
+            name="talk",
+            does=Does.COUNCIL,
+            roles=("weaver", "judge"),
+            rounds=2,
+            limit=2,
+            routes={"agreed": "walk", "objected": "plan"},
+        ),
+        Stage(name="walk", does=Does.STEPS, routes={"complete": "done"}),
+    ),
+    step_stages=(
+        Stage(name="build", does=Does.ROLE, roles=("weaver",), routes={"complete": "done"}),
+    ),
+)
+
+
+def waiting_world(*, visits=()):
+    """A quest whose plan is handed in and that has come to its council."""
+    plan = (tuple(PlannedStep(key="a", title="Do a")), tuple(PlannedStep(key="b", title="Do b")))
+    return with_rows(
+        [
+            Quest(id="1", workflow="council", definition=as_text(WORKFLOW), slots=2, plan=plan),
+            Walk(
+                id="1",
+                quest="1",
+                task="1",
+                role="seeker",
+                stage="talk",
+                state=StepState.IN_PROGRESS,
+                visits=visits,
+            ),
+            Task(id="1", title="Big", quest="1", state=TaskState.IN_PROGRESS, run="1.1"),
+            Run(
+                id="1.1",
+                task="1",
+                role="seeker",
+                agent_kind="claude",
+                state=RunState.REVIEWING,
+                session="s",
+                session_used=True,
+            ),
+        ]
+    )
+
+
+def convened(**how):
+    world = waiting_world(**how)
+    return apply_all(world, follow_councils(world, 1.0))
+
+
+def decided(world, *, agreed, name="council-1-1"):
+    channel = replace(world.channels[name], decision="so be it", agreed=agreed)
+    return replace(world, channels={**world.channels, name: channel})
+
+
+def test_a_walk_that_comes_to_its_council_opens_a_channel_of_its_roles():
+    world = convened()
+    channel = world.channels["council-1-1"]
+    assert channel.members == ("weaver", "judge")
+    assert (channel.council, channel.rounds, channel.task) == (True, 2, "1")
+    assert {member.agent_kind for member in world.members.values()} == {"claude"}
+    assert is_awaited(channel)
+
+
+def test_the_council_is_told_the_request_and_the_plan():
+    posts = convened().posts.values()
+    assert [post.author for post in posts] == [Author.PERSON]
+    (topic,) = (post.text for post in posts)
+    assert all(words in topic for words in ("Big", "a: Do a", "b: Do b"))
+
+
+def test_it_is_opened_once_and_nobody_is_needed_for_the_task_meanwhile():
+    world = convened()
+    assert follow_councils(world, 2.0) == []
+    commands = plan(world, 2.0, rules=Rules())
+    assert [c.key for c in commands if c.key.startswith("run")] == []
+    assert [c.key for c in commands if c.key.startswith("turn")] == ["turn council-1-1/weaver"]
+
+
+def test_a_plan_that_is_agreed_on_is_walked():
+    world = decided(convened(), agreed=True)
+    world = apply_all(world, follow_councils(world, 3.0))
+    assert world.walks["1"].stage == "walk"
+    assert not world.channels["council-1-1"].is_open
+    assert world.walks["1"].said[-1].words == "so be it"
+
+
+def test_a_plan_that_is_objected_to_goes_back_to_its_planner_with_the_reasons():
+    world = decided(convened(), agreed=False)
+    world = apply_all(world, follow_councils(world, 3.0))
+    run = world.runs["1.1"]
+    assert (world.walks["1"].stage, run.state, run.role) == ("plan", RunState.WORKING, "seeker")
+    assert "so be it" in run.notes
+
+
+def test_the_next_council_is_a_new_channel():
+    world = convened(visits=(("talk", 1),))
+    assert list(world.channels) == ["council-1-2"]
+
+
+def test_a_person_is_asked_once_councils_object_too_often():
+    world = decided(convened(visits=(("talk", 1),)), agreed=False, name="council-1-2")
+    world = apply_all(world, follow_councils(world, 3.0))
+    (question,) = world.questions.values()
+    assert question.about == About.BLOCKED
+    assert world.walks["1"].state == StepState.BLOCKED
+    assert "talk was objected 2 times" in question.question
+
+
+def test_whoever_closes_a_council_by_hand_lets_the_task_go_on():
+    world = convened()
+    story = Story(world=world, name="council-1-1", at=2.0)
+    close(story)
+    world = apply_all(world, story.facts)
+    world = apply_all(world, follow_councils(world, 3.0))
+    assert world.walks["1"].stage == "walk"
+
+
+def test_a_person_is_asked_when_nobody_can_speak():
+    world = convened()
+    gone = {
+        name: replace(member, state=TurnState.OFFLINE, assigned=False)
+        for name, member in world.members.items()
+    }
+    channel = replace(world.channels["council-1-1"], queue=(), holder="")
+    world = replace(world, members=gone, channels={"council-1-1": channel})
+    world = apply_all(world, follow_councils(world, 3.0))
+    (question,) = world.questions.values()
+    assert "nobody could speak" in question.question
+    assert not world.channels["council-1-1"].is_open
+
+
+@pytest.mark.parametrize(("last", "agreed"), [("AGREE", True), ("OBJECT", False)])
+def test_what_its_members_say_last_decides(last, agreed):
+    world = convened()
+    for number, name in enumerate(("weaver", "judge", "weaver", "judge"), start=2):
+        post = Post(
+            id=f"council-1-1/{number}",
+            channel="council-1-1",
+            sequence=number,
+            sender=name,
+            text=f"I say\n{last}",
+            at=2.0,
+        )
+        world = replace(world, posts={**world.posts, post.id: post})
+    members = {
+        name: replace(one, turns=2, state=TurnState.QUEUED, turn_ends_at=None)
+        for name, one in world.members.items()
+    }
+    channel = replace(
+        world.channels["council-1-1"], sequence=5, holder="", queue=("weaver", "judge")
+    )
+    world = replace(world, members=members, channels={"council-1-1": channel})
+    while facts := decide(world, 5.0, rules=Rules()):
+        world = apply_all(world, facts)
+    assert world.channels["council-1-1"].agreed is agreed
+    assert world.walks["1"].stage == ("walk" if agreed else "plan")
