@@ -85,12 +85,36 @@ def test_a_small_workflow_is_read_as_it_is_written(tmp_path):
     assert (check.limit, dict(check.routes)) == (4, {"green": "done", "red": "write"})
 
 
-@pytest.mark.parametrize("name", ["claudex", "pair", "quest", "solo"])
+@pytest.mark.parametrize("name", ["claudex", "council", "pair", "quest", "solo"])
 def test_every_built_in_workflow_is_sound_and_survives_being_kept(name):
     found = find_workflow(None, name)
     assert found.description
     assert all(role.owns for role in found.roles.values())
     assert from_text(as_text(found)) == found
+
+
+def test_a_workflow_may_extend_a_built_in_one_and_say_only_what_differs(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "quest"\nslots = 7\n')
+    mine, quest = load_workflow(file), find_workflow(None, "quest")
+    assert mine == replace(quest, name="mine", slots=7)
+    assert mine.roles["lawbringer"].instructions
+
+
+def test_only_a_built_in_workflow_can_be_extended(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "quests"\n')
+    with pytest.raises(UsageError) as refused:
+        load_workflow(file)
+    assert "'quests'" in refused.value.message
+    assert "quest, solo" in refused.value.hint
+
+
+def test_a_council_names_its_roles_and_how_long_it_may_last():
+    council = next(s for s in find_workflow(None, "council").stages if s.does is Does.COUNCIL)
+    assert council.roles == ("pathseeker", "codeweaver", "lawbringer")
+    assert (council.rounds, council.limit) == (3, 3)
+    assert dict(council.routes) == {"agreed": "walk", "objected": "plan"}
 
 
 def test_each_role_of_the_quest_is_told_what_to_do():
@@ -174,7 +198,7 @@ def test_a_file_of_the_repository_replaces_a_built_in_one(tmp_path):
     (folder / "pair.toml").write_text(SMALL)
     (folder / "mine.toml").write_text(SMALL)
     files = workflow_files(tmp_path)
-    assert list(files) == ["claudex", "pair", "quest", "solo", "mine"]
+    assert list(files) == ["claudex", "council", "pair", "quest", "solo", "mine"]
     assert find_workflow(tmp_path, "pair").description == "two who share the work"
     assert find_workflow(tmp_path, "mine") == replace(find_workflow(tmp_path, "pair"), name="mine")
 
@@ -194,7 +218,7 @@ def test_a_name_that_nobody_has_is_answered_with_the_nearest(tmp_path):
     assert refused.value.hint == "did you mean quest?"
     with pytest.raises(NotFound) as refused:
         find_workflow(tmp_path, "zzz")
-    assert "claudex, pair, quest, solo" in refused.value.hint
+    assert "claudex, council, pair, quest, solo" in refused.value.hint
 
 
 def test_workflows_and_what_their_roles_are_told_are_part_of_a_wheel(tmp_path):
@@ -203,6 +227,6 @@ def test_workflows_and_what_their_roles_are_told_are_part_of_a_wheel(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     files = [*BUILT_IN.rglob("*.toml"), *BUILT_IN.rglob("*.md")]
-    assert len(files) == 10
+    assert len(files) == 11
     for file in files:
         assert f"crew/config/workflows/{file.relative_to(BUILT_IN).as_posix()}" in packed

@@ -13,9 +13,21 @@ from crew.domain.workflow import ALL_SIGNALS, OUTCOMES, Does, Role, Stage, Workf
 
 BUILT_IN = Path(__file__).with_name("workflows")
 
-_KEYS = ("description", "slots", "most_steps", "deepest", "roles", "stages", "step_stages")
+_KEYS = (
+    "description",
+    "extends",
+    "slots",
+    "most_steps",
+    "deepest",
+    "roles",
+    "stages",
+    "step_stages",
+)
 _ROLE_KEYS = ("owns", "agent", "signals", "followups", "retries")
-_STAGE_KEYS = ("name", "role", "gate", "review", "steps", "plans", "takes_back", "limit")
+_STAGE_KEYS = (
+    *("name", "role", "gate", "review", "steps", "council"),
+    *("plans", "takes_back", "limit", "rounds"),
+)
 _ALL_OUTCOMES = tuple(dict.fromkeys(one for outcomes in OUTCOMES.values() for one in outcomes))
 
 
@@ -43,8 +55,10 @@ def load_workflow(file: Path) -> Workflow:
     """The workflow in this file; an error names the file, the place in it and what is wrong."""
     try:
         text = file.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-        instructions = _instructions(file)
+        own = tomllib.loads(text)
+        before = _extended(own)
+        values = tomllib.loads(before.read_text(encoding="utf-8")) | own if before else own
+        instructions = (_instructions(before) if before else {}) | _instructions(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file.name} cannot be read: {error}", hint="mend the file") from error
     try:
@@ -55,6 +69,20 @@ def load_workflow(file: Path) -> Workflow:
         more = f"; also: {'; '.join(found[1:])}" if found[1:] else ""
         raise UsageError(f"{file.name}: {found[0]}", hint=f"{HINT}{more}")
     return workflow
+
+
+def _extended(values: Mapping[str, Any]) -> Path | None:
+    """The built-in workflow that this one is like, but for what it says itself."""
+    name = values.get("extends")
+    if name is None:
+        return None
+    known = workflow_files(None)
+    if name not in known:
+        raise UsageError(
+            f"extends names {name!r}, which is no built-in workflow",
+            hint=f"built-in are: {', '.join(known)}",
+        )
+    return known[name]
 
 
 HINT = "docs/quests.md tells how a workflow is written; `crew workflows quest` draws one"
@@ -126,6 +154,7 @@ def _stage(values: Mapping[str, Any]) -> Stage:
         plans=table.flag("plans"),
         takes_back=table.flag("takes_back"),
         limit=table.count("limit", None),
+        rounds=table.count("rounds", 3),
         routes={outcome: table.text(outcome) for outcome in OUTCOMES[does] if outcome in values},
     )
 
@@ -140,7 +169,7 @@ def _does(table: Table) -> Does:
 def _roles(table: Table, does: Does) -> tuple[str, ...]:
     if does is Does.ROLE:
         return (table.text("role"),)
-    if does is Does.REVIEW:
-        return table.texts("review")
+    if does in {Does.REVIEW, Does.COUNCIL}:
+        return table.texts(does)
     table.flag(does)
     return ()

@@ -59,4 +59,4 @@ def _all_stages(workflow: Workflow) -> tuple[Stage, ...]:
 
 
 def _works(stage: Stage) -> bool:
-    return stage.does is Does.ROLE
+    return stage.does in {Does.ROLE, Does.COUNCIL}

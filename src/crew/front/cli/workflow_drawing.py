@@ -44,6 +44,7 @@ def _doing(workflow: Workflow, stage: Stage) -> str:
         Does.ROLE: ", ".join(stage.roles),
         Does.GATE: "the gate",
         Does.REVIEW: f"a review by {' and '.join(stage.roles)}",
+        Does.COUNCIL: f"a council of {' and '.join(stage.roles)}, {stage.rounds} rounds at most",
         Does.STEPS: f"every step, {workflow.slots} at a time",
     }[stage.does]
     notes = [
