@@ -4,8 +4,9 @@ The CPU time of the runner's own process (`getrusage`) plus that of every git pr
 (`wait4`, by program name): agents and gates are other programs and do not count. The same number
 of tasks runs once with one step each and once with ten; the difference is the cost of nine more
 steps, the rest is what a task costs however many steps it has: worktree, gate, merge, delivery.
-Each step writes and commits a file, as agents do. The same CPU time costs more on a busy machine,
-so `python -c pass` is measured beside it.
+Each step writes and commits its task's file, as agents do; with a file of its own for each step
+the worktrees of later tasks would have more files, and their making would count as steps. The same
+CPU time costs more on a busy machine, so `python -c pass` is measured beside it.
 """
 
 import sys
@@ -72,6 +73,6 @@ def _cost_per_task(count: int, steps: int) -> Cost:
 
 def _steps(task: str, count: int) -> list[list[dict[str, Any]]]:
     return [
-        working(f"{task}-{number}", sleep_s=0.0, done=number == count)
+        working(task, sleep_s=0.0, done=number == count, text=f"step {number}\n")
         for number in range(1, count + 1)
     ]

@@ -131,12 +131,14 @@ def _add_tasks(scene: Scene, tasks: list[ScriptedTask]) -> None:
     scene.script.write_text(json.dumps({"tasks": parts}))
 
 
-def working(task: str, *, sleep_s: float, done: bool = True) -> list[dict[str, Any]]:
-    """A step that takes this long, then writes and commits a file of its own."""
+def working(
+    task: str, *, sleep_s: float, done: bool = True, text: str = ""
+) -> list[dict[str, Any]]:
+    """A step that takes this long, then writes and commits its task's file."""
     end: list[dict[str, Any]] = [{"done": True}] if done else []
     return [
         {"sleep_s": sleep_s},
-        {"write": {"path": f"work/{task}.txt", "text": f"{task}\n"}},
+        {"write": {"path": f"work/{task}.txt", "text": text or f"{task}\n"}},
         {"commit": f"work on {task}"},
         *end,
     ]
