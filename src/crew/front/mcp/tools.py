@@ -211,7 +211,13 @@ def _check(tool: Tool, key: str, value: Any) -> None:
     kind = tool.properties[key]["type"]
     # True is a number to Python, and to nobody else.
     if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
-        raise UsageError(f"{key} must be a {kind}", hint="call it again with that mended")
+        raise UsageError(
+            f"{key} must be {_article(kind)} {kind}", hint="call it again with that mended"
+        )
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[0] in "aeiou" else "a"
 
 
 def said(words: Mapping[str, Any]) -> Said:

@@ -1,0 +1,127 @@
+"""A planned step becomes one task, whatever dies in between, and the task follows the plan."""
+
+import json
+
+import pytest
+
+from crew.domain.quest import PlannedStep
+from crew.domain.task_item import TaskItem
+from crew.runner.planned_tasks import tell_step
+from crew.runner.quests import begin_quest
+from crew.tasks.files import FilesSource
+from crew.tasks.source import NewTask, TaskChanges
+
+WORKFLOW = """\
+[roles.planner]
+[roles.writer]
+
+[[stages]]
+name = "plan"
+role = "planner"
+plans = true
+complete = "walk"
+
+[[stages]]
+name = "walk"
+steps = true
+complete = "last"
+
+[[stages]]
+name = "last"
+role = "planner"
+complete = "done"
+
+[[step_stages]]
+name = "write"
+role = "writer"
+complete = "done"
+"""
+
+PLAN = [
+    {"id": "a", "title": "Step a", "description": "First."},
+    {"id": "b", "title": "Step b", "dependencies": ["a"], "files": ["b.txt"], "acceptance": "b"},
+]
+
+
+@pytest.fixture
+def source(tmp_path):
+    found = FilesSource(tmp_path, namespace="default")
+    found.ensure()
+    found.add(NewTask(title="the request", labels=("quest",)), at=1.0)
+    return found
+
+
+def told(source, step, **more) -> TaskItem:
+    usual = {"text": step.description, "deps": (), "base": "crew-1", "taken": frozenset()}
+    return tell_step(source, "1", step, **{**usual, **more})
+
+
+def test_a_step_is_a_task_below_its_request_on_the_quests_branch(source):
+    step = PlannedStep(key="a", title="Step a", description="Do it.")
+    item = told(source, step)
+    assert (item.id, item.title, item.body.strip()) == ("2", "Step a", "Do it.")
+    assert (item.parent, item.base, set(item.labels)) == ("1", "crew-1", {"quest-1", "step-a"})
+
+
+def test_a_step_that_was_made_before_a_crash_is_found_and_not_made_again(source):
+    step = PlannedStep(key="a", title="Step a", description="Do it.")
+    first = told(source, step)
+    assert told(source, step) == first
+    assert told(source, step._replace(task=first.id)) == first
+    assert len(source.scan().items) == 2
+
+
+def test_steps_of_the_same_name_in_two_quests_are_two_tasks(source):
+    step = PlannedStep(key="a", title="Step a")
+    first = told(source, step)
+    other = tell_step(source, "7", step, text="", deps=(), base="crew-7", taken=frozenset())
+    assert first.id != other.id
+
+
+def test_a_task_that_is_some_other_steps_already_is_not_taken_for_a_new_one(source):
+    """A step that was given up and planned again under its old name is a new task."""
+    step = PlannedStep(key="a", title="Step a")
+    first = told(source, step)
+    assert told(source, step, taken=frozenset({first.id})).id != first.id
+
+
+def test_a_changed_plan_changes_the_text_and_what_it_waits_for_and_nothing_else(source):
+    one, two = (told(source, PlannedStep(key=key, title=key)).id for key in "ab")
+    step = PlannedStep(key="c", title="Step c", description="Old.")
+    made = told(source, step, deps=(one,))
+    source.edit(made.id, TaskChanges(add_labels=("mine",)))
+    changed = step._replace(title="Better", description="New.", task=made.id)
+    now = told(source, changed, deps=(two,))
+    assert (now.id, now.title, now.body.strip(), now.deps) == (made.id, "Better", "New.", (two,))
+    assert "mine" in now.labels
+    assert told(source, changed, deps=(two,)) == now
+
+
+@pytest.mark.parametrize("file", [3, 4, 5, 6])
+def test_a_runner_that_dies_while_it_makes_steps_makes_each_once(make_scene, file):
+    done = {"run": "crew signal complete --summary fine"}
+    script = {
+        "tasks": {
+            "Request": {"as_planner": [[{"run": "crew quest plan PLACE/plan.json"}, done], [done]]},
+            **{
+                f"Step {key}": {
+                    "as_writer": [
+                        [{"write": {"path": f"{key}.txt", "text": "x\n"}}, {"commit": key}, done]
+                    ]
+                }
+                for key in "ab"
+            },
+        }
+    }
+    scene = make_scene(script)
+    scene.write({".crew/workflows/two.toml": WORKFLOW})
+    (scene.path.parent.parent / "plan.json").write_text(json.dumps(PLAN))
+    workplace = scene.make()
+    assert begin_quest(workplace, "Request", workflow="two") == "1"
+    workplace.db.close()
+    scene.run(code=-9, CREW_CRASH_AT=f"tasks.put_in_place.after:{file}")
+    scene.run()
+    tasks = scene.world.tasks.values()  # a crash may cost a number, never make a second task
+    assert sorted(task.title for task in tasks) == ["Request", "Step a", "Step b"]
+    assert {task.state for task in tasks} == {"merged"}
+    assert scene.world.quests["1"].state == "complete"
