@@ -1,5 +1,6 @@
 """Workflows as files: the built-in ones are sound, and each mistake is named with its place."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -201,6 +202,19 @@ def test_a_file_of_the_repository_replaces_a_built_in_one(tmp_path):
     assert list(files) == ["claudex", "council", "pair", "quest", "solo", "mine"]
     assert find_workflow(tmp_path, "pair").description == "two who share the work"
     assert find_workflow(tmp_path, "mine") == replace(find_workflow(tmp_path, "pair"), name="mine")
+
+
+def test_the_example_of_the_page_about_quests_can_be_used(tmp_path):
+    page = (ROOT / "docs" / "quests.md").read_text()
+    (example,) = [
+        text for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "[[st" in text
+    ]
+    file = tmp_path / "docs.toml"
+    file.write_text(example)
+    found = load_workflow(file)
+    assert [stage.name for stage in found.stages] == ["outline", "chapters", "read"]
+    assert [stage.name for stage in found.step_stages] == ["write", "check"]
+    assert (found.slots, found.most_steps, found.deepest) == (2, 12, 2)
 
 
 def test_a_broken_file_does_not_keep_the_others_from_being_used(tmp_path):
