@@ -22,6 +22,8 @@ from crew.domain.world import World
 from crew.runner.engine import Engine
 from simulation.ledger import Broken, Ledger
 from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
+from simulation.questing import SHARE as QUESTING
+from simulation.questing import Quests
 from simulation.repository import Repository
 from simulation.talking import SHARE as TALKING
 from simulation.talking import Talk
@@ -47,6 +49,7 @@ class History:
     broken: AssertionError | None = None
     terminals: People | None = None
     talk: Talk | None = None
+    quests: Quests | None = None
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -66,6 +69,7 @@ class History:
             self.rules = replace(self.rules, reviewers=own.choice([(), (), ("judge",)]))
         self.items = _tasks(rng)
         self._begin_to_talk(random.Random(f"talk {self.seed}"))
+        self._begin_quests(random.Random(f"quest {self.seed}"))
         self.state.source = {item.id: str(item.status) for item in self.items}
 
     def _begin_to_talk(self, chance: random.Random) -> None:
@@ -73,12 +77,19 @@ class History:
             self.talk = self.state.talk = Talk(self.state, chance, self._ask)
             self.rules, self.items = self.talk.rules(self.rules), self.talk.items(self.items)
 
+    def _begin_quests(self, chance: random.Random) -> None:
+        if chance.random() < QUESTING:
+            self.quests = self.state.quests = Quests(self.state, chance, self._ask)
+            self.items = self.quests.items(self.items)
+
     def run(self) -> None:
         rng = self.state.rng
         asyncio.set_event_loop(self.loop)
         calm_after = self.loop.time() + rng.choice([60, 300, 1200])
         if self.terminals:
             calm_after = min(calm_after, self.loop.time() + STAY_S)
+        if self.quests:
+            calm_after = self.loop.time() + self.quests.trouble_s()
         self.state.faults = _faults(rng)
         while self.loop.time() < calm_after and not self._is_over():
             self.loop.run_until_complete(self._life(until=calm_after))
@@ -103,6 +114,8 @@ class History:
         self._take_in(engine)
         if self.talk:
             self.talk.engine = engine
+        if self.quests:
+            self.quests.begin(engine)
         people = self._people_of(engine, outside) if until else []
         if self.terminals:
             self.terminals.notice(engine)
@@ -122,6 +135,8 @@ class History:
             living += [self.terminals.live(engine, outside), self.terminals.look(engine)]
         if self.talk:
             living.append(self.talk.live(engine))
+        if self.quests:
+            living.append(self.quests.live(engine))
         return [asyncio.ensure_future(one) for one in living]
 
     def _engine(self, outside: SimulatedOutside) -> Engine:
@@ -134,6 +149,8 @@ class History:
                 self._check_facts(after, facts)
                 if self.talk:
                     self.talk.check(after, facts)
+                if self.quests:
+                    self.quests.check(after, facts)
             except (
                 AssertionError
             ) as broken:  # who records in the background would keep it to himself
@@ -167,6 +184,8 @@ class History:
             raise self.broken
         if self.talk:
             self.talk.check_at_rest(engine.world)
+        if self.quests:
+            self.quests.check_at_rest(engine.world)
         if outside.dead:
             return True
         self.events += 1
@@ -183,6 +202,8 @@ class History:
         while True:
             await asyncio.sleep(rng.uniform(1, 150))
             agent, task = rng.choice(sorted(engine.world.agents)), rng.choice(self.items).id
+            if self.quests:
+                task = rng.choice(sorted(engine.world.tasks))
             verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
             if verb == "close" and rng.random() < 0.6:
                 continue
@@ -215,6 +236,8 @@ class History:
             self.terminals.finish(engine, outside)
         if self.talk:
             self.talk.finish(engine)
+        if self.quests:
+            self.quests.finish(engine)
         for agent in list(engine.world.agents.values()):
             if agent.state == AgentState.STUCK:
                 self._ask(engine, "retry", subject=agent.id)
@@ -236,7 +259,8 @@ class History:
         """The invariants that hold after every event; what did not change still holds."""
         if self.ledger.count > MOST_FACTS:
             raise Broken("more facts than any history needs: something spins")
-        if world.tasks.keys() != self.state.source.keys():
+        known = self.state.source.keys()
+        if not world.tasks.keys() <= known or (world.tasks.keys() != known and not self.quests):
             raise Broken("a task was lost")
         carried = [agent.task for agent in world.agents.values() if agent.task]
         if len(carried) != len(set(carried)):
@@ -263,7 +287,8 @@ class History:
             waits = any(world.tasks[dep].state not in FINISHED for dep in task.deps)
             if waits and fact.trigger == "started" and fact.source == TaskState.TODO:
                 raise Broken(f"task {task.id} started before what it waits for")
-            if fact.trigger == "completed" and task.head not in self.state.gate_passed:
+            walks = self.quests and task.quest  # what is tested then, its workflow says
+            if fact.trigger == "completed" and task.head not in self.state.gate_passed and not walks:
                 raise Broken(f"task {task.id} is done without a green gate")
 
     def _check_kept(self, facts: Iterable[Fact]) -> None:
@@ -299,10 +324,13 @@ class History:
         self._check_tasks(world)
         if self.talk:
             self.talk.check_end(world)
+        if self.quests:
+            self.quests.check_end(world)
 
     def _check_tasks(self, world: World) -> None:
         for task in world.tasks.values():
-            if task.state == TaskState.MERGED and not _has_work(self.state.repo, task.id):
+            is_own = not (self.quests and task.quest)  # quests look after theirs
+            if task.state == TaskState.MERGED and is_own and not _has_work(self.state.repo, task.id):
                 raise Broken(f"task {task.id} is merged, but its work is not in the target")
             if self.state.source[task.id] != task.state:
                 raise Broken(f"the source was not told that task {task.id} is {task.state}")

@@ -7,11 +7,14 @@ from typing import Any
 
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened
+from crew.domain.quest import PlannedStep
 from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.task import Task
+from crew.domain.task_item import TaskItem
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from crew.runner.planned_tasks import tell_step
 from simulation.repository import Repository, Worktree
 
 
@@ -60,6 +63,7 @@ class State:
     panes: "dict[str, Pane]" = field(default_factory=dict)
     pids: int = 100
     talk: Any = None  # what agents say, in the histories in which they do
+    quests: Any = None  # requests that are planned into steps, in the histories that have some
     crash_at: int = 0  # the one effect at which the runner dies, in a history that is told twice
 
 
@@ -95,8 +99,8 @@ class SimulatedOutside:
         return self.state.rng.random() < share
 
     async def tips(self, target: str) -> Tips:
-        repo = self.state.repo
-        return Tips(integration=repo.integration, target=repo.target)
+        integration = self.state.repo.integration_of(target)
+        return Tips(integration=integration, target=self.state.repo.tip_of(target) or integration)
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
         return self.state.repo.contains(ancestor, descendant)
@@ -150,11 +154,19 @@ class SimulatedOutside:
             assert call.resume or not known, "a session was begun a second time"
             state.sessions_known.add(session)
             self._signal_started(call)
-            said = await self.state.talk.speak(self, call) if self.state.talk else None
+            said = await self._said(call)
             return said or await self._work(call)
         finally:
             state.sessions_open.discard(session)
             state.stepping.discard(call.task.id)
+
+    async def _said(self, call: StepCall) -> StepOutcome | None:
+        """How the step ends by what is said in it; whoever has a role in a quest follows that."""
+        if self.state.quests and call.role is not None:
+            if self.state.talk:
+                self.state.talk.receive(message.id for message in call.messages)
+            return await self.state.quests.act(self, call)
+        return await self.state.talk.speak(self, call) if self.state.talk else None
 
     def _signal_started(self, call: StepCall) -> None:
         """Once, as it should be; or twice, or again long after the step has ended."""
@@ -200,15 +212,19 @@ class SimulatedOutside:
         if tree is None:
             return
         if call.run.merge_commit and not repo.contains(call.run.merge_commit, tree.head):
-            self._merge_by_hand(call, tree)
+            self._merge_by_hand(call, tree, call.run.merge_commit)
+        if _mends(call):
+            self._merge_by_hand(call, tree, repo.integration_of(call.task.target))
         files = dict(repo.commits[tree.head].files)
+        if call.role is not None:  # whoever mends a step mends whatever is broken there
+            files = {name: _without_bugs(lines) for name, lines in files.items()}
         for name, added in tree.dirty.items():
             files[name] = files.get(name, frozenset()) | added
         tree.dirty = {}
         name = self._file_of(call.task)
         line = self._line_for(call)
         lines = {v for v in files.get(name, frozenset()) if v != f"bug {call.task.id}"}
-        if call.run.ask == Ask.RED_GATE:
+        if call.run.ask == Ask.RED_GATE or _mends(call):
             lines.add("peace")
         if self._chance(self.state.faults.dirty):
             tree.dirty = {name: frozenset({line})}
@@ -216,13 +232,13 @@ class SimulatedOutside:
         files[name] = frozenset({*lines, line})
         self._committed(call, tree, files, (tree.head,))
 
-    def _merge_by_hand(self, call: StepCall, tree: Worktree) -> None:
+    def _merge_by_hand(self, call: StepCall, tree: Worktree, other: str) -> None:
         repo = self.state.repo
-        if self._chance(self.state.faults.bad_merge):
+        if self._chance(self.state.faults.bad_merge) or repo.contains(other, tree.head):
             return
-        ours, theirs = repo.commits[tree.head].files, repo.commits[call.run.merge_commit].files
+        ours, theirs = repo.commits[tree.head].files, repo.commits[other].files
         both = {n: ours.get(n, frozenset()) | theirs.get(n, frozenset()) for n in {*ours, *theirs}}
-        self._committed(call, tree, both, (tree.head, call.run.merge_commit))
+        self._committed(call, tree, both, (tree.head, other))
 
     def _committed(self, call: StepCall, tree: Worktree, files: dict, parents: tuple) -> None:
         made = self.state.repo.commit(files, parents, salt=call.task.id)
@@ -261,8 +277,9 @@ class SimulatedOutside:
         await self._effect()
         repo = self.state.repo
         head = repo.branches.get(task.branch)
-        if head is not None and repo.contains(head, repo.integration):
+        if head is not None and repo.contains(head, repo.integration_of(task.target)):
             del repo.branches[task.branch]
+            repo.landed.pop(task.branch, None)
         self._maybe_die()
 
     async def run_gate(self, commit: str, *, task: str) -> GateResult:
@@ -330,15 +347,18 @@ class SimulatedOutside:
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await self._effect()
         repo = self.state.repo
-        if repo.integration != expected:
+        if repo.integration_of(target) != expected:
             raise Conflict("the ref is elsewhere", hint="look again")
-        assert to in self.state.gate_passed or to == repo.target, "landed without a green gate"
-        repo.integration = to
+        proven = to in self.state.gate_passed or to == repo.tip_of(target)
+        assert proven, "landed without a green gate"
+        repo.land(target, to)
         self.state.landings.append(to)
         self._maybe_die()
 
     async def deliver(self, target: str) -> Delivered:
         await self._effect(0.5)
+        if target != "main":
+            return self._deliver_to_branch(target)
         repo = self.state.repo
         if self._chance(self.state.faults.person):
             self._person_commits()
@@ -349,6 +369,23 @@ class SimulatedOutside:
         if self._chance(self.state.faults.busy_checkout):
             return Delivered(state="waiting", reason="a file is being edited", remedy="commit it")
         repo.target = repo.integration
+        self._maybe_die()
+        return Delivered(state="delivered")
+
+    def _deliver_to_branch(self, target: str) -> Delivered:
+        """Nobody has a quest's branch checked out but the quest itself."""
+        repo = self.state.repo
+        tip, landed = repo.branches[target], repo.integration_of(target)
+        if repo.contains(landed, tip):
+            return Delivered(state="current")
+        if not repo.contains(tip, landed):
+            return Delivered(state="diverged")
+        tree = repo.worktrees.get(target.removeprefix("crew-"))
+        if tree is not None and not tree.half_made:
+            if tree.dirty:
+                return Delivered(state="waiting", reason="the quest's worktree", remedy="wait")
+            tree.head = landed
+        repo.branches[target] = landed
         self._maybe_die()
         return Delivered(state="delivered")
 
@@ -363,6 +400,19 @@ class SimulatedOutside:
         await self._effect()
         self.state.source[task.id] = str(task.state)
         self._maybe_die()
+
+    async def tell_step(self, quest: str, step: PlannedStep, **how: Any) -> TaskItem:
+        await self._effect()
+        return tell_step(self.state.quests.source(self._maybe_die), quest, step, **how)
+
+
+def _mends(call: StepCall) -> bool:
+    """A role that hears of a red gate looks at its work together with what landed."""
+    return call.role is not None and "red" in call.run.notes
+
+
+def _without_bugs(lines: frozenset[str]) -> frozenset[str]:
+    return frozenset(line for line in lines if not line.startswith("bug"))
 
 
 def _error(call: StepCall, kind: ErrorKind) -> StepOutcome:

@@ -30,6 +30,7 @@ class Repository:
     checkpoints: dict[str, list[tuple[str, dict]]] = field(default_factory=dict)
     integration: str = ""
     target: str = ""
+    landed: dict[str, str] = field(default_factory=dict)  # the same for the branches of quests
     _kept: int = 0
     _by_content: dict = field(default_factory=dict)
     _green: dict[str, bool] = field(default_factory=dict)
@@ -47,6 +48,21 @@ class Repository:
         self.commits[made.id] = made
         self._by_content[key] = made.id
         return made.id
+
+    def integration_of(self, target: str) -> str:
+        """What landed on this target; for a branch that nothing landed on, where it is."""
+        if target == "main":
+            return self.integration
+        return self.landed.setdefault(target, self.branches.get(target, self.target))
+
+    def tip_of(self, target: str) -> str:
+        return self.target if target == "main" else self.branches.get(target, "")
+
+    def land(self, target: str, commit: str) -> None:
+        if target == "main":
+            self.integration = commit
+        else:
+            self.landed[target] = commit
 
     def contains(self, ancestor: str, descendant: str) -> bool:
         return bool(self.commits[descendant].above >> self.commits[ancestor].number & 1)
@@ -79,7 +95,8 @@ class Repository:
     def reachable(self) -> int:
         """A mask of every commit some ref still holds."""
         mask = self._kept
-        for tip in {self.integration, self.target, *self.branches.values()}:
+        tips = {self.integration, self.target, *self.branches.values(), *self.landed.values()}
+        for tip in tips:
             mask |= self.commits[tip].above
         return mask
 

@@ -65,7 +65,7 @@ class Talk:
 
     async def speak(self, outside: SimulatedOutside, call: StepCall) -> StepOutcome | None:
         """How the step ends because of what is said in it; None when the agent just works."""
-        self._receive([message.id for message in call.messages])
+        self.receive([message.id for message in call.messages])
         self.sessions.setdefault(call.run.session, call.task.id)
         assert self.sessions[call.run.session] == call.task.id, "a session of another task"
         if self.state.faults is CALM:
@@ -82,7 +82,7 @@ class Talk:
             return await self._signal_and_end(outside, call)
         return None
 
-    def _receive(self, messages: Iterable[str]) -> None:
+    def receive(self, messages: Iterable[str]) -> None:
         for message in messages:
             assert message not in self.read, f"message {message} was given after it was read"
             self.got.add(message)
@@ -98,7 +98,7 @@ class Talk:
                     call.heard(word.message)
         if self.chance.random() < 0.3:
             found = self.ask(self.engine, "fetch_messages", **_step(call))
-            self._receive(one["id"] for one in (found.reply if found else ()))
+            self.receive(one["id"] for one in (found.reply if found else ()))
 
     def _signal_later(self, call: StepCall) -> None:
         loop = asyncio.get_running_loop()

@@ -92,8 +92,8 @@ class People:
         """As an agent would, also what a trial merge asks for."""
         repo, task = self.state.repo, engine.world.tasks[run.task]
         if run.ask == Ask.CONFLICT and not run.merge_commit:
-            newer = repo.contains(repo.integration, repo.target)
-            run = replace(run, merge_commit=repo.target if newer else repo.integration)
+            landed, tip = repo.integration_of(task.target), repo.tip_of(task.target)
+            run = replace(run, merge_commit=tip if repo.contains(landed, tip) else landed)
         if task.worktree:
             outside.work(
                 StepCall(

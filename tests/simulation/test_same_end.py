@@ -34,7 +34,7 @@ class Script(Talk):
     limited: set[str] = field(default_factory=set)
 
     async def speak(self, outside: SimulatedOutside, call: StepCall) -> StepOutcome | None:
-        self._receive([message.id for message in call.messages])
+        self.receive([message.id for message in call.messages])
         act = SCRIPT[call.task.id][self._steps_before(call)]
         await outside._effect(1.0)
         if act == "limit":

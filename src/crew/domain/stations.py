@@ -50,8 +50,16 @@ def role_finished(
         run = draft.world.runs[run.id]
         if run.state != RunState.REVIEWING:
             return _to_new_steps(draft, run, at=at)
+        if _is_proven_next(draft.world, run):
+            return draft.facts
     draft.add(*routed(draft.world, run, "complete", head=evidence.head, at=at))
     return draft.facts
+
+
+def _is_proven_next(world: World, run: Run) -> bool:
+    """A role that began anew before a gate or a review leads nowhere but into it."""
+    here = station(world, run)
+    return here is not None and here.does is not Does.ROLE
 
 
 def _to_new_steps(draft: Draft, run: Run, *, at: float) -> list[Fact]:

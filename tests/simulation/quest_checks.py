@@ -1,0 +1,126 @@
+"""What must be true of the quests of a simulated crew, after every fact and at rest."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from crew.domain.fact import Fact
+from crew.domain.quest import Quest, QuestState, StepState, Walk
+from crew.domain.question import About, Question, QuestionState
+from crew.domain.task import FINISHED, TaskState
+from crew.domain.workflow import from_text
+from crew.domain.world import World
+from simulation.repository import Repository
+
+def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
+    """What holds after every single fact."""
+    for fact in facts:
+        if fact.kind == "agent" and fact.trigger == "assigned":
+            check_slots(world)
+        elif fact.kind == "run" and fact.trigger == "step_started":
+            _check_step(world, world.runs[fact.subject].task)
+        elif fact.kind == "task" and fact.trigger == "started":
+            _check_dependencies(world, fact.subject, repo)
+        elif fact.kind == "question" and fact.target == QuestionState.WITHDRAWN:
+            _check_withdrawn(world, world.questions[fact.subject])
+        elif fact.kind == "quest" and fact.target == QuestState.COMPLETE:
+            _check_complete(world, world.quests[fact.subject])
+
+
+def check_slots(world: World) -> None:
+    busy = Counter(
+        world.walks[agent.task].quest
+        for agent in world.agents.values()
+        if agent.task in world.walks
+    )
+    for quest, count in busy.items():
+        assert count <= world.quests[quest].slots, f"quest {quest} uses {count} slots"
+
+
+def _check_step(world: World, task: str) -> None:
+    """No step runs again after it is complete, and none that the plan has dropped."""
+    if task not in world.walks:
+        return
+    base = world.walks[task]
+    assert not base.is_over, f"task {task} is walked again after it was {base.state}"
+    assert world.tasks[task].state == TaskState.IN_PROGRESS, f"task {task} is not under way"
+    assert not _is_walking(world, base), f"quest {task} works while its steps are walked"
+
+
+def _is_walking(world: World, base: Walk) -> bool:
+    stages = from_text(world.quests[base.quest].definition).stages
+    return not base.key and any(s.name == base.stage and s.does == "steps" for s in stages)
+
+
+def _check_dependencies(world: World, task: str, repo: Repository) -> None:
+    """Whatever a step waits for is in the quest's branch, or was given up."""
+    if not world.tasks[task].quest:
+        return
+    assert task in world.walks, f"task {task} began before its walk"
+    for dep in world.tasks[task].deps:
+        found = world.tasks[dep]
+        assert found.state in FINISHED, f"task {task} began before {dep}"
+        if found.state == TaskState.MERGED:
+            landed = repo.integration_of(found.target)
+            assert repo.contains(found.head, landed), f"{dep} is merged and nowhere"
+
+
+def _check_withdrawn(world: World, question: Question) -> None:
+    over = not world.runs[question.run].is_live
+    assert over or question.about == About.PERMISSION, "nobody answers, and who asked goes on"
+
+
+def _check_complete(world: World, quest: Quest) -> None:
+    for step in quest.steps:
+        state = world.tasks[step.task].state if step.task else "not even a task"
+        assert state in FINISHED, f"quest {quest.id} is complete and step {step.key} is {state}"
+
+
+def check_at_rest(world: World) -> None:
+    """What holds once everything that follows at once has followed."""
+    for question in world.questions.values():
+        run = world.runs[question.run]
+        if question.is_open:
+            assert run.is_live, "a question of a run that is over"
+    walks: dict[str, list[Walk]] = {}
+    for walk in world.walks.values():
+        walks.setdefault(walk.task, []).append(walk)
+    for task, found in walks.items():
+        _check_chain(world, task, found)
+
+
+def _check_chain(world: World, task: str, walks: list[Walk]) -> None:
+    """One role acts; whoever else is there waits for it, each for one other, nobody twice."""
+    base = world.walks[task]
+    state = world.tasks[task].state
+    if state in FINISHED:
+        assert all(walk.is_over for walk in walks), f"task {task} is {state}, its walk is not over"
+        return
+    acting = world.walks[base.acting or base.id]
+    chain = [acting]
+    while chain[-1].asker:
+        chain.append(world.walks[chain[-1].asker])
+    assert chain[-1] is base, f"who acts at task {task} was asked by somebody else"
+    left = {walk.id for walk in walks if not walk.is_over}
+    assert left == {walk.id for walk in chain}, f"task {task}: {left} are left"
+    assert acting.state != StepState.WAITING_FOR_ROLE, f"nobody acts at task {task}"
+    assert {walk.state for walk in chain[1:]} <= {StepState.WAITING_FOR_ROLE}, chain
+    roles = [walk.role for walk in chain]
+    assert len(roles) == len(set(roles)), f"a role waits for itself: {roles}"
+    deepest = from_text(world.quests[base.quest].definition).deepest
+    assert len(chain) - 1 <= deepest, f"{len(chain) - 1} roles wait at task {task}"
+
+
+def check_end(world: World, repo: Repository) -> None:
+    """Every quest has come to its end, and what it finished is where it belongs."""
+    for quest in world.quests.values():
+        assert quest.state != QuestState.OPEN, f"quest {quest.id} is still open"
+        root = world.tasks[quest.id]
+        for step in quest.steps:
+            task = world.tasks.get(step.task)
+            if task is None or task.state != TaskState.MERGED:
+                continue
+            is_landed = root.state == TaskState.MERGED
+            tip = repo.target if is_landed else repo.integration_of(root.branch)
+            assert repo.contains(task.head, tip), f"step {step.key} is merged and nowhere"
+    for task in world.tasks.values():
+        assert not task.quest or task.state in FINISHED, f"task {task.id} is {task.state}"
