@@ -16,7 +16,7 @@ from crew.domain.intake import Intake, seen
 from crew.domain.requests import Answer, Request
 from crew.domain.rules import Rules
 from crew.domain.run import Run
-from crew.domain.task import FINISHED, TaskState
+from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.task_item import TaskItem
 from crew.domain.world import World
 from crew.runner.engine import Engine
@@ -287,9 +287,13 @@ class History:
             waits = any(world.tasks[dep].state not in FINISHED for dep in task.deps)
             if waits and fact.trigger == "started" and fact.source == TaskState.TODO:
                 raise Broken(f"task {task.id} started before what it waits for")
-            walks = self.quests and task.quest  # what is tested then, its workflow says
-            if fact.trigger == "completed" and task.head not in self.state.gate_passed and not walks:
+            is_done = fact.trigger == "completed" and not self._is_in_quest(task)
+            if is_done and task.head not in self.state.gate_passed:
                 raise Broken(f"task {task.id} is done without a green gate")
+
+    def _is_in_quest(self, task: Task) -> bool:
+        """Its workflow says what is tested when, and quests look where their work is."""
+        return bool(self.quests and task.quest)
 
     def _check_kept(self, facts: Iterable[Fact]) -> None:
         """Whoever is killed leaves nothing that no checkpoint holds."""
@@ -329,8 +333,8 @@ class History:
 
     def _check_tasks(self, world: World) -> None:
         for task in world.tasks.values():
-            is_own = not (self.quests and task.quest)  # quests look after theirs
-            if task.state == TaskState.MERGED and is_own and not _has_work(self.state.repo, task.id):
+            is_merged = task.state == TaskState.MERGED and not self._is_in_quest(task)
+            if is_merged and not _has_work(self.state.repo, task.id):
                 raise Broken(f"task {task.id} is merged, but its work is not in the target")
             if self.state.source[task.id] != task.state:
                 raise Broken(f"the source was not told that task {task.id} is {task.state}")

@@ -11,6 +11,7 @@ from crew.domain.workflow import from_text
 from crew.domain.world import World
 from simulation.repository import Repository
 
+
 def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
     """What holds after every single fact."""
     for fact in facts:

@@ -1,4 +1,4 @@
-"""Quests of a simulated crew: roles that plan, signal, ask and fail; people who answer or cancel."""
+"""Quests of a simulated crew: roles that plan, signal, ask and fail; people who answer."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ from simulation.outside import CALM, Crashed, SimulatedOutside, State
 from simulation.quest_checks import check_at_rest, check_end, check_facts
 from simulation.quest_plans import Source, Store, changed_plan, faulty_plans, new_plan
 
-SHARE = 0.15
+SHARE = 0.05
 """How many histories have quests; the others are as they were without them."""
 
 LEAN = {
@@ -300,5 +300,3 @@ def _error(call: StepCall, kind: ErrorKind) -> StepOutcome:
     return StepOutcome(
         session=call.run.session, error=StepError(kind=kind, message=f"simulated {kind}")
     )
-
-

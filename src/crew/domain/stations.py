@@ -37,7 +37,10 @@ def must_have_commits(world: World, run: Run) -> bool:
 def role_finished(
     world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """crew believes no role either: what it left in the worktree must be in order."""
+    """crew believes no role either: what it left in the worktree must be in order.
+
+    Whoever waited at another stage for new steps is followed by the role of the stage after them.
+    """
     ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
@@ -52,6 +55,9 @@ def role_finished(
             return _to_new_steps(draft, run, at=at)
         if _is_proven_next(draft.world, run):
             return draft.facts
+    elif run.role != role_in(here):
+        notes = _last_words(world.walks[run.task])
+        return entered(world, run, role_in(here), ask=Ask.ROLE, notes=notes, at=at)
     draft.add(*routed(draft.world, run, "complete", head=evidence.head, at=at))
     return draft.facts
 
@@ -65,8 +71,8 @@ def _is_proven_next(world: World, run: Run) -> bool:
 def _to_new_steps(draft: Draft, run: Run, *, at: float) -> list[Fact]:
     """Whoever goes on at the whole quest waits until a new plan's steps have been walked."""
     base = draft.world.walks[run.task]
-    walked = _steps_stage(draft.world, base)
-    if walked is None or not is_unfinished(draft.world, base.quest):
+    walked = _walked_first(draft.world, base)
+    if walked is None:
         return draft.facts
     draft.add(noted(base, "next_stage", at=at, stage=walked.name))
     draft.add(*_let_go(draft.world, draft.world.runs[run.id], at=at))
@@ -147,18 +153,18 @@ def routed(
 
 def _target(world: World, base: Walk, outcome: str) -> str:
     """As the workflow says; but a quest whose plan has grown walks its new steps first."""
-    stages = stages_of(workflow_of(world, base), base)
+    walked = _walked_first(world, base)
     here = stage_named(world, base, base.stage)
-    walked = _steps_stage(world, base)
-    is_later = walked is not None and stages.index(here) > stages.index(walked)
-    if walked is not None and is_later and is_unfinished(world, base.quest):
-        return walked.name
-    return here.routes[outcome]
+    return here.routes[outcome] if walked is None else walked.name
 
 
-def _steps_stage(world: World, base: Walk) -> Stage | None:
+def _walked_first(world: World, base: Walk) -> Stage | None:
+    """The stage that walks the steps, if this one comes after it and some are left to walk."""
     stages = stages_of(workflow_of(world, base), base)
-    return next((stage for stage in stages if stage.does is Does.STEPS), None)
+    walked = next((stage for stage in stages if stage.does is Does.STEPS), None)
+    here = stage_named(world, base, base.stage)
+    is_later = walked is not None and stages.index(here) > stages.index(walked)
+    return walked if is_later and is_unfinished(world, base.quest) else None
 
 
 def _last_words(base: Walk) -> str:
@@ -204,7 +210,9 @@ def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
         return [onward]  # somebody's session waited for the new steps, and goes on after them
     # It was stopped meanwhile: whoever takes it up begins there.
     role = role_in(stage_named(world, base, target)) if target != DONE else ""
-    return [onward, noted(base, "role_named", at=at, role=role or base.role)]
+    if not role or acting(world, base.task) is not base:
+        return [onward]
+    return [onward, noted(base, "role_named", at=at, role=role)]
 
 
 def _have_arrived(world: World, base: Walk, task: Task) -> bool:

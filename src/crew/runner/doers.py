@@ -64,9 +64,10 @@ async def recover(desk: Desk, command: Command) -> list[Fact]:
             moved(run, "done", to=RunState.REVIEWING, at=desk.now()),
             *_agent_done(desk, agent.id),
         ]
-    if look is not None:
-        await desk.outside.checkpoint(task, f"run {run.id} reset")
-        await desk.outside.remove_worktree(task)
+    if look is None:  # gone, or half removed: whoever needs the place next finds out
+        return killed(desk.world(), agent, at=desk.now(), trigger="reset")
+    await desk.outside.checkpoint(task, f"run {run.id} reset")
+    await desk.outside.remove_worktree(task)
     facts = killed(desk.world(), agent, at=desk.now(), trigger="reset")
     return [*facts, noted(task, "worktree_removed", at=desk.now(), worktree="")]
 
