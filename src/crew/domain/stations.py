@@ -55,7 +55,7 @@ def role_finished(
             return _to_new_steps(draft, run, at=at)
         if _is_proven_next(draft.world, run):
             return draft.facts
-    elif run.role != role_in(here):
+    elif here.does is Does.ROLE and run.role != role_in(here):
         notes = _last_words(world.walks[run.task])
         return entered(world, run, role_in(here), ask=Ask.ROLE, notes=notes, at=at)
     draft.add(*routed(draft.world, run, "complete", head=evidence.head, at=at))
