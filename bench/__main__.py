@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable
 
 from bench import (
+    channels,
     commands,
     cpu_per_step,
     histories,
@@ -28,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "queue": merge_queue.measure,
     "worktrees": worktrees.measure,
     "steps": steps.measure,
+    "channels": channels.measure,
 }
 
 

@@ -24,7 +24,7 @@ def turn_started(world: World, member: Member, *, session: str, at: float) -> li
         resume(story, member.name)
     story.note(
         member.name,
-        "step_started",
+        "turn_started",
         speaking=True,
         owes_answer=True,
         housed=True,

@@ -24,7 +24,15 @@ from crew.store.replies import Reply, keep_reply
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
 
 _FOUND_AGAIN = frozenset(
-    {"process_started", "prepared", "assembled", "tested", "written", "worktree_removed"}
+    {
+        "process_started",
+        "prepared",
+        "assembled",
+        "tested",
+        "written",
+        "worktree_removed",
+        "turn_started",
+    }
 )
 """Triggers of facts that the next runner would find out by itself: planned again, their commands
 look at what is there. A power failure may take them, together with everything after them."""
