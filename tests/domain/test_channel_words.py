@@ -290,10 +290,8 @@ def test_an_interrupted_step_whose_runner_died_is_taken_up_again():
     room.say("stop")
     assert room.due == ["turn room/pm"]
     assert room.speaks("pm", "as you say") == ["stop"]
-    assert room.moves("pm")[-3:-1] == [
-        ("active", "waiting", "human_interrupts"),
-        ("waiting", "active", "wait_resolved"),
-    ]
+    place = room.moves("pm").index(("active", "waiting", "human_interrupts"))
+    assert room.moves("pm")[place + 1] == ("waiting", "active", "wait_resolved")
 
 
 def test_a_member_that_crew_cannot_call_is_an_error_like_any_other():

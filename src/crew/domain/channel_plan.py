@@ -1,6 +1,9 @@
 """The channels' part of the plan: what follows at once, what is due, and when to look again."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import is_
 
 from crew.domain.channel import Channel, Member, TurnState, member_id
 from crew.domain.channel_posts import has_news
@@ -12,77 +15,123 @@ from crew.domain.rules import Rules
 from crew.domain.world import World
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlook:
+    """What follows from the rows of one channel: at once, and at `next_at` by time alone.
+
+    Posts come with a change of their channel, so that these rows tell everything.
+    """
+
+    rows: tuple[Channel | Member, ...]
+    settles: bool
+    next_at: float
+    to_speak: tuple[Member, ...]
+    to_leave: tuple[Member, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """The last outlooks: of many channels few change at a time, and neither rows nor tables do."""
+
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    members: Mapping[str, Member] = field(default_factory=dict)
+    outlooks: dict[str, _Outlook] = field(default_factory=dict)
+
+
+_known = _Known()
+
+
 def decide_channels(world: World, now: float, *, is_running: bool) -> list[Fact]:
     """Time counts only while a runner is up: nobody could speak in vain before."""
     facts: list[Fact] = []
-    for channel in world.channels.values():
-        if not channel.is_open:
-            continue
-        story = Story(world=world, name=channel.id, at=now)
-        if is_running:
-            lapse(story)
-        settle(story)
-        facts += story.facts
+    for name, outlook in _outlooks(world).items():
+        lapses = is_running and outlook.next_at <= now
+        if outlook.settles or lapses:
+            story = Story(world=world, name=name, at=now)
+            if lapses:
+                lapse(story)
+            settle(story)
+            facts += story.facts
     return facts
 
 
 def plan_channels(
     world: World, now: float, *, rules: Rules, taking_work: bool
 ) -> Iterator[Command]:
-    for channel in world.channels.values():
-        for name in channel.members:
-            member = world.members[member_id(channel.id, name)]
-            if _is_to_leave(channel, member):
-                yield Vacate(subject=member.id)
-            elif taking_work and _is_to_speak(world, channel, member, now, rules):
-                yield SpeakTurn(subject=member.id)
+    for name, outlook in _outlooks(world).items():
+        for member in outlook.to_leave:
+            yield Vacate(subject=member.id)
+        if taking_work and rules.means_channel(name):
+            for member in outlook.to_speak:
+                if _opens_at(world, member, rules) <= now:
+                    yield SpeakTurn(subject=member.id)
 
 
 def channel_waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
     """One moment a channel: the next at which time alone changes something in it."""
     found: dict[str, float] = {}
-    for channel in world.channels.values():
-        if not channel.is_open or not rules.means_channel(channel.id):
-            continue
-        times = [
-            at
-            for name in channel.members
-            for at in _times(world, channel, world.members[member_id(channel.id, name)], rules)
-            if at > now
-        ]
-        if times:
-            found[f"turn {channel.id}"] = min(times)
+    for name, outlook in _outlooks(world).items():
+        times = [outlook.next_at, *(_opens_at(world, one, rules) for one in outlook.to_speak)]
+        next_at = min((at for at in times if at > now), default=math.inf)
+        if next_at < math.inf and rules.means_channel(name):
+            found[f"turn {name}"] = next_at
     return found
 
 
-def is_resting(world: World, name: str, now: float, *, rules: Rules) -> bool:
+def is_resting(world: World, name: str) -> bool:
     """Nothing more is said in it by those whom crew drives, until somebody else speaks."""
-    channel = world.channels[name]
-    members = (world.members[member_id(name, one)] for one in channel.members)
-    return not any(
-        one.takes_part and (one.speaking or _is_to_speak(world, channel, one, now, rules))
-        for one in members
+    outlook = _outlooks(world)[name]
+    speaking = (one for one in outlook.rows if isinstance(one, Member) and one.takes_part)
+    return not outlook.to_speak and not any(one.speaking for one in speaking)
+
+
+def _outlooks(world: World) -> dict[str, _Outlook]:
+    if world.channels is not _known.channels or world.members is not _known.members:
+        before = _known.outlooks
+        _known.outlooks = {
+            name: _outlook(world, channel, before.get(name))
+            for name, channel in world.channels.items()
+        }
+        _known.channels, _known.members = world.channels, world.members
+    return _known.outlooks
+
+
+def _outlook(world: World, channel: Channel, known: _Outlook | None) -> _Outlook:
+    members = [world.members[member_id(channel.id, name)] for name in channel.members]
+    rows = (channel, *members)
+    if known is None or len(known.rows) != len(rows) or not all(map(is_, known.rows, rows)):
+        return _looked(world, channel, members)
+    return known
+
+
+def _looked(world: World, channel: Channel, members: list[Member]) -> _Outlook:
+    story = Story(world=world, name=channel.id, at=0.0)
+    settle(story)
+    times = [at for one in members for at in deadlines(channel, one)] if channel.is_open else []
+    return _Outlook(
+        rows=(channel, *members),
+        settles=bool(story.facts),
+        next_at=min(times, default=math.inf),
+        to_speak=tuple(one for one in members if _is_to_speak(world, channel, one)),
+        to_leave=tuple(one for one in members if _is_to_leave(channel, one)),
     )
 
 
-def _times(world: World, channel: Channel, member: Member, rules: Rules) -> list[float]:
+def _opens_at(world: World, member: Member, rules: Rules) -> float:
+    """When its provider lets it speak; long ago, unless that is paused."""
     provider = world.providers.get(rules.provider(member.agent_kind))
-    opens = [provider.next_at] if provider and member.state == TurnState.ACTIVE else []
-    return [*deadlines(channel, member), *opens]
+    return provider.next_at if provider is not None else 0.0
 
 
 def _is_to_leave(channel: Channel, member: Member) -> bool:
     return member.housed and not (channel.is_open and member.takes_part)
 
 
-def _is_to_speak(world: World, channel: Channel, member: Member, now: float, rules: Rules) -> bool:
+def _is_to_speak(world: World, channel: Channel, member: Member) -> bool:
     """One that was cut off, by a crash of the runner, goes on although nothing new was said."""
-    if not (channel.is_open and member.is_driven and rules.means_channel(channel.id)):
+    if not (channel.is_open and member.is_driven):
         return False
     cut_off = member.state == TurnState.WAITING and member.waits_for == INTERRUPTED
     if member.state != TurnState.ACTIVE and not (cut_off and member.speaking):
-        return False
-    provider = world.providers.get(rules.provider(member.agent_kind))
-    if provider is not None and provider.is_shut(now):
         return False
     return member.owes_answer or has_news(world, member)

@@ -37,9 +37,11 @@ class Story:
     ) -> None:
         """Move a member, and its place in the channel with it."""
         fact = moved(self.member(name), trigger, to=to, at=self.at, **changes)
-        self.tell(replace(fact, extra=extra) if extra else fact)
-        if place := _place(self.channel, name, to):
-            self.tell(noted(self.channel, trigger, at=self.at, **place))
+        place = _place(self.channel, name, to)
+        self.tell(
+            replace(fact, extra=extra) if extra else fact,
+            *([noted(self.channel, trigger, at=self.at, **place)] if place else ()),
+        )
 
     def note(self, name: str, trigger: str, **changes: Any) -> None:
         self.tell(noted(self.member(name), trigger, at=self.at, **changes))

@@ -178,7 +178,7 @@ def drive(call: Call, workplace: "Workplace", name: str, *, after: int | None) -
 def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
     def is_quiet(world: "World") -> bool:
         is_gone = find_runner(workplace.lock_file) is None
-        return is_gone or is_resting(world, name, time.time(), rules=workplace.rules)
+        return is_gone or is_resting(world, name)
 
     return is_quiet
 
