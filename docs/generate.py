@@ -40,12 +40,16 @@ def machines_page() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _machine(machine: Machine) -> list[str]:
-    lines = [f"## {machine.name.capitalize()}", "", SEEDS[machine.name], "", "```mermaid"]
-    lines += ["stateDiagram-v2", f"    [*] --> {machine.first}"]
+def _diagram(machine: Machine) -> list[str]:
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {machine.first}"]
     lines += [f"    {m.source} --> {m.target}: {m.trigger}" for m in machine.moves]
     lines += [f"    {state} --> [*]" for state in machine.states if machine.is_final(state)]
-    lines += ["```", "", "| from | to | trigger | meaning | why it was added |"]
+    return [*lines, "```"]
+
+
+def _machine(machine: Machine) -> list[str]:
+    lines = [f"## {machine.name.capitalize()}", "", SEEDS[machine.name], "", *_diagram(machine)]
+    lines += ["", "| from | to | trigger | meaning | why it was added |"]
     lines += ["|---|---|---|---|---|"]
     return lines + [_row(move) for move in machine.moves]
 
@@ -90,10 +94,20 @@ def workflows_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+def channels_page() -> str:
+    """Written by hand, but for the diagram."""
+    begin, end = "<!-- generated: the machine of turns -->\n", "<!-- end -->\n"
+    text = (DOCS / "channels.md").read_text()
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    return before + begin + "\n".join(_diagram(TURN)) + "\n" + end + after
+
+
 PAGES = {
     "machines.md": machines_page,
     "commands.md": commands_page,
     "workflows.md": workflows_page,
+    "channels.md": channels_page,
 }
 
 

@@ -91,6 +91,8 @@ def test_what_cannot_be_done_says_so_with_its_code(talk):
         (2, ("new", "two", "--mode", "single", "--member", "a", "--member", "b")),
         (3, ("new", "two", "--member", "a=nobody")),
         (2, ("new", "two", "--priority", "a=3")),
+        (2, ("new", "two", "--member", "a", "--priority", "a=high")),
+        (2, ("new", "two", "--member", "a", "--member-timeout", "a=long")),
         (5, ("invite", "room", "scripted")),
     ):
         said = talk.crew("channel", *args, "--json")
@@ -215,3 +217,55 @@ def test_an_invitation_has_all_that_a_client_needs(talk):
     said = talk.ok("channel", "invite", "room", "guest")
     assert invited["token"] in said.out
     assert "no runner is up" in said.err
+
+
+CHATTY = {"members": {name: [[{"say": f"word of {name}"}]] * 40 for name in ("one", "two")}}
+SPOKEN = ["Talk", "word of one", "word of two", "word of one", "word of two"]
+
+
+def _chatty(scene):
+    """Two who always say the same, so that what is done again after a kill looks the same."""
+    (scene.folder / "script.json").write_text(json.dumps(CHATTY))
+    _new(scene, "one=scripted", "two=scripted", topic="Talk", rounds=2)
+
+
+def _dies_at(scene, point):
+    said = scene.crew("channel", "run", "room", CREW_CRASH_AT=point)
+    assert said.code in (-9, 0), said
+    return said.code == -9
+
+
+def _finish(scene):
+    scene.ok("channel", "run", "room")
+    assert _texts(scene) == SPOKEN
+    assert [one["state"] for one in _show(scene)["members"]] == ["queued", "queued"]
+    scene.ok("channel", "close", "room")
+    assert not list(scene.root.parent.glob("*-worktrees/.channel-*"))
+    assert "the database is what its facts say" in scene.crew("doctor").out
+
+
+@pytest.mark.timeout(120)
+def test_a_conversation_that_is_killed_again_and_again_is_held_as_if_it_had_not(talk):
+    _chatty(talk)
+    points = ("git.worktree_add.after:1", "agents.spawn.after:1", "store.record.before:3")
+    deaths = [_dies_at(talk, point) for point in (*points, "store.record.after:4")]
+    assert all(deaths)
+    _finish(talk)
+
+
+EVERY = [f"store.record.{when}:{count}" for when in ("before", "after") for count in range(1, 12)]
+EVERY += [
+    f"{name}.{when}:{count}"
+    for name in ("agents.spawn", "agents.append_log", "log.start", "git.switch_detached")
+    for when in ("before", "after")
+    for count in (1, 2)
+]
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("point", EVERY)
+def test_wherever_the_runner_dies_the_conversation_is_the_same(talk, point):
+    _chatty(talk)
+    _dies_at(talk, point)
+    _finish(talk)

@@ -43,10 +43,12 @@ class StateFiles:
     async def keep_last(self) -> None:
         """The world as it is in the end, whatever is under way."""
         before = self._seen
-        if self._writing is not None:
-            self._writing.remove_done_callback(self._ended)
-            await asyncio.wait({self._writing})
-            before = None if self._writing.exception() else self._seen
+        while (writing := self._writing) is not None:
+            writing.remove_done_callback(self._ended)
+            await asyncio.wait({writing})
+            before = None if writing.exception() else self._seen
+            if self._writing is writing:
+                break  # else it had ended before we came, and told so only now
         if self._pause is not None:
             self._pause.cancel()
         self._write(before, self.world())

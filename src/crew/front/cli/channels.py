@@ -124,8 +124,14 @@ def _members(
             if name not in known:
                 raise UsageError(f"{name!r} is no member", hint=f"members: {', '.join(known)}")
             one = next(one for one in members if one["name"] == name)
-            one[key] = DURATION.convert(value, None, None) if key == "timeout_s" else int(value)
+            one[key] = DURATION.convert(value, None, None) if key == "timeout_s" else _rank(value)
     return members
+
+
+def _rank(text: str) -> int:
+    if text.isdecimal() and 1 <= int(text) <= 10:
+        return int(text)
+    raise UsageError(f"{text!r} is no priority", hint="a whole number from 1 to 10; 5 is usual")
 
 
 def member_from(workplace: "Workplace", world: "World", text: str) -> dict[str, Any]:
