@@ -166,6 +166,15 @@ def test_interrupt_pauses_the_turn_until_the_word_is_read_and_then_it_goes_on():
     assert room.texts == ["stop", "as you say"]
 
 
+def test_a_second_word_does_not_end_the_pause_that_the_first_one_made():
+    room = Room("pm", "dev", interrupting="interrupt")
+    room.say("stop")
+    room.say("and listen")
+    assert room.states["pm"] == "waiting"
+    assert [one["text"] for one in room.by("pm", "read")["messages"]] == ["stop", "and listen"]
+    assert room.active == ["pm"]
+
+
 def test_inject_brings_a_persons_word_with_whatever_the_active_one_does_next():
     room = Room("pm", "dev", interrupting="inject")
     room.say("mind the tests")
@@ -215,6 +224,18 @@ def test_agents_among_themselves_rest_after_their_rounds_until_a_person_speaks()
     assert (room.active, room.due) == ([], [])
     room.say("go on")
     assert room.due == ["turn room/pm"]
+
+
+def test_who_joins_a_conversation_has_as_many_turns_left_as_the_others():
+    room = Room(driven=("pm", "dev"), rounds=2, topic="talk")
+    room.speaks("pm", "a word")
+    room.speaks("dev", "a word")
+    room.ask("assign", member="qa", agent_kind="scripted")
+    spoken = []
+    while room.due:
+        spoken += room.active
+        room.speaks(room.active[0], "more")
+    assert spoken == ["pm", "dev", "qa"]
 
 
 def test_only_driven_agents_have_a_limit_that_nobody_asked_for():
