@@ -8,9 +8,10 @@ import pytest
 
 from front.conftest import until
 
+USES = {"use": {"input_tokens": 30, "output_tokens": 2, "cost_usd": 0.5}}
 SCRIPT = {
     "members": {
-        "pm": [[{"say": "Good morning. TURN_COMPLETE"}], [{"say": "Then we are done."}]],
+        "pm": [[{"say": "Good morning. TURN_COMPLETE"}, USES], [{"say": "Then we are done."}]],
         "dev": [[{"say": "It works.\nTURN_COMPLETE"}]],
         "slow": [[{"hang": True}], [{"say": "I am back."}]],
         "yes": [[{"say": "fine\nAGREE"}]] * 3,
@@ -117,6 +118,11 @@ def test_agents_talk_in_the_foreground_until_they_have_nothing_to_say(talk):
     assert ("active", "queued", "turn_complete") in [
         (one["from"], one["to"], one["trigger"]) for one in moves
     ]
+    (spent,) = talk.ok("cost", "--json").json
+    assert (spent["task"], spent["runs"], spent["steps"]) == ("channel room", 0, 4)
+    assert (spent["input_tokens"], spent["cost_usd"]) == (30, 0.5)
+    by_agent = talk.ok("cost", "--by", "agent", "--json").json
+    assert {one["agent"]: one["cost_usd"] for one in by_agent} == {"pm": 0.5, "dev": 0.0}
     talk.ok("channel", "close", "room")
     assert not list(talk.root.parent.glob("*-worktrees/.channel-*"))
 

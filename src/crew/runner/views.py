@@ -13,6 +13,7 @@ from crew.domain.effects import effect
 
 if TYPE_CHECKING:
     from crew.domain.agent import Agent
+    from crew.domain.channel import Member
     from crew.domain.fact import Fact
     from crew.domain.question import Question
     from crew.domain.run import Run
@@ -83,13 +84,13 @@ def run_view(run: Run) -> dict[str, Any]:
     }
 
 
-def total(found: Iterable[Run]) -> dict[str, Any]:
+def total(found: Iterable[Run | Member]) -> dict[str, Any]:
     """`cost_usd` is None as soon as one cost is unknown; `known_cost_usd` is the rest."""
     found = list(found)
     known = sum(run.cost_usd for run in found if run.cost_usd is not None)
     unknown = any(run.cost_usd is None for run in found)
     return {
-        "runs": len(found),
+        "runs": sum(one.kind == "run" for one in found),
         "steps": sum(run.steps for run in found),
         "input_tokens": sum(run.input_tokens for run in found),
         "output_tokens": sum(run.output_tokens for run in found),

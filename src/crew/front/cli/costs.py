@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from crew.domain.channel import Member
 from crew.domain.run import Run
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -14,6 +15,9 @@ from crew.store.facts import facts_after, load_world
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
+
+Spender = Run | Member
+"""Whatever uses tokens: a try at a task, or somebody who speaks in a channel."""
 
 RUNS_HEAD = ("RUN", "STATE", "KIND", "ROUND", "STEPS", "TOKENS", "COST", "STARTED", "ERROR")
 COST_HEAD = ("RUNS", "STEPS", "INPUT", "OUTPUT", "COST")
@@ -64,14 +68,14 @@ def cost(call: Call, by: str) -> None:
     A cost that nobody knows is shown as unknown, never as 0.
     """
     workplace = call.workplace()
-    found = _runs(workplace)
+    found: list[Spender] = [*_runs(workplace), *_speakers(workplace)]
     key = {
         "task": _task,
-        "day": _day,
+        "day": _by_day(workplace),
         "agent": _by_agent(workplace),
         "model": _by_model(workplace),
     }[by]
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[Spender]] = {}
     for run in found:
         groups.setdefault(key(run), []).append(run)
     views = [{by: name, **total(group)} for name, group in groups.items()]
@@ -84,6 +88,11 @@ def cost(call: Call, by: str) -> None:
         narrate(call, "no runs yet, so nothing was spent")
 
 
+def _speakers(workplace: "Workplace") -> list[Member]:
+    """The members of channels that crew has called."""
+    return [one for one in load_world(workplace.db).members.values() if one.steps]
+
+
 def _cost_row(view: dict[str, Any]) -> tuple[str, ...]:
     price = dollars(view["cost_usd"])
     if price == UNKNOWN and view["known_cost_usd"]:
@@ -92,12 +101,19 @@ def _cost_row(view: dict[str, Any]) -> tuple[str, ...]:
     return (str(view["runs"]), str(view["steps"]), *tokens, price)
 
 
-def _task(run: Run) -> str:
-    return run.task
+def _task(one: Spender) -> str:
+    return one.task if isinstance(one, Run) else f"channel {one.channel}"
 
 
-def _day(run: Run) -> str:
-    return str(moment(run.started_at))[:10]
+def _by_day(workplace: "Workplace") -> Any:
+    """A conversation counts for the day on which it began."""
+    channels = load_world(workplace.db).channels
+
+    def day(one: Spender) -> str:
+        began = one.started_at if isinstance(one, Run) else channels[one.channel].opened_at
+        return str(moment(began))[:10]
+
+    return day
 
 
 def _by_agent(workplace: "Workplace") -> Any:
@@ -107,11 +123,11 @@ def _by_agent(workplace: "Workplace") -> Any:
         for _, fact in facts_after(workplace.db)
         if fact.kind == "run" and fact.changes.get("agent")
     }
-    return lambda run: names.get(run.id, "-")
+    return lambda one: one.name if isinstance(one, Member) else names.get(one.id, "-")
 
 
 def _by_model(workplace: "Workplace") -> Any:
-    def model(run: Run) -> str:
+    def model(run: Spender) -> str:
         settings = workplace.settings.agents.by_name.get(run.agent_kind)
         return (settings.default_model if settings else None) or f"{run.agent_kind} (its default)"
 
