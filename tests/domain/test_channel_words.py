@@ -2,9 +2,10 @@
 
 import pytest
 
-from crew.domain.channel_agents import has_something
+from crew.domain.channel_agents import beat, has_something
 from crew.domain.channel_opening import DRIVEN_ROUNDS, NewMember, default_rounds
-from crew.domain.channel_posts import addressed, without_signal
+from crew.domain.channel_plan import is_resting
+from crew.domain.channel_posts import addressed, injected_into, without_signal
 from crew.domain.channel_steps import heard, turn_troubled
 from crew.domain.errors import Conflict, UsageError
 from domain.rooms import RULES, Room
@@ -140,6 +141,41 @@ def test_the_calls_of_a_member_are_its_heartbeat_recorded_now_and_then():
     assert room.states == {"pm": "active"}
 
 
+def test_who_joins_again_or_waits_to_read_is_there():
+    room = Room("pm", timeout_s=9999.0)
+    room.now += 100
+    room.by("pm", "join")
+    assert room.member("pm").heartbeat_at == room.now
+    room.now += 100
+    room.record(beat(room.world, "room/pm", at=room.now))
+    assert room.member("pm").heartbeat_at == room.now
+    assert beat(room.world, "room/pm", at=room.now) == []
+    room.tick(121)
+    assert beat(room.world, "room/pm", at=room.now) == []
+    assert beat(room.world, "room/nobody", at=room.now) == []
+
+
+def test_a_late_word_that_is_only_the_signal_is_not_shown():
+    room = Room("pm", "dev", announces_timeouts=False)
+    room.tick(60)
+    room.by("pm", "post", text="TURN_COMPLETE")
+    assert room.texts == []
+
+
+def test_who_is_assigned_while_it_is_away_is_queued_when_it_comes():
+    room = Room("pm", "dev")
+    room.tick(121)
+    assert room.ask("assign", member="dev") == "offline"
+    room.by("dev", "join")
+    assert room.active == ["dev"]
+
+
+def test_in_a_direct_channel_with_one_member_there_is_no_doubt_whom_a_word_is_for():
+    room = Room(driven=("pm",), mode="direct")
+    room.say("hello")
+    assert (room.posts[-1].to, room.due) == (("pm",), ["turn room/pm"])
+
+
 # People
 
 
@@ -206,6 +242,15 @@ def test_crew_calls_a_member_only_when_there_is_something_to_answer():
     assert room.speaks("dev", "hi both") == ["hello", "hi ann"]
     assert room.speaks("pm", "") == ["hi both"]
     assert (room.due, room.texts) == ([], ["hello", "hi ann", "hi both"])
+
+
+def test_channels_do_not_disturb_each_other():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    members = [{"name": "pm", "agent_kind": "scripted"}]
+    room.ask("new", channel="other", members=members, topic="hello too", rounds=None)
+    assert room.due == ["turn room/pm", "turn other/pm"]
+    room.speaks("pm", "hi")
+    assert room.due == ["turn room/dev", "turn other/pm"]
 
 
 def test_who_has_nothing_to_answer_leaves_the_turn_to_who_has_something_to_say():
@@ -286,6 +331,27 @@ def test_inject_lets_the_turn_go_on_when_a_persons_word_came_too_late_for_the_st
     assert room.active == ["dev"]
 
 
+def test_only_a_step_under_way_is_spoken_to_and_only_by_people():
+    room = Room("qa", driven=("pm",), mode="broadcast", topic="hello")
+    room.start("pm")
+    room.say("now")
+    assert injected_into(room.world, room.posts[-1]) == ["room/pm"]
+    room.by("qa", "post", text="me too")
+    assert injected_into(room.world, room.posts[-1]) == []
+
+
+def test_a_channel_rests_when_nobody_whom_crew_drives_has_anything_to_say():
+    room = Room(driven=("pm", "dev"))
+    assert is_resting(room.world, "room")
+    room.say("hello")
+    assert not is_resting(room.world, "room")
+    room.start("pm")
+    assert not is_resting(room.world, "room")
+    room.end("pm")
+    room.speaks("dev")
+    assert is_resting(room.world, "room")
+
+
 def test_parallel_does_not_prolong_a_turn():
     room = Room(driven=("pm", "dev"), topic="hello", interrupting="parallel")
     room.start("pm")
@@ -360,6 +426,39 @@ def test_a_good_step_forgets_the_errors_before_it():
     room.speaks("pm", error="crashed")
     room.speaks("pm", "hi")
     assert (room.member("pm").errors, room.member("pm").last_error) == (0, "")
+
+
+def test_a_driven_member_that_waits_keeps_its_turn_when_its_step_ends():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.by("pm", "wait", seconds=90)
+    room.end("pm", "I wait for the build")
+    assert room.states["pm"] == "waiting"
+    assert room.due == []
+    room.say("it is green")
+    assert room.due == ["turn room/pm"]
+
+
+@pytest.mark.parametrize("error", ["crashed", "session_unknown"])
+def test_a_step_that_fails_while_a_person_interrupts_it_loses_nobody(error):
+    room = Room(driven=("pm", "dev"), topic="hello", interrupting="interrupt")
+    room.start("pm")
+    room.say("stop")
+    room.end("pm", error=error)
+    assert room.states["pm"] == ("queued" if error == "crashed" else "active")
+    assert room.due
+
+
+def test_an_error_of_a_step_whose_turn_is_over_ends_nobody_elses():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.tick(60)
+    room.end("pm", error="crashed")
+    assert (room.active, room.member("pm").errors) == (["dev"], 1)
+    room.ask("remove", member="pm")
+    before = len(room.texts)
+    room.end("pm", error="crashed")
+    assert len(room.texts) == before
 
 
 def test_a_session_that_cannot_be_used_is_replaced_once_and_the_new_one_is_told_everything():

@@ -70,6 +70,16 @@ def test_a_persons_word_opens_the_matter_again_and_old_votes_do_not_count():
     assert room.channel.decision
 
 
+def test_nothing_is_decided_while_somebody_still_speaks():
+    room = _council(rounds=5, mode="broadcast")
+    room.speaks("pm", "AGREE")
+    room.start("dev")
+    room.tick()
+    assert room.channel.decision == ""
+    room.end("dev", "AGREE")
+    assert room.channel.agreed
+
+
 def test_a_council_without_anybody_decides_nothing():
     room = _council(rounds=1)
     for name in ("pm", "dev"):

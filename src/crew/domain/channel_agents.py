@@ -27,6 +27,8 @@ def join(asked: Asked) -> Answer:
         )
         if member.assigned:
             story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED)
+    else:
+        story.tell(*beat(story.world, member.id, at=asked.at))
     return _done(story, member.name, topic=story.channel.topic)
 
 

@@ -32,9 +32,7 @@ def settle(story: Story) -> None:
 
 
 def lapse(story: Story) -> None:
-    """Whatever follows from time alone: missed heartbeats, time-outs, silence."""
-    if not story.channel.is_open:
-        return
+    """Whatever follows in an open channel from time alone: heartbeats, time-outs, silence."""
     for name in story.channel.members:
         member = story.member(name)
         if _has_passed(story, heartbeat_deadline(story.channel, member)):
