@@ -227,8 +227,6 @@ def test_a_step_that_a_person_finished_at_a_terminal_is_complete_when_it_lands()
 
 
 def finished_by_hand(life, run):
-    from crew.domain.world import apply_all, moved  # noqa: PLC0415 - beside the only use
-
     checked = moved(run, "done", to="reviewing", at=life.now)
     world = apply_all(life.world, [checked])
     return [checked, *completed(world, world.runs[run.id], "by-hand", at=life.now)]

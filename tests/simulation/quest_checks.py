@@ -57,7 +57,11 @@ def _check_dependencies(world: World, task: str, repo: Repository) -> None:
     if not world.tasks[task].quest:
         return
     assert task in world.walks, f"task {task} began before its walk"
-    for dep in world.tasks[task].deps:
+    quest = world.quests[world.walks[task].quest]
+    tasks = {step.key: step.task for step in quest.steps}
+    planned = [step.deps for step in quest.steps if step.task == task]
+    for dep in {*world.tasks[task].deps, *(tasks[key] for deps in planned for key in deps)}:
+        assert dep, f"task {task} began before a step that is no task yet"
         found = world.tasks[dep]
         assert found.state in FINISHED, f"task {task} began before {dep}"
         if found.state == TaskState.MERGED:

@@ -43,7 +43,7 @@ from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.walking import taken_back
-from crew.domain.whereabouts import has_slot, is_held, is_walked, walks_steps
+from crew.domain.whereabouts import has_slot, is_held, is_told, is_walked, walks_steps
 from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 
@@ -135,6 +135,7 @@ def is_ready(world: World, task: Task) -> bool:
         and not task.corrupt
         and not task.gone
         and all(_is_finished(world, dep) for dep in task.deps)
+        and is_told(world, task.id)
     )
 
 

@@ -62,6 +62,14 @@ def _does(world: World, task: str) -> Does | None:
     return stage_named(world, base, base.stage).does if base is not None else None
 
 
+def is_told(world: World, task: str) -> bool:
+    """Whether a step's task says what the plan says now, also of what it waits for."""
+    base = world.walks.get(task)
+    if base is None or not base.key:
+        return True
+    return any(step.task == task and step.told for step in world.quests[base.quest].steps)
+
+
 def has_slot(world: World, task: str) -> bool:
     """Whether one more of this quest's tasks may be worked at."""
     base = world.walks.get(task)

@@ -1,0 +1,243 @@
+"""Plans: every fault is named at once, and a new plan keeps what is finished."""
+
+import pytest
+
+from crew.domain.errors import UsageError
+from crew.domain.planning import LONGEST, faults, next_to_tell, read_steps, step_text, untold
+from crew.domain.quest import PlannedStep
+from domain.quest_life import ROOT, Life, steps
+
+
+def found(*planned, most=50, finished=()):
+    return list(faults(tuple(planned), most=most, finished=finished))
+
+
+def step(key, *deps, title="Do it", **texts):
+    return PlannedStep(key=key, title=title, deps=deps, **texts)
+
+
+# Shapes
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (None, "steps must be a list with at least one step"),
+        ([], "steps must be a list with at least one step"),
+        ("a, b", "steps must be a list"),
+        ({"id": "a"}, "steps must be a list"),
+        (["a"], "step 1 is no object"),
+        ([{"id": "a", "title": "t"}, 7], "step 2 is no object"),
+        ([{"id": "a", "titel": "t", "prio": 1}], "step 1 has unknown fields: prio, titel"),
+        ([{"id": ["a"]}], "id of step 1 must be a text"),
+        ([{"id": "a", "title": None}], "title of step 1 must be a text"),
+        ([{"id": "a", "description": "x" * (LONGEST + 1)}], "description of step 1 must be"),
+        ([{"id": "a", "dependencies": "b"}], "dependencies of step 1 must be a list of texts"),
+        ([{"id": "a", "files": [["x"]]}], "files of step 1 must be a list of texts"),
+    ],
+)
+def test_whatever_has_the_wrong_shape_is_said_so_that_it_can_be_mended(values, words):
+    with pytest.raises(UsageError, match=words) as refused:
+        read_steps(values)
+    assert refused.value.hint
+
+
+def test_steps_are_read_with_all_their_fields_and_numbers_may_be_ids():
+    values = {
+        "id": 1,
+        "title": " Parse ",
+        "description": "d",
+        "dependencies": [2],
+        "files": ["a.py"],
+        "acceptance": "it parses",
+    }
+    assert read_steps([values]) == (
+        PlannedStep(
+            key="1",
+            title="Parse",
+            description="d",
+            deps=("2",),
+            files=("a.py",),
+            acceptance="it parses",
+        ),
+    )
+
+
+# Faults
+
+
+def test_a_sound_plan_has_no_faults():
+    assert found(step("a"), step("b", "a"), step("c", "a", "b")) == []
+
+
+@pytest.mark.parametrize(
+    ("planned", "words"),
+    [
+        ([step("a", "b"), step("b", "a")], "steps wait for each other in a circle: "),
+        ([step("a", "a")], "steps wait for each other in a circle: a → a"),
+        ([step("a", "x")], "step a waits for 'x', which is not in the plan"),
+        ([step("a"), step("a")], "the id 'a' stands there 2 times"),
+        ([step("a b")], "'a b' cannot be an id"),
+        ([step("")], "'' cannot be an id"),
+        ([step("../up")], "'../up' cannot be an id"),
+        ([step("x" * 41)], "cannot be an id"),
+        ([step("-a")], "'-a' cannot be an id"),
+        ([step("a", title="")], "step a needs a title of one line"),
+        ([step("a", title="one\ntwo")], "step a needs a title of one line"),
+        ([step("a", files=("f" * 90_000,))], "the texts of step a are longer than"),
+    ],
+)
+def test_a_fault_is_named_with_its_step(planned, words):
+    assert [fault for fault in found(*planned) if words in fault]
+
+
+def test_too_many_steps_are_too_many():
+    assert found(*(step(f"s{n}") for n in range(4)), most=3) == [
+        "4 steps are too many, 3 are the most"
+    ]
+
+
+def test_all_faults_are_named_at_once():
+    life = Life()
+    life.turn(ROOT)
+    life.begin(ROOT)
+    before = life.world
+    bad = [*steps(a="b", b="a", c="nobody"), {"id": "c", "title": "twice"}, {"id": "!"}]
+    with pytest.raises(UsageError) as refused:
+        life.plan(ROOT, bad)
+    message = refused.value.message
+    for words in ("circle", "'nobody'", "'c' stands there 2", "'!' cannot be", "needs a title"):
+        assert words in message
+    assert message.startswith("the plan has 5 faults: ")
+    assert "hand in the whole plan again" in refused.value.hint
+    assert life.world is before
+
+
+def test_a_step_may_wait_for_a_finished_one_that_the_plan_does_not_name_any_more():
+    assert found(step("b", "a"), finished=["a"]) == []
+
+
+# A new plan
+
+
+def replanning():
+    """a is merged, b under way, c to do; the planner follows up in b."""
+    life = Life(slots=3).planned(a="", b="a", c="b")
+    life.finish("a")
+    task = life.task("b")
+    life.turn(task, "needs-role-followup", role="pathseeker", resume=True)
+    life.begin(task)
+    return life, task
+
+
+def test_a_new_plan_keeps_what_is_finished_whether_it_names_it_or_not():
+    for named in ({"b": "a", "c": "b"}, {"a": "", "b": "a", "c": "b"}):
+        life, task = replanning()
+        first = life.task("a")
+        reply = life.plan(task, steps(**named))
+        assert reply.endswith("a are finished and stay as they are")
+        assert (life.task("a"), life.state("a")) == (first, "merged")
+        assert [step.key for step in life.quest.steps] == ["a", "b", "c"]
+
+
+def test_what_is_done_and_waits_for_the_merge_queue_is_finished_too():
+    life = Life().planned(a="", b="")
+    life.turn(life.task("a"))
+    life.gate(life.task("a"))
+    life.turn(life.task("a"))
+    task = life.task("b")
+    life.turn(task, "needs-role-followup", role="pathseeker")
+    life.begin(task)
+    life.plan(task, steps(b=""))
+    assert (life.state("a"), [s.key for s in life.quest.steps]) == ("done", ["a", "b"])
+
+
+def test_a_step_that_the_new_plan_leaves_out_is_closed():
+    life, task = replanning()
+    dropped = life.task("c")
+    life.plan(task, steps(b="a"))
+    assert life.world.tasks[dropped].state == "closed"
+    assert life.world.tasks[dropped].close_reason == "the plan has changed"
+    assert life.world.walks[dropped].state == "dropped"
+
+
+def test_a_split_replaces_the_step_in_which_it_is_asked_for_by_two():
+    life, task = replanning()
+    life.plan(task, steps(b1="a", b2="a", c="b1 b2"))
+    assert life.world.tasks[task].state == "closed"
+    assert life.world.agents[str(life.run(task).agent)].killing
+    life.kill(task)
+    assert (life.state("b1"), life.state("b2"), life.state("c")) == (
+        "in_progress",
+        "in_progress",
+        "todo",
+    )
+    waits_for = life.world.tasks[life.task("c")].deps
+    assert waits_for == (life.task("b1"), life.task("b2"))
+
+
+def test_a_step_whose_text_changes_keeps_its_task_and_is_told_anew():
+    life, task = replanning()
+    before = life.task("c")
+    changed = [*steps(b="a"), {"id": "c", "title": "Do c better", "dependencies": ["a"]}]
+    life.plan(task, changed)
+    assert life.task("c") == before
+    assert life.world.tasks[before].title == "Do c better"
+    assert life.state("c") == "in_progress", "it waits for b no more"
+
+
+def test_a_step_that_comes_back_after_it_was_dropped_is_a_new_task():
+    life, task = replanning()
+    before = life.task("c")
+    life.plan(task, steps(b="a"))
+    life.plan(task, steps(b="a", c="a"))
+    assert life.task("c") != before
+    assert life.state("c") == "in_progress"
+
+
+def test_the_last_plan_counts_and_is_numbered():
+    life = Life()
+    life.turn(ROOT)
+    life.begin(ROOT)
+    life.plan(ROOT, steps(x=""))
+    assert life.plan(ROOT, steps(a="", b="a")) == "2 steps are planned"
+    assert ([s.key for s in life.quest.steps], life.quest.plan_number) == (["a", "b"], 2)
+
+
+def test_a_plan_that_is_handed_in_twice_changes_nothing_the_second_time():
+    life, task = replanning()
+    named = {"b": "a", "c": "b"}
+    before = [(step.key, step.task, step.told) for step in life.quest.steps]
+    life.plan(task, steps(**named))
+    life.plan(task, steps(**named))
+    assert [(step.key, step.task, step.told) for step in life.quest.steps] == before
+
+
+# Steps as tasks
+
+
+def test_a_step_says_what_to_do_where_and_when_it_is_finished():
+    told = step_text(step("a", description="Parse it.", files=("p.py",), acceptance="It parses."))
+    assert told == "Parse it.\n\nFiles:\n- p.py\n\nFinished when:\nIt parses."
+    assert step_text(step("a")) == ""
+
+
+def test_steps_are_not_told_before_the_planner_is_finished():
+    life = Life()
+    life.turn(ROOT)
+    life.begin(ROOT)
+    life.plan(ROOT, steps(a=""))
+    assert list(untold(life.world)) == []
+    assert life.task("a") == ""
+
+
+def test_a_step_is_told_after_those_that_it_waits_for():
+    life = Life().planned(b="a", a="")
+    assert int(life.task("a")) < int(life.task("b"))
+
+
+def test_nothing_more_is_told_of_a_cancelled_quest():
+    life = Life().planned(a="")
+    life.ask("quest_cancel", quest=ROOT)
+    assert next_to_tell(life.quest) is None
+    assert list(untold(life.world)) == []

@@ -1,0 +1,275 @@
+"""What follows at each station of a workflow: gates, reviews, and the steps of a plan."""
+
+from dataclasses import replace
+
+import pytest
+
+from crew.domain.commands import Check
+from crew.domain.stations import is_unfinished, review_judged
+from crew.domain.workflow import Does, Role, Stage, Workflow
+from domain.quest_life import ROOT, Life
+
+
+def built(**changes):
+    """A step that is built and stands before its gate."""
+    life = Life(**changes).planned(a="", b="", c="a")
+    life.turn(life.task("a"))
+    return life, life.task("a")
+
+
+# Gates
+
+
+def test_a_green_gate_leads_on_and_needs_no_agent_in_between():
+    life, task = built()
+    assert Check(subject=life.run(task).id) in life.due()
+    life.gate(task)
+    assert life.run(task).role == "siegemaster"
+    assert life.walk(task).visited("ward") == 1
+
+
+def test_a_red_gate_leads_to_whoever_mends_with_its_output():
+    life, task = built()
+    life.gate(task, passed=False, output="E   assert 1 == 2")
+    run = life.begin(task)
+    assert (run.role, run.notes) == ("spiritmender", "E   assert 1 == 2")
+    life.say(task, "complete", summary="mended")
+    life.end(task)
+    life.look(task)
+    assert life.walk(task).stage == "ward"
+    life.gate(task)
+    assert life.run(task).role == "siegemaster"
+
+
+def spent():
+    """The gate of step a is red for the third time."""
+    life, task = built()
+    for number in range(3):
+        life.gate(task, passed=False, output=f"failure {number}")
+        if number < 2:
+            life.turn(task, summary=f"mended {number}")
+    return life, task
+
+
+def test_the_third_red_gate_blocks_the_step_with_a_question_that_tells_the_whole_story():
+    life, task = spent()
+    assert life.walk(task).state == "blocked"
+    assert "step a is blocked: ward was red 3 times" in life.question.question
+    told = life.question.context
+    order = ["all done", "failure 0", "mended 0", "failure 1", "mended 1", "failure 2"]
+    places = [told.index(words) for words in order]
+    assert places == sorted(places)
+    assert "codeweaver (complete): all done" in told
+    assert "ward (red): failure 0" in told
+
+
+def test_of_a_blocked_step_the_dependents_wait_and_the_independent_go_on():
+    life, task = spent()
+    assert task not in life.working
+    assert life.state("c") == "todo"
+    life.finish("b")
+    assert life.state("b") == "merged"
+    assert life.state("c") == "todo"
+    assert life.run(ROOT).agent is None
+
+
+def test_the_answer_rearms_the_step_and_is_told_to_the_role_together_with_the_failure():
+    life, task = spent()
+    life.ask("answer", question=life.question.id, text="the fixture is wrong")
+    run = life.begin(task)
+    assert run.role == "spiritmender"
+    assert "failure 2" in run.notes
+    assert "The answer: the fixture is wrong" in run.notes
+    assert life.walk(task).visits == ()
+    life.say(task, "complete", summary="s")
+    life.end(task)
+    life.look(task)
+    life.gate(task, passed=False)
+    assert life.walk(task).state == "in_progress", "one red gate of the new count is not three"
+
+
+def test_a_blocked_step_waits_for_its_answer_across_restarts():
+    life, task = spent()
+    life.restart()
+    assert life.walk(task).state == "blocked"
+    life.ask("answer", question=life.question.id, text="go on")
+    assert life.run(task).agent
+
+
+# Reviews and gates of the whole
+
+WHOLE = Workflow(
+    name="whole",
+    roles={name: Role(name=name, retries=2) for name in ("thinker", "maker", "judge")},
+    stages=(
+        Stage(
+            name="think",
+            does=Does.ROLE,
+            roles=("thinker",),
+            plans=True,
+            routes={"complete": "walk"},
+        ),
+        Stage(name="walk", does=Does.STEPS, routes={"complete": "proof"}),
+        Stage(name="proof", does=Does.GATE, limit=2, routes={"green": "look", "red": "mend"}),
+        Stage(
+            name="look",
+            does=Does.REVIEW,
+            roles=("judge",),
+            limit=2,
+            routes={"pass": "done", "fail": "mend"},
+        ),
+        Stage(name="mend", does=Does.ROLE, roles=("maker",), routes={"complete": "proof"}),
+    ),
+    step_stages=(
+        Stage(name="make", does=Does.ROLE, roles=("maker",), routes={"complete": "done"}),
+    ),
+)
+
+
+def walked():
+    """All steps have arrived, and the whole stands before its gate."""
+    life = Life(workflow=WHOLE)
+    life.begin(ROOT)
+    life.plan(ROOT, [{"id": "a", "title": "Do a"}])
+    life.say(ROOT, "complete", summary="s")
+    life.end(ROOT)
+    life.look(ROOT)
+    life.turn(life.task("a"))
+    life.land(life.task("a"))
+    return life
+
+
+def judge(life, notes):
+    run = life.run(ROOT)
+    life.record(review_judged(life.world, run, notes=notes, head="head-1", at=life.now))
+
+
+def test_where_a_gate_follows_the_steps_nothing_is_worked_at_before_it():
+    life = walked()
+    assert (life.walk(ROOT).stage, life.run(ROOT).state) == ("proof", "reviewing")
+    assert Check(subject=life.run(ROOT).id) in life.due()
+    life.gate(ROOT)
+    judge(life, None)
+    assert life.world.tasks[ROOT].state == "done"
+    assert life.world.tasks[ROOT].head == "head-1"
+
+
+def test_a_failed_review_leads_where_the_workflow_says_with_its_notes():
+    life = walked()
+    life.gate(ROOT)
+    judge(life, "no tests at all")
+    assert life.run(ROOT).role == "maker"
+    assert life.run(ROOT).notes == "no tests at all"
+
+
+def test_a_review_that_fails_too_often_is_asked_about():
+    life = walked()
+    life.gate(ROOT)
+    judge(life, "no tests")
+    life.turn(ROOT)
+    life.gate(ROOT)
+    judge(life, "still none")
+    assert life.walk(ROOT).state == "blocked"
+    assert "look was fail 2 times" in life.question.question
+
+
+# The merge queue
+
+
+def test_a_step_that_the_merge_queue_sends_back_goes_to_the_stage_that_takes_it_back():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    life.send_back(task, ask="red_gate", notes="red together with b")
+    run = life.begin(task)
+    assert (run.role, life.walk(task).stage) == ("spiritmender", "mend")
+    assert run.notes == "red together with b"
+    life.say(task, "complete", summary="s")
+    life.end(task)
+    life.look(task)
+    assert life.walk(task).stage == "ward"
+
+
+def test_a_conflict_is_told_with_the_commit_that_is_to_be_merged():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    life.send_back(
+        task, ask="conflict", notes="both changed x", merge_commit="c7", merge_paths=("x",)
+    )
+    run = life.run(task)
+    assert (run.merge_commit, run.merge_head, run.merge_paths) == ("c7", f"head-{task}", ("x",))
+
+
+def test_whoever_has_no_stage_for_that_goes_back_to_the_role_that_was_last():
+    life = Life(workflow=WHOLE)
+    life.begin(ROOT)
+    life.plan(ROOT, [{"id": "a", "title": "Do a"}])
+    life.say(ROOT, "complete", summary="s")
+    life.end(ROOT)
+    life.look(ROOT)
+    task = life.task("a")
+    life.turn(task)
+    session = life.run(task).session
+    life.send_back(task, ask="red_gate", notes="red")
+    run = life.begin(task)
+    assert (run.role, run.session, run.ask) == ("maker", session, "red_gate")
+
+
+def test_what_the_merge_queue_sends_back_too_often_is_asked_about():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    for _ in range(2):
+        life.send_back(task, ask="red_gate", notes="red")
+        life.turn(task)
+        life.gate(task)
+        life.turn(task)
+    life.send_back(task, ask="red_gate", notes="red")
+    life.turn(task)
+    life.gate(task)
+    assert life.walk(task).state == "blocked"
+    assert "siegemaster was called 4 times" in life.question.question
+
+
+def test_the_whole_quest_that_the_merge_queue_sends_back_is_mended_and_merged_again():
+    life = Life().planned(a="")
+    life.finish("a")
+    life.turn(ROOT)
+    life.send_back(ROOT, ask="red_gate", notes="red on main")
+    assert life.run(ROOT).role == "spiritmender"
+    life.turn(ROOT)
+    assert life.world.tasks[ROOT].state == "done"
+    life.land(ROOT)
+    assert life.quest.state == "complete"
+
+
+# What is left to walk
+
+
+@pytest.mark.parametrize(
+    ("task", "told", "state", "left"),
+    [
+        ("", False, "todo", True),
+        ("2", False, "merged", True),
+        ("2", True, "todo", True),
+        ("2", True, "done", True),
+        ("2", True, "error", True),
+        ("2", True, "merged", False),
+        ("2", True, "closed", False),
+        ("9", True, "merged", True),
+    ],
+)
+def test_a_plan_is_walked_when_each_step_is_a_task_as_planned_that_arrived_or_was_given_up(
+    task, told, state, left
+):
+    life = Life().planned(a="")
+    (step,) = life.quest.steps
+    quest = replace(life.quest, plan=(tuple(step._replace(task=task, told=told)),))
+    tasks = {**life.world.tasks, "2": replace(life.world.tasks["2"], state=state)}
+    world = replace(life.world, quests={ROOT: quest}, tasks=tasks)
+    assert is_unfinished(world, ROOT) is left
+
+
+def test_a_request_without_steps_has_nothing_left_to_walk():
+    assert not is_unfinished(Life().world, ROOT)

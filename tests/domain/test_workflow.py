@@ -1,0 +1,131 @@
+"""Workflows as values: what is wrong with one is named with its place, and a quest keeps it."""
+
+from dataclasses import replace
+
+import pytest
+
+from crew.domain.workflow import (
+    DONE,
+    Does,
+    Role,
+    Stage,
+    Workflow,
+    as_text,
+    faults,
+    from_text,
+)
+from domain.quest_life import built_in
+
+
+def role(name, target, *, stage="", **more):
+    return Stage(
+        name=stage or name, does=Does.ROLE, roles=(name,), routes={"complete": target}, **more
+    )
+
+
+def gate(name, *, green, red, **more):
+    return Stage(name=name, does=Does.GATE, routes={"green": green, "red": red}, **more)
+
+
+SOLO = Workflow(name="solo", roles={"maker": Role(name="maker")}, stages=(role("maker", DONE),))
+
+PLANNED = Workflow(
+    name="planned",
+    roles={name: Role(name=name, retries=3) for name in ("thinker", "maker")},
+    stages=(
+        role("thinker", "walk", plans=True),
+        Stage(name="walk", does=Does.STEPS, routes={"complete": DONE}),
+    ),
+    step_stages=(role("maker", "ward"), gate("ward", green=DONE, red="maker", limit=3)),
+)
+
+
+@pytest.mark.parametrize("workflow", [SOLO, PLANNED, built_in()], ids=lambda w: w.name)
+def test_a_sound_workflow_has_no_faults_and_is_kept_as_it_is(workflow):
+    assert faults(workflow) == []
+    assert from_text(as_text(workflow)) == workflow
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stages": ()}, "it has no stages"),
+        (
+            {"stages": (role("wizard", DONE),)},
+            "stage wizard: nobody knows the role wizard",
+        ),
+        ({"stages": (role("maker", "nowhere"),)}, "complete leads to nowhere, which does not"),
+        (
+            {"stages": (replace(role("maker", DONE), routes={}),)},
+            "stage maker: nothing says where complete leads",
+        ),
+        (
+            {"stages": (role("maker", DONE), role("maker", DONE))},
+            "stage maker stands there twice",
+        ),
+        (
+            {"stages": (role("maker", DONE), role("maker", DONE, stage="late"))},
+            "stage late: no way leads there",
+        ),
+        (
+            {"stages": (role("maker", "ward"), gate("ward", green=DONE, red="maker"))},
+            "a loop through it has no limit",
+        ),
+        (
+            {"stages": (role("maker", DONE, plans=True),)},
+            "stage maker: nobody walks the steps that it plans",
+        ),
+        (
+            {"roles": {"maker": Role(name="maker", signals=("finished",))}},
+            "role maker: finished is no signal",
+        ),
+        (
+            {"roles": {"maker": Role(name="maker", followups=("wizard",))}},
+            "role maker: nobody knows the role wizard",
+        ),
+        (
+            {"step_stages": (role("maker", DONE),)},
+            "step stages and a stage that walks the steps belong together",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_place(changes, words):
+    found = faults(replace(SOLO, **changes))
+    assert [fault for fault in found if words in fault], found
+
+
+def test_steps_that_no_stage_plans_cannot_be_walked():
+    walk = Stage(name="walk", does=Does.STEPS, routes={"complete": DONE})
+    found = faults(replace(PLANNED, stages=(role("thinker", "walk"), walk)))
+    assert found == ["stage walk: it walks steps that no stage plans"]
+
+
+def test_steps_are_walked_in_one_stage_only():
+    again = Stage(name="again", does=Does.STEPS, routes={"complete": DONE})
+    walk = Stage(name="walk", does=Does.STEPS, routes={"complete": "again"})
+    found = faults(replace(PLANNED, stages=(role("thinker", "walk", plans=True), walk, again)))
+    assert found == ["steps can be walked in one stage only"]
+
+
+def test_a_step_is_not_planned_into_steps():
+    found = faults(replace(PLANNED, step_stages=(role("maker", DONE, plans=True),)))
+    assert found == ["step stage maker: a step cannot be planned into steps"]
+
+
+@pytest.mark.parametrize("limit", ["stage", "role"])
+def test_a_loop_may_be_limited_by_its_stage_or_by_its_role(limit):
+    roles = {"maker": Role(name="maker", retries=2 if limit == "role" else None)}
+    ward = gate("ward", green=DONE, red="maker", limit=2 if limit == "stage" else None)
+    assert faults(replace(SOLO, roles=roles, stages=(role("maker", "ward"), ward))) == []
+
+
+def test_a_stage_that_takes_work_back_needs_no_way_to_it():
+    mend = role("maker", DONE, stage="mend", takes_back=True)
+    assert faults(replace(SOLO, stages=(role("maker", DONE), mend))) == []
+
+
+def test_all_faults_are_named_at_once():
+    found = faults(
+        replace(SOLO, stages=(role("wizard", "nowhere"), role("maker", DONE, stage="late")))
+    )
+    assert len(found) == 3
