@@ -81,12 +81,14 @@ def test_what_was_asked_before_a_crash_is_told_by_the_next_runner(make_scene, we
     assert [one["question"] for one in web.came] == ["q1"]
 
 
-def test_a_crash_after_it_was_kept_as_told_never_tells_it_twice(make_scene, web):
+@pytest.mark.parametrize(("moment", "told"), [("before", 0), ("after", 1)])
+def test_a_crash_after_it_was_kept_as_told_never_tells_it_twice(make_scene, web, moment, told):
     config = f'[notify]\nurls = ["{web.url}/hook"]\n'
     scene = make_scene(_script("one"), tasks=["one"], config=config)
-    scene.run(code=-9, CREW_CRASH_AT="notices.post.before")
+    scene.run(code=-9, CREW_CRASH_AT=f"notices.post.{moment}")
+    assert len(web.came) == told
     scene.run()
-    assert web.came == []
+    assert len(web.came) == told
 
 
 @pytest.mark.parametrize("status", [500, 302])
