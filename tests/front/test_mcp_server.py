@@ -116,6 +116,7 @@ def test_a_word_after_the_end_of_the_step_changes_nothing(step):
     for tool in ("plan-steps", "get-task", "read-messages", "report-progress", "post-message"):
         given = {"text": "late"} if tool in {"report-progress", "post-message"} else {}
         given |= {"task": "1"} if tool == "post-message" else {}
+        given |= {"steps": [{"id": "a", "title": "late"}]} if tool == "plan-steps" else {}
         for way in MCP_WAYS:
             assert "that step is over" in getattr(step, way)(tool, **given).text
     assert step.signals() == []
