@@ -2,8 +2,8 @@
 
 A hundred channels of five members talk at once. First everybody answers at once, and the turns a
 second are counted; then everybody thinks for a while, as agents do, and the time is taken from the
-end of one member's step to the start of the next one's: the turn is completed, the next one is
-activated, and both are on disk by then.
+end of one member's step to the activation of the next one, which is on disk by then, and further on
+to the call of its CLI.
 """
 
 import asyncio
@@ -33,7 +33,8 @@ class Talk:
     def __init__(self, folder: Path, *, thinks_s: tuple[float, float], turns: int) -> None:
         self.thinks_s, self.turns, self.rng = thinks_s, turns, random.Random(1)
         self.ended: dict[str, float] = {}
-        self.waits_s: list[float] = []
+        self.activations_s: list[float] = []
+        self.calls_s: list[float] = []
         self.spoken = 0
         db = open_database(folder / "crew.db")
         self.engine = Engine(
@@ -44,7 +45,15 @@ class Talk:
             store=lambda world, facts: record(db, world, facts),
             now=time.time,
             session_of=lambda whose: whose.session or whose.id,
+            told=self._told,
         )
+
+    def _told(self, facts) -> None:
+        now = time.perf_counter()
+        for fact in facts:
+            channel = fact.subject.partition("/")[0]
+            if fact.trigger == "turn_granted" and fact.target and channel in self.ended:
+                self.activations_s.append(now - self.ended[channel])
 
     def open(self) -> None:
         members = [{"name": f"m{n}", "agent_kind": "stub"} for n in range(MEMBERS)]
@@ -57,7 +66,7 @@ class Talk:
     async def speak(self, call) -> StepOutcome:
         channel = call.channel.id
         if channel in self.ended:
-            self.waits_s.append(time.perf_counter() - self.ended.pop(channel))
+            self.calls_s.append(time.perf_counter() - self.ended.pop(channel))
         await asyncio.sleep(self.rng.uniform(*self.thinks_s))
         self.spoken += 1
         self.ended[channel] = time.perf_counter()
@@ -79,27 +88,29 @@ def measure(size: Size) -> list[Figure]:
     title(f"(j) Turns in {CHANNELS} channels of {MEMBERS} members, {turns} turns")
     hurried, hurried_s = _talk(thinks_s=(0.0, 0.0), turns=turns)
     calm, _ = _talk(thinks_s=THINKS_S, turns=turns)
-    waits_ms = sorted(1000 * wait for wait in calm.waits_s)
     rate = hurried.spoken / hurried_s
-    p50, p99 = (waits_ms[int(share * (len(waits_ms) - 1))] for share in (0.5, 0.99))
+    activated, called = _milliseconds(calm.activations_s), _milliseconds(calm.calls_s)
+    head = f"each thinks {THINKS_S[0]:.0f} to {THINKS_S[1]:.0f} s"
     table(
         ("", "turns/s", "p50", "p99"),
         [
             ("all answer at once", f"{rate:.0f}", "", ""),
-            (
-                f"each thinks {THINKS_S[0]:.0f} to {THINKS_S[1]:.0f} s",
-                "",
-                f"{p50:.1f} ms",
-                f"{p99:.1f} ms",
-            ),
+            (f"{head}: the next one is active", "", *(f"{ms:.1f} ms" for ms in activated)),
+            (f"{head}: its CLI is called", "", *(f"{ms:.1f} ms" for ms in called)),
         ],
     )
+    name = "p99 from a turn's end to the next activation"
     return [
         Figure(name="turns in channels", measured=rate, unit="per s"),
-        Figure(
-            name="p99 from a turn's end to the next one's start", measured=p99, unit="ms", aim=20
-        ),
+        Figure(name=name, measured=activated[1], unit="ms", aim=20),
     ]
+
+
+def _milliseconds(times_s: list[float]) -> tuple[float, float]:
+    """The median and the 99th of a hundred."""
+    found = sorted(1000 * time_s for time_s in times_s)
+    last = len(found) - 1
+    return found[last // 2], found[int(0.99 * last)]
 
 
 def _talk(*, thinks_s: tuple[float, float], turns: int) -> tuple[Talk, float]:

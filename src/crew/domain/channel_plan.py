@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import is_
 
 from crew.domain.channel import Channel, Member, TurnState, member_id
 from crew.domain.channel_posts import has_news
@@ -22,7 +21,8 @@ class _Outlook:
     Posts come with a change of their channel, so that these rows tell everything.
     """
 
-    rows: tuple[Channel | Member, ...]
+    channel: Channel
+    members: tuple[Member, ...]
     settles: bool
     next_at: float
     to_speak: tuple[Member, ...]
@@ -71,8 +71,10 @@ def channel_waits(world: World, now: float, *, rules: Rules) -> dict[str, float]
     """One moment a channel: the next at which time alone changes something in it."""
     found: dict[str, float] = {}
     for name, outlook in _outlooks(world).items():
-        times = [outlook.next_at, *(_opens_at(world, one, rules) for one in outlook.to_speak)]
-        next_at = min((at for at in times if at > now), default=math.inf)
+        next_at = outlook.next_at if outlook.next_at > now else math.inf
+        for member in outlook.to_speak if world.providers else ():
+            if now < (opens_at := _opens_at(world, member, rules)) < next_at:
+                next_at = opens_at
         if next_at < math.inf and rules.means_channel(name):
             found[f"turn {name}"] = next_at
     return found
@@ -81,8 +83,9 @@ def channel_waits(world: World, now: float, *, rules: Rules) -> dict[str, float]
 def is_resting(world: World, name: str) -> bool:
     """Nothing more is said in it by those whom crew drives, until somebody else speaks."""
     outlook = _outlooks(world)[name]
-    speaking = (one for one in outlook.rows if isinstance(one, Member) and one.takes_part)
-    return not outlook.to_speak and not any(one.speaking for one in speaking)
+    return not outlook.to_speak and not any(
+        one.takes_part and one.speaking for one in outlook.members
+    )
 
 
 def _outlooks(world: World) -> dict[str, _Outlook]:
@@ -97,19 +100,25 @@ def _outlooks(world: World) -> dict[str, _Outlook]:
 
 
 def _outlook(world: World, channel: Channel, known: _Outlook | None) -> _Outlook:
-    members = [world.members[member_id(channel.id, name)] for name in channel.members]
-    rows = (channel, *members)
-    if known is None or len(known.rows) != len(rows) or not all(map(is_, known.rows, rows)):
-        return _looked(world, channel, members)
-    return known
+    """The known one, unless a row of it is another one by now."""
+    rows = world.members
+    if (
+        known is not None
+        and known.channel is channel
+        and all(rows.get(one.id) is one for one in known.members)
+    ):
+        return known
+    ids = (member_id(channel.id, name) for name in channel.members)
+    return _looked(world, channel, tuple(rows[id_] for id_ in ids))
 
 
-def _looked(world: World, channel: Channel, members: list[Member]) -> _Outlook:
+def _looked(world: World, channel: Channel, members: tuple[Member, ...]) -> _Outlook:
     story = Story(world=world, name=channel.id, at=0.0)
     settle(story)
     times = [at for one in members for at in deadlines(channel, one)] if channel.is_open else []
     return _Outlook(
-        rows=(channel, *members),
+        channel=channel,
+        members=members,
         settles=bool(story.facts),
         next_at=min(times, default=math.inf),
         to_speak=tuple(one for one in members if _is_to_speak(world, channel, one)),
