@@ -1,16 +1,21 @@
 """A repository with a crew in it, and the installed `crew` to call there."""
 
+import atexit
+import functools
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from front.warm import READ_AT_START, WarmCrew, start_warm_crew
+
+PATIENCE_S = 60.0
 CREW = Path(sys.executable).with_name("crew")
 
 AGENT = """\
@@ -71,6 +76,37 @@ class Said:
         return self.out.splitlines()
 
 
+@functools.cache
+def warm_crew() -> WarmCrew:
+    started = start_warm_crew()
+    atexit.register(started.close)
+    return started
+
+
+def called(
+    args: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Call `crew`, in a new process only where that could make a difference."""
+    args = [str(arg) for arg in args]
+    needs_new = any(env[name] != os.environ.get(name) for name in env if _is_read_at_start(name))
+    if not needs_new:
+        return warm_crew().run(args, cwd=cwd, env=env, stdin=stdin, limit_s=PATIENCE_S)
+    return subprocess.run(
+        [CREW, *args],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def _is_read_at_start(name: str) -> bool:
+    return name.startswith(READ_AT_START)
+
+
 @dataclass
 class Scene:
     """A repository, and what the agents in it will do."""
@@ -79,16 +115,7 @@ class Scene:
     folder: Path
 
     def crew(self, *args: str, stdin: str = "", cwd: Path | None = None, **env: str) -> Said:
-        done = subprocess.run(
-            [CREW, *args],
-            cwd=cwd or self.root,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env={**os.environ, **env},
-            timeout=28,
-            check=False,
-        )
+        done = called(args, cwd=cwd or self.root, env={**os.environ, **env}, stdin=stdin)
         assert "Traceback" not in done.stderr, done.stderr
         return Said(done.returncode, done.stdout, done.stderr)
 

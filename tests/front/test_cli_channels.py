@@ -13,7 +13,7 @@ SCRIPT = {
     "members": {
         "pm": [[{"say": "Good morning. TURN_COMPLETE"}, USES], [{"say": "Then we are done."}]],
         "dev": [[{"say": "It works.\nTURN_COMPLETE"}]],
-        "slow": [[{"hang": True}], [{"say": "I am back."}]],
+        "slow": [[{"say": "One moment."}, {"hang": True}], [{"say": "I am back."}]],
         "yes": [[{"say": "fine\nAGREE"}]] * 3,
         "no": [[{"say": "not yet\nOBJECT"}], [{"say": "now it is\nAGREE"}]],
     }
@@ -188,7 +188,7 @@ def test_a_turn_that_dies_with_its_runner_is_taken_up_by_the_next_one(talk, runn
     _new(talk, "slow=scripted", topic="Are you there?", timeout="10m")
     runner = running("--agents", "1")
     log = talk.root / ".crew/logs/channel-room.slow.log"
-    until(lambda: log.exists() and "step" in log.read_text())
+    until(lambda: log.exists() and "One moment." in log.read_text())
     until(lambda: _show(talk)["members"][0]["steps"] == 1)
     os.kill(runner.pid, signal.SIGKILL)
     runner.wait()

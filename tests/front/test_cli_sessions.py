@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from crew.agents.ownership import find_process, owned_processes
+from crew.store.database import open_database
 from front.conftest import CREW, Scene, until
 
 PANE = """\
@@ -93,6 +94,12 @@ class Desk(Scene):
         with contextlib.suppress(FileNotFoundError):
             return (self.folder / f"sessions-{task}").read_text().splitlines()
         return []
+
+    def answered(self, verb: str) -> int:
+        """How many such requests the runner has answered."""
+        counting = "SELECT count(*) FROM requests WHERE verb = ? AND reply IS NOT NULL"
+        with contextlib.closing(open_database(self.root / ".crew" / "crew.db")) as db:
+            return int(db.execute(counting, (verb,)).fetchone()[0])
 
     def new(self, title="a task", *more: str) -> str:
         return self.ok("new", "--title", title, *more).out.strip()
@@ -504,6 +511,7 @@ def test_complete_by_two_at_once_is_one_check_and_both_hear_of_it(desk, runner):
     one = desk.start("complete", "1")
     until(count.exists)
     other = desk.start("complete", "1")
+    until(lambda: desk.answered("complete") == 2)
     said = desk.crew("start", "1", "--headless")
     assert (said.code, "being checked" in said.err) == (5, True)
     (desk.folder / "wait").unlink()
