@@ -124,7 +124,8 @@ class SimulatedOutside:
 
     def foresee(self, targets: tuple[str, ...]) -> None:
         """Whatever is made ahead is a file system's matter; what is asked for must make sense."""
-        assert set(targets) <= {"main"}, "a worktree is foreseen for no target"
+        known = {"main", *self.state.repo.branches}
+        assert set(targets) <= known, "a worktree is foreseen for no target"
         assert len(targets) <= len(self.state.source), "more is foreseen than there are tasks"
 
     async def has_worktree(self, task: Task) -> bool:
