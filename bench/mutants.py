@@ -1,4 +1,4 @@
-"""Ten faults put into the core on purpose, each of which the tests must find: `-m bench.mutants`.
+"""Fifteen faults put into the core on purpose, each of which the tests must find: `-m bench.mutants`.
 
 Every fault is one edit in a copy of the tree. The simulator plays histories against the copy first,
 then the tests of `domain` and `simulation` run until the first one fails. The tree as it is must
@@ -92,11 +92,41 @@ MUTANTS = (
         "if t.not_before is None or t.not_before <= now]",
         "]",
     ),
+    Mutant(
+        "a quest takes more slots than it has",
+        "domain/whereabouts.py",
+        "return busy < world.quests[base.quest].slots",
+        "return True",
+    ),
+    Mutant(
+        "a role that asked another one is not resumed",
+        "domain/followups.py",
+        "goes_on, walk = walk.resume, draft.world.walks[walk.asker]",
+        "goes_on, walk = False, draft.world.walks[walk.asker]",
+    ),
+    Mutant(
+        "nobody counts how often a role is called",
+        "domain/walking.py",
+        "visits[role] = visits.get(role, 0) + 1",
+        "visits[role] = visits.get(role, 0)",
+    ),
+    Mutant(
+        "a new plan drops what is finished",
+        "domain/planning.py",
+        "kept = finished_steps(world, quest)",
+        "kept: list[str] = []",
+    ),
+    Mutant(
+        "a quest goes on before its steps are delivered",
+        "domain/stations.py",
+        "return line is None or line.delivered == line.integration",
+        "return True",
+    ),
 )
 
 
 def main(wanted: list[str]) -> int:
-    title(f"Ten faults, {HISTORIES} histories and the tests of the domain against each")
+    title(f"Fifteen faults, {HISTORIES} histories and the tests of the domain against each")
     rows = []
     if (found := found_by(None))[0] != NOBODY:
         raise RuntimeError(f"found without any fault: {' '.join(found)}")

@@ -254,10 +254,10 @@ def test_a_quest_of_ten_steps_comes_to_its_end(make_scene):
 
 @pytest.mark.timeout(600)
 def test_a_quest_whose_runner_is_killed_five_times_ends_the_same(make_scene):
-    _survive(make_scene, kills=5, longest_s=6.0)
+    _survive(make_scene, kills=5, longest_s=4.0)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
 def test_a_quest_whose_runner_is_killed_fifty_times_ends_the_same(make_scene):
-    _survive(make_scene, kills=50, longest_s=4.0)
+    _survive(make_scene, kills=50, longest_s=2.0)
