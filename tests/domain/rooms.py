@@ -2,6 +2,7 @@
 
 from crew.domain.answering import answer
 from crew.domain.channel import Post
+from crew.domain.channel_agents import beat
 from crew.domain.channel_plan import channel_waits, decide_channels, plan_channels
 from crew.domain.channel_posts import posts_after, unseen
 from crew.domain.channel_steps import turn_spoken, turn_started
@@ -30,7 +31,8 @@ class Room:
         return self._answered(request)
 
     def by(self, name, verb, **args):
-        """What a member asks for itself."""
+        """What a member asks for itself; that it asks proves that it is there, also if refused."""
+        self.record(beat(self.world, f"room/{name}", at=self.now))
         args = {"member": f"room/{name}", **args}
         return self._answered(Request(verb=f"channel_{verb}", args=args))
 

@@ -175,6 +175,7 @@ class Runner:
         if request.verb in STEP_VERBS:
             return self._answer_step(readable(request))
         if request.verb in MEMBER_VERBS:
+            self.readers.notice(str(request.args["member"]))
             request = readable(request)
         if request.verb == "stop":
             self.stop(now=bool(request.args.get("now")))

@@ -75,12 +75,18 @@ class Readers:
         member = engine.world.members.get(member_id)
         if member is None:
             return
-        engine.record(beat(engine.world, member_id, at=time.time()))
+        self.notice(member_id)
         heartbeat_s = engine.world.channels[member.channel].heartbeat_s
         limit_s = min(wish_s, LONGEST_READ_S, heartbeat_s / 2)
         await self._until(
             member.channel, lambda: has_something(engine.world, member_id), limit_s=limit_s
         )
+
+    def notice(self, member_id: str) -> None:
+        """Whoever asks for something is there, also if it is refused."""
+        engine = self.runner.engine
+        if facts := beat(engine.world, member_id, at=time.time()):
+            engine.record(facts)
 
     async def _until(self, channel: str, is_so: Callable[[], bool], *, limit_s: float) -> None:
         event = asyncio.Event()
