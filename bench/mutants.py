@@ -1,4 +1,4 @@
-"""Fifteen faults put into the core on purpose, each of which the tests must find: `-m bench.mutants`.
+"""Fifteen faults put into the core on purpose, which the tests must find: `-m bench.mutants`.
 
 Every fault is one edit in a copy of the tree. The simulator plays histories against the copy first,
 then the tests of `domain` and `simulation` run until the first one fails. The tree as it is must
@@ -118,9 +118,9 @@ MUTANTS = (
     ),
     Mutant(
         "a quest goes on before its steps are delivered",
-        "domain/stations.py",
-        "return line is None or line.delivered == line.integration",
-        "return True",
+        "domain/whereabouts.py",
+        "is_delivered = line is None or line.delivered == line.integration",
+        "is_delivered = True",
     ),
 )
 

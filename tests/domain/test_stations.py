@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.commands import Check
-from crew.domain.stations import is_unfinished, review_judged
+from crew.domain.stations import review_judged
+from crew.domain.whereabouts import is_unfinished
 from crew.domain.workflow import Does, Role, Stage, Workflow
 from domain.quest_life import ROOT, Life
 
@@ -126,14 +127,19 @@ WHOLE = Workflow(
 )
 
 
-def walked():
-    """All steps have arrived, and the whole stands before its gate."""
-    life = Life(workflow=WHOLE)
+def planned(life):
+    """One step is planned, and walked by a single role."""
     life.begin(ROOT)
     life.plan(ROOT, [{"id": "a", "title": "Do a"}])
     life.say(ROOT, "complete", summary="s")
     life.end(ROOT)
     life.look(ROOT)
+    return life
+
+
+def walked():
+    """All steps have arrived, and the whole stands before its gate."""
+    life = planned(Life(workflow=WHOLE))
     life.turn(life.task("a"))
     life.land(life.task("a"))
     return life
@@ -173,6 +179,32 @@ def test_a_review_that_fails_too_often_is_asked_about():
     assert "look was fail 2 times" in life.question.question
 
 
+BARE = replace(
+    WHOLE, stages=(WHOLE.stages[0], replace(WHOLE.stages[1], routes={"complete": "done"}))
+)
+
+
+def test_where_nothing_follows_the_steps_the_branch_is_looked_at_and_merged():
+    life = planned(Life(workflow=BARE))
+    assert life.run(ROOT).agent is None
+    life.turn(life.task("a"))
+    assert life.run(ROOT).agent is None
+    life.land(life.task("a"))
+    assert life.run(ROOT).agent
+    life.look(ROOT)
+    assert (life.world.tasks[ROOT].state, life.world.tasks[ROOT].head) == ("done", "head-1")
+
+
+def test_a_request_that_was_stopped_before_that_is_finished_by_the_role_that_was_last():
+    life = planned(Life(workflow=BARE))
+    life.ask("stop_task", task=ROOT)
+    life.ask("retry", subject=ROOT)
+    life.turn(life.task("a"))
+    life.land(life.task("a"))
+    life.turn(ROOT)
+    assert life.world.tasks[ROOT].state == "done"
+
+
 # The merge queue
 
 
@@ -202,12 +234,7 @@ def test_a_conflict_is_told_with_the_commit_that_is_to_be_merged():
 
 
 def test_whoever_has_no_stage_for_that_goes_back_to_the_role_that_was_last():
-    life = Life(workflow=WHOLE)
-    life.begin(ROOT)
-    life.plan(ROOT, [{"id": "a", "title": "Do a"}])
-    life.say(ROOT, "complete", summary="s")
-    life.end(ROOT)
-    life.look(ROOT)
+    life = planned(Life(workflow=WHOLE))
     task = life.task("a")
     life.turn(task)
     session = life.run(task).session

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from crew.domain.fact import Fact
 from crew.domain.quest import Quest, QuestState, StepState, Walk
 from crew.domain.question import About, Question, QuestionState
+from crew.domain.run import RunState
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.workflow import from_text
 from crew.domain.world import World
@@ -17,6 +18,7 @@ def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
     for fact in facts:
         if fact.kind == "agent" and fact.trigger == "assigned":
             check_slots(world)
+            _check_needed(world, fact.changes["task"])
         elif fact.kind == "run" and fact.trigger == "step_started":
             _check_step(world, world.runs[fact.subject].task)
         elif fact.kind == "task" and fact.trigger == "started":
@@ -44,12 +46,16 @@ def _check_step(world: World, task: str) -> None:
     base = world.walks[task]
     assert not base.is_over, f"task {task} is walked again after it was {base.state}"
     assert world.tasks[task].state == TaskState.IN_PROGRESS, f"task {task} is not under way"
-    assert not _is_walking(world, base), f"quest {task} works while its steps are walked"
 
 
-def _is_walking(world: World, base: Walk) -> bool:
-    stages = from_text(world.quests[base.quest].definition).stages
-    return not base.key and any(s.name == base.stage and s.does == "steps" for s in stages)
+def _check_needed(world: World, task: str) -> None:
+    """Nobody is given a request that stands where its steps are walked, and has some left."""
+    if task not in world.quests:
+        return
+    quest, stage = world.quests[task], world.walks[task].stage
+    here = next(one for one in from_text(quest.definition).stages if one.name == stage)
+    states = {world.tasks[step.task].state if step.task else "" for step in quest.steps}
+    assert here.does != "steps" or states <= FINISHED, f"quest {task} does not wait for its steps"
 
 
 def _check_dependencies(world: World, task: str, repo: Repository) -> None:
@@ -109,6 +115,9 @@ def _check_chain(world: World, task: str, walks: list[Walk]) -> None:
     assert left == {walk.id for walk in chain}, f"task {task}: {left} are left"
     assert acting.state != StepState.WAITING_FOR_ROLE, f"nobody acts at task {task}"
     assert {walk.state for walk in chain[1:]} <= {StepState.WAITING_FOR_ROLE}, chain
+    run = world.runs.get(world.tasks[task].run or "")
+    if run is not None and run.state == RunState.WORKING and not run.pane:
+        assert run.role == acting.role, f"{run.role} acts at task {task} for {acting.role}"
     roles = [walk.role for walk in chain]
     assert len(roles) == len(set(roles)), f"a role waits for itself: {roles}"
     deepest = from_text(world.quests[base.quest].definition).deepest

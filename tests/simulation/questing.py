@@ -45,6 +45,18 @@ LEAN = {
 }
 """Another workflow than the built-in one: gates and reviews of the whole, hardly any retries."""
 
+BARE = {
+    "roles": {"thinker": {}, "maker": {}},
+    "stages": [
+        {"name": "think", "role": "thinker", "plans": True, "complete": "walk"},
+        {"name": "walk", "steps": True, "complete": "done"},
+    ],
+    "step_stages": [{"name": "make", "role": "maker", "complete": "done"}],
+}
+"""As little as there can be: nothing is looked at but by the merge queue."""
+
+OWN = {"lean": LEAN, "bare": BARE}
+
 SIGNALS: Mapping[str, Mapping[str, Any]] = {
     "complete": {"summary": "all of it"},
     "partially-complete": {"progress": "half", "continuationPoint": "the rest"},
@@ -63,8 +75,8 @@ Asking = Callable[..., Answer | None]
 
 @cache
 def _workflow(name: str) -> Workflow:
-    if name == "lean":
-        return read_workflow(name, LEAN)
+    if name in OWN:
+        return read_workflow(name, OWN[name])
     return load_workflow(Path(BUILT_IN) / f"{name}.toml")
 
 
@@ -90,7 +102,9 @@ class Quests:
         return kept
 
     def _wanted(self) -> Mapping[str, Any]:
-        workflow = _workflow(self.chance.choice(["quest", "quest", "lean"]))
+        workflow = _workflow(
+            self.chance.choice(["quest", "quest", "quest", "lean", "lean", "bare"])
+        )
         slots = self.chance.choice([1, 2, 3])
         return {"workflow": workflow.name, "definition": as_text(workflow), "slots": slots}
 

@@ -12,9 +12,8 @@ from crew.domain.progress import broken_off, new_run, sent_back, started
 from crew.domain.requests import SHOW, Answer, Asked, Verb, can_start, why_not
 from crew.domain.review import Verdict, recorded
 from crew.domain.run import Ask, Leaving, Run, RunState
-from crew.domain.stations import is_unfinished
 from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.whereabouts import beginning
+from crew.domain.whereabouts import beginning, is_unfinished
 from crew.domain.world import moved, noted
 
 

@@ -80,17 +80,18 @@ def _followed(world: World, walk: Walk, *, at: float) -> list[Fact]:
     if task.state in FINISHED or task.gone:
         return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
     if task.state == TaskState.DONE and (walk.asker or walk.acting):
-        return _finished_by_hand(walk, at=at)
+        return _finished_by_hand(walk, str(world.runs[str(task.run)].role), at=at)
     return _interrupted(world, walk, task, at=at) if walk is acting(world, walk.task) else []
 
 
-def _finished_by_hand(walk: Walk, *, at: float) -> list[Fact]:
-    """A person did what roles waited for each other with: nobody waits any more."""
+def _finished_by_hand(walk: Walk, role: str, *, at: float) -> list[Fact]:
+    """A person did what roles waited for each other with: nobody but the last one is left."""
     if walk.asker:
         return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
+    last = {"acting": "", "role": role}
     if walk.state == StepState.WAITING_FOR_ROLE:
-        return [moved(walk, "role_completed", to=StepState.IN_PROGRESS, at=at, acting="")]
-    return [noted(walk, "handed_back", at=at, acting="")]
+        return [moved(walk, "role_completed", to=StepState.IN_PROGRESS, at=at, **last)]
+    return [noted(walk, "handed_back", at=at, **last)]
 
 
 def _interrupted(world: World, walk: Walk, task: Task, *, at: float) -> list[Fact]:

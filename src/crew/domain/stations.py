@@ -9,9 +9,17 @@ from crew.domain.quest import Walk
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
-from crew.domain.task import FINISHED, Task
 from crew.domain.walking import blocked, entered, told
-from crew.domain.whereabouts import acting, role_in, stage_named, stages_of, workflow_of
+from crew.domain.whereabouts import (
+    acting,
+    have_arrived,
+    is_unfinished,
+    role_in,
+    stage_named,
+    stages_of,
+    walks_steps,
+    workflow_of,
+)
 from crew.domain.workflow import DONE, Does, Stage
 from crew.domain.world import Draft, World, noted
 
@@ -159,11 +167,11 @@ def _target(world: World, base: Walk, outcome: str) -> str:
 
 
 def _walked_first(world: World, base: Walk) -> Stage | None:
-    """The stage that walks the steps, if this one comes after it and some are left to walk."""
+    """The stage that walks the steps, if this is it or a later one and some are left to walk."""
     stages = stages_of(workflow_of(world, base), base)
     walked = next((stage for stage in stages if stage.does is Does.STEPS), None)
     here = stage_named(world, base, base.stage)
-    is_later = walked is not None and stages.index(here) > stages.index(walked)
+    is_later = walked is not None and stages.index(here) >= stages.index(walked)
     return walked if is_later and is_unfinished(world, base.quest) else None
 
 
@@ -183,41 +191,25 @@ def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
     return facts
 
 
-def is_unfinished(world: World, quest: str) -> bool:
-    """Whether a step of the plan is not made, not in the quest's branch, or not given up yet."""
-    return any(
-        not step.task
-        or not step.told
-        or step.task not in world.tasks
-        or world.tasks[step.task].state not in FINISHED
-        for step in world.quests[quest].steps
-    )
-
-
 def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
-    """Every step has arrived in the quest's branch: the quest itself goes on."""
+    """Every step has arrived in the quest's branch: the quest itself goes on.
+
+    Where nothing comes after the steps, the next free agent looks at what they made.
+    """
     base, task = world.walks.get(quest), world.tasks.get(quest)
-    if base is None or task is None or not _have_arrived(world, base, task):
+    if base is None or task is None or task.worktree or not walks_steps(world, quest):
         return []
     run = world.runs.get(task.run or "")
-    if run is not None and run.pane:
+    target = stage_named(world, base, base.stage).routes["complete"]
+    if target == DONE or (run is not None and run.pane) or not have_arrived(world, quest):
         return []
     if run is not None and run.state == RunState.REVIEWING:
         return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")
-    target = stage_named(world, base, base.stage).routes["complete"]
     onward = noted(base, "next_stage", at=at, stage=target)
     if run is not None and run.is_live:
         return [onward]  # somebody's session waited for the new steps, and goes on after them
     # It was stopped meanwhile: whoever takes it up begins there.
-    role = role_in(stage_named(world, base, target)) if target != DONE else ""
+    role = role_in(stage_named(world, base, target))
     if not role or acting(world, base.task) is not base:
         return [onward]
     return [onward, noted(base, "role_named", at=at, role=role)]
-
-
-def _have_arrived(world: World, base: Walk, task: Task) -> bool:
-    here = stage_named(world, base, base.stage)
-    if here.does is not Does.STEPS or task.worktree or is_unfinished(world, base.quest):
-        return False
-    line = world.lines.get(task.branch)
-    return line is None or line.delivered == line.integration

@@ -5,7 +5,8 @@ from typing import Any
 
 from crew.domain.quest import Quest, Walk
 from crew.domain.run import Ask, Run
-from crew.domain.workflow import Does, Role, Stage, Workflow, from_text
+from crew.domain.task import FINISHED
+from crew.domain.workflow import DONE, Does, Role, Stage, Workflow, from_text
 from crew.domain.world import World
 
 ENDLESS = 1_000_000
@@ -49,7 +50,29 @@ def role_of(world: World, run: Run) -> Role | None:
 
 def is_held(world: World, task: str) -> bool:
     """Its steps are walked now, or a council speaks: until then nobody is needed for it."""
-    return _does(world, task) in {Does.STEPS, Does.COUNCIL}
+    if not walks_steps(world, task):
+        return _does(world, task) is Does.COUNCIL
+    walk = world.walks[task]
+    is_last = stage_named(world, walk, walk.stage).routes["complete"] == DONE
+    return not (is_last and have_arrived(world, task))
+
+
+def is_unfinished(world: World, quest: str) -> bool:
+    """Whether a step of the plan is not made, not in the quest's branch, or not given up yet."""
+    return any(
+        not step.task
+        or not step.told
+        or step.task not in world.tasks
+        or world.tasks[step.task].state not in FINISHED
+        for step in world.quests[quest].steps
+    )
+
+
+def have_arrived(world: World, quest: str) -> bool:
+    """Whether every step is in the quest's branch, where whoever looks there sees it."""
+    line = world.lines.get(world.tasks[quest].branch)
+    is_delivered = line is None or line.delivered == line.integration
+    return is_delivered and not is_unfinished(world, quest)
 
 
 def walks_steps(world: World, task: str) -> bool:
