@@ -13,6 +13,7 @@ from bench import (
     makespan,
     memory,
     merge_queue,
+    quests,
     steps,
     worktrees,
 )
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "worktrees": worktrees.measure,
     "steps": steps.measure,
     "channels": channels.measure,
+    "quests": quests.measure,
 }
 
 

@@ -141,11 +141,11 @@ def _tell_phases(moments: dict[str, dict[str, float]], sleep_s: float) -> None:
     rows = []
     for name, begin, end in PHASES:
         spent_s = [at[end] - at[begin] for at in moments.values()]
-        rows.append((name, f"{1000 * mean(spent_s):.0f} ms", f"{1000 * _p95(spent_s):.0f} ms"))
+        rows.append((name, f"{1000 * mean(spent_s):.0f} ms", f"{1000 * p95(spent_s):.0f} ms"))
     table(("phase of a task", "mean", "95th percentile"), rows)
     say(f"An agent sleeps {sleep_s:.2f} s on average; the rest of `agent runs` is its start,")
     say("its commit, the end of its family of processes and the checkpoint after it.")
 
 
-def _p95(values: list[float]) -> float:
+def p95(values: list[float]) -> float:
     return quantiles(values, n=20)[-1]
