@@ -113,7 +113,6 @@ PLAN_STEPS = Tool(
 
 TOOLS = (
     SIGNAL_BACK,
-    PLAN_STEPS,
     Tool(
         name="get-task",
         verb="get_task",
@@ -140,6 +139,7 @@ TOOLS = (
         properties={"text": _text("One short line.")},
         required=("text",),
     ),
+    PLAN_STEPS,
 )
 
 IGNORED = frozenset({"stepId"})
