@@ -1,10 +1,21 @@
 """Plans: every fault is named at once, and a new plan keeps what is finished."""
 
+from dataclasses import replace
+
 import pytest
 
 from crew.domain.errors import UsageError
-from crew.domain.planning import LONGEST, faults, next_to_tell, read_steps, step_text, untold
-from crew.domain.quest import PlannedStep
+from crew.domain.planning import (
+    LONGEST,
+    chains_behind,
+    faults,
+    next_to_tell,
+    read_steps,
+    step_text,
+    untold,
+)
+from crew.domain.quest import PlannedStep, Quest, QuestState
+from crew.domain.world import with_rows
 from domain.quest_life import ROOT, Life, steps
 
 
@@ -241,3 +252,19 @@ def test_nothing_more_is_told_of_a_cancelled_quest():
     life.ask("quest_cancel", quest=ROOT)
     assert next_to_tell(life.quest) is None
     assert list(untold(life.world)) == []
+
+
+def test_the_longest_chain_behind_each_step_is_known():
+    steps = [
+        PlannedStep(key="a", title="a", task="1"),
+        PlannedStep(key="b", title="b", deps=("a",), task="2"),
+        PlannedStep(key="c", title="c", deps=("b",), task="3"),
+        PlannedStep(key="d", title="d", deps=("a",), task="4"),
+        PlannedStep(key="e", title="e"),
+    ]
+    quest = Quest(
+        id="9", workflow="w", definition="{}", slots=2, plan=tuple(tuple(s) for s in steps)
+    )
+    assert chains_behind(with_rows([quest])) == {"1": 2, "2": 1, "3": 0, "4": 0}
+    over = replace(quest, state=QuestState.COMPLETE)
+    assert chains_behind(with_rows([over])) == {}

@@ -35,7 +35,7 @@ from crew.domain.merge_queue import (
 )
 from crew.domain.names import landed_ref
 from crew.domain.pane_plan import plan_panes
-from crew.domain.planning import untold
+from crew.domain.planning import chains_behind, untold
 from crew.domain.progress import assigned, failed, sent_back
 from crew.domain.questing import follow
 from crew.domain.question import About, QuestionState
@@ -195,11 +195,15 @@ def _kind_for(world: World, agent: Agent, task: Task) -> str:
 
 
 def _waiting_tasks(world: World, now: float) -> list[Task]:
-    """Tasks sent back first: their dependents wait longest; then by priority and age."""
+    """Tasks sent back first: their dependents wait longest; then by priority and age.
+
+    Of a quest's steps those go first that the longest chain of others waits for.
+    """
     back = [task for task in world.tasks.values() if _is_sent_back(world, task)]
     rested = [t for t in world.tasks.values() if t.not_before is None or t.not_before <= now]
     ready = [task for task in rested if is_ready(world, task)]
-    ready.sort(key=lambda task: (task.priority, task.created_at, len(task.id), task.id))
+    behind = chains_behind(world)
+    ready.sort(key=lambda t: (t.priority, -behind.get(t.id, 0), t.created_at, len(t.id), t.id))
     return [*back, *ready]
 
 

@@ -1,5 +1,6 @@
 """The plan of a quest: what a planner may hand in, what is wrong with it, what follows from it."""
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -196,3 +197,26 @@ def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:
         for step in quest.steps
     )
     return noted(quest, "step_told", at=at, plan=plan)
+
+
+def chains_behind(world: World) -> dict[str, int]:
+    """How many steps wait one behind the other for each step of the open quests, by its task."""
+    found: dict[str, int] = {}
+    for quest in world.quests.values():
+        if quest.state == QuestState.OPEN:
+            found |= _chains(quest.plan)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _chains(plan: tuple[tuple[object, ...], ...]) -> dict[str, int]:
+    steps = [PlannedStep(*step) for step in plan]  # type: ignore[arg-type]
+    longest = {step.key: 0 for step in steps}
+    for _ in steps:  # no chain is longer than the plan
+        before = dict(longest)
+        for step in steps:
+            for dep in step.deps:
+                longest[dep] = max(longest.get(dep, 0), longest[step.key] + 1)
+        if longest == before:
+            break
+    return {step.task: longest[step.key] for step in steps if step.task}

@@ -199,8 +199,8 @@ class LocalOutside:
         if run.ask not in NEW_SESSION:
             return TaskItem(id=task.id, title=task.title), ""
         item = await _thread(self.workplace.source.show, task.id)
-        held = "" if run.ask == Ask.FIRST else await _thread(self._held, run, task)
-        return item, held
+        is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
+        return item, "" if is_first else await _thread(self._held, run, task)
 
     def _held(self, run: Run, task: Task) -> str:
         """What the branch holds, for a session that does not know."""

@@ -19,40 +19,56 @@ from crew.domain.stations import (
 from crew.domain.task import Task, TaskState
 from crew.domain.whereabouts import first_walk, workflow_of
 from crew.domain.workflow import Does, Stage
-from crew.domain.world import Draft, World, born
+from crew.domain.world import Draft, World, apply_all, born
 from crew.runner.desk import Desk
 from crew.runner.evidence import asked_for, newest_base, seen_at_once
 from crew.runner.outside import Look
 
 Judge = Callable[[World, Run], list[Fact]]
 
+PROVING = frozenset({Does.GATE, Does.REVIEW})
+
 
 async def walk_on(desk: Desk, run: Run, task: Task, look: Look) -> list[Fact]:
-    """One station: a role's work, a gate or a review; the next one is planned after it."""
+    """What a role left, then whatever proves it on the same commit; a role comes after that."""
     here = station(desk.world(), run)
-    if here is not None and here.does is Does.GATE:
-        gate = await desk.outside.run_gate(look.head, task=task.id)
-        return _still(
+    if here is None or here.does not in PROVING:
+        evidence = await _left(desk, run, task, look)
+        facts = _still(
             desk,
             run,
-            lambda world, now: gate_judged(
-                world, now, passed=gate.passed, output=gate.output, head=look.head, at=desk.now()
-            ),
+            lambda world, now: role_finished(world, now, evidence, rules=desk.rules, at=desk.now()),
         )
+        if not _is_proven_next(apply_all(desk.world(), facts), run):
+            return facts
+        desk.record(facts)
+        here = station(desk.world(), run)
+    return await _proven(desk, run, task, here, look.head)
+
+
+def _is_proven_next(world: World, run: Run) -> bool:
+    """Nobody has touched the worktree in between: one look is enough for both."""
+    if world.runs[run.id].state != RunState.REVIEWING or run.task not in world.walks:
+        return False
+    here = station(world, world.runs[run.id])
+    return here is not None and here.does in PROVING
+
+
+async def _proven(desk: Desk, run: Run, task: Task, here: Stage | None, head: str) -> list[Fact]:
     if here is not None and here.does is Does.REVIEW:
-        notes = await _reviewed(desk, run, task, here, look.head)
+        notes = await _reviewed(desk, run, task, here, head)
         return _still(
             desk,
             run,
-            lambda world, now: review_judged(
-                world, now, notes=notes, head=look.head, at=desk.now()
-            ),
+            lambda world, now: review_judged(world, now, notes=notes, head=head, at=desk.now()),
         )
-    evidence = await _left(desk, run, task, look)
+    gate = await desk.outside.run_gate(head, task=task.id)
     return _still(
         desk,
         run,
-        lambda world, now: role_finished(world, now, evidence, rules=desk.rules, at=desk.now()),
+        lambda world, now: gate_judged(
+            world, now, passed=gate.passed, output=gate.output, head=head, at=desk.now()
+        ),
     )
 
 
