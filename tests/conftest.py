@@ -3,6 +3,11 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test depends on speed: a busy machine makes the same examples more slowly.
+settings.register_profile("crew", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("crew")
 
 
 @pytest.hookimpl(wrapper=True)
