@@ -18,11 +18,11 @@ from front.mcp_scene import WAYS, add_waiting_agent, running_crew, waiting_step
 MCP_WAYS = ("by_http", "by_stdio")
 NAMES = [
     "signal-back",
-    "plan-steps",
     "get-task",
     "post-message",
     "read-messages",
     "report-progress",
+    "plan-steps",
 ]
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
