@@ -1,6 +1,7 @@
 """The runner: holds the lock, drives the engine, hears requests, takes in tasks, ends cleanly."""
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -75,7 +76,8 @@ class Runner:
     patient: bool = True
     readers: Readers = field(init=False)
     _stamp: object = None
-    _said: dict[str, float] = field(default_factory=dict)
+    _unsaid: dict[str, str | None] = field(default_factory=dict)
+    _pauses: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     _blocked_since: float | None = None
 
     def __post_init__(self) -> None:
@@ -97,6 +99,8 @@ class Runner:
                 looking.cancel()
                 self.readers.leave()
                 await self.engine.shut_down()
+                for pause in self._pauses.values():
+                    pause.cancel()
                 await self.files.keep_last()
                 await self.outside.tidy()
 
@@ -238,11 +242,23 @@ class Runner:
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
 
     def doing(self, agent: str, words: str) -> None:
-        """What an agent does now, at most twice a second."""
-        now = time.monotonic()
-        if now - self._said.get(agent, 0.0) >= DOING_EVERY_S:
-            self._said[agent] = now
-            keep_doing(self.workplace.db, agent, words, at=time.time())
+        """What an agent does now, at most twice a second; its last words are never lost."""
+        is_pausing = agent in self._unsaid
+        self._unsaid[agent] = words
+        if not is_pausing:
+            self._say(agent)
+
+    def _say(self, agent: str) -> None:
+        """The newest words, and then a pause in which newer ones are only remembered."""
+        words = self._unsaid.get(agent)
+        if words is None:
+            self._unsaid.pop(agent, None)
+            return
+        self._unsaid[agent] = None
+        keep_doing(self.workplace.db, agent, words, at=time.time())
+        loop = asyncio.get_running_loop()
+        again = functools.partial(self._guarded, lambda: self._say(agent))
+        self._pauses[agent] = loop.call_later(DOING_EVERY_S, again)
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
