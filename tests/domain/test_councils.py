@@ -11,6 +11,7 @@ from crew.domain.councils import follow_councils, is_awaited
 from crew.domain.plan import decide, plan
 from crew.domain.quest import PlannedStep, Quest, StepState, Walk
 from crew.domain.question import About
+from crew.domain.requests import can_start
 from crew.domain.rules import Rules
 from crew.domain.run import Run, RunState
 from crew.domain.task import Task, TaskState
@@ -154,6 +155,29 @@ def test_a_person_is_asked_when_nobody_can_speak():
     (question,) = world.questions.values()
     assert "nobody could speak" in question.question
     assert not world.channels["council-1-1"].is_open
+
+
+@pytest.mark.parametrize("state", [TaskState.TODO, TaskState.ERROR])
+def test_a_task_that_is_stopped_during_its_council_comes_to_another_one_by_the_role_before(state):
+    world = convened()
+    stopped = {
+        "tasks": {"1": replace(world.tasks["1"], state=state)},
+        "runs": {"1.1": replace(world.runs["1.1"], state=RunState.FAILED)},
+    }
+    world = replace(world, **stopped)
+    world = apply_all(world, follow_councils(world, 3.0))
+    walk = world.walks["1"]
+    assert (walk.stage, walk.role) == ("plan", "seeker")
+    assert not world.channels["council-1-1"].is_open
+    assert can_start(world, world.tasks["1"])
+    again = replace(walk, stage="talk")
+    running = {
+        "walks": {"1": again},
+        "tasks": {"1": replace(world.tasks["1"], state=TaskState.IN_PROGRESS)},
+        "runs": {"1.1": replace(world.runs["1.1"], state=RunState.REVIEWING)},
+    }
+    world = replace(world, **running)
+    assert "council-1-2" in apply_all(world, follow_councils(world, 4.0)).channels
 
 
 @pytest.mark.parametrize(("last", "agreed"), [("AGREE", True), ("OBJECT", False)])

@@ -7,19 +7,62 @@ from crew.domain.fact import Fact
 from crew.domain.quest import Walk
 from crew.domain.run import Run, RunState
 from crew.domain.stations import council_judged
+from crew.domain.task import TaskState
 from crew.domain.walking import blocked, story
-from crew.domain.whereabouts import stage_named, workflow_of
+from crew.domain.whereabouts import role_in, stage_named, stages_of, workflow_of
 from crew.domain.workflow import Does, Stage
-from crew.domain.world import Draft, World
+from crew.domain.world import Draft, World, noted
+
+_GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 
 
 def follow_councils(world: World, at: float) -> list[Fact]:
     """A council is opened when a walk comes to it, and closed when it is over."""
     for walk in world.walks.values():
+        if not _is_at_council(world, walk):
+            continue
+        if world.tasks[walk.task].state in _GIVEN_BACK:
+            return _broken_off(world, walk, at=at)
         run = _waiting(world, walk)
         if run is not None and (facts := _followed(world, walk, run, at=at)):
             return facts
     return []
+
+
+def _is_at_council(world: World, walk: Walk) -> bool:
+    if walk.asker or walk.is_over or walk.task not in world.tasks:
+        return False
+    return stage_named(world, walk, walk.stage).does is Does.COUNCIL
+
+
+def _broken_off(world: World, walk: Walk, *, at: float) -> list[Fact]:
+    """The task was stopped: whoever takes it up begins with the role before the council."""
+    stages = stages_of(workflow_of(world, walk), walk)
+    leading = (one for one in stages if role_in(one) and walk.stage in one.routes.values())
+    before = next(leading, stages[0])
+    name = council_name(walk)
+    draft = Draft(world)
+    if name in world.channels and world.channels[name].is_open:
+        told = Story(world=world, name=name, at=at)
+        close(told)
+        draft.add(*told.facts)
+    visits = {**dict(walk.visits), walk.stage: walk.visited(walk.stage) + 1}
+    draft.add(
+        noted(
+            walk,
+            "council_broken_off",
+            at=at,
+            stage=before.name,
+            role=role_in(before),
+            visits=tuple(visits.items()),
+        )
+    )
+    return draft.facts
+
+
+def council_name(walk: Walk) -> str:
+    """Each time a walk comes to its council it is another channel."""
+    return f"council-{walk.task}-{walk.visited(walk.stage) + 1}"
 
 
 def is_awaited(channel: Channel) -> bool:
@@ -29,12 +72,7 @@ def is_awaited(channel: Channel) -> bool:
 
 def _waiting(world: World, walk: Walk) -> Run | None:
     """The run of a walk that waits for a council."""
-    if walk.asker or walk.is_over:
-        return None
-    if stage_named(world, walk, walk.stage).does is not Does.COUNCIL:
-        return None
-    task = world.tasks.get(walk.task)
-    run = world.runs.get((task.run if task else None) or "")
+    run = world.runs.get(world.tasks[walk.task].run or "")
     if run is None or run.state != RunState.REVIEWING or run.pane or run.agent:
         return None
     return run
@@ -42,7 +80,7 @@ def _waiting(world: World, walk: Walk) -> Run | None:
 
 def _followed(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
     here = stage_named(world, walk, walk.stage)
-    name = f"council-{walk.task}-{walk.visited(here.name) + 1}"
+    name = council_name(walk)
     channel = world.channels.get(name)
     if channel is None:
         return _convened(world, walk, run, here, name=name, at=at)
