@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from crew.domain.agent import AgentState
 from crew.domain.fact import Fact
 from crew.domain.followups import handed_back
 from crew.domain.progress import Evidence, complaint, completed, sent_back
@@ -23,7 +24,8 @@ from crew.domain.whereabouts import (
 from crew.domain.workflow import DONE, Does, Stage
 from crew.domain.world import Draft, World, noted
 
-_PROVEN = frozenset({Does.GATE, Does.REVIEW})
+PROVING = frozenset({Does.GATE, Does.REVIEW})
+"""Stages that look at a commit and change nothing."""
 
 
 def station(world: World, run: Run) -> Stage | None:
@@ -39,7 +41,7 @@ def must_have_commits(world: World, run: Run) -> bool:
         return False
     target = here.routes["complete"]
     walk = world.walks[run.task]
-    return target == DONE or stage_named(world, walk, target).does in _PROVEN
+    return target == DONE or stage_named(world, walk, target).does in PROVING
 
 
 def role_finished(
@@ -186,7 +188,7 @@ def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
     agent = agent_of(world, run)
     facts = [noted(run, "let_go", at=at, agent=None)]
     if agent is not None:
-        trigger = "released" if agent.state == "done" else "parked"
+        trigger = "released" if agent.state == AgentState.DONE else "parked"
         facts.append(freed(agent, trigger, at=at))
     return facts
 

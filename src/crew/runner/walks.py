@@ -10,6 +10,7 @@ from crew.domain.progress import Evidence
 from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.run import Run, RunState
 from crew.domain.stations import (
+    PROVING,
     gate_judged,
     must_have_commits,
     review_judged,
@@ -26,8 +27,6 @@ from crew.runner.outside import Look
 
 Judge = Callable[[World, Run], list[Fact]]
 
-PROVING = frozenset({Does.GATE, Does.REVIEW})
-
 
 async def walk_on(desk: Desk, run: Run, task: Task, look: Look) -> list[Fact]:
     """What a role left, then whatever proves it on the same commit; a role comes after that."""
@@ -39,14 +38,14 @@ async def walk_on(desk: Desk, run: Run, task: Task, look: Look) -> list[Fact]:
             run,
             lambda world, now: role_finished(world, now, evidence, rules=desk.rules, at=desk.now()),
         )
-        if not _is_proven_next(apply_all(desk.world(), facts), run):
+        if not _needs_no_new_look(apply_all(desk.world(), facts), run):
             return facts
         desk.record(facts)
         here = station(desk.world(), run)
     return await _proven(desk, run, task, here, look.head)
 
 
-def _is_proven_next(world: World, run: Run) -> bool:
+def _needs_no_new_look(world: World, run: Run) -> bool:
     """Nobody has touched the worktree in between: one look is enough for both."""
     if world.runs[run.id].state != RunState.REVIEWING or run.task not in world.walks:
         return False
