@@ -2,18 +2,20 @@
 
 import asyncio
 import subprocess
+import threading
 
 import pytest
 
 from crew.domain.rules import Rules
 from crew.domain.task import Task
 from crew.domain.world import apply_all, with_rows
-from crew.git.repository import commit_of
+from crew.git.repository import commit_of, ref_tip
 from crew.git.worktrees import remove_worktree, state_of
+from crew.runner import spares as runner_spares
 from crew.runner.engine import Engine
 from crew.runner.local import LocalOutside
 from crew.runner.workplace import make_workplace
-from runner.scene import until
+from runner.scene import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -95,6 +97,32 @@ def test_the_next_spare_is_brought_along_when_its_target_moves(outside):
         assert len(_spares(outside)) == 2
         await outside.tidy()
         assert _spares(outside) == []
+
+    asyncio.run(story())
+
+
+def test_a_target_that_moves_just_when_it_was_looked_at_is_looked_at_again(outside, monkeypatch):
+    looked, go_on = threading.Event(), threading.Event()
+
+    def slow_look(repo, ref):
+        tip = ref_tip(repo, ref)
+        if tip and outside.spares._ready:
+            looked.set()
+            assert go_on.wait(PATIENCE_S)
+        return tip
+
+    async def story():
+        monkeypatch.setattr(runner_spares, "ref_tip", slow_look)
+        outside.foresee(("main",))
+        await _until(looked.is_set, what="a look at the target of a spare that is there")
+        newer = _commit(outside, "newer.txt")
+        outside.foresee(("main",))
+        go_on.set()
+        await _until(
+            lambda: [spare.commit for spare in outside.spares._ready] == [newer],
+            what="a spare at the newest commit",
+        )
+        await outside.tidy()
 
     asyncio.run(story())
 

@@ -23,17 +23,21 @@ MOST = 2
 
 @dataclass(slots=True, kw_only=True)
 class Spares:
-    """`_targets` are those of the tasks that start next; the first wants a spare at its tip."""
+    """`_targets` are those of the tasks that start next; the first wants a spare at its tip.
+
+    `_is_news` says that they, or the tips, may differ from what the maker has looked at.
+    """
 
     workplace: Workplace
     _targets: tuple[str, ...] = ()
+    _is_news: bool = False
     _ready: list[Spare] = field(default_factory=list)
     _making: "asyncio.Task[None] | None" = None
 
     def foresee(self, targets: tuple[str, ...]) -> None:
         self._targets = targets[:MOST] if spares.is_possible(self.workplace.repo) else ()
-        has_work = self._targets or self._ready
-        if has_work and (self._making is None or self._making.done()):
+        self._is_news = bool(self._targets or self._ready)
+        if self._is_news and (self._making is None or self._making.done()):
             self._making = asyncio.ensure_future(self._keep_ready())
 
     async def take(self, commit: str) -> Spare | None:
@@ -65,14 +69,22 @@ class Spares:
         Once nobody waits any more, none is kept: a checkout can be large.
         """
         try:
-            while commit := await self._lacking():
-                made = await asyncio.to_thread(self._made, self._stale(commit), commit)
-                if made is not None:
-                    self._ready.append(made)
-            while self._ready and not self._targets:
-                await asyncio.to_thread(spares.drop_spare, self._ready.pop())
+            while self._is_news:
+                self._is_news = False
+                await self._make_lacking()
+                await self._drop_unwanted()
         except (CrewError, OSError) as error:
             log.warning("no worktree is made ahead: %s", error)
+
+    async def _make_lacking(self) -> None:
+        while commit := await self._lacking():
+            made = await asyncio.to_thread(self._made, self._stale(commit), commit)
+            if made is not None:
+                self._ready.append(made)
+
+    async def _drop_unwanted(self) -> None:
+        while self._ready and not self._targets:
+            await asyncio.to_thread(spares.drop_spare, self._ready.pop())
 
     async def _lacking(self) -> str | None:
         """A commit of which there should be a spare: of the next one's, while others may be old."""
