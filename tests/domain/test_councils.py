@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.channel import Author, Post, TurnState
-from crew.domain.channel_opening import close
+from crew.domain.channel import Author, Channel, Post, TurnState
+from crew.domain.channel_opening import NewMember, close, opened
 from crew.domain.channel_story import Story
 from crew.domain.councils import follow_councils, is_awaited
 from crew.domain.plan import decide, plan
@@ -75,7 +75,8 @@ def convened(**how):
     return apply_all(world, follow_councils(world, 1.0))
 
 
-def decided(world, *, agreed, name="council-1-1"):
+def decided(world, *, agreed):
+    (name,) = (walk.council for walk in world.walks.values())
     channel = replace(world.channels[name], decision="so be it", agreed=agreed)
     return replace(world, channels={**world.channels, name: channel})
 
@@ -120,13 +121,47 @@ def test_a_plan_that_is_objected_to_goes_back_to_its_planner_with_the_reasons():
     assert "so be it" in run.notes
 
 
-def test_the_next_council_is_a_new_channel():
-    world = convened(visits=(("talk", 1),))
-    assert list(world.channels) == ["council-1-2"]
+def at_its_council_again(world, **changes):
+    """The same walk, some time later, has come to a council once more."""
+    walk = replace(world.walks["1"], stage="talk", **changes)
+    run = replace(world.runs["1.1"], state=RunState.REVIEWING, agent=None, question="")
+    world = replace(world, walks={"1": walk}, runs={"1.1": run})
+    return apply_all(world, follow_councils(world, 4.0))
+
+
+@pytest.mark.parametrize("visits", [(("talk", 1),), ()], ids=["counted", "begun anew"])
+def test_the_next_council_is_a_new_channel_and_no_old_decision_counts(visits):
+    world = decided(convened(), agreed=False)
+    world = apply_all(world, follow_councils(world, 3.0))
+    world = at_its_council_again(world, visits=visits)
+    assert world.walks["1"].council == "council-1-2"
+    assert world.channels["council-1-2"].is_open
+    assert world.walks["1"].stage == "talk"
+
+
+def test_a_channel_that_somebody_else_opened_under_its_name_is_no_council():
+    world = waiting_world()
+    opening = opened(world, Channel(id="council-1-1"), [NewMember(name="guest")], at=0.5)
+    world = apply_all(world, opening)
+    world = apply_all(world, follow_councils(world, 1.0))
+    assert world.walks["1"].council == "council-1-2"
+
+
+def test_a_task_whose_id_is_longer_than_the_name_of_a_channel_has_its_council_too():
+    long = "myproject-some-epic-with-a-long-name-17"
+    world = waiting_world()
+    world = replace(
+        world,
+        tasks={long: replace(world.tasks["1"], id=long)},
+        walks={long: replace(world.walks["1"], id=long, task=long)},
+        runs={"1.1": replace(world.runs["1.1"], task=long)},
+    )
+    world = apply_all(world, follow_councils(world, 1.0))
+    assert world.channels[world.walks[long].council].task == long
 
 
 def test_a_person_is_asked_once_councils_object_too_often():
-    world = decided(convened(visits=(("talk", 1),)), agreed=False, name="council-1-2")
+    world = decided(convened(visits=(("talk", 1),)), agreed=False)
     world = apply_all(world, follow_councils(world, 3.0))
     (question,) = world.questions.values()
     assert question.about == About.BLOCKED

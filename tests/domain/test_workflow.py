@@ -40,6 +40,19 @@ PLANNED = Workflow(
 )
 
 
+def test_those_who_speak_in_a_council_have_names_of_members_and_each_its_own():
+    ways = {"agreed": DONE, "objected": "maker"}
+    long = "a-role-that-has-rather-a-long-name"
+    talk = Stage(
+        name="talk", does=Does.COUNCIL, roles=("maker", "maker", long), limit=2, routes=ways
+    )
+    roles = {name: Role(name=name) for name in ("maker", long)}
+    workflow = Workflow(name="talks", roles=roles, stages=(role("maker", "talk"), talk))
+    twice, unfit = faults(workflow)
+    assert twice == "stage talk: each role speaks in it once"
+    assert f"{long} cannot be a member's name" in unfit
+
+
 @pytest.mark.parametrize("workflow", [SOLO, PLANNED, built_in()], ids=lambda w: w.name)
 def test_a_sound_workflow_has_no_faults_and_is_kept_as_it_is(workflow):
     assert faults(workflow) == []

@@ -1,6 +1,8 @@
 """Councils of quests: agents discuss before a task goes on, and what they decide counts."""
 
-from crew.domain.channel import Channel, Interrupting
+from itertools import count
+
+from crew.domain.channel import Channel, Interrupting, member_id
 from crew.domain.channel_opening import NewMember, close, opened
 from crew.domain.channel_story import Story
 from crew.domain.fact import Fact
@@ -10,10 +12,13 @@ from crew.domain.stations import council_judged
 from crew.domain.task import TaskState
 from crew.domain.walking import blocked, story
 from crew.domain.whereabouts import role_in, stage_named, stages_of, workflow_of
-from crew.domain.workflow import Does, Stage
+from crew.domain.workflow import Does
 from crew.domain.world import Draft, World, noted
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
+
+_LONGEST_ID = 18
+"""So much of a task's id has room in the name of its council."""
 
 
 def follow_councils(world: World, at: float) -> list[Fact]:
@@ -40,29 +45,26 @@ def _broken_off(world: World, walk: Walk, *, at: float) -> list[Fact]:
     stages = stages_of(workflow_of(world, walk), walk)
     leading = (one for one in stages if role_in(one) and walk.stage in one.routes.values())
     before = next(leading, stages[0])
-    name = council_name(walk)
+    there = {"stage": before.name, "role": role_in(before), "council": ""}
     draft = Draft(world)
-    if name in world.channels and world.channels[name].is_open:
-        told = Story(world=world, name=name, at=at)
-        close(told)
-        draft.add(*told.facts)
-    visits = {**dict(walk.visits), walk.stage: walk.visited(walk.stage) + 1}
-    draft.add(
-        noted(
-            walk,
-            "council_broken_off",
-            at=at,
-            stage=before.name,
-            role=role_in(before),
-            visits=tuple(visits.items()),
-        )
-    )
+    draft.add(*_closed(world, walk.council, at=at))
+    draft.add(noted(walk, "council_broken_off", at=at, **there))
     return draft.facts
 
 
-def council_name(walk: Walk) -> str:
-    """Each time a walk comes to its council it is another channel."""
-    return f"council-{walk.task}-{walk.visited(walk.stage) + 1}"
+def _closed(world: World, name: str, *, at: float) -> list[Fact]:
+    """Nothing, where it is closed already or was never opened."""
+    if name not in world.channels or not world.channels[name].is_open:
+        return []
+    told = Story(world=world, name=name, at=at)
+    close(told)
+    return told.facts
+
+
+def _free_name(world: World, task: str) -> str:
+    """Each time a walk comes to a council it is another channel, whoever has opened others."""
+    names = (f"council-{task[:_LONGEST_ID]}-{number}" for number in count(1))
+    return next(name for name in names if name not in world.channels)
 
 
 def is_awaited(channel: Channel) -> bool:
@@ -79,27 +81,23 @@ def _waiting(world: World, walk: Walk) -> Run | None:
 
 
 def _followed(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
-    here = stage_named(world, walk, walk.stage)
-    name = council_name(walk)
-    channel = world.channels.get(name)
+    channel = world.channels.get(walk.council)
     if channel is None:
-        return _convened(world, walk, run, here, name=name, at=at)
-    members = [world.members[f"{name}/{member}"] for member in channel.members]
+        return _convened(world, walk, run, at=at)
+    members = [world.members[member_id(channel.id, name)] for name in channel.members]
     if channel.is_open and not channel.decision:
         lost = not any(member.takes_part for member in members)
         return _ended(world, run, channel, at=at, is_lost=True) if lost else []
     return _ended(world, run, channel, at=at)
 
 
-def _convened(
-    world: World, walk: Walk, run: Run, here: Stage, *, name: str, at: float
-) -> list[Fact]:
-    roles = workflow_of(world, walk).roles
+def _convened(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
+    here, roles = stage_named(world, walk, walk.stage), workflow_of(world, walk).roles
     members = [
         NewMember(name=role, agent_kind=roles[role].agent or run.agent_kind) for role in here.roles
     ]
     channel = Channel(
-        id=name,
+        id=_free_name(world, walk.task),
         topic=_topic(world, walk),
         rounds=here.rounds,
         interrupting=Interrupting.QUEUE,
@@ -107,7 +105,10 @@ def _convened(
         task=walk.task,
         opened_at=at,
     )
-    return opened(world, channel, members, at=at)
+    return [
+        *opened(world, channel, members, at=at),
+        noted(walk, "council_convened", at=at, council=channel.id),
+    ]
 
 
 def _topic(world: World, walk: Walk) -> str:
@@ -126,10 +127,8 @@ def _ended(
 ) -> list[Fact]:
     """Whoever closes a council by hand wants the task to go on."""
     draft = Draft(world)
-    if channel.is_open:
-        told = Story(world=world, name=channel.id, at=at)
-        close(told)
-        draft.add(*told.facts)
+    draft.add(*_closed(world, channel.id, at=at))
+    draft.add(noted(world.walks[run.task], "council_ended", at=at, council=""))
     agreed = channel.agreed if channel.decision else not is_lost
     words = channel.decision or f"{channel.id} ended without a decision"
     draft.add(*council_judged(draft.world, run, agreed=agreed, words=words, at=at))

@@ -26,8 +26,12 @@ def task_id(text: str) -> str:
     return bare
 
 
+def is_agent_name(text: str) -> bool:
+    return _AGENT_NAME.fullmatch(text) is not None
+
+
 def agent_name(text: str) -> str:
-    if _AGENT_NAME.fullmatch(text) is None:
+    if not is_agent_name(text):
         raise UsageError(
             f"{text!r} cannot be an agent's name",
             hint="a name starts with a letter and has only letters, digits, - and _",

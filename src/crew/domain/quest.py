@@ -145,7 +145,7 @@ class Walk:
     session afterwards if it wanted to `resume`. `acting` is the walk whose role has its turn now;
     what the others need to go on is kept in `session` and the like.
     `visits` counts how often each role began and each gate was passed through, `failures` the
-    errors of the role in a row.
+    errors of the role in a row. `council` is the channel in which the task is discussed now.
     """
 
     kind: ClassVar[str] = "walk"
@@ -169,6 +169,7 @@ class Walk:
     visits: tuple[tuple[str, int], ...] = ()
     failures: int = 0
     story: tuple[tuple[object, ...], ...] = ()
+    council: str = ""
 
     @property
     def is_over(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from crew.domain.names import is_agent_name
 from crew.domain.signals import SignalKind
 
 DONE = "done"
@@ -117,6 +118,7 @@ def faults(workflow: Workflow) -> list[str]:
         found += _misplaced(place, stages)
         found += _unreachable(place, stages)
         found += _endless(workflow, place, stages)
+        found += _council_faults(place, stages)
     return [*found, *_plan_faults(workflow), *_role_faults(workflow)]
 
 
@@ -154,6 +156,19 @@ def _misplaced(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
             yield f"{place} {stage.name}: only a role can take back what was not merged"
         if stage.plans:
             yield f"{place} {stage.name}: only a role can plan"
+
+
+def _council_faults(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
+    """The roles of a council are the names of its channel's members."""
+    for stage in stages:
+        if stage.does is not Does.COUNCIL:
+            continue
+        if len(set(stage.roles)) < len(stage.roles):
+            yield f"{place} {stage.name}: each role speaks in it once"
+        for role in stage.roles:
+            if not is_agent_name(role):
+                fit = "letters, digits, - and _, at most 32"
+                yield f"{place} {stage.name}: {role} cannot be a member's name ({fit})"
 
 
 def _unreachable(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
