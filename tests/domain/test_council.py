@@ -57,6 +57,41 @@ def test_when_the_rounds_are_spent_the_last_words_stand():
     assert "dev: no\nOBJECT" in room.channel.decision
 
 
+def test_when_nobody_has_more_to_say_the_last_words_stand():
+    room = _council(rounds=3)
+    room.speaks("pm", "hm TURN_COMPLETE")
+    room.speaks("dev", "fine\nAGREE")
+    assert room.channel.decision == ""
+    room.speaks("pm", "TURN_COMPLETE")
+    assert room.channel.decision.startswith("Shall we?: not agreed when nobody had more to say")
+
+
+def test_who_is_silent_while_the_other_has_no_turn_left_holds_nobody_up():
+    room = _council(rounds=2)
+    room.ask("assign", member="late", agent_kind="scripted")
+    for name in ("pm", "dev", "late", "pm", "dev"):
+        room.speaks(name, "no\nOBJECT" if name != "late" else "")
+    assert room.channel.decision == ""
+    room.speaks("late", "")
+    assert room.channel.decision.startswith("Shall we?: not agreed")
+
+
+def test_a_council_that_was_asked_nothing_decides_nothing():
+    room = Room(driven=("pm", "dev"), council=True, rounds=2)
+    room.tick()
+    assert (room.channel.decision, room.due) == ("", [])
+    room.say("Shall we?")
+    assert room.due == ["turn room/pm"]
+
+
+def test_who_has_not_answered_yet_is_waited_for():
+    room = _council(rounds=3)
+    room.speaks("pm", "", error="crashed")
+    room.speaks("dev", "")
+    assert room.channel.decision == ""
+    assert room.due == ["turn room/pm"]
+
+
 def test_a_persons_word_opens_the_matter_again_and_old_votes_do_not_count():
     room = _council(rounds=1)
     room.speaks("pm", "AGREE")
@@ -95,8 +130,8 @@ def test_only_agents_that_crew_drives_hold_a_council():
 def test_a_verdict_can_be_read_from_posts_alone():
     channel = Channel(id="c", topic="t", rounds=2)
     posts = [Post(id="c/1", channel="c", sequence=1, sender="a", text="AGREE", at=1.0)]
-    assert council_verdict(channel, posts, members=["a", "b"], is_spent=False) is None
-    spent = council_verdict(channel, posts, members=["a", "b"], is_spent=True)
+    assert council_verdict(channel, posts, members=["a", "b"]) is None
+    spent = council_verdict(channel, posts, members=["a", "b"], spent="after 2 rounds")
     assert (spent.agreed, spent.text) == (False, "t: not agreed after 2 rounds\n\na: AGREE\n\nb: …")
 
 

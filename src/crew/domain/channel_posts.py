@@ -57,6 +57,13 @@ def has_news(world: World, member: Member) -> bool:
     return any(post.author != Author.SYSTEM for post in unseen(world, member))
 
 
+def can_speak(world: World, member: Member) -> bool:
+    """A member that connects speaks when it likes; crew calls a CLI only if there is news."""
+    if world.channels[member.channel].mode == Mode.DIRECT:
+        return has_news(world, member)
+    return not member.is_driven or member.owes_answer or has_news(world, member)
+
+
 def words_of_people(world: World, member: Member) -> list[Post]:
     return [post for post in unseen(world, member) if post.author == Author.PERSON]
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from crew.domain.channel import ONLINE, Author, Channel, Member, Mode, TurnOrder, TurnState
-from crew.domain.channel_posts import has_news
+from crew.domain.channel_posts import can_speak, has_news
 from crew.domain.channel_story import ALL_AT_ONCE, Story
 from crew.domain.council import decide_council
 
@@ -23,7 +23,7 @@ def settle(story: Story) -> None:
         return
     if story.channel.mode in ALL_AT_ONCE:
         for name in story.channel.queue:
-            if can_speak(story, story.member(name)) and _has_turns_left(story, name):
+            if can_speak(story.world, story.member(name)) and _has_turns_left(story, name):
                 grant(story, name)
         return
     _yield_floor(story)
@@ -121,13 +121,6 @@ def lost(story: Story, name: str, reason: str) -> None:
         story.announce("⚠️ No agents available in this channel")
 
 
-def can_speak(story: Story, member: Member) -> bool:
-    """A member that connects speaks when it likes; crew calls a CLI only if there is news."""
-    if story.channel.mode == Mode.DIRECT:
-        return has_news(story.world, member)
-    return not member.is_driven or member.owes_answer or has_news(story.world, member)
-
-
 def _time_out(story: Story, member: Member) -> None:
     forgot = member.said_at is not None
     warning = {"warning": "completed response without TURN_COMPLETE"} if forgot else None
@@ -184,10 +177,10 @@ def _yield_floor(story: Story) -> None:
     if not holder or story.channel.order == TurnOrder.MANUAL:
         return
     member = story.member(holder)
-    if member.state != TurnState.ACTIVE or can_speak(story, member):
+    if member.state != TurnState.ACTIVE or can_speak(story.world, member):
         return
     others = (story.member(name) for name in story.channel.queue if _has_turns_left(story, name))
-    if any(can_speak(story, other) for other in others):
+    if any(can_speak(story.world, other) for other in others):
         turns = member.turns  # nothing was said, so that it counts as no turn
         story.move(
             holder, "turn_complete", to=TurnState.QUEUED, extra={"said": "nothing"}, turns=turns
@@ -202,7 +195,7 @@ def _next(story: Story) -> str:
     found = [story.member(name) for name in channel.queue if _has_turns_left(story, name)]
     if channel.order == TurnOrder.PRIORITY:
         found.sort(key=lambda one: (one.turns, -one.priority))
-    speaking = [one for one in found if can_speak(story, one)]
+    speaking = [one for one in found if can_speak(story.world, one)]
     return next((one.name for one in speaking or found), "")
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from crew.domain.channel import Author, Channel, Post, TurnState
-from crew.domain.channel_posts import posts_after
+from crew.domain.channel import Author, Channel, Member, Post, TurnState
+from crew.domain.channel_posts import can_speak, posts_after
 from crew.domain.channel_story import Story
 
 AGREE = "AGREE"
@@ -26,19 +26,21 @@ def vote(text: str) -> str:
 
 
 def council_verdict(
-    channel: Channel, posts: Iterable[Post], *, members: Iterable[str], is_spent: bool
+    channel: Channel, posts: Iterable[Post], *, members: Iterable[str], spent: str = ""
 ) -> CouncilVerdict | None:
     """What the council came to, or None while it goes on.
 
-    All members agree, each with its last word; or the rounds are spent, and the last words stand.
+    All members agree, each with its last word; or it is spent, in these words, and the last words
+    stand.
     """
     last = _last_words(posts)
     names = list(members)
     votes = {name: vote(last[name].text) if name in last else "" for name in names}
     agreed = bool(names) and all(one == AGREE for one in votes.values())
-    if not agreed and not is_spent:
+    if not agreed and not spent:
         return None
-    return CouncilVerdict(agreed=agreed, text=_text(channel, votes, last, agreed=agreed))
+    head = "agreed" if agreed else f"not agreed {spent}"
+    return CouncilVerdict(agreed=agreed, text=_text(channel, votes, last, head=head))
 
 
 def decide_council(story: Story) -> bool:
@@ -49,12 +51,10 @@ def decide_council(story: Story) -> bool:
     members = [one for one in story.members() if one.takes_part]
     if any(one.state != TurnState.QUEUED and (one.speaking or one.turn_ends_at) for one in members):
         return False
-    spent = channel.rounds is not None and all(one.turns >= channel.rounds for one in members)
+    names = [one.name for one in members]
+    posts = list(posts_after(story.world, channel, 0))
     verdict = council_verdict(
-        channel,
-        _since_the_last_question(story),
-        members=[one.name for one in members],
-        is_spent=spent and bool(members),
+        channel, _after_the_last_question(posts), members=names, spent=_spent(story, members, posts)
     )
     if verdict is None:
         return False
@@ -62,9 +62,21 @@ def decide_council(story: Story) -> bool:
     return True
 
 
-def _since_the_last_question(story: Story) -> list[Post]:
+def _spent(story: Story, members: list[Member], posts: list[Post]) -> str:
+    """Why it cannot go on; nothing while it can, and while nobody has asked it anything."""
+    rounds = story.channel.rounds
+    if not members or not any(post.author != Author.SYSTEM for post in posts):
+        return ""
+    if rounds is not None and all(one.turns >= rounds for one in members):
+        return f"after {rounds} rounds"
+    waiting = [one for one in members if rounds is None or one.turns < rounds]
+    return (
+        "" if any(can_speak(story.world, one) for one in waiting) else "when nobody had more to say"
+    )
+
+
+def _after_the_last_question(posts: list[Post]) -> list[Post]:
     """What was said before somebody asked anew is no answer to that."""
-    posts = list(posts_after(story.world, story.channel, 0))
     asked = [post.sequence for post in posts if post.author == Author.PERSON]
     return [post for post in posts if post.sequence > (asked[-1] if asked else 0)]
 
@@ -74,8 +86,7 @@ def _last_words(posts: Iterable[Post]) -> dict[str, Post]:
 
 
 def _text(
-    channel: Channel, votes: Mapping[str, str], last: Mapping[str, Post], *, agreed: bool
+    channel: Channel, votes: Mapping[str, str], last: Mapping[str, Post], *, head: str
 ) -> str:
-    head = "agreed" if agreed else f"not agreed after {channel.rounds} rounds"
     words = [f"{name}: {last[name].text}" if name in last else f"{name}: …" for name in votes]
     return "\n\n".join((f"{channel.topic}: {head}" if channel.topic else head, *words))
