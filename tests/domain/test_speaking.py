@@ -147,6 +147,18 @@ def test_a_run_waits_for_nobody_to_take_it_up_while_its_question_is_open():
     assert not parked().runs["1.1"].is_waiting
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the answer is empty"),
+        (" \n", "the answer is empty"),
+        ("x" * 100_001, "the answer has 100,001 characters, and 100,000 are the most"),
+    ],
+)
+def test_an_answer_that_says_nothing_or_too_much_leaves_the_question_open(text, words):
+    assert refused(parked(), "answer", by=UsageError, question="q1", text=text) == words
+
+
 @pytest.mark.parametrize("state", ["answered", "withdrawn"])
 def test_a_question_that_is_over_is_not_answered_again(state):
     message = refused(

@@ -156,6 +156,20 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
     assert (small.root / "b.txt").read_text() == "blue\n"
 
 
+@pytest.mark.parametrize("is_up", [False, True])
+def test_an_answer_in_bytes_that_are_no_text_is_taken_and_nobody_behind_it_waits(
+    small, running, is_up
+):
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    drained(small)
+    if is_up:
+        running()
+    small.ok("answer", "q1", "blue \udcff")
+    small.ok("spawn")
+    facts = small.ok("events", "--subject", "question:q1", "--json").json
+    assert facts[-1]["to"] == "answered"
+
+
 def test_a_cancelled_quest_closes_everything_it_had(small):
     small.ok("quest", "new", "Request", "--workflow", "small")
     drained(small)

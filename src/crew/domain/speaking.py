@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crew.domain.asking import new_question
-from crew.domain.errors import Conflict, NotFound
+from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.fact import Fact
 from crew.domain.followups import check_signal
 from crew.domain.message import Message, MessageState
@@ -69,7 +69,7 @@ def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
 def answer_question(asked: Asked) -> Answer:
     """The run goes on in its own session, with the answer."""
     question = _question(asked)
-    text = str(asked.args["text"])
+    text = _answer_text(asked)
     facts = [
         moved(
             question,
@@ -85,6 +85,18 @@ def answer_question(asked: Asked) -> Answer:
         facts.append(_told(run, question, text, at=asked.at))
         facts += answered(asked.world, run, at=asked.at)
     return Answer(facts=tuple(facts), reply=question.id)
+
+
+def _answer_text(asked: Asked) -> str:
+    text = str(asked.args["text"])
+    if not text.strip():
+        raise UsageError("the answer is empty", hint="say it again with a text")
+    if len(text) > LONGEST_MESSAGE:
+        raise UsageError(
+            f"the answer has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
+            hint="put the material into a file of the repository and name that file",
+        )
+    return text
 
 
 def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:

@@ -33,7 +33,7 @@ from crew.runner.local import LocalOutside
 from crew.runner.notices import telling_people
 from crew.runner.readers import Readers
 from crew.runner.state_files import StateFiles
-from crew.runner.step_requests import message_from, own_task, readable, speaking_run
+from crew.runner.step_requests import message_from, own_task, readable, speaking_run, writable
 from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
 from crew.runner.unnoticed import ended_unnoticed
@@ -175,7 +175,7 @@ class Runner:
         return words
 
     def _answer(self, request: Request) -> Answer:
-        request = self.tokens.checked(request)
+        request = self.tokens.checked(writable(request))
         if request.verb in STEP_VERBS:
             return self._answer_step(readable(request))
         if request.verb in MEMBER_VERBS:

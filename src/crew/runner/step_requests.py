@@ -1,4 +1,4 @@
-"""What a step asks of the runner beside its signals, and what holds for everything it says."""
+"""What a step asks of the runner beside its signals, and what holds for all that is asked."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +27,24 @@ def readable(request: Request) -> Request:
         verb=request.verb,
         args={name: _readable(name, value, longest) for name, value in request.args.items()},
     )
+
+
+def writable(request: Request) -> Request:
+    """The same without halves of characters, as from bytes that are not UTF-8: nothing keeps them.
+
+    A request that cannot be recorded could not be refused either, and everybody behind it waits.
+    """
+    return Request(verb=request.verb, args=_writable(dict(request.args)))
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list | tuple):
+        return [_writable(one) for one in value]
+    if isinstance(value, dict):
+        return {_writable(key): _writable(one) for key, one in value.items()}
+    return value
 
 
 def _readable(name: str, value: Any, longest: int) -> Any:
