@@ -41,6 +41,8 @@ def step(key, *deps, title="Do it", **texts):
         ([{"id": "a", "title": "t"}, 7], "step 2 is no object"),
         ([{"id": "a", "titel": "t", "prio": 1}], "step 1 has unknown fields: prio, titel"),
         ([{"id": ["a"]}], "id of step 1 must be a text"),
+        ([{"id": True}], "id of step 1 must be a text"),
+        ([{"id": "a", "files": [False]}], "files of step 1 must be a list of texts"),
         ([{"id": "a", "title": None}], "title of step 1 must be a text"),
         ([{"id": "a", "description": "x" * (LONGEST + 1)}], "description of step 1 must be"),
         ([{"id": "a", "dependencies": "b"}], "dependencies of step 1 must be a list of texts"),
@@ -106,6 +108,34 @@ def test_too_many_steps_are_too_many():
     assert found(*(step(f"s{n}") for n in range(4)), most=3) == [
         "4 steps are too many, 3 are the most"
     ]
+
+
+def test_a_plan_that_is_far_too_long_costs_the_runner_next_to_nothing():
+    class Unread(tuple):
+        __slots__ = ()
+
+        def __iter__(self):
+            raise AssertionError("it is too long to be looked at")
+
+    endless = Unread(step("a") for _ in range(51))
+    assert list(faults(endless, most=50)) == ["51 steps are too many, 50 are the most"]
+
+
+def test_of_very_many_faults_only_the_first_are_told_and_none_at_length():
+    life = Life()
+    life.turn(ROOT)
+    life.begin(ROOT)
+    unknown = [f"{n}{'x' * 10_000}" for n in range(60)]
+    with pytest.raises(UsageError) as refused:
+        life.plan(ROOT, [{"id": "a", "title": "t", "dependencies": unknown}])
+    assert refused.value.message.startswith("the plan has 60 faults: step a waits for '0xxx")
+    assert refused.value.message.endswith("; and 10 more")
+    assert len(refused.value.message) < 12_000
+
+
+def test_what_a_step_waits_for_counts_once_however_it_is_written():
+    (read,) = read_steps([{"id": " a ", "title": "t", "dependencies": ["b", " b ", 2, 2]}])
+    assert (read.key, read.deps) == ("a", ("b", "2"))
 
 
 def test_all_faults_are_named_at_once():

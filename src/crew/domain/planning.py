@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -59,7 +60,7 @@ def _step(number: int, value: Any) -> PlannedStep:
 
 def _text(number: int, value: Mapping[str, Any], name: str) -> str:
     text = value.get(name, "")
-    if isinstance(text, int):
+    if _is_number(text):
         text = str(text)
     if not isinstance(text, str) or len(text) > LONGEST:
         raise UsageError(
@@ -71,12 +72,19 @@ def _text(number: int, value: Mapping[str, Any], name: str) -> str:
 
 def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
     texts = value.get(name, ())
-    if not isinstance(texts, list | tuple) or not all(isinstance(t, str | int) for t in texts):
+    if not isinstance(texts, list | tuple) or not all(
+        isinstance(text, str) or _is_number(text) for text in texts
+    ):
         raise UsageError(
             f"{name} of step {number} must be a list of texts",
             hint="hand in the whole plan again; nothing was changed",
         )
-    return tuple(str(text) for text in texts)
+    return tuple(dict.fromkeys(str(text).strip() for text in texts))
+
+
+def _is_number(value: Any) -> bool:
+    """True is a number to Python, and to nobody else."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def faults(
@@ -84,13 +92,16 @@ def faults(
 ) -> Iterator[str]:
     """Everything that is wrong with a plan, each fault with the step it is about.
 
-    A step may wait for one that is `finished`, whether the plan still names it or not.
+    A step may wait for one that is `finished`, whether the plan still names it or not. A plan that
+    is too long is not read further: the runner has no time for a thousand steps.
     """
-    keys = [step.key for step in steps]
     if len(steps) > most:
         yield f"{len(steps)} steps are too many, {most} are the most"
-    for key in sorted({key for key in keys if keys.count(key) > 1}):
-        yield f"the id {key!r} stands there {keys.count(key)} times"
+        return
+    keys = [step.key for step in steps]
+    for key, times in sorted(Counter(keys).items()):
+        if times > 1:
+            yield f"the id {key!r} stands there {times} times"
     for step in steps:
         yield from _step_faults(step, {*keys, *finished})
     items = [TaskItem(id=step.key, title="", deps=step.deps) for step in steps]

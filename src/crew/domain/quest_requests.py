@@ -13,6 +13,10 @@ from crew.domain.task import TaskState
 from crew.domain.whereabouts import first_walk, role_of, workflow_of
 from crew.domain.world import World, born, noted
 
+MOST_FAULTS = 50
+LONGEST_FAULT = 200
+"""How much is told of a plan's faults at once, and of each: the planner has to read it all."""
+
 
 def begin(asked: Asked) -> Answer:
     """A quest about a task that holds the request; its workflow comes along, as text."""
@@ -71,8 +75,11 @@ def plan_steps(asked: Asked) -> Answer:
     steps = read_steps(asked.args.get("steps"))
     most = workflow_of(world, world.walks[run.task]).most_steps
     if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
+        told = [fault[:LONGEST_FAULT] for fault in found[:MOST_FAULTS]]
+        if len(found) > MOST_FAULTS:
+            told.append(f"and {len(found) - MOST_FAULTS} more")
         raise UsageError(
-            f"the plan has {len(found)} faults: {'; '.join(found)}",
+            f"the plan has {len(found)} faults: {'; '.join(told)}",
             hint="mend every one of them and hand in the whole plan again; nothing was changed",
         )
     facts, kept = replaced(world, quest, steps, at=asked.at)
