@@ -407,6 +407,31 @@ def test_a_step_of_an_earlier_turn_does_not_end_the_present_one():
     assert (room.posts[-1].late, room.active, room.member("pm").turn) == (True, ["pm"], 2)
 
 
+def test_a_step_that_hangs_holds_the_turn_no_longer_than_a_turn_may_take():
+    room = Room(driven=("pm", "dev"), topic="go")
+    room.start("pm")
+    room.tick(61)
+    room.speaks("dev", "a word for pm")
+    assert room.active == ["pm"]
+    room.say("and you, dev?")
+    assert room.looks_again_at == room.now + 60
+    room.tick(60)
+    assert room.active == ["dev"]
+    assert room.texts.count("⏱️ pm turn timed out") == 2
+
+
+def test_a_late_answer_leaves_the_turn_that_its_member_has_by_then_all_its_time():
+    room = Room(driven=("pm", "dev"), topic="go")
+    room.start("pm")
+    room.tick(61)
+    room.speaks("dev", "a word for pm")
+    room.now += 59
+    room.end("pm", "late", turn=1)
+    assert (room.active, room.due, room.looks_again_at) == (["pm"], ["turn room/pm"], None)
+    room.start("pm")
+    assert room.looks_again_at == room.now + 60
+
+
 def test_an_error_is_shown_and_ends_the_turn_and_the_third_in_a_row_is_a_crash():
     room = Room(driven=("pm", "dev"), topic="hello")
     room.speaks("pm", error="crashed")

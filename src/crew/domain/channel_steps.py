@@ -115,9 +115,9 @@ def _failed(
 ) -> None:
     name = member.name
     if error.kind in FRESH_SESSION and not member.fresh_retry:
-        _record(story, member, outcome, **_fresh_session(member), turn_ends_at=None)
+        _record(story, member, outcome, **_fresh_session(member))
     elif error.kind == ErrorKind.RATE_LIMIT:
-        _record(story, member, outcome, turn_ends_at=None)
+        _record(story, member, outcome)
         provider = rules.provider(member.agent_kind)
         story.tell(limited(story.world, provider, error, rules, at=story.at))
     else:
@@ -157,6 +157,7 @@ def _record(story: Story, member: Member, outcome: StepOutcome, **changes: Any) 
         "step_ended",
         **{
             "speaking": False,
+            "turn_ends_at": None,
             "session": outcome.session,
             **_usage(member, outcome.usage),
             **changes,

@@ -70,14 +70,18 @@ def silence_deadline(channel: Channel, member: Member) -> float | None:
 
 
 def grant(story: Story, name: str) -> None:
-    """A driven member's time begins with its step: it may have nothing to answer yet."""
+    """A driven member's time begins with its step: it may have nothing to answer yet.
+
+    If a step of an earlier turn still runs, no other can begin, and its time begins now.
+    """
     member = story.member(name)
+    begins_later = member.is_driven and not member.speaking
     story.move(
         name,
         "turn_granted",
         to=TurnState.ACTIVE,
         turn=member.turn + 1,
-        turn_ends_at=None if member.is_driven else turn_deadline(story, member),
+        turn_ends_at=None if begins_later else turn_deadline(story, member),
         said_at=None,
         was_late=False,
     )
