@@ -225,6 +225,49 @@ def test_who_is_removed_in_its_turn_is_stopped_and_its_worktree_goes():
     assert stage.vacated == ["room/pm", "room/dev"]
 
 
+def test_who_is_assigned_again_after_a_crash_answers_what_it_was_asked_before():
+    broken = [True]
+
+    async def act(stage, call):
+        if broken[0]:
+            error = StepError(kind=ErrorKind.AUTH, message="log in first")
+            return _said(call, "", error=error)
+        return _said(call, f"here is {call.member.name}")
+
+    stage = Stage(act, rounds=None)
+    stage.play()
+    assert stage.member("pm").state == "offline"
+    broken[0] = False
+    stage.start(stage.world)
+    stage.ask("assign", member="pm")
+    stage.play()
+    assert "here is pm" in stage.texts
+    assert stage.calls[-1].was_cut_off
+
+
+def test_who_is_assigned_again_while_its_worktree_goes_speaks_when_that_is_done():
+    going = []
+
+    async def act(stage, call):
+        if call.member.name == "pm" and not going:
+            stage.ask("remove", member="pm")
+            await _forever()
+        assert going != ["begun"], "it speaks in a worktree that is being removed"
+        return _said(call, f"here is {call.member.name}")
+
+    async def vacate(member):
+        going.append("begun")
+        stage.ask("assign", member="pm")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        going.append("done")
+
+    stage = Stage(act, rounds=None)
+    stage.vacate = vacate
+    stage.play(until=lambda: "here is pm" in stage.texts)
+    assert going == ["begun", "done"]
+
+
 def test_a_turn_that_times_out_goes_on_without_its_member_whose_word_comes_late():
     other_speaks = asyncio.Event()
 

@@ -56,14 +56,21 @@ def decide_channels(world: World, now: float, *, is_running: bool) -> list[Fact]
 
 
 def plan_channels(
-    world: World, now: float, *, rules: Rules, taking_work: bool
+    world: World,
+    now: float,
+    *,
+    rules: Rules,
+    taking_work: bool,
+    busy: frozenset[str] = frozenset(),
 ) -> Iterator[Command]:
+    """Who is assigned again while its worktree is being removed speaks when that is done."""
     for name, outlook in _outlooks(world).items():
         for member in outlook.to_leave:
             yield Vacate(subject=member.id)
         if taking_work and rules.means_channel(name):
             for member in outlook.to_speak:
-                if _opens_at(world, member, rules) <= now:
+                is_leaving = Vacate(subject=member.id).key in busy
+                if not is_leaving and _opens_at(world, member, rules) <= now:
                     yield SpeakTurn(subject=member.id)
 
 

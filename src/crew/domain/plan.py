@@ -79,7 +79,7 @@ def plan(
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
         *plan_panes(world, busy=busy),
         *_for_lines(world, now, rules=rules, busy=busy),
-        *plan_channels(world, now, rules=rules, taking_work=taking_work),
+        *plan_channels(world, now, rules=rules, taking_work=taking_work, busy=busy),
     ]
     return [command for command in commands if command.key not in busy]
 

@@ -60,11 +60,12 @@ def _heard(desk: Desk, member: str, post: str) -> None:
 
 
 async def vacate(desk: Desk, command: Command) -> list[Fact]:
+    """What it was given and did not answer it still owes, should somebody assign it again."""
     member = desk.world().members[command.subject]
     await desk.cancel(SpeakTurn(subject=member.id).key)
     await desk.outside.vacate(member)
     left = desk.world().members[command.subject]
-    return [noted(left, "vacated", at=desk.now(), housed=False, speaking=False, owes_answer=False)]
+    return [noted(left, "vacated", at=desk.now(), housed=False, speaking=False)]
 
 
 CHANNEL_DOERS: Mapping[type[Command], Doer] = {SpeakTurn: speak_turn, Vacate: vacate}
