@@ -8,6 +8,7 @@ from crew.domain.channel_plan import is_resting
 from crew.domain.channel_posts import addressed, injected_into, without_signal
 from crew.domain.channel_steps import heard, turn_troubled
 from crew.domain.errors import Conflict, UsageError
+from crew.domain.world import noted
 from domain.rooms import RULES, Room
 
 
@@ -185,6 +186,32 @@ def test_queue_keeps_a_persons_word_until_the_turn_ends_and_delivers_it_then():
     room.by("pm", "post", text="my turn TURN_COMPLETE")
     assert room.texts == ["my turn", "first"]
     assert room.channel.held == ()
+
+
+def test_mode_queue_a_word_for_somebody_is_for_him_also_when_the_turn_has_ended():
+    room = Room(driven=("pm", "dev"), mode="direct", interrupting="queue")
+    room.say("@pm go")
+    room.start("pm")
+    assert room.say("listen", to=["dev"])["held_for"] == ["pm"]
+    with pytest.raises(UsageError, match="whom it is for"):
+        room.say("whoever")
+    room.end("pm", "done")
+    assert (room.posts[-1].text, room.posts[-1].to) == ("listen", ("dev",))
+    assert room.due == ["turn room/dev"]
+
+
+def test_mode_queue_what_was_held_when_the_channel_is_closed_is_in_its_log():
+    room = Room("pm", "dev", interrupting="queue")
+    room.say("before you go")
+    room.ask("close")
+    assert (room.texts, room.channel.held) == (["before you go"], ())
+
+
+def test_words_that_an_older_crew_held_are_released_too():
+    room = Room("pm", "dev", interrupting="queue")
+    room.record([noted(room.channel, "held", at=1.0, held=(("ann", "of old", 1.0),))])
+    room.by("pm", "turn_complete")
+    assert room.texts == ["of old"]
 
 
 def test_interrupt_pauses_the_turn_until_the_word_is_read_and_then_it_goes_on():

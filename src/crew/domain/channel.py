@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from crew.domain.machine import Machine, Move
 
@@ -135,7 +135,7 @@ class Channel:
     """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
 
     `sequence` is the number of the last post. `held` are words of people that wait for the end of
-    the turn, each with its sender and its time. `rounds` is how many turns each member may have
+    the turn, each as sender, text, time and then those it is for. `rounds` is how many turns each member may have
     before somebody speaks who is none of them; None is no limit. `decision` is what a council came
     to, `agreed` whether all were for it; `task` is the one whose walk waits for that.
     """
@@ -153,7 +153,7 @@ class Channel:
     queue: tuple[str, ...] = ()
     holder: str = ""
     sequence: int = 0
-    held: tuple[tuple[str, str, float], ...] = ()
+    held: tuple[tuple[Any, ...], ...] = ()
     rounds: int | None = None
     timeout_s: float = 60.0
     wait_timeout_s: float = 300.0

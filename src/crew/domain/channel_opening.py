@@ -14,7 +14,7 @@ from crew.domain.channel import (
     member_id,
 )
 from crew.domain.channel_story import Story
-from crew.domain.channel_turns import settle
+from crew.domain.channel_turns import settle, take_held
 from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
 from crew.domain.names import agent_name, channel_name
@@ -116,9 +116,11 @@ def take_out(story: Story, member: Member) -> None:
 
 
 def close(story: Story) -> None:
-    """Nobody speaks any more, and what was said stays."""
+    """Nobody speaks any more, and what was said stays, also what was held until a turn ends."""
     for member in story.members():
         if member.takes_part:
             take_out(story, member)
+    for sender, text, to in take_held(story):
+        story.post(sender, text, author=Author.PERSON, to=to)
     closed = moved(story.channel, "closed", to=ChannelState.CLOSED, at=story.at, closed_at=story.at)
     story.tell(closed)

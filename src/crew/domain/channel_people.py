@@ -98,13 +98,14 @@ def say(asked: Asked) -> Answer:
     sender = str(asked.args["sender"])
     if not text:
         raise UsageError("there is nothing to say", hint="say it with a text, or - for stdin")
+    to = _meant(story, text, asked.args.get("to") or ())
     busy = [one.name for one in story.members() if is_mid_turn(one)]
     how = Interrupting(story.channel.interrupting)
     if how == Interrupting.QUEUE and busy:
-        held = (*story.channel.held, (sender, text, asked.at))
+        held = (*story.channel.held, (sender, text, asked.at, *to))
         story.change("held", held=held)
         return Answer(facts=tuple(story.facts), reply={"sequence": None, "held_for": busy})
-    people_said(story, sender, text, to=_meant(story, text, asked.args.get("to") or ()))
+    people_said(story, sender, text, to=to)
     if how == Interrupting.INTERRUPT:
         _interrupt(story)
     sequence = story.channel.sequence

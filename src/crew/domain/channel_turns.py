@@ -135,12 +135,17 @@ def _time_out(story: Story, member: Member) -> None:
 
 def _release(story: Story) -> None:
     """What people said during a turn is delivered when it is over."""
+    if story.channel.held and not _is_mid_turn(story):
+        for sender, text, to in take_held(story):
+            people_said(story, sender, text, to=to)
+
+
+def take_held(story: Story) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The words that people said during a turn: who, what and for whom; held no longer."""
     held = story.channel.held
-    if not held or _is_mid_turn(story):
-        return
-    story.change("released", held=())
-    for sender, text, _said_at in held:
-        people_said(story, sender, text)
+    if held:
+        story.change("released", held=())
+    return [(sender, text, tuple(to)) for sender, text, _said_at, *to in held]
 
 
 def people_said(story: Story, sender: str, text: str, *, to: tuple[str, ...] = ()) -> None:

@@ -30,7 +30,10 @@ def channel_view(world: World, channel: Channel) -> dict[str, Any]:
         "decision": channel.decision or None,
         "agreed": channel.agreed if channel.decision else None,
         "messages": channel.sequence,
-        "held": [{"from": who, "text": text, "at": moment(at)} for who, text, at in channel.held],
+        "held": [
+            {"from": who, "to": to, "text": text, "at": moment(at)}
+            for who, text, at, *to in channel.held
+        ],
         "members": [member_view(member) for member in members],
         "opened_at": moment(channel.opened_at),
         "closed_at": moment(channel.closed_at),
