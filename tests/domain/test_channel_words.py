@@ -1,5 +1,7 @@
 """What is said in a channel: who may say it, who gets it, how often, and what it does to a turn."""
 
+import math
+
 import pytest
 
 from crew.domain.channel_agents import beat, has_something
@@ -175,6 +177,25 @@ def test_in_a_direct_channel_with_one_member_there_is_no_doubt_whom_a_word_is_fo
     room = Room(driven=("pm",), mode="direct")
     room.say("hello")
     assert (room.posts[-1].to, room.due) == (("pm",), ["turn room/pm"])
+
+
+@pytest.mark.parametrize("odd", [-1, math.nan, math.inf, "soon", [3]])
+def test_a_number_that_is_none_is_refused_and_changes_nothing(odd):
+    room = Room("pm", "dev", topic="hello")
+    before = room.world
+    for verb, name in (("wait", "seconds"), ("read", "since")):
+        with pytest.raises(UsageError, match=name) as refused:
+            room.by("pm", verb, **{name: odd})
+        assert "a number" in refused.value.hint
+    assert room.world == before
+
+
+def test_a_number_that_is_too_large_is_as_much_as_there_is():
+    room = Room("pm", "dev", topic="hello")
+    assert len(room.by("pm", "read")["messages"]) == 1
+    assert room.by("pm", "read", since=10**400)["messages"] == []
+    room.by("pm", "wait", seconds=10**400)
+    assert room.looks_again_at == room.now + 120  # its heartbeat: it may wait for longer
 
 
 # People

@@ -1,17 +1,22 @@
 """An engine that drives the members of a channel: a step a turn, spoken to, stopped, ended."""
 
 import asyncio
+import math
 from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
 
 from crew.agents.adapter import Interrupt, Say
 from crew.domain.answering import answer
 from crew.domain.channel_posts import posts_after
-from crew.domain.errors import CrewError
+from crew.domain.errors import CrewError, NotFound
 from crew.domain.requests import Request
 from crew.domain.rules import Rules
 from crew.domain.step import ErrorKind, StepError, StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.engine import Engine
+from crew.runner.readers import Readers
 
 RULES = Rules(interrupt_grace_s=0.05)
 
@@ -305,3 +310,13 @@ def test_only_the_channel_that_is_meant_is_driven():
     stage.engine.rules = replace(RULES, only_channel="another")
     stage.play()
     assert stage.calls == []
+
+
+@pytest.mark.parametrize("wish", [10**400, -1, math.nan, math.inf])
+def test_however_long_a_reader_wants_to_wait_it_is_answered(wish):
+    def unknown(_token):
+        raise NotFound("no such token", hint="ask for another one")
+
+    nobody = SimpleNamespace(tokens=SimpleNamespace(member=unknown))
+    request = Request(verb="channel_read", args={"waitSeconds": wish})
+    asyncio.run(Readers(runner=nobody).patiently(request))

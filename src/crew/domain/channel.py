@@ -135,9 +135,9 @@ class Channel:
     """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
 
     `sequence` is the number of the last post. `held` are words of people that wait for the end of
-    the turn, each as sender, text, time and then those it is for. `rounds` is how many turns each member may have
-    before somebody speaks who is none of them; None is no limit. `decision` is what a council came
-    to, `agreed` whether all were for it; `task` is the one whose walk waits for that.
+    the turn, each as sender, text, time and then those it is for. `rounds` is how many turns each
+    member may have before somebody speaks who is none of them; None is no limit. `decision` is what
+    a council came to, `agreed` whether all were for it; `task` is the one that waits for that.
     """
 
     kind: ClassVar[str] = "channel"

@@ -1,5 +1,6 @@
 """What a member asks of its channel by itself, over MCP: join, read, post, end its turn, wait."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,9 +36,9 @@ def join(asked: Asked) -> Answer:
 def read(asked: Asked) -> Answer:
     """What it has not been given yet; asking again says that it has what it was given before."""
     story, member = _present(asked)
-    since = asked.args.get("since")
+    since = _number(asked, "since")
     if since is not None:
-        story.note(member.name, "reads_again", given=min(int(since), member.given), heard=())
+        story.note(member.name, "reads_again", given=int(min(since, member.given)), heard=())
     found = _given(story, member.name)
     if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED:
         resume(story, member.name)
@@ -101,16 +102,24 @@ def wait(asked: Asked) -> Answer:
         return _done(story, member.name)
     if member.state != TurnState.ACTIVE:
         raise Conflict(_not_active(story, member), hint="only whoever has the turn can pause it")
-    limit = float(asked.args.get("seconds") or story.channel.wait_timeout_s)
+    limit_s = min(_number(asked, "seconds") or math.inf, story.channel.wait_timeout_s)
     story.move(
         member.name,
         "wait_requested",
         to=TurnState.WAITING,
         waits_for=str(asked.args.get("for") or "something outside"),
         turn_ends_at=None,
-        wait_ends_at=asked.at + min(max(limit, 0.0), story.channel.wait_timeout_s),
+        wait_ends_at=asked.at + limit_s,
     )
     return _done(story, member.name)
+
+
+def _number(asked: Asked, name: str) -> float | None:
+    """What an agent gives as a number may be anything; what is none could never come to an end."""
+    value = asked.args.get(name)
+    if value is None or (isinstance(value, int | float) and 0 <= value < math.inf):
+        return value
+    raise UsageError(f"{name} cannot be {value!r}", hint=f"{name} is a number, 0 or more")
 
 
 def heartbeat(asked: Asked) -> Answer:

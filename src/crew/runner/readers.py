@@ -77,7 +77,7 @@ class Readers:
             return
         self.notice(member_id)
         heartbeat_s = engine.world.channels[member.channel].heartbeat_s
-        limit_s = min(wish_s, LONGEST_READ_S, heartbeat_s / 2)
+        limit_s = min(wish_s, heartbeat_s / 2)
         await self._until(
             member.channel, lambda: has_something(engine.world, member_id), limit_s=limit_s
         )
@@ -113,4 +113,4 @@ def _wish_s(request: Request) -> float:
     """How long somebody who reads a channel wants to wait for something."""
     wish = request.args.get("waitSeconds")
     is_read = request.verb == "channel_read" and isinstance(wish, int | float)
-    return max(0.0, float(wish)) if is_read and wish else 0.0
+    return float(min(max(0, wish), LONGEST_READ_S)) if is_read and wish else 0.0
