@@ -59,6 +59,23 @@ def test_the_order_by_priority_lets_the_most_important_speak_first_in_each_round
     assert spoken == ["low", "high", "mid", "high", "mid", "low"]  # low came first, alone
 
 
+def test_in_the_manual_order_nobody_is_promised_the_next_turn_while_somebody_has_it():
+    room = Room("pm", "dev", order="manual")
+    room.ask("override", member="pm", state="active")
+    with pytest.raises(Conflict, match="pm has the turn") as refused:
+        room.ask("override", member="dev", state="active")
+    assert "override room pm queued" in refused.value.hint
+    room.by("pm", "turn_complete")
+    room.ask("override", member="dev", state="active")
+    assert room.active == ["dev"]
+
+
+@pytest.mark.parametrize("name", ["timeout_s", "wait_timeout_s", "heartbeat_s"])
+def test_a_channel_without_time_for_a_turn_is_not_opened(name):
+    with pytest.raises(UsageError, match="0 seconds"):
+        Room("pm", "dev", **{name: 0.0})
+
+
 def test_in_the_manual_order_a_person_gives_every_turn():
     room = Room("pm", "dev", order="manual")
     assert room.active == []
@@ -278,6 +295,16 @@ def test_a_single_channel_has_one_agent_which_is_idle_until_it_is_spoken_to():
     assert room.start("pm") == ["and now?"]
     with pytest.raises(Conflict, match="its one agent"):
         room.ask("assign", member="dev", agent_kind="scripted")
+
+
+def test_a_single_channel_keeps_to_one_agent_whoever_comes_back():
+    room = Room(driven=("pm",), mode="single")
+    room.ask("remove", member="pm")
+    room.ask("assign", member="dev", agent_kind="scripted")
+    with pytest.raises(Conflict, match="its one agent") as refused:
+        room.ask("assign", member="pm")
+    assert "crew channel remove room dev" in refused.value.hint
+    assert room.states == {"pm": "idle", "dev": "active"}
 
 
 def test_a_single_channel_is_not_opened_for_two():

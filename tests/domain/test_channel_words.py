@@ -10,6 +10,7 @@ from crew.domain.channel_plan import is_resting
 from crew.domain.channel_posts import addressed, injected_into, without_signal
 from crew.domain.channel_steps import heard, turn_troubled
 from crew.domain.errors import Conflict, UsageError
+from crew.domain.message import LONGEST_MESSAGE
 from crew.domain.world import noted
 from domain.rooms import RULES, Room
 
@@ -196,6 +197,27 @@ def test_a_number_that_is_too_large_is_as_much_as_there_is():
     assert room.by("pm", "read", since=10**400)["messages"] == []
     room.by("pm", "wait", seconds=10**400)
     assert room.looks_again_at == room.now + 120  # its heartbeat: it may wait for longer
+
+
+# How much
+
+LONG = "x" * (LONGEST_MESSAGE + 1)
+
+
+def test_a_person_who_says_too_much_is_told_so_and_nothing_is_cut_off():
+    room = Room("pm")
+    with pytest.raises(UsageError, match="100,001 characters"):
+        room.say(LONG)
+    with pytest.raises(UsageError, match="100,001 characters"):
+        Room("pm", topic=LONG)
+    assert room.texts == []
+
+
+def test_what_a_driven_member_says_is_bounded_and_says_where_it_was_cut():
+    room = Room(driven=("pm",), topic="go")
+    room.speaks("pm", f"{LONG} TURN_COMPLETE")
+    assert room.texts[-1].endswith("x\n[cut: it had 100,001 characters]")
+    assert len(room.texts[-1]) < len(LONG) + 50
 
 
 # People

@@ -6,11 +6,10 @@ from crew.domain.agent import Agent
 from crew.domain.answering import answer
 from crew.domain.asking import new_question
 from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.message import Message
+from crew.domain.message import LONGEST_MESSAGE, Message
 from crew.domain.question import About, Question
 from crew.domain.requests import Request
 from crew.domain.run import Ask, RunState
-from crew.domain.speaking import LONGEST_MESSAGE
 from crew.domain.stepping import messages_for
 from crew.domain.task import TaskState
 from domain.scenes import RULES, after, given, holding, with_changes

@@ -12,7 +12,6 @@ from crew.domain.channel_turns import INTERRUPTED, end_turn, resume, settle
 from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
 from crew.domain.requests import Answer, Asked, Verb
-from crew.domain.speaking import LONGEST_MESSAGE
 from crew.domain.world import World, noted
 
 _BEATS_PER_LIMIT = 4
@@ -57,7 +56,7 @@ def has_something(world: World, member_id: str) -> bool:
 def post(asked: Asked) -> Answer:
     """Said by whoever has the turn; late, it is shown once and moves nothing."""
     story, member = _present(asked)
-    text, ends = without_signal(str(asked.args["text"])[:LONGEST_MESSAGE])
+    text, ends = without_signal(str(asked.args["text"]))
     if member.state != TurnState.ACTIVE:
         return _posted_late(story, member, text)
     if text.strip():

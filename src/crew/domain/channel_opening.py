@@ -75,8 +75,23 @@ def _check_new(world: World, channel: Channel, members: tuple[NewMember, ...]) -
         raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")
     if channel.mode == Mode.SINGLE and len(names) != 1:
         raise UsageError(f"a single channel has one agent, not {len(names)}", hint="name one")
+    _check_times(channel, members)
     if channel.council and not all(one.agent_kind for one in members):
         raise UsageError("a council needs agents that crew drives", hint="`crew agents` lists them")
+
+
+def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
+    """A turn without any time would end before it begins, over and over."""
+    own = {f"the timeout of {one.name}": one.timeout_s for one in members}
+    times: dict[str, float | None] = {
+        "timeout": channel.timeout_s,
+        "wait_timeout": channel.wait_timeout_s,
+        "heartbeat": channel.heartbeat_s,
+        **own,
+    }
+    for name, seconds in times.items():
+        if seconds is not None and seconds <= 0:
+            raise UsageError(f"{name} is {seconds:g} seconds", hint="it needs more, as in 60s")
 
 
 def join_in(story: Story, new: NewMember) -> None:

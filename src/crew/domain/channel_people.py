@@ -7,6 +7,7 @@ from crew.domain.channel import (
     Interrupting,
     Member,
     Mode,
+    TurnOrder,
     TurnState,
 )
 from crew.domain.channel_opening import (
@@ -18,7 +19,7 @@ from crew.domain.channel_opening import (
     queue,
     take_out,
 )
-from crew.domain.channel_posts import addressed
+from crew.domain.channel_posts import addressed, sayable
 from crew.domain.channel_story import ALL_AT_ONCE, Story
 from crew.domain.channel_turns import (
     INTERRUPTED,
@@ -32,7 +33,6 @@ from crew.domain.channel_turns import (
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.names import agent_name
 from crew.domain.requests import Answer, Asked, Verb
-from crew.domain.speaking import LONGEST_MESSAGE
 from crew.domain.world import World
 
 
@@ -40,6 +40,7 @@ def new_channel(asked: Asked) -> Answer:
     args = dict(asked.args)
     members = [NewMember(**one) for one in args.pop("members", ())]
     by = str(args.pop("sender", "crew"))
+    args["topic"] = sayable(str(args.get("topic", "")))
     args.setdefault("rounds", default_rounds(members))
     channel = Channel(id=str(args.pop("channel")), opened_at=asked.at, **args)
     facts = opened(asked.world, channel, members, at=asked.at, asked_by=by)
@@ -50,14 +51,15 @@ def assign_member(asked: Asked) -> Answer:
     """Who is new is added, who was removed or came back is queued again, at the end."""
     story = story_of(asked)
     name = agent_name(str(asked.args["member"]))
+    others = [one.name for one in story.members() if one.assigned and one.name != name]
+    if story.channel.mode == Mode.SINGLE and others:
+        raise Conflict(
+            f"{story.name} has its one agent already",
+            hint=f"`crew channel remove {story.name} {others[0]}` first, or open another channel",
+        )
     if name in story.channel.members:
         _assign_again(story, story.member(name))
     else:
-        if story.channel.mode == Mode.SINGLE and any(one.assigned for one in story.members()):
-            raise Conflict(
-                f"{story.name} has its one agent already",
-                hint=f"remove {story.channel.members[0]} first, or open a turn-based channel",
-            )
         join_in(story, NewMember(name=name, agent_kind=str(asked.args.get("agent_kind") or "")))
     settle(story)
     return Answer(facts=tuple(story.facts), reply=story.member(name).state)
@@ -94,7 +96,7 @@ def remove_member(asked: Asked) -> Answer:
 def say(asked: Asked) -> Answer:
     """A person speaks at any time; what that does to a turn under way is the channel's rule."""
     story = story_of(asked)
-    text = str(asked.args["text"])[:LONGEST_MESSAGE].rstrip()
+    text = sayable(str(asked.args["text"])).rstrip()
     sender = str(asked.args["sender"])
     if not text:
         raise UsageError("there is nothing to say", hint="say it with a text, or - for stdin")
@@ -161,9 +163,15 @@ def _go_on(story: Story, member: Member) -> None:
 
 def _speak_next(story: Story, member: Member) -> None:
     """At the head of the queue; at once, where nobody has the turn."""
+    holder, order = story.channel.holder, story.channel.order
+    if holder and order == TurnOrder.MANUAL:
+        raise Conflict(
+            f"{holder} has the turn in {story.name}, and after it a person gives the next one",
+            hint=f"wait for it, or end it: `crew channel override {story.name} {holder} queued`",
+        )
     queue = (member.name, *(one for one in story.channel.queue if one != member.name))
     story.change("human_override", queue=queue)
-    if not story.channel.holder or story.channel.mode in ALL_AT_ONCE:
+    if not holder or story.channel.mode in ALL_AT_ONCE:
         grant(story, member.name)
 
 

@@ -14,6 +14,8 @@ from crew.domain.channel import (
     member_id,
     post_id,
 )
+from crew.domain.errors import UsageError
+from crew.domain.message import LONGEST_MESSAGE
 from crew.domain.world import World
 
 TURN_COMPLETE = "TURN_COMPLETE"
@@ -26,6 +28,23 @@ def without_signal(text: str) -> tuple[str, bool]:
     """The text as it is shown, and whether it ends the turn: the word counts at the end only."""
     found = _ENDS_TURN.search(text)
     return (text[: found.start()].rstrip(), True) if found else (text.rstrip(), False)
+
+
+def sayable(text: str) -> str:
+    """The text of a person, who is told if it is too long; nothing is cut off silently."""
+    if len(text) > LONGEST_MESSAGE:
+        raise UsageError(
+            f"it has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
+            hint="say it shorter, and name a file for the rest",
+        )
+    return text
+
+
+def shortened(text: str) -> str:
+    """What an agent's CLI printed, which cannot be asked to say it shorter."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    return f"{text[:LONGEST_MESSAGE]}\n[cut: it had {len(text):,} characters]"
 
 
 def addressed(text: str, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crew.domain.channel import Interrupting, Member, TurnState
-from crew.domain.channel_posts import addressed, without_signal, words_of_people
+from crew.domain.channel_posts import addressed, shortened, without_signal, words_of_people
 from crew.domain.channel_story import Story
 from crew.domain.channel_turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
 from crew.domain.fact import Fact
@@ -84,7 +84,7 @@ def _spoken(story: Story, member: Member, outcome: StepOutcome, *, had_turn: boo
         last_error="",
         acknowledged=max((member.given, *member.heard)),
     )
-    text, _ends = without_signal(outcome.text)
+    text = shortened(without_signal(outcome.text)[0])
     if text.strip() and story.channel.is_open:
         story.post(name, text, to=addressed(text, story.channel.members), late=not had_turn)
     if had_turn:

@@ -4,6 +4,7 @@ from itertools import count
 
 from crew.domain.channel import Channel, Interrupting, member_id
 from crew.domain.channel_opening import NewMember, close, opened
+from crew.domain.channel_posts import shortened
 from crew.domain.channel_story import Story
 from crew.domain.fact import Fact
 from crew.domain.quest import Walk
@@ -119,7 +120,8 @@ def _topic(world: World, walk: Walk) -> str:
         for step in quest.steps
     ]
     plan = "The plan:\n" + "\n".join(steps) if steps and not walk.key else ""
-    return "\n\n".join(part for part in (task.title, plan, story(world, walk.task)) if part)
+    parts = (task.title, plan, story(world, walk.task))
+    return shortened("\n\n".join(part for part in parts if part))
 
 
 def _ended(

@@ -6,6 +6,9 @@ from typing import ClassVar
 
 from crew.domain.machine import Machine, Move
 
+LONGEST_MESSAGE = 100_000
+"""Characters; of a message for a task, or of what is said in a channel."""
+
 
 class MessageState(StrEnum):
     QUEUED = "queued"

@@ -7,7 +7,7 @@ from crew.domain.asking import new_question
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.fact import Fact
 from crew.domain.followups import check_signal
-from crew.domain.message import Message, MessageState
+from crew.domain.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.question import About, Question, QuestionState
 from crew.domain.requests import Answer, Asked, Verb, find_task
 from crew.domain.run import Ask, Run
@@ -16,8 +16,6 @@ from crew.domain.stepping import given, messages_for
 from crew.domain.task import FINISHED
 from crew.domain.walking import answered
 from crew.domain.world import born, moved, noted
-
-LONGEST_MESSAGE = 100_000
 
 _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
 """Asks whose prompts have no room for an answer."""

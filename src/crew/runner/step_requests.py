@@ -5,11 +5,11 @@ from typing import Any
 
 from crew.agents.output import plain
 from crew.domain.errors import Conflict, UsageError
+from crew.domain.message import LONGEST_MESSAGE
 from crew.domain.names import task_id
 from crew.domain.requests import Request
 from crew.domain.run import Run
 from crew.domain.signals import LONGEST
-from crew.domain.speaking import LONGEST_MESSAGE
 from crew.domain.world import World
 from crew.runner.views import task_view
 from crew.tasks.source import TaskSource

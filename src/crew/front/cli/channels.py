@@ -100,9 +100,9 @@ def _opening(workplace: "Workplace", world: "World", wishes: dict[str, Any]) -> 
         "order": wishes["order"],
         "council": wishes["council"],
         "interrupting": wishes["interrupt"] or settings.interrupt,
-        "timeout_s": wishes["timeout"] or settings.timeout_s,
-        "wait_timeout_s": wishes["wait_timeout"] or settings.wait_timeout_s,
-        "heartbeat_s": wishes["heartbeat"] or settings.heartbeat_s,
+        "timeout_s": _given(wishes["timeout"], settings.timeout_s),
+        "wait_timeout_s": _given(wishes["wait_timeout"], settings.wait_timeout_s),
+        "heartbeat_s": _given(wishes["heartbeat"], settings.heartbeat_s),
         "announces_timeouts": settings.announce_timeouts,
         "announces_disconnects": settings.announce_disconnects,
         "detects_turn_end": bool(wishes["silence"]) or settings.auto_detect_turn_end,
@@ -111,6 +111,10 @@ def _opening(workplace: "Workplace", world: "World", wishes: dict[str, Any]) -> 
     if wishes["rounds"] is not None:
         args["rounds"] = wishes["rounds"] or None
     return args
+
+
+def _given(wish: float | None, usual: float) -> float:
+    return usual if wish is None else wish
 
 
 def _members(
