@@ -77,6 +77,12 @@ class Stage:
     async def checkpoint(self, task: Task, label: str) -> None:
         self.kept += 1
 
+    async def write_task(self, task: Task) -> None:
+        """Nobody reads it here."""
+
+    async def remove_worktree(self, task: Task) -> None:
+        """There is none."""
+
     async def run_step(self, call: StepCall) -> StepOutcome:
         self.calls += 1
         return await self.act(self, call)
@@ -113,6 +119,23 @@ def test_a_step_that_ends_its_turn_after_a_signal_is_waited_for():
     stage = Stage(act)
     stage.until_idle_or(lambda: stage.run.state == "reviewing")
     assert (stage.run.session, stage.kept) == ("s2", 1)
+
+
+def test_a_step_that_ends_just_when_its_task_is_closed_leaves_no_question_behind():
+    class ClosedWhileItsWorkIsKept(Stage):
+        async def checkpoint(self, task: Task, label: str) -> None:
+            if not self.kept:
+                self.ask("close", task="1")
+            await super().checkpoint(task, label)
+
+    async def act(stage: Stage, call: StepCall) -> StepOutcome:
+        stage.signal(signal="needs-user-input", question="Which one?")
+        return StepOutcome(session="s1")
+
+    stage = ClosedWhileItsWorkIsKept(act)
+    stage.until_idle_or(lambda: not stage.engine.under_way)
+    assert (stage.run.state, stage.world.agents["A"].state) == ("failed", "idle")
+    assert stage.world.questions["q1"].state == "withdrawn"
 
 
 def test_a_signal_that_was_recorded_before_a_crash_is_acted_on_without_a_call():

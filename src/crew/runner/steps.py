@@ -57,6 +57,8 @@ async def _keep(desk: Desk, run: Run, task: Task) -> None:
 
 def _ended(desk: Desk, command: Command, outcome: StepOutcome) -> list[Fact]:
     run = desk.run(command)[0]
+    if desk.world().agents[str(run.agent)].killing:
+        return []  # the kill that is under way says what becomes of the run
     return step_ended(desk.world(), run, outcome, rules=desk.rules, at=desk.now())
 
 
