@@ -67,7 +67,7 @@ def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
 def answer_question(asked: Asked) -> Answer:
     """The run goes on in its own session, with the answer."""
     question = _question(asked)
-    text = _answer_text(asked)
+    text = _answer_text(asked, question)
     facts = [
         moved(
             question,
@@ -85,9 +85,10 @@ def answer_question(asked: Asked) -> Answer:
     return Answer(facts=tuple(facts), reply=question.id)
 
 
-def _answer_text(asked: Asked) -> str:
+def _answer_text(asked: Asked, question: Question) -> str:
+    """Whoever asked for leave takes silence for a no; anybody else could not go on with it."""
     text = str(asked.args["text"])
-    if not text.strip():
+    if not text.strip() and question.about != About.PERMISSION:
         raise UsageError("the answer is empty", hint="say it again with a text")
     if len(text) > LONGEST_MESSAGE:
         raise UsageError(
