@@ -84,7 +84,7 @@ class Life:
         return []
 
     def _told(self, quest: Quest) -> list[Fact]:
-        step = next_to_tell(quest)
+        step = next_to_tell(self.world, quest)
         assert step is not None
         tasks = {other.key: other.task for other in quest.steps}
         made = step.task or str(len(self.world.tasks) + 1)

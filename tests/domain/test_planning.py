@@ -15,6 +15,7 @@ from crew.domain.planning import (
     untold,
 )
 from crew.domain.quest import PlannedStep, Quest, QuestState
+from crew.domain.whereabouts import is_unfinished
 from crew.domain.world import with_rows
 from domain.quest_life import ROOT, Life, steps
 
@@ -280,8 +281,19 @@ def test_a_step_is_told_after_those_that_it_waits_for():
 def test_nothing_more_is_told_of_a_cancelled_quest():
     life = Life().planned(a="")
     life.ask("quest_cancel", quest=ROOT)
-    assert next_to_tell(life.quest) is None
+    assert next_to_tell(life.world, life.quest) is None
     assert list(untold(life.world)) == []
+
+
+def test_a_step_that_is_over_is_not_told_of_a_change_and_holds_nobody_up():
+    """As when it was merged, or its file was lost, before its new text could be written."""
+    life = Life().planned(a="")
+    life.finish("a")
+    (over,) = life.quest.steps
+    stale = over._replace(told=False, deps=("left-out",))
+    life.world = replace(life.world, quests={ROOT: replace(life.quest, plan=(tuple(stale),))})
+    assert list(untold(life.world)) == []
+    assert not is_unfinished(life.world, ROOT)
 
 
 def test_the_longest_chain_behind_each_step_is_known():

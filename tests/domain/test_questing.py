@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.commands import RemoveWorktree
+from crew.domain.commands import Kill, RemoveWorktree
 from crew.domain.errors import Conflict
 from crew.domain.pane import closed, taken_over
 from crew.domain.progress import completed
@@ -285,6 +285,29 @@ def test_a_step_that_a_person_closes_holds_nobody_up():
     life.kill(life.task("a"))
     life.finish("b")
     assert life.run(ROOT).role == "lawbringer"
+
+
+def test_a_step_whose_file_is_gone_is_given_up_and_holds_nobody_up():
+    life = Life().planned(a="", b="a", c="")
+    lost = life.task("a")
+    life.turn(lost, "needs-user-input")
+    life.record([noted(life.world.tasks[lost], "gone", at=life.now, gone=True)])
+    assert (life.state("a"), life.run(lost).state) == ("closed", "failed")
+    assert life.question.state == "withdrawn"
+    assert life.task("b") in life.working
+    life.finish("b")
+    life.finish("c")
+    assert life.run(ROOT).role == "lawbringer"
+
+
+def test_whoever_works_at_a_task_whose_file_is_gone_is_ended():
+    life = Life()
+    life.begin(ROOT)
+    life.record([noted(life.world.tasks[ROOT], "gone", at=life.now, gone=True)])
+    assert (life.quest.state, life.world.tasks[ROOT].state) == ("cancelled", "closed")
+    assert Kill(subject="A") in life.due()
+    life.kill(ROOT)
+    assert life.working == set()
 
 
 def test_whoever_cancels_a_quest_closes_all_its_tasks_and_ends_whoever_works_there():

@@ -1,13 +1,25 @@
 """A planned step becomes one task, whatever dies in between, and the task follows the plan."""
 
+import asyncio
 import json
+import tomllib
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
-from crew.domain.quest import PlannedStep
+from crew.config.workflows import read_workflow
+from crew.domain.commands import TellSteps
+from crew.domain.fact import Fact
+from crew.domain.quest import PlannedStep, Quest
+from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
+from crew.domain.whereabouts import first_walk
+from crew.domain.workflow import as_text
+from crew.domain.world import World, apply_all, with_rows
 from crew.runner.planned_tasks import tell_step
 from crew.runner.quests import begin_quest
+from crew.runner.walks import tell_steps
 from crew.tasks.files import FilesSource
 from crew.tasks.source import NewTask, TaskChanges
 
@@ -125,3 +137,45 @@ def test_a_runner_that_dies_while_it_makes_steps_makes_each_once(make_scene, fil
     assert sorted(task.title for task in tasks) == ["Request", "Step a", "Step b"]
     assert {task.state for task in tasks} == {"merged"}
     assert scene.world.quests["1"].state == "complete"
+
+
+def test_a_task_that_was_closed_as_a_stray_is_not_taken_for_a_step_that_comes_back():
+    """It was made for a plan that lost the step meanwhile: closed, it would count as finished."""
+    quest = Quest(
+        id="1",
+        workflow="two",
+        definition=as_text(read_workflow("two", tomllib.loads(WORKFLOW))),
+        slots=3,
+        plan=(tuple(PlannedStep(key="a", title="Step a")),),
+    )
+    world = with_rows(
+        [
+            quest,
+            replace(first_walk(quest, "1"), stage="walk"),
+            Task(id="1", title="Request", state="in_progress", quest="1", branch="crew-1"),
+            Task(id="2", title="Step a", state="closed", quest="1"),
+        ]
+    )
+    taken: list[frozenset[str]] = []
+
+    class Source:
+        async def tell_step(self, *_planned: object, **how: Any) -> TaskItem:
+            taken.append(how["taken"])
+            return TaskItem(id="3", title="Step a", labels=("quest-1", "step-a"), base="crew-1")
+
+    class Desk:
+        outside = Source()
+
+        def world(self) -> World:
+            return world
+
+        def now(self) -> float:
+            return 9.0
+
+        def record(self, facts: list[Fact]) -> None:
+            nonlocal world
+            world = apply_all(world, facts)
+
+    asyncio.run(tell_steps(cast("Any", Desk()), TellSteps(subject="1")))
+    assert taken == [frozenset({"1", "2"})]
+    assert world.quests["1"].steps[0].task == "3"

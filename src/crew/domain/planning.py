@@ -179,8 +179,7 @@ def step_text(step: PlannedStep) -> str:
 def untold(world: World) -> Iterator[str]:
     """Quests that walk a plan of which a step is not a task yet, or has another text there."""
     for quest in world.quests.values():
-        open_steps = any(not step.task or not step.told for step in quest.steps)
-        if quest.state == QuestState.OPEN and open_steps and _walks_steps(world, quest):
+        if next_to_tell(world, quest) is not None and _walks_steps(world, quest):
             yield quest.id
 
 
@@ -192,13 +191,21 @@ def _walks_steps(world: World, quest: Quest) -> bool:
     return stages.index(stage_named(world, base, base.stage)) >= walked
 
 
-def next_to_tell(quest: Quest) -> PlannedStep | None:
-    """A step that is no task yet or another one than planned, and waits only for tasks."""
+def next_to_tell(world: World, quest: Quest) -> PlannedStep | None:
+    """A step that is no task yet or another one than planned, and waits only for tasks.
+
+    What is over needs no other text, and its task may not even be there any more.
+    """
     if quest.state != QuestState.OPEN:
         return None
     tasks = {step.key: step.task for step in quest.steps}
-    untold_steps = (step for step in quest.steps if not (step.task and step.told))
+    untold_steps = (step for step in quest.steps if not step.told and not _is_over(world, step))
     return next((s for s in untold_steps if all(tasks.get(dep) for dep in s.deps)), None)
+
+
+def _is_over(world: World, step: PlannedStep) -> bool:
+    task = world.tasks.get(step.task)
+    return task is not None and task.state in FINISHED
 
 
 def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:

@@ -10,6 +10,7 @@ from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import acting
 from crew.domain.world import World, moved, noted
 
+_LOST = "its source does not have it any more"
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 _ASKING = frozenset({StepState.WAITING_FOR_USER, StepState.BLOCKED})
 _INTERRUPTED = frozenset({StepState.IN_PROGRESS, *_ASKING})
@@ -22,8 +23,23 @@ def follow(world: World, at: float) -> list[Fact]:
             continue
         if facts := _ended(world, quest, at=at) or steps_walked(world, quest.id, at=at):
             return facts
+    if facts := _lost_closed(world, at=at):
+        return facts
     followed = [fact for walk in world.walks.values() for fact in _followed(world, walk, at=at)]
     return followed or _strays_closed(world, at=at)
+
+
+def _lost_closed(world: World, *, at: float) -> list[Fact]:
+    """A task of a quest that its source does not have any more is given up: nobody waits for it."""
+    return [
+        fact
+        for walk in world.walks.values()
+        if not walk.asker
+        and (task := world.tasks.get(walk.task)) is not None
+        and task.gone
+        and task.state not in FINISHED
+        for fact in (closed(task, _LOST, at=at), *abandoned(world, task, at=at))
+    ]
 
 
 def _strays_closed(world: World, *, at: float) -> list[Fact]:

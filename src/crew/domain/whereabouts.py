@@ -59,13 +59,8 @@ def is_held(world: World, task: str) -> bool:
 
 def is_unfinished(world: World, quest: str) -> bool:
     """Whether a step of the plan is not made, not in the quest's branch, or not given up yet."""
-    return any(
-        not step.task
-        or not step.told
-        or step.task not in world.tasks
-        or world.tasks[step.task].state not in FINISHED
-        for step in world.quests[quest].steps
-    )
+    tasks = [world.tasks.get(step.task) for step in world.quests[quest].steps]
+    return any(task is None or task.state not in FINISHED for task in tasks)
 
 
 def have_arrived(world: World, quest: str) -> bool:

@@ -17,7 +17,7 @@ from crew.domain.stations import (
     role_finished,
     station,
 )
-from crew.domain.task import Task, TaskState
+from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import first_walk, workflow_of
 from crew.domain.workflow import Does, Stage
 from crew.domain.world import Draft, World, apply_all, born
@@ -97,21 +97,27 @@ async def _reviewed(desk: Desk, run: Run, task: Task, here: Stage, head: str) ->
 
 async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
     """One after the other, those first that others wait for; each is recorded once it is there."""
-    while (step := next_to_tell(quest := desk.world().quests[command.subject])) is not None:
+    while True:
+        world = desk.world()
+        quest = world.quests[command.subject]
+        step = next_to_tell(world, quest)
+        if step is None:
+            return []
         desk.record(await _told(desk, quest, step))
-    return []
 
 
 async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
     tasks = {other.key: other.task for other in quest.steps}
-    root = desk.world().tasks[quest.id]
+    world = desk.world()
+    root = world.tasks[quest.id]
+    over = (task.id for task in world.tasks.values() if task.state in FINISHED)
     item = await desk.outside.tell_step(
         quest.id,
         step,
         text=step_text(step),
         deps=tuple(tasks[dep] for dep in step.deps),
         base=root.branch,
-        taken=frozenset(desk.world().walks),
+        taken=frozenset((*world.walks, *over)),
     )
     draft = Draft(desk.world())
     now = draft.world.quests[quest.id]
