@@ -8,7 +8,7 @@ from crew.domain.commands import Check
 from crew.domain.stations import review_judged
 from crew.domain.whereabouts import is_unfinished
 from crew.domain.workflow import Does, Role, Stage, Workflow
-from domain.quest_life import ROOT, Life
+from domain.quest_life import ROOT, Life, built_in
 
 
 def built(**changes):
@@ -27,6 +27,20 @@ def test_a_green_gate_leads_on_and_needs_no_agent_in_between():
     life.gate(task)
     assert life.run(task).role == "siegemaster"
     assert life.walk(task).visited("ward") == 1
+
+
+def test_a_gate_that_is_called_like_a_role_has_a_limit_of_its_own():
+    quest = built_in()
+    ward = replace(quest.roles["spiritmender"], name="ward", followups=())
+    stages = [replace(s, roles=("ward",)) if s.name == "mend" else s for s in quest.step_stages]
+    workflow = replace(quest, roles={**quest.roles, "ward": ward}, step_stages=tuple(stages))
+    life, task = built(workflow=workflow)
+    for _ in range(2):
+        life.gate(task, passed=False)
+        life.turn(task)
+    assert not life.world.questions
+    life.gate(task, passed=False)
+    assert "ward was red 3 times" in life.question.question
 
 
 def test_a_red_gate_leads_to_whoever_mends_with_its_output():

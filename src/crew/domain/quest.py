@@ -136,6 +136,11 @@ class Quest:
         return tuple(PlannedStep(*step) for step in self.plan)  # type: ignore[arg-type]
 
 
+def role_counter(role: str) -> str:
+    """Where a walk counts how often a role began: a stage may be called like a role."""
+    return f"role:{role}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """A task on its way through its quest's workflow, or a role that follows up in that task.

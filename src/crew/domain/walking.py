@@ -5,7 +5,7 @@ from typing import Any
 from crew.domain.agent import AgentState
 from crew.domain.asking import new_question
 from crew.domain.fact import Fact
-from crew.domain.quest import Said, StepState, Walk
+from crew.domain.quest import Said, StepState, Walk, role_counter
 from crew.domain.question import About
 from crew.domain.releasing import agent_of, freed
 from crew.domain.run import Ask, Run, RunState
@@ -45,16 +45,16 @@ def entered(
 ) -> list[Fact]:
     """A role begins at a task, unless it did so too often; its own session, if it had the word."""
     base = world.walks[run.task]
-    visits = dict(base.visits)
-    visits[role] = visits.get(role, 0) + 1
+    times = base.visited(role_counter(role)) + 1
+    visits = {**dict(base.visits), role_counter(role): times}
     draft = Draft(world)
     draft.add(noted(base, "role_began", at=at, visits=tuple(visits.items()), failures=0))
     draft.add(noted(acting(draft.world, run.task), "role_named", at=at, role=role))
     draft.add(_called(draft.world, run, role, ask=ask, notes=notes, at=at, trigger=trigger))
     draft.add(*called_agent(world, run, at=at))
     known = workflow_of(world, base).roles.get(role)
-    if visits[role] > 1 + retries(known):
-        reason = f"{role} was called {visits[role]} times"
+    if times > 1 + retries(known):
+        reason = f"{role} was called {times} times"
         draft.add(*blocked(draft.world, draft.world.runs[run.id], reason, at=at))
     return draft.facts
 

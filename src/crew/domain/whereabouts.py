@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from crew.domain.quest import Quest, Walk
+from crew.domain.quest import Quest, Walk, role_counter
 from crew.domain.run import Ask, Run
 from crew.domain.task import FINISHED
 from crew.domain.workflow import DONE, Does, Role, Stage, Workflow, from_text
@@ -110,4 +110,5 @@ def beginning(world: World, task: str) -> dict[str, Any]:
 def first_walk(quest: Quest, task: str, *, key: str = "") -> Walk:
     walk = Walk(id=task, quest=quest.id, task=task, key=key)
     first = stages_of(from_text(quest.definition), walk)[0]
-    return replace(walk, stage=first.name, role=role_in(first), visits=((role_in(first), 1),))
+    role = role_in(first)
+    return replace(walk, stage=first.name, role=role, visits=((role_counter(role), 1),))
