@@ -102,12 +102,13 @@ def test_a_workflow_may_extend_a_built_in_one_and_say_only_what_differs(tmp_path
     assert mine.roles["lawbringer"].instructions
 
 
-def test_only_a_built_in_workflow_can_be_extended(tmp_path):
+@pytest.mark.parametrize("named", ["'quests'", "['quest']", "3"])
+def test_only_a_built_in_workflow_can_be_extended(tmp_path, named):
     file = tmp_path / "mine.toml"
-    file.write_text('extends = "quests"\n')
+    file.write_text(f"extends = {named}\n")
     with pytest.raises(UsageError) as refused:
         load_workflow(file)
-    assert "'quests'" in refused.value.message
+    assert f"extends names {named}" in refused.value.message
     assert "quest, solo" in refused.value.hint
 
 

@@ -93,6 +93,14 @@ def test_a_sound_workflow_has_no_faults_and_is_kept_as_it_is(workflow):
             "role maker: finished is no signal",
         ),
         (
+            {"roles": {"maker": Role(name="maker", signals=("needs-user-input",))}},
+            "role maker: it must be able to send complete, or it never ends",
+        ),
+        (
+            {"roles": {**SOLO.roles, "a\0b": Role(name="a\0b")}},
+            "role 'a\\x00b': a name has letters, digits, - and _, at most 40",
+        ),
+        (
             {"roles": {"maker": Role(name="maker", followups=("wizard",))}},
             "role maker: nobody knows the role wizard",
         ),

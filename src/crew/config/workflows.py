@@ -77,7 +77,7 @@ def _extended(values: Mapping[str, Any]) -> Path | None:
     if name is None:
         return None
     known = workflow_files(None)
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise UsageError(
             f"extends names {name!r}, which is no built-in workflow",
             hint=f"built-in are: {', '.join(known)}",

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -9,6 +10,8 @@ from typing import Any
 
 from crew.domain.names import is_agent_name
 from crew.domain.signals import SignalKind
+
+_NAME = re.compile(r"[\w-]{1,40}")
 
 DONE = "done"
 """Where a way through the stages ends."""
@@ -234,6 +237,10 @@ def _plan_faults(workflow: Workflow) -> Iterator[str]:
 
 def _role_faults(workflow: Workflow) -> Iterator[str]:
     for role in workflow.roles.values():
+        if not _NAME.fullmatch(role.name):
+            yield f"role {role.name!r}: a name has letters, digits, - and _, at most 40"
+        if SignalKind.COMPLETE not in role.signals:
+            yield f"role {role.name}: it must be able to send complete, or it never ends"
         for signal in role.signals:
             if signal not in set(SignalKind):
                 yield f"role {role.name}: {signal} is no signal"
