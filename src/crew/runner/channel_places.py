@@ -1,8 +1,9 @@
 """Lets a channel's member speak: a worktree of its own, its prompt, its CLI."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from crew.agents.adapter import Watch, adapter_for
@@ -19,6 +20,9 @@ from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
 
 FOLDER = ".channel-"
+
+LONGEST_CONVERSATION = 200_000
+"""Characters of a conversation that one step is told: a session has room for this and an answer."""
 
 _FORGETFUL = frozenset({"command"})
 """Adapters without a session: each step of theirs is told the conversation from its beginning."""
@@ -112,9 +116,19 @@ class ChannelPlaces:
         )
 
 
-def conversation(posts: Iterable[Post]) -> str:
-    """Posts as an agent reads them: each with its number and who said it, so nobody is confused."""
-    return "\n\n".join(f"#{post.sequence} {_sender(post)}:\n{post.text}" for post in posts)
+def conversation(posts: Sequence[Post]) -> str:
+    """Posts as an agent reads them: each with its number and who said it, so nobody is confused.
+
+    Of more than an agent can take in the newest are told, and where the others can be read.
+    """
+    told = [f"#{post.sequence} {_sender(post)}:\n{post.text}" for post in posts]
+    sizes = accumulate(len(text) for text in reversed(told))
+    count = max(1, sum(size <= LONGEST_CONVERSATION for size in sizes))
+    if left_out := posts[:-count]:
+        first, last, channel = left_out[0].sequence, left_out[-1].sequence, left_out[0].channel
+        older = f"(#{first} to #{last} are left out here; `crew channel tail {channel}` shows them)"
+        return "\n\n".join((older, *told[-count:]))
+    return "\n\n".join(told)
 
 
 def _sender(post: Post) -> str:
