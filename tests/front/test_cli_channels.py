@@ -170,6 +170,22 @@ def test_a_runner_drives_the_channels_beside_the_tasks(talk, running):
     assert "Traceback" not in said.err
 
 
+@pytest.mark.timeout(120)
+def test_a_channel_whose_turn_does_not_come_with_one_runner_is_driven_after_it(talk):
+    _new(talk, "slow=scripted", name="other", topic="Take your time", timeout="5m")
+    _new(talk, "pm=scripted", "dev=scripted", topic="How is it?")
+    first = talk.start("channel", "run", "other")
+    until(lambda: talk.runner_pid() == first.pid)
+    second = talk.start("channel", "run", "room")
+    assert "left to the runner that is up" in second.stderr.readline()
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    out, err = second.communicate(timeout=60)
+    assert (second.returncode, "Traceback" in err) == (0, False)
+    assert _texts(talk) == ["How is it?", "Good morning.", "It works.", "Then we are done."]
+    assert "Then we are done." in out
+
+
 def test_a_council_decides_when_all_agree_and_says_when_they_do_not(talk):
     flags = ("--council", "--topic", "Shall we?", "--member", "yes=scripted")
     talk.ok("channel", "new", "plan", *flags, "--member", "no=scripted", "--rounds", "3")

@@ -26,8 +26,8 @@ from crew.front.cli.output import (
 from crew.front.cli.params import channel_argument
 from crew.runner.channel_views import channel_view, post_view, posts_of
 from crew.runner.views import moment
-from crew.store.facts import load_world
-from crew.store.lock import find_runner
+from crew.store.facts import last_fact, load_world
+from crew.store.lock import LockHeld, find_runner
 
 if TYPE_CHECKING:
     from crew.domain.channel import Post
@@ -139,15 +139,21 @@ def print_posts(call: Call, posts: "Iterable[Post]") -> None:
 
 def _follow(
     call: Call, workplace: "Workplace", name: str, *, after: int, until: "Callable[[World], bool]"
-) -> None:
-    """Print what is said from now on, until something is so."""
+) -> int:
+    """Print what is said from now on, until something is so; returns the number of the last post.
+
+    The world is read again only when something happened: it may be large.
+    """
+    seen = -1
     while True:
-        world = load_world(workplace.db)
-        posts = posts_of(world, world.channels[name], after=after)
-        print_posts(call, posts)
-        after += len(posts)
+        newest = last_fact(workplace.db)
+        if newest != seen:
+            world, seen = load_world(workplace.db), newest
+            posts = posts_of(world, world.channels[name], after=after)
+            print_posts(call, posts)
+            after += len(posts)
         if until(world):
-            return
+            return after
         time.sleep(LOOK_EVERY_S)
 
 
@@ -166,13 +172,22 @@ def run(call: Call, name: str) -> int:
 
 
 def drive(call: Call, workplace: "Workplace", name: str, *, after: int | None) -> int:
-    """Watch a conversation until it rests; without a runner, be one for this channel alone."""
+    """Watch a conversation until it rests; without a runner, be one for this channel alone.
+
+    The runner that is up may be there for something else, and end before it came to this channel.
+    """
     world = load_world(workplace.db)
     start = world.channels[name].sequence if after is None else after
-    if find_runner(workplace.lock_file) is not None:
-        _follow(call, workplace, name, after=start, until=_is_quiet(workplace, name))
-        return 0
-    return _drive_here(call, workplace, name, after=start)
+    while True:
+        if (runner := find_runner(workplace.lock_file)) is not None:
+            narrate(call, f"{name} is left to the runner that is up: pid {runner.get('pid', '?')}")
+            start = _follow(call, workplace, name, after=start, until=_is_quiet(workplace, name))
+            if is_resting(load_world(workplace.db), name):
+                return 0
+        try:
+            return _drive_here(call, workplace, name, after=start)
+        except LockHeld:
+            continue  # another runner was faster
 
 
 def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":

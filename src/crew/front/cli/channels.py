@@ -215,7 +215,7 @@ def say_in_channel(call: Call, name: str, text: str, *, to: tuple[str, ...], wai
         print_json({"channel": name, **reply})
     elif reply.get("held_for"):
         narrate(call, f"it is said when the turn of {', '.join(reply['held_for'])} ends")
-    return drive(call, workplace, name, after=reply.get("sequence") or 0) if wait else 0
+    return drive(call, workplace, name, after=reply.get("sequence")) if wait else 0
 
 
 def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) -> dict[str, Any]:
