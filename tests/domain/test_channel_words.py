@@ -354,9 +354,15 @@ def test_who_joins_a_conversation_has_as_many_turns_left_as_the_others():
 
 
 def test_only_driven_agents_have_a_limit_that_nobody_asked_for():
-    driven = NewMember(name="pm", agent_kind="claude")
-    assert default_rounds([driven]) == DRIVEN_ROUNDS
-    assert default_rounds([driven, NewMember(name="dev")]) is None
+    pm, qa = (NewMember(name=name, agent_kind="claude") for name in ("pm", "qa"))
+    guest = NewMember(name="guest")
+    assert default_rounds([pm]) == default_rounds([pm, qa]) == DRIVEN_ROUNDS
+    assert default_rounds([pm, guest]) is default_rounds([guest]) is None
+
+
+def test_two_that_cost_money_do_not_talk_without_end_because_a_guest_was_invited_too():
+    pm, qa = (NewMember(name=name, agent_kind="claude") for name in ("pm", "qa"))
+    assert default_rounds([pm, NewMember(name="guest"), qa]) == DRIVEN_ROUNDS
 
 
 def test_what_a_step_used_is_added_up_and_what_it_was_given_is_acknowledged():

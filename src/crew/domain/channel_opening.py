@@ -56,8 +56,9 @@ def opened(
 
 
 def default_rounds(members: Iterable[NewMember]) -> int | None:
-    """No limit where somebody takes part who is not driven, and sees what it costs."""
-    return DRIVEN_ROUNDS if all(one.agent_kind for one in members) else None
+    """A limit wherever agents that cost money could talk to nobody but themselves."""
+    kinds = [one.agent_kind for one in members]
+    return DRIVEN_ROUNDS if all(kinds) or len([one for one in kinds if one]) > 1 else None
 
 
 def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, ...]:
