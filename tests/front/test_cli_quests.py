@@ -170,6 +170,39 @@ def test_an_answer_in_bytes_that_are_no_text_is_taken_and_nobody_behind_it_waits
     assert facts[-1]["to"] == "answered"
 
 
+def test_a_question_is_read_whole_and_answered_at_the_shell_or_over_mcp(small):
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    drained(small)
+    listed = small.ok("inbox")
+    assert "q1  3     writer" in listed.out
+    assert '`crew inbox q1` tells all of it; answer with: crew answer q1 "…"' in listed.err
+    shown = small.ok("inbox", "q1")
+    assert shown.lines[0].startswith("q1  writer of task 3 asks, ")
+    assert shown.lines[2] == "Which colour?"
+    assert shown.err == 'answer with: crew answer q1 "…"\n'
+    assert small.crew("inbox", "q9").code == 3
+
+    waiting = json.dumps(small.ok("inbox", "--json").json)
+    assert _over_mcp(small, "list-questions") == (waiting, False)
+    told, is_error = _over_mcp(small, "answer-question", question="q1", text=" ")
+    assert (is_error, "the answer is empty" in told) == (True, True)
+    answered = _over_mcp(small, "answer-question", question="q1", text="Blue.")
+    assert answered == ("question q1 is answered", False)
+    assert _over_mcp(small, "list-questions") == ("[]", False)
+    assert small.ok("inbox", "q1", "--json").json["answer"] == "Blue."
+    assert small.ok("inbox", "q1").out.endswith("answered: Blue.\n")
+
+
+def _over_mcp(scene, tool: str, **arguments: str) -> tuple[str, bool]:
+    params = {"name": tool, "arguments": arguments}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    result = scene.ok("mcp", stdin=json.dumps(call) + "\n").json["result"]
+    text = result["content"][0]["text"]
+    if text.startswith("["):  # a document, however it is spaced
+        text = json.dumps(json.loads(text))
+    return text, result["isError"]
+
+
 def test_a_cancelled_quest_closes_everything_it_had(small):
     small.ok("quest", "new", "Request", "--workflow", "small")
     drained(small)

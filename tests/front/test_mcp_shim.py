@@ -107,6 +107,20 @@ def test_without_a_token_a_tool_says_what_is_missing(capsys):
     assert "refused get-task" in capsys.readouterr().err
 
 
+def test_without_a_token_it_offers_the_inbox_to_a_persons_assistant():
+    tools = respond(request("tools/list"))["result"]["tools"]
+    assert [tool["name"] for tool in tools] == ["list-questions", "answer-question"]
+    told = respond(request("initialize", protocolVersion=VERSIONS[-1]))["result"]["instructions"]
+    assert "answer-question passes on what the person decided" in told
+
+
+def test_a_step_cannot_answer_for_a_person(monkeypatch):
+    monkeypatch.setenv("CREW_TOKEN", "1.1/1/x")
+    answer = respond(request("tools/call", name="answer-question", arguments={}))["result"]
+    assert answer["isError"]
+    assert "crew has no tool 'answer-question'" in answer["content"][0]["text"]
+
+
 def test_outside_of_any_crew_a_tool_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("CREW_TOKEN", "x/1/y")
     monkeypatch.chdir(tmp_path)

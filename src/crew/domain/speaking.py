@@ -15,7 +15,7 @@ from crew.domain.signals import Signal, SignalKind, read_signal
 from crew.domain.stepping import given, messages_for
 from crew.domain.task import FINISHED
 from crew.domain.walking import answered
-from crew.domain.world import born, moved, noted
+from crew.domain.world import World, born, moved, noted
 
 _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
 """Asks whose prompts have no room for an answer."""
@@ -110,17 +110,19 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
 
 
 def _question(asked: Asked) -> Question:
-    named = str(asked.args["question"])
-    questions = asked.world.questions
-    question = questions.get(named)
-    if question is None:
-        still_open = ", ".join(q.id for q in questions.values() if q.is_open)
-        raise NotFound(f"there is no question {named!r}", hint=f"open: {still_open or 'none'}")
+    question = find_question(asked.world, str(asked.args["question"]))
     is_over = question.is_open and not asked.world.runs[question.run].is_live
     state = QuestionState.WITHDRAWN if is_over else question.state
     if state != QuestionState.OPEN:
-        raise Conflict(f"question {named} is {state}", hint="`crew inbox` lists the open")
+        raise Conflict(f"question {question.id} is {state}", hint="`crew inbox` lists the open")
     return question
+
+
+def find_question(world: World, named: str) -> Question:
+    if named not in world.questions:
+        still_open = ", ".join(one.id for one in world.questions.values() if one.is_open)
+        raise NotFound(f"there is no question {named!r}", hint=f"open: {still_open or 'none'}")
+    return world.questions[named]
 
 
 def message(asked: Asked) -> Answer:

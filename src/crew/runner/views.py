@@ -154,6 +154,12 @@ def question_view(question: Question) -> dict[str, Any]:
     }
 
 
+def open_question_views(world: World) -> list[dict[str, Any]]:
+    """What waits for a person, the oldest first."""
+    found = [question for question in world.questions.values() if question.is_open]
+    return [question_view(one) for one in sorted(found, key=lambda one: one.asked_at)]
+
+
 def fact_view(number: int, fact: Fact) -> dict[str, Any]:
     """One fact as one line of `crew events`."""
     moves = fact.target is not None

@@ -64,7 +64,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "dashboard": Entry("dashboard:dashboard", "Watch the crew live."),
         "peek": Entry("logs:peek", "Show the last lines an agent printed."),
         "logs": Entry("logs:logs", "Show what an agent printed."),
-        "inbox": Entry("speaking:inbox", "List the questions that wait for a person."),
+        "inbox": Entry("speaking:inbox", "List the questions that wait for a person, or show one."),
         "answer": Entry("speaking:answer", "Answer a question; the agent goes on with it."),
         "signal": Entry("speaking:signal", "Tell crew how this step ends; for agents."),
         "mcp": Entry("mcp:mcp", "Give an agent crew's tools over MCP, on stdin and stdout."),

@@ -17,6 +17,7 @@ def mcp(call: Call) -> int:
 
     For an agent's own step, which has CREW_TOKEN and CREW_REPO in its environment; both must
     reach this command. A CLI that can use HTTP needs no command: CREW_MCP_URL has the same tools.
+    Without CREW_TOKEN it is for a person's own assistant, which can read and answer the inbox.
     """
     os.chdir(call.directory)
     return serve()

@@ -7,12 +7,13 @@ import click
 
 from crew.domain.errors import NeedsLogin
 from crew.domain.requests import Request
+from crew.domain.speaking import find_question
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import line, narrate, print_json, say, table
+from crew.front.cli.output import line, narrate, print_json, safe, say, table
 from crew.front.cli.params import text_or_stdin
 from crew.runner.asking import ask
-from crew.runner.views import question_view
+from crew.runner.views import open_question_views, question_view
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
@@ -64,20 +65,41 @@ def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
         say(str(reply))
 
 
-@command("inbox", example="crew inbox\ncrew inbox --json")
+@command("inbox", example="crew inbox\ncrew inbox q1\ncrew inbox --json")
+@click.argument("question", required=False)
 @pass_call
-def inbox(call: Call) -> None:
-    """List the questions that wait for a person."""
-    questions = load_world(call.workplace().db).questions.values()
-    found = [question_view(one) for one in questions if one.is_open]
+def inbox(call: Call, question: str | None) -> None:
+    """List the questions that wait for a person, or show one.
+
+    A question that is named is shown with everything that whoever asked said about it.
+    """
+    world = load_world(call.workplace().db)
+    if question is not None:
+        _show(call, question_view(find_question(world, question)))
+        return
+    found = open_question_views(world)
     if call.json:
         print_json(found)
         return
     if not found:
         narrate(call, "nobody asks anything")
         return
-    rows = [(q["id"], q["task"], q["asked_at"], line(q["question"])) for q in found]
-    table(("ID", "TASK", "ASKED", "QUESTION"), rows, call)
+    rows = [(q["id"], q["task"], q["role"], q["asked_at"], line(q["question"])) for q in found]
+    table(("ID", "TASK", "ROLE", "ASKED", "QUESTION"), rows, call)
+    first = found[0]["id"]
+    narrate(call, f'`crew inbox {first}` tells all of it; answer with: crew answer {first} "…"')
+
+
+def _show(call: Call, view: dict[str, Any]) -> None:
+    if call.json:
+        print_json(view)
+        return
+    asked = f"{view['id']}  {view['role']} of task {view['task']} asks, {view['asked_at']}:"
+    answer = f"{view['status']}: {view['answer'] or '…'}" if view["status"] != "open" else ""
+    parts = (asked, view["question"], view["context"] or "", answer)
+    say(safe("\n\n".join(part for part in parts if part), call))
+    if view["status"] == "open":
+        narrate(call, f'answer with: crew answer {view["id"]} "…"')
 
 
 @command("answer", example='crew answer q1 "use PostgreSQL"\ncrew answer q2 - < decision.txt')

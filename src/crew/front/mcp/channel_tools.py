@@ -1,6 +1,6 @@
 """The tools of a channel's member, which has a token of its own kind and no others."""
 
-from crew.front.mcp.tools import TOOLS, Tool
+from crew.front.mcp.tools import Tool
 
 MEMBER = "channel:"
 """How the token of a channel's member begins."""
@@ -76,8 +76,3 @@ CHANNEL_TOOLS = (
 
 def is_member(token: str) -> bool:
     return token.startswith(MEMBER)
-
-
-def tools_for(token: str) -> tuple[Tool, ...]:
-    """What whoever has this token may use."""
-    return CHANNEL_TOOLS if is_member(token) else TOOLS

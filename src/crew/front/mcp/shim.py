@@ -11,12 +11,15 @@ from typing import Any, BinaryIO
 
 import crew
 from crew.domain.errors import CrewError, NeedsLogin, TryLater
-from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, is_member, tools_for
+from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, CHANNEL_TOOLS, is_member
+from crew.front.mcp.inbox_tools import INBOX_INSTRUCTIONS, INBOX_TOOLS
 from crew.front.mcp.tools import (
     INSTRUCTIONS,
     LONGEST_CALL,
+    TOOLS,
     Said,
     Spoken,
+    Tool,
     refusal,
     said,
     spoken,
@@ -128,7 +131,7 @@ def _initialize(params: Mapping[str, Any]) -> dict[str, Any]:
         "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "crew", "version": crew.__version__},
-        "instructions": CHANNEL_INSTRUCTIONS if is_member(_own_token()) else INSTRUCTIONS,
+        "instructions": _offered()[1],
     }
 
 
@@ -137,7 +140,7 @@ def _ping(_params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list_tools(_params: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tools": [tool.view() for tool in tools_for(_own_token())]}
+    return {"tools": [tool.view() for tool in _offered()[0]]}
 
 
 def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,9 +148,10 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         raise Fault(INVALID_PARAMS, "name the tool to call")
     try:
-        token = _token()
         given = params.get("arguments") or {}
-        asked = spoken(name, given, token=token, tools=tools_for(token))
+        if not _own_token():
+            return _done_for_a_person(_asked_by_a_person(name, given)).view()
+        asked = spoken(name, given, token=_own_token(), tools=_offered()[0])
         return _passed_on(asked).view()
     except CrewError as error:
         return _refused(name, error).view()
@@ -174,14 +178,40 @@ def _own_token() -> str:
     return os.environ.get("CREW_TOKEN", "")
 
 
-def _token() -> str:
+def _offered() -> tuple[tuple[Tool, ...], str]:
+    """The tools and the instructions for whoever started this: a person's token is none at all."""
     token = _own_token()
     if not token:
+        return INBOX_TOOLS, INBOX_INSTRUCTIONS
+    return (CHANNEL_TOOLS, CHANNEL_INSTRUCTIONS) if is_member(token) else (TOOLS, INSTRUCTIONS)
+
+
+def _asked_by_a_person(name: str, given: Any) -> Spoken:
+    if name in {tool.name for tool in TOOLS}:
         raise NeedsLogin(
-            "only an agent's own step has these tools, and CREW_TOKEN is not set",
+            "only an agent's own step has this tool, and CREW_TOKEN is not set",
             hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
         )
-    return token
+    return spoken(name, given, token="", tools=INBOX_TOOLS)
+
+
+def _done_for_a_person(asked: Spoken) -> Said:
+    """As `crew inbox` and `crew answer` do it: without a runner, right here."""
+    from contextlib import closing  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from crew.domain.requests import Request  # noqa: PLC0415
+    from crew.runner.asking import ask  # noqa: PLC0415
+    from crew.runner.views import open_question_views  # noqa: PLC0415
+    from crew.runner.workplace import find_workplace  # noqa: PLC0415
+    from crew.store.facts import load_world  # noqa: PLC0415
+
+    workplace = find_workplace(Path.cwd())
+    with closing(workplace.db):
+        if asked.verb == "inbox":
+            return said({"reply": open_question_views(load_world(workplace.db))})
+        reply = ask(workplace, Request(verb=asked.verb, args=asked.args))
+        return said({"reply": f"question {reply} is answered"})
 
 
 def _passed_on(asked: Spoken) -> Said:
