@@ -228,6 +228,41 @@ def test_a_step_whose_text_changes_keeps_its_task_and_is_told_anew():
     assert life.state("c") == "in_progress", "it waits for b no more"
 
 
+def test_a_step_that_is_put_later_ends_its_turn_then_waits_without_a_slot():
+    life = Life().planned(a="", b="")
+    late, planner = life.task("a"), life.task("b")
+    life.begin(late)
+    life.turn(planner, "needs-role-followup", role="pathseeker")
+    life.begin(planner)
+    life.plan(planner, steps(c="", a="c", b=""))
+    life.say(late, "complete", summary="built")
+    life.end(late)
+    life.look(late)
+    life.gate(late)
+    assert (life.run(late).role, life.run(late).agent) == ("siegemaster", None)
+    assert late not in life.working
+    life.finish("c")
+    assert late in life.working
+    life.turn(late)
+    assert life.state("a") == "done"
+
+
+def test_whoever_has_a_step_put_before_its_own_goes_on_in_its_session_after_that():
+    life = Life().planned(a="")
+    task = life.task("a")
+    life.turn(task, "needs-role-followup", role="pathseeker", resume=True)
+    asker = life.world.walks[task].session
+    life.begin(task)
+    life.plan(task, steps(first="", a="first"))
+    life.say(task, "complete", summary="put one before it")
+    life.end(task)
+    life.look(task)
+    assert task not in life.working
+    life.finish("first")
+    run = life.begin(task)
+    assert (run.role, run.session) == ("codeweaver", asker)
+
+
 def test_a_step_that_comes_back_after_it_was_dropped_is_a_new_task():
     life, task = replanning()
     before = life.task("c")

@@ -19,10 +19,11 @@ def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
         if fact.kind == "agent" and fact.trigger == "assigned":
             check_slots(world)
             _check_needed(world, fact.changes["task"])
+            _check_dependencies(world, fact.changes["task"], repo)
+        elif fact.kind == "walk" and fact.trigger == "role_began":
+            _check_put_off(world, world.walks[fact.subject], repo)
         elif fact.kind == "run" and fact.trigger == "step_started":
             _check_step(world, world.runs[fact.subject].task)
-        elif fact.kind == "task" and fact.trigger == "started":
-            _check_dependencies(world, fact.subject, repo)
         elif fact.kind == "question" and fact.target == QuestionState.WITHDRAWN:
             _check_withdrawn(world, world.questions[fact.subject])
         elif fact.kind == "quest" and fact.target == QuestState.COMPLETE:
@@ -73,6 +74,16 @@ def _check_dependencies(world: World, task: str, repo: Repository) -> None:
         if found.state == TaskState.MERGED:
             landed = repo.integration_of(found.target)
             assert repo.contains(found.head, landed), f"{dep} is merged and nowhere"
+
+
+def _check_put_off(world: World, base: Walk, repo: Repository) -> None:
+    """Whoever begins at a step that has to wait for others now is nobody's yet.
+
+    A follow-up belongs to the turn of whoever asked for it, which had begun before.
+    """
+    run = world.runs[str(world.tasks[base.task].run)]
+    if base.key and run.agent and base.acting in {"", base.id}:
+        _check_dependencies(world, base.task, repo)
 
 
 def _check_withdrawn(world: World, question: Question) -> None:

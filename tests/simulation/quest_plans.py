@@ -24,14 +24,19 @@ def new_plan(chance: random.Random) -> list[Values]:
 
 
 def changed_plan(chance: random.Random, quest: Quest) -> list[Values]:
-    """The plan as it is, with steps left out, split in two, told otherwise, or added."""
+    """The plan as it is, with steps left out, split in two, told otherwise, put later, or added."""
     steps: list[Values] = []
     known: list[str] = []
+    if chance.random() < 0.3:
+        known.append(f"f{quest.plan_number}")
+        steps.append(_step(chance, known[0], []))
     for step in quest.steps:
         for key in _keys_for(chance, step.key):
             if key in known:
                 continue
             kept = [dep for dep in step.deps if dep in known]
+            if known and chance.random() < 0.2:
+                kept = sorted({*kept, chance.choice(known)})
             steps.append(
                 {
                     "id": key,

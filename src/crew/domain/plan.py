@@ -43,7 +43,14 @@ from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.walking import taken_back
-from crew.domain.whereabouts import has_slot, is_held, is_told, is_walked, walks_steps
+from crew.domain.whereabouts import (
+    has_slot,
+    is_held,
+    is_told,
+    is_walked,
+    waits_for_steps,
+    walks_steps,
+)
 from crew.domain.world import World, apply, apply_all, born, moved, noted
 
 
@@ -210,7 +217,7 @@ def _waiting_tasks(world: World, now: float) -> list[Task]:
 def _is_sent_back(world: World, task: Task) -> bool:
     run = world.runs.get(task.run or "")
     waits = task.state == TaskState.IN_PROGRESS and run is not None and run.is_waiting
-    return waits and not is_held(world, task.id)
+    return waits and not is_held(world, task.id) and not waits_for_steps(world, task.id)
 
 
 def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> bool:

@@ -18,6 +18,7 @@ from crew.domain.whereabouts import (
     role_in,
     stage_named,
     stages_of,
+    waits_for_steps,
     walks_steps,
     workflow_of,
 )
@@ -47,10 +48,22 @@ def must_have_commits(world: World, run: Run) -> bool:
 def role_finished(
     world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """crew believes no role either: what it left in the worktree must be in order.
+    """crew believes no role either: what it left in the worktree must be in order."""
+    draft = Draft(world)
+    draft.add(*_led_on(world, run, evidence, rules=rules, at=at))
+    draft.add(*_put_off(draft.world, run, at=at))
+    return draft.facts
 
-    Whoever waited at another stage for new steps is followed by the role of the stage after them.
-    """
+
+def _put_off(world: World, run: Run, *, at: float) -> list[Fact]:
+    """The next role of a step begins only once all that a new plan put before it has arrived."""
+    now = world.runs[run.id]
+    begins = now.state == RunState.WORKING and now.agent and not now.question
+    return _let_go(world, now, at=at) if begins and waits_for_steps(world, run.task) else []
+
+
+def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float) -> list[Fact]:
+    """Whoever waited at another stage for new steps is followed by the role after them."""
     ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
@@ -131,6 +144,7 @@ def _judged(
     if not is_good and spent and not run.question:
         reason = f"{here.name} was {outcome} {visits[here.name]} times"
         draft.add(*blocked(draft.world, run, reason, at=at))
+    draft.add(*_put_off(draft.world, run, at=at))
     return draft.facts
 
 

@@ -88,6 +88,16 @@ def is_told(world: World, task: str) -> bool:
     return any(step.task == task and step.told for step in world.quests[base.quest].steps)
 
 
+def waits_for_steps(world: World, task: str) -> bool:
+    """Whether a new plan has put others before this step, though it was begun already."""
+    base = world.walks.get(task)
+    if base is None or not base.key:
+        return False
+    deps = [world.tasks.get(dep) for dep in world.tasks[task].deps]
+    is_early = any(dep is None or dep.state not in FINISHED for dep in deps)
+    return is_early or not is_told(world, task)
+
+
 def has_slot(world: World, task: str) -> bool:
     """Whether one more of this quest's tasks may be worked at."""
     base = world.walks.get(task)
