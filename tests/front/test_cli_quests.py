@@ -156,6 +156,19 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
     assert (small.root / "b.txt").read_text() == "blue\n"
 
 
+@pytest.mark.parametrize(
+    "point", ["tasks.put_in_place.after:3", "store.record.before:1", "store.record.after:2"]
+)
+def test_a_quest_that_is_asked_for_again_after_a_crash_is_the_same_one(small, point):
+    again = ("quest", "new", "Request\n\nwith words", "--workflow", "small")
+    assert small.crew(*again, CREW_CRASH_AT=point).code == -9
+    begun = small.ok("quest", "list", "--json").json
+    assert begun or small.ok(*again).out == "1\n"
+    assert [quest["id"] for quest in small.ok("quest", "list", "--json").json] == ["1"]
+    assert [task["id"] for task in small.ok("list", "-a", "--json").json] == ["1"]
+    assert small.ok(*again).out == "2\n"  # the same words once more are another request
+
+
 @pytest.mark.parametrize("is_up", [False, True])
 def test_an_answer_in_bytes_that_are_no_text_is_taken_and_nobody_behind_it_waits(
     small, running, is_up
@@ -201,6 +214,15 @@ def _over_mcp(scene, tool: str, **arguments: str) -> tuple[str, bool]:
     if text.startswith("["):  # a document, however it is spaced
         text = json.dumps(json.loads(text))
     return text, result["isError"]
+
+
+def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):
+    small.ok("quest", "new", "Request", "--workflow", "small")
+    for file in (small.root / ".crew" / "tasks" / "default").glob("1.*"):
+        file.unlink()
+    assert small.ok("quest", "show", "1", "--json").json["request"] == ""
+    assert drained(small).code == 0
+    assert small.ok("quest", "show", "1", "--json").json["state"] == "cancelled"
 
 
 def test_a_cancelled_quest_closes_everything_it_had(small):

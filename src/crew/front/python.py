@@ -190,7 +190,8 @@ class Quest:
     @property
     def state(self) -> str:
         """`open`, `complete` or `cancelled`."""
-        return str(self.show()["state"])
+        world = load_world(self._crew._workplace.db)  # noqa: SLF001 - its own crew
+        return find_quest(world, self.id).state
 
     def show(self) -> dict[str, Any]:
         """Everything about it: the document of `crew quest show --json`."""

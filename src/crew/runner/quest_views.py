@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from crew.domain.errors import NotFound
 from crew.domain.fact import Fact
 from crew.domain.quest import PlannedStep, Quest, Walk
 from crew.domain.quest_requests import find_quest
@@ -185,10 +186,16 @@ def load_view(workplace: Workplace, quest: str) -> dict[str, Any]:
     """The whole document of a quest, read now."""
     world = load_world(workplace.db)
     found = find_quest(world, quest)
-    task = world.tasks.get(quest)
-    request = "" if task is None or task.gone else workplace.source.show(quest).body
     passed = load_passed(workplace.db, tasks_of(world, found))
-    return quest_view(world, found, request=request, passed=passed)
+    return quest_view(world, found, request=_request(workplace, quest), passed=passed)
+
+
+def _request(workplace: Workplace, quest: str) -> str:
+    """Empty when its task was removed, whether crew has noticed that already or not."""
+    try:
+        return workplace.source.show(quest).body
+    except NotFound:
+        return ""
 
 
 def load_passed(db: Database, tasks: Iterable[str]) -> Passed:

@@ -7,10 +7,13 @@ from crew.config.model import AgentsSettings
 from crew.config.workflows import find_workflow
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.requests import Request
+from crew.domain.task import TaskState
 from crew.domain.task_item import QUEST_LABEL
 from crew.domain.workflow import Does, Stage, Workflow, as_text
 from crew.runner.asking import ask
 from crew.runner.workplace import Workplace
+from crew.store.facts import load_world
+from crew.tasks.checks import checked_task
 from crew.tasks.source import NewTask
 
 MOST_SLOTS = 50
@@ -19,7 +22,10 @@ MOST_SLOTS = 50
 def begin_quest(
     workplace: Workplace, text: str, *, workflow: str = "quest", slots: int | None = None
 ) -> str:
-    """The quest's id, which is that of its task; on a refusal no task is left behind."""
+    """The quest's id, which is that of its task; on a refusal no task is left behind.
+
+    A task that was made for the same request right before a crash becomes this quest's.
+    """
     if not text.strip():
         raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
     found = with_agents(find_workflow(workplace.root, workflow), workplace.settings.agents)
@@ -28,14 +34,25 @@ def begin_quest(
         raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
     title, _, _ = text.strip().partition("\n")
     new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,))
-    task = workplace.source.add(new, at=time.time())
+    task = _find_unbegun(workplace, new) or workplace.source.add(new, at=time.time())
     args = {"task": task, "workflow": workflow, "definition": as_text(found), "slots": wanted}
     try:
         ask(workplace, Request(verb="quest_new", args=args))
     except CrewError:
-        workplace.source.remove(task)
+        if task not in load_world(workplace.db).quests:
+            workplace.source.remove(task)
         raise
     return task
+
+
+def _find_unbegun(workplace: Workplace, new: NewTask) -> str | None:
+    begun = load_world(workplace.db).quests
+    wanted = checked_task(new)
+    for item in workplace.snapshot().items:
+        is_same = (item.title, item.body, item.labels) == (wanted.title, wanted.body, wanted.labels)
+        if is_same and item.status == TaskState.TODO and item.id not in begun:
+            return item.id
+    return None
 
 
 def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:

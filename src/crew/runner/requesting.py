@@ -29,8 +29,7 @@ def ask_runner(folder: Path, db: Database, request: Request, *, give_up_at: floa
 
 def _reply(folder: Path, db: Database, number: int, give_up_at: float) -> Any | None:
     while (found := find_reply(db, number)) is None:
-        if time.monotonic() > give_up_at:
-            withdraw(db, number)
+        if time.monotonic() > give_up_at and withdraw(db, number):
             raise TimedOut(
                 "the runner does not answer", hint="`crew ps` shows it; `crew stop --now` ends it"
             )
