@@ -142,6 +142,14 @@ def test_nobody_asks_for_itself_or_for_whoever_waits_for_it(role):
     assert life.world is before
 
 
+def test_whoever_asks_for_its_own_role_is_told_who_else_there_is():
+    life = Life().planned(a="")
+    life.begin(life.task("a"))
+    with pytest.raises(Conflict, match="you are codeweaver yourself") as refused:
+        life.say(life.task("a"), "needs-role-followup", role="codeweaver", reason="more of it")
+    assert "spiritmender" in refused.value.hint
+
+
 def test_a_role_that_nobody_knows_is_refused_with_those_that_are_there():
     life, task = building()
     life.begin(task)

@@ -35,6 +35,8 @@ def _check_followup(world: World, run: Run, told: Signal) -> None:
     others = ", ".join(name for name in workflow.roles if name != run.role)
     if told.role not in workflow.roles:
         raise Conflict(f"there is no role {told.role!r} here", hint=f"the others are: {others}")
+    if told.role == run.role:
+        raise Conflict(f"you are {told.role} yourself", hint=f"the others are: {others}")
     waiting = _chain(world, walk)
     if told.role in [one.role for one in waiting]:
         raise Conflict(
