@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.agent import Agent
+from crew.domain.channel import Channel, Post, post_id
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.merge_queue import Line
@@ -18,6 +19,7 @@ from crew.store.facts import (
     differences,
     facts_after,
     load_rows,
+    load_some,
     load_world,
     rebuild_rows,
     record,
@@ -180,6 +182,29 @@ def test_rows_of_every_kind_are_compared_and_rebuilt(db):
     assert {subject.partition(":")[0] for subject in differences(db)} == told
     rebuild_rows(db)
     assert load_world(db) == world
+
+
+def _post(channel, number):
+    return Post(
+        id=post_id(channel, number), channel=channel, sequence=number, sender="a", text="hi", at=1.0
+    )
+
+
+def test_what_was_said_in_closed_channels_is_kept_and_makes_nobody_wait(db):
+    closed = Channel(id="old", sequence=2)
+    rows = [closed, Channel(id="old-2", sequence=1), Channel(id="ol", sequence=1)]
+    posts = [_post("old", 1), _post("old", 2), _post("old-2", 1), _post("ol", 1)]
+    told = [born(row, "made", at=1.0) for row in (*rows, *posts)]
+    world = record(db, World(), told)
+    assert load_world(db) == world
+    world = record(db, world, [moved(closed, "closed", to="closed", at=2.0)])
+    live = load_world(db)
+    assert sorted(live.posts) == ["ol/1", "old-2/1"]
+    assert live.channels == world.channels
+    assert load_some(db, "post", ["old/2", "old/1", "old/9"]) == [posts[1], posts[0]]
+    assert differences(db) == []
+    db.execute("DELETE FROM rows WHERE id = 'old/1'")
+    assert differences(db) == ["post:old/1"]
 
 
 def test_a_value_of_another_version_is_left_out_of_the_row(db):

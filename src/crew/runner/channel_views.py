@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crew.domain.channel import member_id
-from crew.domain.channel_posts import posts_after
+from crew.domain.channel import Post, member_id, post_id
+from crew.domain.world import with_rows
 from crew.runner.views import moment
+from crew.store.facts import load_rows, load_some
 
 if TYPE_CHECKING:
-    from crew.domain.channel import Channel, Member, Post
+    from crew.domain.channel import Channel, Member
     from crew.domain.world import World
+    from crew.store.database import Database
 
 
 def channel_view(world: World, channel: Channel) -> dict[str, Any]:
@@ -61,8 +63,16 @@ def member_view(member: Member) -> dict[str, Any]:
     }
 
 
-def posts_of(world: World, channel: Channel, *, after: int = 0) -> list[Post]:
-    return list(posts_after(world, channel, after))
+def load_channels(db: Database) -> World:
+    """The channels and their members, and nothing else."""
+    return with_rows([*load_rows(db, "channel").values(), *load_rows(db, "member").values()])
+
+
+def load_posts(db: Database, channel: Channel, *, after: int = 0) -> list[Post]:
+    """What was said in a channel after this number; it may be closed long since."""
+    numbers = range(after + 1, channel.sequence + 1)
+    found = load_some(db, "post", (post_id(channel.id, number) for number in numbers))
+    return [row for row in found if isinstance(row, Post)]
 
 
 def post_view(post: Post) -> dict[str, Any]:

@@ -23,6 +23,17 @@ from crew.store.replies import Reply, keep_reply
 
 _SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
 
+_LIVE = """
+    SELECT kind, value FROM rows WHERE kind < 'post'
+    UNION ALL SELECT kind, value FROM rows WHERE kind > 'post'
+    UNION ALL SELECT post.kind, post.value FROM rows AS channel JOIN rows AS post
+        ON post.kind = 'post' AND post.id > channel.id || '/' AND post.id < channel.id || '0'
+        WHERE channel.kind = 'channel' AND json_extract(channel.value, '$.state') = 'open'
+"""
+"""A post's id begins with that of its channel and a slash, after which 0 is the next character."""
+
+_ONE = "SELECT value FROM rows WHERE kind = ? AND id = ?"
+
 _FOUND_AGAIN = frozenset(
     {
         "process_started",
@@ -72,9 +83,24 @@ def _write(db: Database, facts: tuple[Fact, ...], world: World, reply: Reply | N
 
 
 def load_world(db: Database) -> World:
+    """Everything that can still change or be asked for: no posts of channels that are closed.
+
+    Those are kept for people to read, with `load_some`, and there are more of them every day.
+    """
+    return _load(db, _LIVE)
+
+
+def _load(db: Database, select: str) -> World:
     with translated():
-        found = db.execute("SELECT kind, value FROM rows").fetchall()
+        found = db.execute(select).fetchall()
     return with_rows(row_from(kind, json.loads(value)) for kind, value in found)
+
+
+def load_some(db: Database, kind: str, ids: Iterable[str]) -> list[Row]:
+    """The rows that have these ids, in their order; one that is not there is left out."""
+    with translated():
+        found = [db.execute(_ONE, (kind, id_)).fetchone() for id_ in ids]
+    return [row_from(kind, json.loads(row[0])) for row in found if row]
 
 
 def load_rows(db: Database, kind: str) -> dict[str, Row]:
@@ -108,7 +134,7 @@ def differences(db: Database) -> list[str]:
     """The subjects whose row is not what their facts fold to; none, unless somebody meddled."""
     with translated(), one_moment(db):
         folded = fold(fact for _, fact in facts_after(db))
-        stored = load_world(db)
+        stored = _load(db, "SELECT kind, value FROM rows")
     wrong = []
     for kind in TABLES:
         ours, theirs = folded.rows(kind), stored.rows(kind)

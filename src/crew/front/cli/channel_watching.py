@@ -24,7 +24,7 @@ from crew.front.cli.output import (
     table,
 )
 from crew.front.cli.params import channel_argument
-from crew.runner.channel_views import channel_view, post_view, posts_of
+from crew.runner.channel_views import channel_view, load_channels, load_posts, post_view
 from crew.runner.views import moment
 from crew.store.facts import last_fact, load_world
 from crew.store.lock import LockHeld, find_runner
@@ -46,7 +46,7 @@ MEMBER_HEAD = ("MEMBER", "STATE", "AGENT", "TURNS", "READ", "NOW")
 @pass_call
 def list_channels(call: Call, *, closed_too: bool) -> None:
     """List the channels."""
-    world = load_world(call.workplace().db)
+    world = load_channels(call.workplace().db)
     found = [one for one in world.channels.values() if closed_too or one.is_open]
     views = [channel_view(world, one) for one in sorted(found, key=lambda one: one.opened_at)]
     if call.json:
@@ -74,7 +74,7 @@ def _row(view: dict[str, Any]) -> tuple[str, ...]:
 @pass_call
 def show(call: Call, name: str) -> None:
     """Show a channel: its members, the queue, the decision."""
-    world = load_world(call.workplace().db)
+    world = load_channels(call.workplace().db)
     view = channel_view(world, find_channel(world, name))
     if call.json:
         print_json(view)
@@ -111,15 +111,15 @@ def _member_row(view: dict[str, Any]) -> tuple[str, ...]:
 def tail(call: Call, name: str, *, follow: bool, count: int) -> None:
     """Print what was said."""
     workplace = call.workplace()
-    world = load_world(workplace.db)
-    posts = posts_of(world, find_channel(world, name))
-    shown = posts[-count:] if count else []
+    channel = find_channel(load_channels(workplace.db), name)
+    last = channel.sequence
+    shown = load_posts(workplace.db, channel, after=max(0, last - count))
     if call.json and not follow:
         print_json([post_view(post) for post in shown])
         return
     print_posts(call, shown)
     if follow:
-        _follow(call, workplace, name, after=len(posts), until=_is_closed(name))
+        _follow(call, workplace, name, after=last, until=_is_closed(name))
 
 
 def _is_closed(name: str) -> "Callable[[World], bool]":
@@ -149,7 +149,7 @@ def _follow(
         newest = last_fact(workplace.db)
         if newest != seen:
             world, seen = load_world(workplace.db), newest
-            posts = posts_of(world, world.channels[name], after=after)
+            posts = load_posts(workplace.db, world.channels[name], after=after)
             print_posts(call, posts)
             after += len(posts)
         if until(world):
@@ -167,7 +167,7 @@ def run(call: Call, name: str) -> int:
     members that connect by themselves it stays until Ctrl-C.
     """
     workplace = call.workplace()
-    find_channel(load_world(workplace.db), name)
+    find_channel(load_channels(workplace.db), name)
     return drive(call, workplace, name, after=None)
 
 
@@ -176,7 +176,7 @@ def drive(call: Call, workplace: "Workplace", name: str, *, after: int | None) -
 
     The runner that is up may be there for something else, and end before it came to this channel.
     """
-    world = load_world(workplace.db)
+    world = load_channels(workplace.db)
     start = world.channels[name].sequence if after is None else after
     while True:
         if (runner := find_runner(workplace.lock_file)) is not None:
@@ -210,7 +210,7 @@ def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int) ->
         engine.only = frozenset({"turn", "vacate"})
         runner.patient = False
         hear = engine.told
-        print_posts(call, posts_of(engine.world, engine.world.channels[name], after=after))
+        print_posts(call, load_posts(workplace.db, engine.world.channels[name], after=after))
 
         def told(facts: "Iterable[Fact]") -> None:
             hear(facts)

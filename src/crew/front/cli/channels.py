@@ -17,7 +17,7 @@ from crew.front.cli.command import command, common_flags
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import DURATION, channel_argument, complete_kinds, text_or_stdin
 from crew.runner.asking import ask
-from crew.runner.channel_views import channel_view
+from crew.runner.channel_views import channel_view, load_channels
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ def new(call: Call, /, name: str, **wishes: Any) -> None:
     workplace = call.workplace()
     args = _opening(workplace, load_world(workplace.db), wishes)
     ask(workplace, Request(verb="channel_new", args={"channel": name, **args}))
-    opened = find_channel(load_world(workplace.db), name)
     for one in args["members"]:
         if not one["agent_kind"]:
             hint = f"`crew channel invite {name} {one['name']}` tells how it connects"
             narrate(call, f"no agent is configured as {one['name']}: {hint}")
     if call.json:
-        print_json(channel_view(load_world(workplace.db), opened))
+        world = load_channels(workplace.db)
+        print_json(channel_view(world, find_channel(world, name)))
     else:
         say(name)
 
