@@ -377,3 +377,10 @@ def test_nobody_is_offline_because_no_runner_was_there_to_hear_it():
     room.record(awake(room.world, at=room.now))
     room.tick(100)
     assert "offline" not in room.states.values()
+
+
+def test_a_runner_that_starts_says_nothing_about_channels_that_are_closed():
+    room = Room("pm", "dev")
+    room.ask("close")
+    assert awake(room.world, at=room.now + 5000) == []
+    assert room.looks_again_at is None

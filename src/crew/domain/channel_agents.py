@@ -8,7 +8,7 @@ from crew.domain.channel import Interrupting, Member, Post, TurnState
 from crew.domain.channel_people import find_channel, find_member
 from crew.domain.channel_posts import addressed, unseen, without_signal, words_of_people
 from crew.domain.channel_story import Story
-from crew.domain.channel_turns import INTERRUPTED, end_turn, resume, settle
+from crew.domain.channel_turns import INTERRUPTED, end_turn, heartbeat_deadline, resume, settle
 from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
 from crew.domain.requests import Answer, Asked, Verb
@@ -142,7 +142,7 @@ def awake(world: World, *, at: float) -> list[Fact]:
     return [
         noted(member, "runner_started", at=at, heartbeat_at=at)
         for member in world.members.values()
-        if not member.is_driven and member.state != TurnState.OFFLINE
+        if heartbeat_deadline(world.channels[member.channel], member) is not None
     ]
 
 

@@ -29,16 +29,21 @@ class _Outlook:
     to_leave: tuple[Member, ...]
 
 
-@dataclass(slots=True)
-class _Known:
-    """The last outlooks: of many channels few change at a time, and neither rows nor tables do."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlooks:
+    """The outlooks of all channels, and the tables that they were made from."""
 
     channels: Mapping[str, Channel] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
-    outlooks: dict[str, _Outlook] = field(default_factory=dict)
+    by_name: Mapping[str, _Outlook] = field(default_factory=dict)
 
 
-_known = _Known()
+_latest = [_Outlooks()]
+"""Of many channels few change at a time, and values never do: what is known of the others is true.
+
+It is replaced as a whole, so that somebody who asks about another world, in another thread too,
+makes this one slower and nothing wrong.
+"""
 
 
 def decide_channels(world: World, now: float, *, is_running: bool) -> list[Fact]:
@@ -95,15 +100,16 @@ def is_resting(world: World, name: str) -> bool:
     )
 
 
-def _outlooks(world: World) -> dict[str, _Outlook]:
-    if world.channels is not _known.channels or world.members is not _known.members:
-        before = _known.outlooks
-        _known.outlooks = {
-            name: _outlook(world, channel, before.get(name))
+def _outlooks(world: World) -> Mapping[str, _Outlook]:
+    known = _latest[0]
+    if world.channels is not known.channels or world.members is not known.members:
+        by_name = {
+            name: _outlook(world, channel, known.by_name.get(name))
             for name, channel in world.channels.items()
         }
-        _known.channels, _known.members = world.channels, world.members
-    return _known.outlooks
+        known = _Outlooks(channels=world.channels, members=world.members, by_name=by_name)
+        _latest[0] = known
+    return known.by_name
 
 
 def _outlook(world: World, channel: Channel, known: _Outlook | None) -> _Outlook:

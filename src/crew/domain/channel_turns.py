@@ -58,7 +58,7 @@ def deadlines(channel: Channel, member: Member) -> list[float]:
 
 def heartbeat_deadline(channel: Channel, member: Member) -> float | None:
     """Crew itself starts a driven member, which therefore needs no heartbeat."""
-    if member.is_driven or member.state not in ONLINE:
+    if member.is_driven or member.state not in ONLINE or not channel.is_open:
         return None
     return member.heartbeat_at + channel.heartbeat_s
 
