@@ -222,6 +222,22 @@ def test_an_agent_that_types_the_command_speaks_as_itself_or_not_at_all(talk):
     assert _texts(talk) == []
 
 
+@pytest.mark.timeout(90)
+def test_who_speaks_is_seen_where_the_agents_are_and_what_it_cost_is_counted(talk, running):
+    _new(talk, "pm=scripted", name="paid", topic="Good morning?")
+    talk.ok("channel", "run", "paid")
+    _new(talk, "slow=scripted", topic="Are you there?", timeout="10m")
+    running("--agents", "1")
+    words = "slow speaks in room (scripted): crew channel tail room -f"
+    until(lambda: words in talk.ok("ps").err)
+    assert words in talk.ok("dashboard", "--once").out
+    assert "total: 32 tokens, $0.50" in talk.ok("dashboard", "--once").out
+    speaking = talk.ok("dashboard", "--json").json["speaking"]
+    assert speaking == [{"channel": "room", "name": "slow", "kind": "scripted"}]
+    assert _show(talk)["members"][0]["speaking"] is True
+    talk.ok("stop", "--now")
+
+
 def test_names_of_channels_are_completed(talk):
     _new(talk, "scripted", name="reviews")
     said = talk.crew(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from crew.domain.agent import Agent
+from crew.domain.channel import Member
 from crew.domain.merge_queue import Line
 from crew.domain.run import Run
 from crew.domain.task import Task
@@ -27,6 +28,8 @@ def db(tmp_path):
         Task(id="1", worktree="/w/1", branch="crew-1"),
         Task(id="2"),
         Line(id="main", waiting="a file is in the way"),
+        Member(id="room/pm", channel="room", name="pm", speaking=True),
+        Member(id="room/dev", channel="room", name="dev"),
     ]
     record(opened, World(), [born(row, "made", at=1.0) for row in rows])
     yield opened
@@ -42,6 +45,7 @@ def test_agents_look_the_same_as_through_the_world(db):
 
 def test_only_what_an_agent_holds_is_read(db):
     plain = load_agents(db)
+    assert [one.name for one in plain.members.values()] == ["pm"]
     assert set(plain.tasks) == {"1"}
     assert set(plain.runs) == {"1.1"}
 

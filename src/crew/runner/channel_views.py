@@ -46,6 +46,7 @@ def member_view(member: Member) -> dict[str, Any]:
     return {
         "name": member.name,
         "state": member.state,
+        "speaking": member.speaking,
         "way": member.way,
         "kind": member.agent_kind or None,
         "priority": member.priority,

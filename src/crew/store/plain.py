@@ -33,11 +33,12 @@ class PlainRow:
 
 
 def load_agents(db: Database) -> "World":
-    """A world of the agents, with the tasks and runs they hold, and the lines."""
+    """A world of the agents, with the tasks and runs they hold, the lines, and who speaks now."""
     agents, lines = _rows(db, "agent"), _rows(db, "line")
     runs = _rows(db, "run", {row.run for row in agents.values()})
     tasks = _rows(db, "task", {row.task for row in agents.values()})
-    world = SimpleNamespace(agents=agents, tasks=tasks, runs=runs, lines=lines)
+    members = {row.id: row for row in _rows_where(db, "member", "$.speaking")}
+    world = SimpleNamespace(agents=agents, tasks=tasks, runs=runs, lines=lines, members=members)
     return cast("World", world)
 
 
@@ -47,12 +48,16 @@ def find_run(db: Database, run: str) -> "Run | None":
 
 def load_panes(db: Database) -> "list[Run]":
     """The runs that a terminal session carries now."""
+    return cast("list[Run]", _rows_where(db, "run", "$.pane_pid"))
+
+
+def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
+    """The rows in which this field is something other than nothing."""
     with translated():
         found = db.execute(
-            "SELECT value FROM rows WHERE kind = 'run'"
-            " AND json_extract(value, '$.pane_pid') IS NOT NULL"
+            "SELECT value FROM rows WHERE kind = ? AND json_extract(value, ?)", (kind, field)
         ).fetchall()
-    return [cast("Run", PlainRow("run", json.loads(value))) for (value,) in found]
+    return [PlainRow(kind, json.loads(value)) for (value,) in found]
 
 
 def _rows(db: Database, kind: str, ids: Iterable[str | None] | None = None) -> dict[str, PlainRow]:

@@ -83,4 +83,9 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
         for line in world.lines.values()
         if line.waiting
     ]
-    print_json({"runner": runner, "agents": agents, "waiting": waiting})
+    speaking = [
+        {"channel": one.channel, "name": one.name, "kind": one.agent_kind}
+        for one in world.members.values()
+        if one.speaking and runner
+    ]
+    print_json({"runner": runner, "agents": agents, "speaking": speaking, "waiting": waiting})

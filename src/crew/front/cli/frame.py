@@ -1,11 +1,12 @@
 """One frame of the live view: who runs, what it cost so far, and what each agent does now."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from crew.domain.agent import SYMBOLS, Agent, AgentState
+from crew.domain.channel import Member
 from crew.domain.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
@@ -33,7 +34,8 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     rows = [_row(world, agent, doing.get(agent.id, "")) for agent in agents]
     shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
     runner, *waiting = around(world, find_runner(lock))
-    return [runner, _tasks(world), _totals(agents), "", *shown, *waiting]
+    total = _totals([*agents, *world.members.values()])
+    return [runner, _tasks(world), total, "", *shown, *waiting]
 
 
 def _tasks(world: World) -> str:
@@ -42,10 +44,9 @@ def _tasks(world: World) -> str:
     return "tasks: " + (", ".join(f"{count} {state}" for state, count in counts if count) or "none")
 
 
-def _totals(agents: Iterable[Agent]) -> str:
-    agents = list(agents)
-    tokens = sum(agent.input_tokens + agent.output_tokens for agent in agents)
-    costs = [agent.cost_usd for agent in agents]
+def _totals(spenders: Sequence[Agent | Member]) -> str:
+    tokens = sum(one.input_tokens + one.output_tokens for one in spenders)
+    costs = [one.cost_usd for one in spenders]
     total = dollars(None if None in costs else sum(cost or 0.0 for cost in costs))
     return f"total: {thousands(tokens)} tokens, {total}"
 

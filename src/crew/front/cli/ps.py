@@ -65,12 +65,21 @@ def _note(agent: dict[str, Any]) -> str:
 
 
 def around(world: "World", runner: dict[str, Any] | None) -> Iterable[str]:
-    """What a person should know besides the agents: who runs them, and what cannot be delivered."""
+    """What a person should know besides the agents: who runs them, who speaks, what waits."""
     if runner is None:
         yield "no runner is up: `crew run` starts one"
     else:
         yield f"runner: pid {runner['pid']}, since {runner['started']}"
+        yield from speakers(world)
     yield from deliveries(world)
+
+
+def speakers(world: "World") -> Iterable[str]:
+    """Who works for a channel at this moment; a turn costs what a step does."""
+    for one in world.members.values():
+        if one.speaking:
+            where = f"{one.channel} ({one.agent_kind})"
+            yield f"{one.name} speaks in {where}: crew channel tail {one.channel} -f"
 
 
 def deliveries(world: "World") -> Iterable[str]:
