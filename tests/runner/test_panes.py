@@ -111,6 +111,17 @@ def die_at(scene: Scene, deed, point: str) -> bool:
     return ended == -9
 
 
+def opening_again(scene):
+    """What finishes an opening that was broken off: any command, once it was heard of at all."""
+    task = scene.world.tasks.get("1")
+    return LOOK if task is not None and task.run else START
+
+
+def closing_again(scene):
+    run = scene.world.runs["1.1"]
+    return LOOK if run.leaving or not run.pane else STOP
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("when", WHEN)
 def test_a_session_whose_openers_and_closers_die_again_and_again_opens_once_and_closes(
@@ -119,16 +130,14 @@ def test_a_session_whose_openers_and_closers_die_again_and_again_opens_once_and_
     scene = make_desk()
     died = 0
     for name in OPENING:
-        asked = "1" in scene.world.tasks and scene.world.tasks["1"].run if died else None
-        died += die_at(scene, LOOK if asked else START, f"{name}.{when}")
+        died += die_at(scene, opening_again(scene) if died else START, f"{name}.{when}")
     assert died == len(OPENING)
     do(scene, LOOK)
     check_open(scene)
     draft(scene)
     died = 0
     for name in CLOSING:
-        run = scene.world.runs["1.1"]
-        died += die_at(scene, LOOK if run.leaving or not run.pane else STOP, f"{name}.{when}")
+        died += die_at(scene, closing_again(scene), f"{name}.{when}")
     assert died >= 2
     do(scene, LOOK)
     check_stopped(scene)
@@ -146,7 +155,7 @@ def test_an_opener_that_dies_at_one_point_leaves_work_for_the_next_command(make_
     scene = make_desk()
     died = die_at(scene, START, point)
     assert died or ":" in point
-    do(scene, LOOK if scene.world.tasks["1"].run else START)
+    do(scene, opening_again(scene))
     check_open(scene)
 
 
@@ -158,7 +167,7 @@ def test_a_closer_that_dies_at_one_point_leaves_work_for_the_next_command(make_d
     do(scene, START)
     draft(scene)
     assert die_at(scene, STOP, f"{name}.{when}")
-    do(scene, LOOK if scene.world.runs["1.1"].leaving else STOP)
+    do(scene, closing_again(scene))
     check_stopped(scene)
 
 
