@@ -1,5 +1,7 @@
 """A spare becomes a worktree like any other; one that nobody takes leaves nothing behind."""
 
+import itertools
+
 import pytest
 
 from crew.git import linked, spares
@@ -46,8 +48,7 @@ def test_a_spare_becomes_a_clean_worktree_with_its_branch(repo, spare, trees, pe
 def test_a_spare_is_brought_to_a_newer_commit(repo, spare, trees, person):
     person.git("rm", "-q", "-r", "sub")
     newer = person.commit({"a.txt": "newer\n", "b.txt/is/a/folder.txt": "x\n"} | _without_b(person))
-    assert spares.fits(repo, spare, commit=newer)
-    agent = take(repo, spares.refresh(repo, spare, commit=newer), trees / "7")
+    agent = take(repo, spares.brought_to(repo, spare, commit=newer), trees / "7")
     assert agent.tree() == person.tree()
     assert (state_of(agent.path).head, state_of(agent.path).changed) == (newer, ())
 
@@ -57,10 +58,28 @@ def _without_b(person):
     return {}
 
 
-def test_a_spare_does_not_fit_where_attributes_change(repo, spare, person):
-    assert spares.fits(repo, spare, commit=spare.commit)
-    newer = person.commit({"sub/.gitattributes": "*.txt eol=crlf\n"})
-    assert not spares.fits(repo, spare, commit=newer)
+@pytest.mark.parametrize("index_version", ["2", "4"])
+def test_a_spare_goes_where_attributes_come_change_and_leave(repo, trees, person, index_version):
+    """Their names are cut short in an index of version 4: `.gita` has the same beginning."""
+    person.git("config", "index.version", index_version)
+    commits = [
+        commit_of(repo, "main"),
+        person.commit({".gita": "\n", ".gitattributes": "*.txt eol=crlf\n"}),
+        person.commit({".gitattributes": "*.txt text\n"}),
+    ]
+    person.git("rm", "-q", ".gitattributes")
+    commits.append(person.commit({}))
+    for before, after in itertools.pairwise(commits):
+        spare = spares.make_spare(repo, trees, commit=before)
+        assert spares.brought_to(repo, spare, commit=after) is None
+        assert list(trees.iterdir()) == []
+
+
+def test_a_spare_is_brought_along_where_attributes_stay(repo, trees, person):
+    spare = spares.make_spare(repo, trees, commit=person.commit({".gitattributes": "*.x text\n"}))
+    newer = person.commit({"a.txt": "newer\n"})
+    agent = take(repo, spares.brought_to(repo, spare, commit=newer), trees / "7")
+    assert agent.tree() == person.tree()
 
 
 def test_a_worktree_whose_files_did_not_follow_its_git_dir_gets_them_again(repo, spare, trees):

@@ -17,6 +17,7 @@ from crew.git.repository import Repository
 
 _NAME = ".spare-"
 _LONG_S = 1800.0
+_LAST_PLAIN_VERSION = (3).to_bytes(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +49,35 @@ def make_spare(repo: Repository, worktrees: Path, *, commit: str) -> Spare:
     return spare
 
 
-def fits(repo: Repository, spare: Spare, *, commit: str) -> bool:
-    """Whether it can be brought to this commit: a changed attribute means all files, not some."""
-    args = ("diff-tree", "-r", "--name-only", spare.commit, commit)
-    return commit == spare.commit or not git(
-        repo.common_dir, *args, "--", ":(glob)**/.gitattributes"
-    )
+def brought_to(repo: Repository, spare: Spare, *, commit: str) -> Spare | None:
+    """The spare with the files of another commit; None, and it is gone, if that cannot be done.
+
+    Only what differs is written, so attributes must be the same: a changed one is about all files.
+    """
+    had_attributes = _may_name_attributes(spare.index)
+    fresh = Spare(folder=spare.folder, commit=commit)
+    if not had_attributes or _has_same_attributes(repo, spare.commit, commit):
+        _refresh(repo, fresh)
+        if had_attributes or not _may_name_attributes(fresh.index):
+            return fresh
+    drop_spare(spare)
+    return None
+
+
+def _may_name_attributes(index: Path) -> bool:
+    """Answered without git where names are spelled out, which they are not in version 4."""
+    content = index.read_bytes()
+    return content[4:8] > _LAST_PLAIN_VERSION or b".gitattributes" in content
+
+
+def _has_same_attributes(repo: Repository, one: str, other: str) -> bool:
+    args = ("diff-tree", "-r", "--name-only", one, other, "--", ":(glob)**/.gitattributes")
+    return not git(repo.common_dir, *args)
 
 
 @effect("git.refresh_spare")
-def refresh(repo: Repository, spare: Spare, *, commit: str) -> Spare:
-    """The spare with the files of another commit; only what differs is written."""
-    fresh = Spare(folder=spare.folder, commit=commit)
-    _write_files(repo, fresh)
-    return fresh
+def _refresh(repo: Repository, spare: Spare) -> None:
+    _write_files(repo, spare)
 
 
 @effect("git.place_spare")

@@ -115,7 +115,4 @@ class Spares:
             return spares.make_spare(repo, self.workplace.worktrees, commit=commit)
         if spare.commit == commit:
             return spare
-        if not spares.fits(repo, spare, commit=commit):
-            spares.drop_spare(spare)
-            return None
-        return spares.refresh(repo, spare, commit=commit)
+        return spares.brought_to(repo, spare, commit=commit)
