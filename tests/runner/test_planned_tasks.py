@@ -17,7 +17,7 @@ from crew.domain.task_item import TaskItem
 from crew.domain.whereabouts import first_walk
 from crew.domain.workflow import as_text
 from crew.domain.world import World, apply_all, with_rows
-from crew.runner.planned_tasks import tell_step
+from crew.runner.planned_tasks import PlannedTasks
 from crew.runner.quests import begin_quest
 from crew.runner.walks import tell_steps
 from crew.tasks.files import FilesSource
@@ -65,7 +65,7 @@ def source(tmp_path):
 
 def told(source, step, **more) -> TaskItem:
     usual = {"text": step.description, "deps": (), "base": "crew-1", "taken": frozenset()}
-    return tell_step(source, "1", step, **{**usual, **more})
+    return PlannedTasks(source).tell("1", step, **{**usual, **more})
 
 
 def test_a_step_is_a_task_below_its_request_on_the_quests_branch(source):
@@ -86,7 +86,7 @@ def test_a_step_that_was_made_before_a_crash_is_found_and_not_made_again(source)
 def test_steps_of_the_same_name_in_two_quests_are_two_tasks(source):
     step = PlannedStep(key="a", title="Step a")
     first = told(source, step)
-    other = tell_step(source, "7", step, text="", deps=(), base="crew-7", taken=frozenset())
+    other = PlannedTasks(source).tell("7", step, text="", deps=(), base="crew-7", taken=frozenset())
     assert first.id != other.id
 
 

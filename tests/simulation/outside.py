@@ -14,7 +14,7 @@ from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
-from crew.runner.planned_tasks import tell_step
+from crew.runner.planned_tasks import PlannedTasks
 from simulation.repository import Repository, Worktree
 
 
@@ -404,7 +404,8 @@ class SimulatedOutside:
 
     async def tell_step(self, quest: str, step: PlannedStep, **how: Any) -> TaskItem:
         await self._effect()
-        return tell_step(self.state.quests.source(self._maybe_die), quest, step, **how)
+        source = self.state.quests.source(self._maybe_die)
+        return PlannedTasks(source).tell(quest, step, **how)
 
 
 def _mends(call: StepCall) -> bool:

@@ -42,11 +42,15 @@ class GateRuns:
         async with self._worktree() as path:
             await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
             await furnish_gate(self.workplace, path, task=task)
-            files = await asyncio.to_thread(read_gate_files, path)
-            gate = choose_gate(command or self.workplace.settings.complete.command, files)
+            gate = await self._gate(path, command)
             if gate is None:
                 return GateResult(passed=True, output="no gate: nothing says how to test this")
             return await self._run(gate, path, commit, task)
+
+    async def _gate(self, path: Path, command: str) -> Gate | None:
+        configured = (command or self.workplace.settings.complete.command or "").strip()
+        files = {} if configured else await asyncio.to_thread(read_gate_files, path)
+        return choose_gate(configured, files)
 
     def tidy(self) -> None:
         """Remove the worktrees that `[worktree] pool` does not ask to keep warm.

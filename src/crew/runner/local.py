@@ -39,7 +39,7 @@ from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips, TurnCall
 from crew.runner.panes import Panes
-from crew.runner.planned_tasks import tell_step
+from crew.runner.planned_tasks import PlannedTasks
 from crew.runner.reviews import Reviews
 from crew.runner.spares import Spares
 from crew.runner.step_log import says_done, start_step
@@ -72,6 +72,7 @@ class LocalOutside:
     reviews: Reviews = field(init=False)
     spares: Spares = field(init=False)
     channels: ChannelPlaces = field(init=False)
+    planned: PlannedTasks = field(init=False)
     _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
     _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -81,6 +82,7 @@ class LocalOutside:
         self.reviews = Reviews(self.workplace)
         self.spares = Spares(workplace=self.workplace)
         self.channels = ChannelPlaces(self.workplace)
+        self.planned = PlannedTasks(self.workplace.source)
 
     async def tips(self, target: str) -> Tips:
         return await _thread(self._tips, target)
@@ -173,7 +175,7 @@ class LocalOutside:
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
-        item, held = await self._told(call)
+        item, held = await _thread(self._made_ready, call)
         order = step_order(workplace, call, item, held)
         settings = agent_settings(workplace, call.run.agent_kind)
         spec = agent_spec(
@@ -184,8 +186,6 @@ class LocalOutside:
         )
         if self.mcp_url:
             order = replace(order, env={**order.env, "CREW_MCP_URL": self.mcp_url})
-        if not order.resume:
-            await _thread(answer_first_questions, workplace, order.kind, order.worktree)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         asked = call.asked
         watch = Watch(started=call.started, doing=call.doing, heard=call.heard)
@@ -193,14 +193,21 @@ class LocalOutside:
             watch = replace(watch, asked=lambda leave: asked(leave.tool, leave.detail))
         return await adapter_for(spec).run_step(order, watch, call.controls)
 
-    async def _told(self, call: StepCall) -> tuple[TaskItem, str]:
-        """The text of a task is for a session that does not know it; others know it by name."""
+    def _made_ready(self, call: StepCall) -> tuple[TaskItem, str]:
+        """What takes the disk is done in one go: the way to a thread and back costs time too."""
         run, task = call.run, call.task
+        if not call.resume:
+            place = self.workplace.root / task.worktree
+            answer_first_questions(self.workplace, run.agent_kind, place)
+        return self._told(run, task)
+
+    def _told(self, run: Run, task: Task) -> tuple[TaskItem, str]:
+        """The text of a task is for a session that does not know it; others know it by name."""
         if run.ask not in NEW_SESSION:
             return TaskItem(id=task.id, title=task.title), ""
-        item = await _thread(self.workplace.source.show, task.id)
+        item = self.workplace.source.show(task.id)
         is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
-        return item, "" if is_first else await _thread(self._held, run, task)
+        return item, "" if is_first else self._held(run, task)
 
     def _held(self, run: Run, task: Task) -> str:
         """What the branch holds, for a session that does not know."""
@@ -326,9 +333,8 @@ class LocalOutside:
         base: str,
         taken: frozenset[str],
     ) -> TaskItem:
-        source = self.workplace.source
         return await _thread(
-            tell_step, source, quest, step, text=text, deps=deps, base=base, taken=taken
+            self.planned.tell, quest, step, text=text, deps=deps, base=base, taken=taken
         )
 
     def _write_task(self, task: Task) -> None:
