@@ -1,5 +1,6 @@
 """Councils of quests: agents discuss before a task goes on, and what they decide counts."""
 
+import functools
 from itertools import count
 
 from crew.domain.channel import Channel, Interrupting, member_id
@@ -13,7 +14,7 @@ from crew.domain.stations import council_judged
 from crew.domain.task import TaskState
 from crew.domain.walking import blocked, story
 from crew.domain.whereabouts import role_in, stage_named, stages_of, workflow_of
-from crew.domain.workflow import Does
+from crew.domain.workflow import Does, from_text
 from crew.domain.world import Draft, World, noted
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
@@ -24,6 +25,8 @@ _LONGEST_ID = 18
 
 def follow_councils(world: World, at: float) -> list[Fact]:
     """A council is opened when a walk comes to it, and closed when it is over."""
+    if not any(_holds_councils(quest.definition) for quest in world.quests.values()):
+        return []
     for walk in world.walks.values():
         if not _is_at_council(world, walk):
             continue
@@ -33,6 +36,12 @@ def follow_councils(world: World, at: float) -> list[Fact]:
         if run is not None and (facts := _followed(world, walk, run, at=at)):
             return facts
     return []
+
+
+@functools.cache
+def _holds_councils(definition: str) -> bool:
+    workflow = from_text(definition)
+    return any(one.does is Does.COUNCIL for one in (*workflow.stages, *workflow.step_stages))
 
 
 def _is_at_council(world: World, walk: Walk) -> bool:

@@ -222,13 +222,14 @@ def chains_behind(world: World) -> dict[str, int]:
     found: dict[str, int] = {}
     for quest in world.quests.values():
         if quest.state == QuestState.OPEN:
-            found |= _chains(quest.plan)
+            behind = _chains(quest.steps)
+            found |= {step.task: behind[step.key] for step in quest.steps if step.task}
     return found
 
 
 @functools.lru_cache(maxsize=64)
-def _chains(plan: tuple[tuple[object, ...], ...]) -> dict[str, int]:
-    steps = [PlannedStep(*step) for step in plan]  # type: ignore[arg-type]
+def _chains(steps: tuple[PlannedStep, ...]) -> dict[str, int]:
+    """By the step's key."""
     longest = {step.key: 0 for step in steps}
     for _ in steps:  # no chain is longer than the plan
         before = dict(longest)
@@ -237,4 +238,4 @@ def _chains(plan: tuple[tuple[object, ...], ...]) -> dict[str, int]:
                 longest[dep] = max(longest.get(dep, 0), longest[step.key] + 1)
         if longest == before:
             break
-    return {step.task: longest[step.key] for step in steps if step.task}
+    return longest

@@ -1,5 +1,6 @@
 """A quest: a request planned into steps, and how far each of its tasks has walked (seed 003)."""
 
+import functools
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -133,7 +134,25 @@ class Quest:
 
     @property
     def steps(self) -> tuple[PlannedStep, ...]:
-        return tuple(PlannedStep(*step) for step in self.plan)  # type: ignore[arg-type]
+        return _steps_of(self.plan)
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The tasks that say what the plan says now."""
+        return _told_in(self.plan)
+
+
+@functools.lru_cache(maxsize=64)
+def _steps_of(plan: tuple[tuple[object, ...], ...]) -> tuple[PlannedStep, ...]:
+    return tuple(PlannedStep(*step) for step in plan)  # type: ignore[arg-type]
+
+
+@functools.lru_cache(maxsize=64)
+def _told_in(plan: tuple[tuple[object, ...], ...]) -> frozenset[str]:
+    return frozenset(step.task for step in _steps_of(plan) if step.told)
+
+
+_OVER = frozenset({StepState.COMPLETE, StepState.DROPPED})
 
 
 def role_counter(role: str) -> str:
@@ -178,7 +197,7 @@ class Walk:
 
     @property
     def is_over(self) -> bool:
-        return self.state in {StepState.COMPLETE, StepState.DROPPED}
+        return self.state in _OVER
 
     @property
     def said(self) -> tuple[Said, ...]:

@@ -25,7 +25,8 @@ def follow(world: World, at: float) -> list[Fact]:
             return facts
     if facts := _lost_closed(world, at=at):
         return facts
-    followed = [fact for walk in world.walks.values() for fact in _followed(world, walk, at=at)]
+    on_their_way = (walk for walk in world.walks.values() if not walk.is_over)
+    followed = [fact for walk in on_their_way for fact in _followed(world, walk, at=at)]
     return followed or _strays_closed(world, at=at)
 
 
@@ -88,7 +89,7 @@ def closed(task: Task, reason: str, *, at: float) -> Fact:
 def _followed(world: World, walk: Walk, *, at: float) -> list[Fact]:
     """A walk is over with its task, waits with it, and goes on with whoever takes it up."""
     task = world.tasks.get(walk.task)
-    if task is None or walk.is_over:
+    if task is None:
         return []
     if task.state == TaskState.MERGED and not walk.asker:
         trigger = "complete" if walk.state == StepState.IN_PROGRESS else "by_hand"

@@ -85,7 +85,7 @@ def is_told(world: World, task: str) -> bool:
     base = world.walks.get(task)
     if base is None or not base.key:
         return True
-    return any(step.task == task and step.told for step in world.quests[base.quest].steps)
+    return task in world.quests[base.quest].told
 
 
 def waits_for_steps(world: World, task: str) -> bool:

@@ -29,7 +29,7 @@ from crew.domain.plan import decide, plan, starting_next, waits
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.stepping import troubled
-from crew.domain.world import World
+from crew.domain.world import World, apply_all
 from crew.runner.channel_doers import CHANNEL_DOERS
 from crew.runner.desk import Desk, Doer
 from crew.runner.doers import RUN_DOERS
@@ -111,7 +111,7 @@ class Engine:
 
     def tick(self) -> None:
         """Decide what follows at once, then start what is due and not under way."""
-        while facts := self._decided():
+        if facts := self._following(self.world):
             self.record(facts)
         for command in self._due():
             task = asyncio.ensure_future(self._do(command))
@@ -175,8 +175,13 @@ class Engine:
         for key in list(self.under_way):
             await self.cancel(key)
 
-    def _decided(self) -> list[Fact]:
-        return decide(self.world, self.now(), rules=self.rules, taking_work=self.taking_work)
+    def _following(self, world: World) -> list[Fact]:
+        """All that is decided, one thing after the other: what belongs together is stored once."""
+        found: list[Fact] = []
+        while facts := decide(world, self.now(), rules=self.rules, taking_work=self.taking_work):
+            found += facts
+            world = apply_all(world, facts)
+        return found
 
     def _due(self) -> list[Command]:
         now = self.now()
@@ -215,7 +220,7 @@ class Engine:
         # What is recorded is no longer under way: one tick sees both, and not each one.
         self.under_way.pop(command.key, None)
         try:
-            self.record(facts)
+            self.record([*facts, *self._following(apply_all(self.world, facts))])
         except CrewError as error:
             self.fail(error)
             return
