@@ -415,6 +415,11 @@ def test_nobody_is_blamed_by_a_line_that_is_not_current():
     assert decide(given(*queued("2"), line), 1.0, rules=RULES) == []
 
 
+def test_nobody_is_blamed_by_a_line_that_is_to_be_built_anew():
+    line = line_of("1", base_proven=False, results=(("base", False, 2, "red"),), upstream=True)
+    assert decide(given(*queued("1"), line), 1.0, rules=RULES) == []
+
+
 def test_nobody_is_blamed_for_a_red_base_but_a_person_is_told_once():
     line = line_of("1", base_proven=False, results=(("base", False, 2, "red"),))
     world = decided(given(*queued("1"), line))

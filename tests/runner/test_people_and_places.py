@@ -100,6 +100,27 @@ def test_commits_of_a_person_that_are_red_with_what_landed_do_not_hang_the_crew(
     assert (scene.path / "new.txt").exists()
 
 
+def test_whoever_brings_together_what_was_red_together_lets_the_waiting_go_on(make_scene):
+    gate = "! (test -e new.txt && test -e clashing.txt)"
+    script = {**SIMPLE, "tasks": {"second": {"steps": [done(*work("second.txt"))]}}}
+    scene = make_scene(
+        script, tasks=["simple"], agents=1, config=f'[complete]\ncommand = "{gate}"\n'
+    )
+    scene.write({"shared.txt": "in the way of the delivery\n"})
+    scene.run()
+    scene.git("checkout", "-q", "shared.txt")
+    scene.commit({"clashing.txt": "alone it is fine\n"})
+    scene.tasks.append({"title": "second"})
+    assert scene.run()["tasks"] == {"1": "merged", "2": "done"}
+    assert "red together" in scene.world.lines["main"].waiting
+    scene.git("merge", "-q", "--no-commit", "refs/crew/landed/main")
+    scene.git("rm", "-q", "-f", "clashing.txt")
+    scene.git("commit", "-qm", "brought together")
+    assert scene.run()["tasks"] == {"1": "merged", "2": "merged"}
+    assert scene.world.lines["main"].waiting == ""
+    assert (scene.path / "second.txt").exists()
+
+
 def test_a_detached_checkout_stays_where_it_is(make_scene):
     scene = make_scene(SIMPLE, tasks=["simple"], agents=1, config='[merge]\ntarget = "main"\n')
     base = scene.git("rev-parse", "HEAD")

@@ -5,7 +5,7 @@ Replay one with `.venv/bin/python -m simulation SEED` in the folder `tests`.
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 
 from crew.domain.agent import AgentState
@@ -116,7 +116,8 @@ class History:
             self.talk.engine = engine
         if self.quests:
             self.quests.begin(engine)
-        people = self._people_of(engine, outside) if until else []
+        people = self._people_of(engine, outside) if until else [self._obey(engine)]
+        living = [asyncio.ensure_future(one) for one in people]
         if self.terminals:
             self.terminals.notice(engine)
         try:
@@ -125,11 +126,11 @@ class History:
             outside.dead = True
         finally:
             self.died, outside.dead = outside.dead, True
-            await _drop([*engine.under_way.values(), *people])
+            await _drop([*engine.under_way.values(), *living])
         if isinstance(engine.failure, Exception):
             raise Broken(f"the runner gave up: {engine.failure!r}") from engine.failure
 
-    def _people_of(self, engine: Engine, outside: SimulatedOutside) -> list[asyncio.Task]:
+    def _people_of(self, engine: Engine, outside: SimulatedOutside) -> list[Coroutine]:
         living = [self._people(engine)]
         if self.terminals:
             living += [self.terminals.live(engine, outside), self.terminals.look(engine)]
@@ -137,7 +138,18 @@ class History:
             living.append(self.talk.live(engine))
         if self.quests:
             living.append(self.quests.live(engine))
-        return [asyncio.ensure_future(one) for one in living]
+        return living
+
+    async def _obey(self, engine: Engine) -> None:
+        """A person who merges by hand what crew says it cannot bring together."""
+        repo = self.state.repo
+        while True:
+            await asyncio.sleep(60)
+            line = engine.world.lines.get("main")
+            if line is not None and "git merge" in line.remedy:
+                repo.target, clashes = repo.merge(repo.target, repo.integration, salt="by hand")
+                assert not clashes, "nobody else writes where a person does"
+                self.state.made |= 1 << repo.commits[repo.target].number
 
     def _engine(self, outside: SimulatedOutside) -> Engine:
         def store(world: World, facts: Iterable[Fact]) -> World:

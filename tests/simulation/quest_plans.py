@@ -102,7 +102,7 @@ class Source:
     store: Store
     maybe_die: Callable[[], None]
 
-    def scan(self) -> SimpleNamespace:
+    def scan(self, _previous: object = None) -> SimpleNamespace:
         return SimpleNamespace(items=self.store.all())
 
     def show(self, task: str) -> TaskItem:

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import pytest
 
 from crew.domain.agent import Agent, AgentState
-from crew.domain.commands import Kill, Land
+from crew.domain.commands import Deliver, Kill, Land
 from crew.domain.errors import Conflict
 from crew.domain.merge_queue import Line
 from crew.domain.rules import Rules
 from crew.domain.run import Run, RunState
 from crew.domain.task import Task, TaskState
-from crew.domain.world import with_rows
+from crew.domain.world import apply_all, with_rows
 from crew.runner.doers import kill
-from crew.runner.landing import land
-from crew.runner.outside import Tips
+from crew.runner.landing import deliver, land
+from crew.runner.outside import Delivered, Tips
 
 
 class Ref:
@@ -66,6 +66,21 @@ def test_a_ref_that_somebody_moved_stays_where_it_is():
     with pytest.raises(Conflict):
         landed(ref)
     assert ref.at == "somebody else's"
+
+
+def test_a_line_is_built_anew_once_a_person_has_brought_it_together_with_the_target():
+    class BroughtTogether:
+        async def deliver(self, target):
+            return Delivered(state="current")
+
+        async def tips(self, target):
+            return Tips(integration="landed", target="by hand")
+
+    line = Line(id="main", integration="landed", base="red", target_seen="before", waiting="red")
+    world = with_rows([line])
+    desk = SimpleNamespace(outside=BroughtTogether(), world=lambda: world, now=lambda: 2.0)
+    after = apply_all(world, asyncio.run(deliver(desk, Deliver(subject="main")))).lines["main"]
+    assert (after.delivered, after.waiting, after.upstream) == ("landed", "", True)
 
 
 def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_back():

@@ -229,7 +229,7 @@ def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> 
 
 def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) -> list[Fact]:
     found = culprit(line)
-    if found is None or not _is_current(world, line):
+    if found is None or line.upstream or not _is_current(world, line):
         return []
     candidate, result = found
     if candidate is None:

@@ -240,12 +240,14 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     integration = _line(desk, command).integration
     done = await desk.outside.deliver(command.subject)
     line = _line(desk, command)
-    if done.state in {"delivered", "current"}:
+    if done.state == "delivered":
         return [_delivered(line, integration, at=desk.now())]
+    moved_on = _upstream_moved(desk, line, await desk.outside.tips(line.id))
+    if done.state == "current":  # also when a person brought together what was red together
+        return [_delivered(line, integration, at=desk.now()), *moved_on]
     desk.later(command, desk.now() + desk.rules.delivery_retry_s)
     if done.state == "diverged":
-        tips = await desk.outside.tips(line.id)
-        return _upstream_moved(desk, line, tips)
+        return moved_on
     if (line.waiting, line.remedy) == (done.reason, done.remedy):
         return []
     waits = noted(line, "delivery_waits", at=desk.now(), waiting=done.reason, remedy=done.remedy)
