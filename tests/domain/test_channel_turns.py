@@ -59,6 +59,19 @@ def test_the_order_by_priority_lets_the_most_important_speak_first_in_each_round
     assert spoken == ["low", "high", "mid", "high", "mid", "low"]  # low came first, alone
 
 
+def test_in_the_order_of_priority_who_was_away_has_no_turns_to_make_up_for():
+    room = Room("pm", "dev", "qa", order="priority")
+    room.ask("remove", member="qa")
+    for _ in range(20):
+        room.by(room.active[0], "turn_complete")
+    room.ask("assign", member="qa")
+    seen = []
+    for _ in range(7):
+        seen += room.active
+        room.by(room.active[0], "turn_complete")
+    assert max(seen.count(name) for name in ("pm", "dev", "qa")) <= 3
+
+
 def test_in_the_manual_order_nobody_is_promised_the_next_turn_while_somebody_has_it():
     room = Room("pm", "dev", order="manual")
     room.ask("override", member="pm", state="active")

@@ -496,6 +496,18 @@ def test_a_step_that_hangs_holds_the_turn_no_longer_than_a_turn_may_take():
     assert room.texts.count("⏱️ pm turn timed out") == 2
 
 
+@pytest.mark.parametrize("error", [None, "crashed"])
+def test_who_is_interrupted_in_a_step_of_an_earlier_turn_goes_on_with_the_present_one(error):
+    room = Room(driven=("pm", "dev"), topic="go", interrupting="interrupt")
+    room.start("pm")
+    room.tick(61)
+    room.speaks("dev", "a word for pm")
+    room.say("stop")
+    assert room.states["pm"] == "waiting"
+    room.end("pm", "what was left", turn=1, error=error)
+    assert (room.active, room.due) == (["pm"], ["turn room/pm"])
+
+
 def test_a_late_answer_leaves_the_turn_that_its_member_has_by_then_all_its_time():
     room = Room(driven=("pm", "dev"), topic="go")
     room.start("pm")

@@ -8,7 +8,14 @@ from crew.domain.channel import Interrupting, Member, Post, TurnState
 from crew.domain.channel_people import find_channel, find_member
 from crew.domain.channel_posts import addressed, unseen, without_signal, words_of_people
 from crew.domain.channel_story import Story
-from crew.domain.channel_turns import INTERRUPTED, end_turn, heartbeat_deadline, resume, settle
+from crew.domain.channel_turns import (
+    INTERRUPTED,
+    end_turn,
+    enqueue,
+    heartbeat_deadline,
+    resume,
+    settle,
+)
 from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
 from crew.domain.requests import Answer, Asked, Verb
@@ -26,7 +33,7 @@ def join(asked: Asked) -> Answer:
             member.name, "agent_starts", to=TurnState.IDLE, heartbeat_at=asked.at, last_error=""
         )
         if member.assigned:
-            story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED)
+            enqueue(story, member.name)
     else:
         story.tell(*beat(story.world, member.id, at=asked.at))
     return _done(story, member.name, topic=story.channel.topic)

@@ -14,7 +14,7 @@ from crew.domain.channel import (
     member_id,
 )
 from crew.domain.channel_story import Story
-from crew.domain.channel_turns import settle, take_held
+from crew.domain.channel_turns import enqueue, settle, take_held
 from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
 from crew.domain.names import agent_name, channel_name
@@ -96,7 +96,6 @@ def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
 
 
 def join_in(story: Story, new: NewMember) -> None:
-    turns = min((one.turns for one in story.members() if one.takes_part), default=0)
     member = Member(
         id=member_id(story.name, new.name),
         channel=story.name,
@@ -105,7 +104,6 @@ def join_in(story: Story, new: NewMember) -> None:
         agent_kind=new.agent_kind,
         priority=new.priority,
         timeout_s=new.timeout_s,
-        turns=turns,
     )
     story.add(member, "member_added")
     if member.is_driven:
@@ -115,7 +113,7 @@ def join_in(story: Story, new: NewMember) -> None:
 def queue(story: Story, member: Member) -> None:
     if member.state == TurnState.OFFLINE:
         story.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
-    story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED, assigned=True)
+    enqueue(story, member.name, assigned=True)
 
 
 def take_out(story: Story, member: Member) -> None:

@@ -57,6 +57,8 @@ def turn_spoken(
     else:
         _spoken(story, member, outcome, had_turn=had_turn)
         story.tell(*served(world, rules.provider(member.agent_kind), at=at))
+    if not had_turn and story.member(member.name).waits_for == INTERRUPTED:
+        resume(story, member.name)  # it was this step that kept its new turn from going on
     settle(story)
     return story.facts
 

@@ -69,6 +69,13 @@ def silence_deadline(channel: Channel, member: Member) -> float | None:
     return None if member.said_at is None else member.said_at + channel.silence_s
 
 
+def enqueue(story: Story, name: str, **changes: Any) -> None:
+    """At the end; who was away has no more turns to come than those who stayed."""
+    fewest = min((one.turns for one in story.members() if one.takes_part), default=0)
+    turns = max(fewest, story.member(name).turns)
+    story.move(name, "assigned_to_channel", to=TurnState.QUEUED, turns=turns, **changes)
+
+
 def grant(story: Story, name: str) -> None:
     """A driven member's time begins with its step: it may have nothing to answer yet.
 
@@ -177,7 +184,7 @@ def _wake_single(story: Story) -> None:
         return
     for member in story.members():
         if member.state == TurnState.IDLE and member.assigned and has_news(story.world, member):
-            story.move(member.name, "assigned_to_channel", to=TurnState.QUEUED)
+            enqueue(story, member.name)
 
 
 def _yield_floor(story: Story) -> None:
