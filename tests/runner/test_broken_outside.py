@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from crew.domain.requests import Request
+from crew.runner.loop import make_runner
 from crew.store.facts import differences
 from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work
@@ -192,3 +194,15 @@ def test_a_worktree_folder_that_belongs_to_somebody_else_stays_theirs(scene):
     shutil.rmtree(mine.parent)
     scene.options["first"] = [["retry", {"subject": "A"}]]
     assert scene.run()["tasks"] == {"1": "merged"}
+
+
+def test_a_request_that_is_nested_without_end_is_refused_and_the_next_one_is_heard(scene):
+    nested: list[object] = []
+    for _ in range(10_000):
+        nested = [nested]
+    workplace = scene.make()
+    runner = make_runner(workplace)
+    refused = runner.reply_to(Request(verb="message", args={"task": "1", "text": nested}))
+    assert refused["error"]["hint"]
+    assert runner.reply_to(Request(verb="look", args={})) == {"reply": None}
+    workplace.db.close()

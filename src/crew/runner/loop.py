@@ -150,7 +150,7 @@ class Runner:
     def _answered(self, request: Request) -> tuple[Answer, dict[str, Any]]:
         try:
             asked = self._answer(request)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             hint = "see `crew --help`"
             return Answer(), _refused(request, UsageError(f"{request.verb}: {error!r}", hint=hint))
         except CrewError as error:

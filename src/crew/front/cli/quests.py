@@ -142,7 +142,7 @@ def _steps(file: str) -> object:
     try:
         text = text_or_stdin(file) if file == "-" else Path(file).read_text(encoding="utf-8")
         found = json.loads(text or "")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} cannot be read: {error}", hint="it must be JSON") from error
     return found["steps"] if isinstance(found, dict) and "steps" in found else found
 
