@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
+from crew.domain.errors import NotFound
 from crew.domain.quest import Quest
 from crew.domain.task import TaskState
 from crew.domain.task_item import TaskItem
@@ -88,11 +89,20 @@ class Store:
     items: dict[str, TaskItem] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
 
+    removed: set[str] = field(default_factory=set)
+
     def all(self) -> list[TaskItem]:
-        return [self.item(task) for task in self.items]
+        return [self.item(task) for task in self.items if task not in self.removed]
 
     def item(self, task: str) -> TaskItem:
+        if task in self.removed:
+            raise NotFound(f"there is no task {task}", hint="it was removed")
         return replace(self.items[task], status=TaskState(self.status[task]))
+
+    def remove(self, task: str) -> None:
+        """By hand: whatever else was to be said of it finds nothing."""
+        if self.items[task].labels:  # one of a quest's
+            self.removed.add(task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +133,14 @@ class Source:
         return made
 
     def edit(self, task: str, changes: TaskChanges) -> None:
-        self._put(replace(self.store.items[task], title=changes.title, body=changes.body))
+        self._put(replace(self.store.item(task), title=changes.title, body=changes.body))
 
     def add_dep(self, task: str, dep: str) -> None:
-        item = self.store.items[task]
+        item = self.store.item(task)
         self._put(replace(item, deps=(*item.deps, dep)))
 
     def remove_dep(self, task: str, dep: str) -> None:
-        item = self.store.items[task]
+        item = self.store.item(task)
         self._put(replace(item, deps=_without(item.deps, dep)))
 
     def _put(self, item: TaskItem) -> None:

@@ -274,7 +274,7 @@ class Quests:
     # What people do
 
     async def live(self, engine: Engine) -> None:
-        """They answer sooner or later, and hardly ever give a quest up."""
+        """They answer sooner or later, and hardly ever give a quest up or remove a step's file."""
         while True:
             await asyncio.sleep(self.chance.uniform(1, 40))
             self._scan(engine)
@@ -282,6 +282,8 @@ class Quests:
                 self._answer(engine, share=0.5)
             elif self.chance.random() < 0.02:
                 self.ask(engine, "quest_cancel", quest=self.chance.choice(sorted(self.roots)))
+            elif self.chance.random() < 0.03:
+                self.store.remove(self.chance.choice(sorted(self.store.items)))
 
     def _answer(self, engine: Engine, *, share: float) -> None:
         for question in list(engine.world.questions.values()):
