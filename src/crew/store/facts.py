@@ -32,6 +32,9 @@ _LIVE = """
 """
 """A post's id begins with that of its channel and a slash, after which 0 is the next character."""
 
+_OF_CHANNEL = """(kind = 'channel' AND subject = ?
+    OR kind IN ('member', 'post') AND subject > ? || '/' AND subject < ? || '0')"""
+
 _ONE = "SELECT value FROM rows WHERE kind = ? AND id = ?"
 
 _FOUND_AGAIN = frozenset(
@@ -111,15 +114,23 @@ def load_rows(db: Database, kind: str) -> dict[str, Row]:
 
 
 def facts_after(
-    db: Database, number: int = 0, *, subject: str | None = None, since: float = 0.0
+    db: Database,
+    number: int = 0,
+    *,
+    subject: str | None = None,
+    channel: str = "",
+    since: float = 0.0,
 ) -> list[tuple[int, Fact]]:
-    """The facts after this number, oldest first; `subject` is an id or `kind:id`."""
+    """The facts after this number, oldest first; `subject` is an id or `kind:id`.
+
+    Those of a channel are its own, its members' and its posts'.
+    """
     kind, _, id_ = (subject or "").rpartition(":")
     with translated():
         found = db.execute(
             f"{_SELECT} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"
-            " AND (? = '' OR kind = ?) ORDER BY id",
-            (number, since, id_, id_, kind, kind),
+            f" AND (? = '' OR kind = ?) AND (? = '' OR {_OF_CHANNEL}) ORDER BY id",
+            (number, since, id_, id_, kind, kind, channel, channel, channel, channel),
         ).fetchall()
     return [(row[0], _fact(row)) for row in found]
 

@@ -1,5 +1,6 @@
 """`crew events`: the log of facts."""
 
+import functools
 import sys
 import time
 from typing import Any
@@ -9,7 +10,7 @@ import click
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import line, print_json, print_json_line, say
-from crew.front.cli.params import DURATION, complete_subjects
+from crew.front.cli.params import DURATION, complete_channels, complete_subjects
 from crew.runner.place import load_folder
 from crew.runner.views import fact_view
 from crew.store.database import open_database
@@ -27,15 +28,27 @@ LOOK_EVERY_S = 0.2
     help="An id, or kind:id like task:12, agent:A.",
 )
 @click.option("--since", type=DURATION, metavar="D", help="Only the last 30s, 10m, 2h.")
+@click.option(
+    "--channel",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_channels,
+    help="All of one channel: its own, its members' and what was said.",
+)
 @pass_call
-def events(call: Call, *, follow: bool, subject: str | None, since: float | None) -> None:
+def events(
+    call: Call, *, follow: bool, subject: str | None, since: float | None, channel: str
+) -> None:
     """Show what happened, fact by fact.
 
     One JSON object a line, and an array with --json; a terminal gets lines to read.
     """
     db = open_database(load_folder(call.directory) / "crew.db")
     start = 0.0 if since is None else time.time() - since
-    found = facts_after(db, subject=_subject(subject), since=start)
+    look = functools.partial(
+        facts_after, db, subject=_subject(subject), channel=channel, since=start
+    )
+    found = look()
     views = [fact_view(number, fact) for number, fact in found]
     if call.json and not follow:
         print_json(views)
@@ -48,7 +61,7 @@ def events(call: Call, *, follow: bool, subject: str | None, since: float | None
             return
         time.sleep(LOOK_EVERY_S)
         last = found[-1][0] if found else 0
-        newer = facts_after(db, last, subject=_subject(subject), since=start)
+        newer = look(last)
         views = [fact_view(number, fact) for number, fact in newer]
         found = newer or found
 
