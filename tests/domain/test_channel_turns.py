@@ -392,6 +392,20 @@ def test_nobody_is_offline_because_no_runner_was_there_to_hear_it():
     assert "offline" not in room.states.values()
 
 
+def test_who_cannot_be_given_a_turn_is_refused_with_what_to_do_first():
+    room = Room("pm", driven=("dev",))
+    room.ask("assign", member="guest")
+    room.ask("remove", member="dev")
+    for name, words in (
+        ("guest", "invite room guest"),
+        ("dev", "assign room dev"),
+        ("pm", "queued ends"),
+    ):
+        with pytest.raises(Conflict) as refused:
+            room.ask("override", member=name, state="active")
+        assert words in refused.value.hint
+
+
 def test_a_runner_that_starts_says_nothing_about_channels_that_are_closed():
     room = Room("pm", "dev")
     room.ask("close")

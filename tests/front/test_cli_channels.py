@@ -186,6 +186,34 @@ def test_a_channel_whose_turn_does_not_come_with_one_runner_is_driven_after_it(t
     assert "Then we are done." in out
 
 
+@pytest.mark.timeout(120)
+def test_who_runs_a_channel_with_a_guest_waits_for_it_until_the_channel_is_closed(talk):
+    _new(talk, "pm=scripted", "guest", topic="How is it?")
+    waiting = talk.start("channel", "run", "room")
+    until(lambda: "Good morning." in _texts(talk))
+    until(lambda: talk.ok("channel", "invite", "room", "guest", "--json").json["url"])
+    assert waiting.poll() is None
+    talk.ok("channel", "close", "room")
+    out, err = waiting.communicate(timeout=60)
+    assert (waiting.returncode, "Traceback" in err) == (0, False)
+    assert "Good morning." in out
+
+
+def test_the_log_of_one_channel_has_its_members_and_what_was_said_and_nothing_else(talk):
+    _new(talk, "pm=scripted", name="room-2", topic="elsewhere")
+    _new(talk, "pm=scripted", topic="here")
+    found = talk.ok("events", "--channel", "room", "--json").json
+    assert {one["channel"] for one in found} == {"room"}
+    assert {one["subject"] for one in found} == {"channel:room", "member:room/pm", "post:room/1"}
+    moves = [one for one in found if one["event"] == "state_transition" and one["from"]]
+    assert [(one["agentId"], one["from"], one["to"], one["trigger"]) for one in moves] == [
+        ("pm", "offline", "idle", "agent_starts"),
+        ("pm", "idle", "queued", "assigned_to_channel"),
+        ("pm", "queued", "active", "turn_granted"),
+    ]
+    assert talk.ok("events", "--channel", "nowhere", "--json").json == []
+
+
 def test_a_council_decides_when_all_agree_and_says_when_they_do_not(talk):
     flags = ("--council", "--topic", "Shall we?", "--member", "yes=scripted")
     talk.ok("channel", "new", "plan", *flags, "--member", "no=scripted", "--rounds", "3")

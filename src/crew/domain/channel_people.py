@@ -176,10 +176,12 @@ def _speak_next(story: Story, member: Member) -> None:
 
 
 def _refuse_override(story: Story, member: Member) -> None:
-    raise Conflict(
-        f"{member.name} is {member.state} in {story.name}",
-        hint="queued ends or pauses a turn, active lets somebody in the queue or waiting speak",
-    )
+    hint = "queued ends a turn or a wait, active lets somebody in the queue or waiting speak"
+    if member.state == TurnState.OFFLINE and not member.is_driven:
+        hint = f"it has to connect: `crew channel invite {story.name} {member.name}` tells how"
+    elif not member.takes_part:
+        hint = f"`crew channel assign {story.name} {member.name}` queues it"
+    raise Conflict(f"{member.name} is {member.state} in {story.name}", hint=hint)
 
 
 _OVERRIDES = {

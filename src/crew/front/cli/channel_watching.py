@@ -168,10 +168,17 @@ def run(call: Call, name: str) -> int:
     """
     workplace = call.workplace()
     find_channel(load_channels(workplace.db), name)
-    return drive(call, workplace, name, after=None)
+    return drive(call, workplace, name, after=None, waits_for_guests=True)
 
 
-def drive(call: Call, workplace: "Workplace", name: str, *, after: int | None) -> int:
+def drive(
+    call: Call,
+    workplace: "Workplace",
+    name: str,
+    *,
+    after: int | None,
+    waits_for_guests: bool = False,
+) -> int:
     """Watch a conversation until it rests; without a runner, be one for this channel alone.
 
     The runner that is up may be there for something else, and end before it came to this channel.
@@ -185,7 +192,8 @@ def drive(call: Call, workplace: "Workplace", name: str, *, after: int | None) -
             if is_resting(load_world(workplace.db), name):
                 return 0
         try:
-            return _drive_here(call, workplace, name, after=start)
+            stays = waits_for_guests and _has_guests(load_channels(workplace.db), name)
+            return _drive_here(call, workplace, name, after=start, stays=stays)
         except LockHeld:
             continue  # another runner was faster
 
@@ -198,7 +206,14 @@ def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
     return is_quiet
 
 
-def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int) -> int:
+def _has_guests(world: "World", name: str) -> bool:
+    """Whether somebody may still connect by itself, which it can only while a runner is up."""
+    members = [one for one in world.members.values() if one.channel == name]
+    is_open = world.channels[name].is_open
+    return is_open and any(one.assigned and not one.is_driven for one in members)
+
+
+def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int, stays: bool) -> int:
     from crew.front.cli.run import open_log  # noqa: PLC0415 - for those who drive
     from crew.front.mcp.beside import mcp_server  # noqa: PLC0415 - loads asyncio
     from crew.runner.loop import run_crew  # noqa: PLC0415 - the heaviest import of all
@@ -215,11 +230,13 @@ def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int) ->
         def told(facts: "Iterable[Fact]") -> None:
             hear(facts)
             print_posts(call, _new_posts(facts, name))
+            if not engine.world.channels[name].is_open:
+                runner.drain = True
 
         engine.told = told
 
     open_log(workplace)
-    runner = run_crew(workplace, prepare, drain=True, beside=mcp_server)
+    runner = run_crew(workplace, prepare, drain=not stays, beside=mcp_server)
     return 130 if runner.interrupted else 0
 
 
