@@ -34,7 +34,7 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a task starts before what it depends on",
-        "domain/plan.py",
+        "domain/assigning.py",
         "and all(_is_finished(world, dep) for dep in task.deps)",
         "",
     ),
@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "one task is given to two agents",
-        "domain/plan.py",
+        "domain/assigning.py",
         "return [*back, *ready]",
         "return [*back, *ready, *ready]",
     ),
@@ -70,13 +70,13 @@ MUTANTS = (
     ),
     Mutant(
         "the queue blames a task and keeps it",
-        "domain/plan.py",
+        "domain/line_plan.py",
         "return [\n        worse,\n        *returned(",
         "return [worse]\n    return [\n        *returned(",
     ),
     Mutant(
         "what is delivered is delivered again",
-        "domain/plan.py",
+        "domain/line_plan.py",
         "if line.delivered == line.integration or line.upstream:",
         "if line.upstream:",
     ),
@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     Mutant(
         "a killed task gets no rest",
-        "domain/plan.py",
+        "domain/assigning.py",
         "if t.not_before is None or t.not_before <= now]",
         "]",
     ),
@@ -115,6 +115,12 @@ MUTANTS = (
         "domain/planning.py",
         "kept = finished_steps(world, quest)",
         "kept: list[str] = []",
+    ),
+    Mutant(
+        "a line that a person brought together is not built anew",
+        "runner/landing.py",
+        "return [_delivered(line, integration, at=desk.now()), *moved_on]",
+        "return [_delivered(line, integration, at=desk.now())]",
     ),
     Mutant(
         "a quest goes on before its steps are delivered",

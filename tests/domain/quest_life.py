@@ -10,7 +10,8 @@ from crew.domain.answering import answer
 from crew.domain.commands import Check, Prepare, RemoveWorktree, Step, TellSteps
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen_one
-from crew.domain.plan import decide, plan, returned
+from crew.domain.line_plan import returned
+from crew.domain.plan import decide, plan
 from crew.domain.planning import next_to_tell, told_step
 from crew.domain.progress import Evidence, Prepared, killed, prepared
 from crew.domain.quest import Quest, Walk

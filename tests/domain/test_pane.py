@@ -13,8 +13,9 @@ from crew.domain.commands import (
     TakeOver,
     WriteTask,
 )
+from crew.domain.line_plan import returned
 from crew.domain.pane import Opened
-from crew.domain.plan import decide, plan, returned
+from crew.domain.plan import decide, plan
 from crew.domain.progress import Evidence, checked, killed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, RunState

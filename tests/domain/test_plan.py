@@ -7,6 +7,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from crew.domain.agent import Agent
+from crew.domain.assigning import is_ready, starting_next
 from crew.domain.commands import (
     Assemble,
     Check,
@@ -22,16 +23,9 @@ from crew.domain.commands import (
 from crew.domain.commands import (
     TestCandidate as GateOn,
 )
+from crew.domain.line_plan import queue, returned
 from crew.domain.merge_queue import Line
-from crew.domain.plan import (
-    decide,
-    is_ready,
-    plan,
-    queue,
-    returned,
-    starting_next,
-    waits,
-)
+from crew.domain.plan import decide, plan, waits
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
+from crew.domain.assigning import is_ready
 from crew.domain.intake import Intake, seen
-from crew.domain.plan import is_ready
 from crew.domain.task import TaskState
 from crew.domain.task_item import TaskItem, blockers, cycle_through, dependency_cycles
 from crew.domain.world import fold

@@ -15,6 +15,10 @@ class AgentState(StrEnum):
     STUCK = "stuck"
 
 
+AT_WORK = frozenset({AgentState.READY, AgentState.WORKING, AgentState.DONE})
+"""States of an agent that has a task and goes on with it by itself."""
+
+
 SYMBOLS = {
     AgentState.IDLE: "○",
     AgentState.READY: "◐",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crew.domain.agent import AgentState
-from crew.domain.plan import is_ready
+from crew.domain.assigning import is_ready
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.world import World
 

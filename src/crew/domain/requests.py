@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from crew.domain.agent import Agent, AgentState
+from crew.domain.assigning import is_ready
 from crew.domain.errors import Conflict, NotFound
 from crew.domain.fact import Fact
 from crew.domain.names import agent_name, next_agent_names
-from crew.domain.plan import is_ready
 from crew.domain.progress import abandoned, assigned
 from crew.domain.rules import Rules
 from crew.domain.task import FINISHED, Task, TaskState

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import Controls, Say
+from crew.domain.assigning import starting_next
 from crew.domain.channel import Member, Post
 from crew.domain.channel_posts import injected_into
 from crew.domain.channel_steps import turn_troubled
@@ -25,7 +26,7 @@ from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.message import Message
 from crew.domain.pane import not_inspected, not_opened
-from crew.domain.plan import decide, plan, starting_next, waits
+from crew.domain.plan import decide, plan, waits
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.stepping import troubled

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from crew.domain import commands
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
+from crew.domain.line_plan import queue, returned
 from crew.domain.merge_queue import (
     Line,
     TestResult,
@@ -15,7 +16,6 @@ from crew.domain.merge_queue import (
     tested,
 )
 from crew.domain.names import landed_ref
-from crew.domain.plan import queue, returned
 from crew.domain.progress import NOTES_LIMIT
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
