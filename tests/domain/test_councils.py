@@ -215,6 +215,27 @@ def test_a_task_that_is_stopped_during_its_council_comes_to_another_one_by_the_r
     assert "council-1-2" in apply_all(world, follow_councils(world, 4.0)).channels
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"tasks": {"state": TaskState.CLOSED}},
+        {"tasks": {"gone": True}},
+        {"walks": {"state": StepState.DROPPED}},
+        {"walks": {"stage": "plan", "council": ""}},
+    ],
+    ids=["closed", "gone", "dropped", "elsewhere"],
+)
+def test_a_council_that_nobody_waits_for_any_more_is_closed_and_costs_nothing(over):
+    world = convened()
+    assert world.channels["council-1-1"].is_open
+    for table, changes in over.items():
+        world = replace(world, **{table: {"1": replace(getattr(world, table)["1"], **changes)}})
+    while facts := decide(world, 5.0, rules=Rules()):
+        world = apply_all(world, facts)
+    assert not world.channels["council-1-1"].is_open
+    assert not [c for c in plan(world, 5.0, rules=Rules()) if c.key.startswith("turn")]
+
+
 @pytest.mark.parametrize(("last", "agreed"), [("AGREE", True), ("OBJECT", False)])
 def test_what_its_members_say_last_decides(last, agreed):
     world = convened()

@@ -11,7 +11,7 @@ from crew.domain.fact import Fact
 from crew.domain.quest import Walk
 from crew.domain.run import Run, RunState
 from crew.domain.stations import council_judged
-from crew.domain.task import TaskState
+from crew.domain.task import FINISHED, TaskState
 from crew.domain.walking import blocked, story
 from crew.domain.whereabouts import role_in, stage_named, stages_of, workflow_of
 from crew.domain.workflow import Does, from_text
@@ -24,7 +24,10 @@ _LONGEST_ID = 18
 
 
 def follow_councils(world: World, at: float) -> list[Fact]:
-    """A council is opened when a walk comes to it, and closed when it is over."""
+    """A council is opened when a walk comes to it, and closed when it is over or nobody waits."""
+    for channel in world.channels.values():
+        if is_awaited(channel) and not _has_its_walk(world, channel):
+            return _closed(world, channel.id, at=at)
     if not any(_holds_councils(quest.definition) for quest in world.quests.values()):
         return []
     for walk in world.walks.values():
@@ -42,6 +45,14 @@ def follow_councils(world: World, at: float) -> list[Fact]:
 def _holds_councils(definition: str) -> bool:
     workflow = from_text(definition)
     return any(one.does is Does.COUNCIL for one in (*workflow.stages, *workflow.step_stages))
+
+
+def _has_its_walk(world: World, channel: Channel) -> bool:
+    """Not if the task was closed, merged or taken away meanwhile, or has gone on without it."""
+    walk, task = world.walks.get(channel.task), world.tasks.get(channel.task)
+    if walk is None or walk.is_over or walk.council != channel.id:
+        return False
+    return task is not None and not task.gone and task.state not in FINISHED
 
 
 def _is_at_council(world: World, walk: Walk) -> bool:
