@@ -23,6 +23,7 @@ _SEED = "the seed gives the signals and what follows; the states are named here"
 _KILLED = "whoever worked at it was killed, or it was stopped"
 _DROP = "a new plan may leave a step out, and a quest may be cancelled"
 _BY_HAND = "a person took it over and finished it"
+_OVER = frozenset({StepState.COMPLETE, StepState.DROPPED})
 _UNFINISHED = ("pending", "in_progress", "waiting_for_user", "waiting_for_role", "blocked")
 
 QUEST_STEP = Machine(

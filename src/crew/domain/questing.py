@@ -23,22 +23,20 @@ def follow(world: World, at: float) -> list[Fact]:
             continue
         if facts := _ended(world, quest, at=at) or steps_walked(world, quest.id, at=at):
             return facts
-    if facts := _lost_closed(world, at=at):
+    left = [walk for walk in world.walks.values() if not walk.is_over]
+    if facts := _lost_closed(world, left, at=at):
         return facts
-    on_their_way = (walk for walk in world.walks.values() if not walk.is_over)
-    followed = [fact for walk in on_their_way for fact in _followed(world, walk, at=at)]
+    followed = [fact for walk in left for fact in _followed(world, walk, at=at)]
     return followed or _strays_closed(world, at=at)
 
 
-def _lost_closed(world: World, *, at: float) -> list[Fact]:
+def _lost_closed(world: World, walks: list[Walk], *, at: float) -> list[Fact]:
     """A task of a quest that its source does not have any more is given up: nobody waits for it."""
+    tasks = [world.tasks.get(walk.task) for walk in walks if not walk.asker]
     return [
         fact
-        for walk in world.walks.values()
-        if not walk.asker
-        and (task := world.tasks.get(walk.task)) is not None
-        and task.gone
-        and task.state not in FINISHED
+        for task in tasks
+        if task is not None and task.gone and task.state not in FINISHED
         for fact in (closed(task, _LOST, at=at), *abandoned(world, task, at=at))
     ]
 
@@ -48,9 +46,10 @@ def _strays_closed(world: World, *, at: float) -> list[Fact]:
     return [
         closed(task, f"quest {task.quest} does not plan it any more", at=at)
         for task in world.tasks.values()
-        if task.quest in world.quests
-        and task.id not in world.walks
+        if task.quest
         and task.state not in FINISHED
+        and task.id not in world.walks
+        and task.quest in world.quests
         and not is_telling(world.quests[task.quest])
     ]
 
