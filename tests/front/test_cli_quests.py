@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from front.conftest import until
 from front.quest_scene import asked, complete, drained, questing, signal, step, written
 
 WHOLE = {
@@ -214,6 +215,18 @@ def _over_mcp(scene, tool: str, **arguments: str) -> tuple[str, bool]:
     if text.startswith("["):  # a document, however it is spaced
         text = json.dumps(json.loads(text))
     return text, result["isError"]
+
+
+def test_when_a_quest_is_cancelled_nobody_works_at_it_any_more(scene, running):
+    roles = {"a": {"writer": [[{"write": {"path": "a.txt", "text": "half\n"}}, {"sleep_s": 300}]]}}
+    questing(scene, roles, step("a"), step("b", "a"))
+    scene.ok("quest", "new", "Request", "--workflow", "small")
+    running()
+    until(lambda: list(scene.root.parent.glob("*-worktrees/*/a.txt")))
+    scene.ok("quest", "cancel", "1")
+    assert {agent["status"] for agent in scene.ok("ps", "--json").json} == {"idle"}
+    assert {task["status"] for task in scene.ok("list", "-a", "--json").json} == {"closed"}
+    assert scene.ok("checkpoints", "2", "--json").json
 
 
 def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):

@@ -17,7 +17,7 @@ from crew.domain.task_item import TaskItem
 from crew.front.running import Running, start_run
 from crew.runner.asking import ask, wake
 from crew.runner.quest_views import load_view
-from crew.runner.quests import begin_quest
+from crew.runner.quests import begin_quest, cancel_quest
 from crew.runner.workplace import Workplace, find_workplace, make_workplace
 from crew.store.database import change_count, open_database
 from crew.store.facts import facts_after, load_world
@@ -204,8 +204,9 @@ class Quest:
 
     def cancel(self, reason: str = "") -> None:
         """Whoever works at it is ended; all they did is kept."""
-        request = Request(verb="quest_cancel", args={"quest": self.id, "reason": reason})
-        self._crew._do(lambda here: ask(here, request))  # noqa: SLF001 - its own crew
+        self._crew._do(  # noqa: SLF001 - its own crew
+            lambda here: cancel_quest(here, self.id, reason=reason)
+        )
 
 
 def _event(number: int, fact: Fact) -> Event:

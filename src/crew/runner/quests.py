@@ -1,4 +1,7 @@
-"""How a quest begins: a task for the request, then the quest about it; the same for everybody."""
+"""How a quest begins and is given up; the same for everybody.
+
+It begins with a task for the request, then the quest about it.
+"""
 
 import time
 from dataclasses import replace
@@ -10,7 +13,9 @@ from crew.domain.requests import Request
 from crew.domain.task import TaskState
 from crew.domain.task_item import QUEST_LABEL
 from crew.domain.workflow import Does, Stage, Workflow, as_text
+from crew.domain.world import World
 from crew.runner.asking import ask
+from crew.runner.quest_views import tasks_of
 from crew.runner.workplace import Workplace
 from crew.store.facts import load_world
 from crew.tasks.checks import checked_task
@@ -53,6 +58,19 @@ def _find_unbegun(workplace: Workplace, new: NewTask) -> str | None:
         if is_same and item.status == TaskState.TODO and item.id not in begun:
             return item.id
     return None
+
+
+def cancel_quest(workplace: Workplace, quest: str, *, reason: str = "") -> None:
+    """Gives a quest up; at the end nobody works at it, and the source knows of every task."""
+    request = Request(verb="quest_cancel", args={"quest": quest, "reason": reason})
+    ask(workplace, request, settled=lambda world: _is_given_up(world, quest))
+
+
+def _is_given_up(world: World, quest: str) -> bool:
+    mine = tasks_of(world, world.quests[quest])
+    tasks = [world.tasks[task] for task in mine]
+    is_held = any(agent.task in mine for agent in world.agents.values())
+    return not is_held and all(t.written == t.state or t.gone or t.corrupt for t in tasks)
 
 
 def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:

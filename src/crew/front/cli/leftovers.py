@@ -6,7 +6,7 @@ from typing import Any
 from crew.domain.agent import AgentState
 from crew.domain.requests import not_walked
 from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.whereabouts import is_held
+from crew.domain.whereabouts import is_held, waits_for_steps
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.endings import INTERRUPTED, error_document
@@ -53,7 +53,8 @@ def why_not(world: World, task: Task) -> str:
         return f'it asks: {line(question.question)} (crew answer {question.id} "…")'
     if task.state == TaskState.TODO and task.quest and task.id not in world.walks:
         return not_walked(world, task)
-    if task.state == TaskState.TODO and (waits_for := _open_deps(world, task)):
+    is_early = task.state == TaskState.TODO or waits_for_steps(world, task.id)
+    if is_early and (waits_for := _open_deps(world, task)):
         return f"blocked by {', '.join(waits_for)}"
     return _by_state(world, task)
 

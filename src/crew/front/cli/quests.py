@@ -23,7 +23,7 @@ from crew.front.cli.quest_drawing import quest_drawing
 from crew.front.cli.workflows import complete_workflows
 from crew.runner.asking import ask
 from crew.runner.quest_views import load_view, quest_line
-from crew.runner.quests import MOST_SLOTS, begin_quest
+from crew.runner.quests import MOST_SLOTS, begin_quest, cancel_quest
 from crew.store.facts import load_rows, load_world
 from crew.store.lock import find_runner
 
@@ -155,8 +155,7 @@ def cancel(call: Call, quest_id: str, reason: str | None) -> None:
     """Give a quest up: whoever works at it is ended, and all they did is kept."""
     workplace = call.workplace()
     quest_id = _found(load_world(workplace.db), quest_id).id
-    args = {"quest": quest_id, "reason": reason}
-    ask(workplace, Request(verb="quest_cancel", args=args))
+    cancel_quest(workplace, quest_id, reason=reason or "")
     if call.json:
         print_json({"id": quest_id, "state": "cancelled"})
     else:
