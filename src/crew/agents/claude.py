@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.beside import Beside
 from crew.agents.claude_errors import judge
 from crew.agents.claude_events import Conversation
 from crew.agents.claude_live import Live
@@ -56,8 +57,9 @@ class ClaudeAdapter:
         self, order: StepOrder, env: Mapping[str, str], watch: Watch, controls: Controls | None
     ) -> StepOutcome:
         heard = Conversation(done_word=order.done_word)
-        async with Live(heard, watch, controls) as live:
-            live.begin(order.prompt)
+        async with Beside() as beside:
+            live = Live(heard, watch, beside)
+            live.begin(order.prompt, controls)
             end = await run_agent(
                 order,
                 self.spec,

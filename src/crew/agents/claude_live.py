@@ -1,12 +1,10 @@
 """Carries on the dialogue with a running Claude Code: tells it lines, asks people for leave."""
 
-import asyncio
 import json
-from collections.abc import Coroutine, Iterable
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterable
 
 from crew.agents.adapter import Controls, Watch
+from crew.agents.beside import Beside
 from crew.agents.claude_dialogue import (
     Act,
     Dialogue,
@@ -29,38 +27,20 @@ ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
 class Live:
     """One run of the program; whatever waits for somebody ends with it."""
 
-    def __init__(self, heard: Conversation, watch: Watch, controls: Controls | None) -> None:
+    def __init__(self, heard: Conversation, watch: Watch, beside: Beside) -> None:
         self.talk = Talk()
         self._heard = heard
         self._watch = watch
-        self._controls = controls
+        self._beside = beside
         self._dialogue = Dialogue()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @property
     def was_interrupted(self) -> bool:
         return self._dialogue.is_interrupted
 
-    async def __aenter__(self) -> Self:
-        if self._controls is not None:
-            self._start("controls", self._pass_on(self._controls))
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        tasks = tuple(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        failures = [one for one in ended if isinstance(one, Exception)]
-        if failures and error is None:
-            raise failures[0]
-
-    def begin(self, prompt: str) -> None:
+    def begin(self, prompt: str, controls: Controls | None) -> None:
+        if controls is not None:
+            self._beside.start("controls", self._pass_on(controls))
         self._act([Tell(user_message(prompt))])
 
     def take(self, chunk: bytes) -> None:
@@ -83,9 +63,9 @@ class Live:
                 case Heard(message=message):
                     self._watch.heard(message)
                 case Question():
-                    self._start(act.request, self._ask(act))
+                    self._beside.start(act.request, self._ask(act))
                 case Withdrawn(request=request):
-                    self._cancel(request)
+                    self._beside.cancel(request)
                 case Over():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
                 case Woken():
@@ -99,13 +79,6 @@ class Live:
                 allowed = await self._watch.asked(question.permission)
         finally:
             self.talk.say(_line(answer(question, allowed=allowed)))
-
-    def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        self._tasks[name] = asyncio.ensure_future(work)
-
-    def _cancel(self, name: str) -> None:
-        if task := self._tasks.get(name):
-            task.cancel()
 
 
 def _line(event: Event) -> bytes:

@@ -1,12 +1,11 @@
 """Codex by `codex app-server`: a step is one turn, which can be spoken to and interrupted."""
 
-import asyncio
 import json
-from collections.abc import Coroutine, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.beside import Beside
 from crew.agents.codex_dialogue import Act, CodexDialogue, Heard, Over, Question, Tell, Withdrawn
 from crew.agents.codex_errors import exit_error, turn_error
 from crew.agents.codex_flags import codex_flags, configured
@@ -31,8 +30,9 @@ async def run_app_server_step(
 ) -> StepOutcome | None:
     """None if the program ended before it had answered at all: it knows no app-server."""
     memory = session_memory("codex", order)
-    async with LiveTurn(spec, order, watch, controls, memory) as live:
-        live.begin()
+    async with Beside() as beside:
+        live = LiveTurn(spec, order, watch, beside, memory)
+        live.begin(controls)
         end = await run_agent(
             order,
             spec,
@@ -56,7 +56,7 @@ class LiveTurn:
         spec: AgentSpec,
         order: StepOrder,
         watch: Watch,
-        controls: Controls | None,
+        beside: Beside,
         memory: SessionMemory,
     ) -> None:
         self.talk = Talk()
@@ -69,31 +69,12 @@ class LiveTurn:
         )
         self._order = order
         self._watch = watch
-        self._controls = controls
+        self._beside = beside
         self._lines = EventLines()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def __aenter__(self) -> Self:
-        if self._controls is not None:
-            self._start("controls", self._pass_on(self._controls))
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Whatever waits for somebody ends with the program."""
-        tasks = tuple(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        failures = [one for one in ended if isinstance(one, Exception)]
-        if failures and error is None:
-            raise failures[0]
-
-    def begin(self) -> None:
+    def begin(self, controls: Controls | None) -> None:
+        if controls is not None:
+            self._beside.start("controls", self._pass_on(controls))
         self._act(self.dialogue.begin())
 
     def take(self, chunk: bytes) -> None:
@@ -127,9 +108,9 @@ class LiveTurn:
                 case Heard(message=message_id):
                     self._watch.heard(message_id)
                 case Question():
-                    self._start(act.number, self._ask(act))
+                    self._beside.start(act.number, self._ask(act))
                 case Withdrawn(number=number):
-                    self._withdraw(number)
+                    self._beside.cancel(number)
                 case Over():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
 
@@ -137,14 +118,6 @@ class LiveTurn:
         with self.talk.waiting():
             allowed = await self._watch.asked(question.permission)
         self.talk.say(_line(question.answer(allowed=allowed)))
-
-    def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        self._tasks[name] = asyncio.ensure_future(work)
-
-    def _withdraw(self, name: str) -> None:
-        """Also told of a question that was answered a moment ago, which is then over by itself."""
-        if task := self._tasks.get(name):
-            task.cancel()
 
 
 def as_text(words: str) -> str:
