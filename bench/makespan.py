@@ -9,20 +9,19 @@ what crew adds, the competition of eight agents for the machine included. The sa
 under `bench.polling`, which looks once a second.
 """
 
-import random
 from collections import defaultdict
 from statistics import mean, quantiles
 
 from bench.alone import measured_alone
 from bench.list_schedule import list_schedule_s, lower_bound_s
 from bench.polling import polled_makespan_s
+from bench.random_plans import random_plan
 from bench.scene import Scene, ScriptedTask, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, say, table, title
 from crew.store.facts import facts_after
 
 AGENTS = 8
-SEED = 1
 SHORTEST_S, LONGEST_S = 2.0, 6.0
 
 PHASES = (
@@ -36,7 +35,9 @@ PHASES = (
 
 def measure(size: Size) -> list[Figure]:
     title(f"(a) Makespan of {size.tasks} tasks on {AGENTS} agents")
-    durations_s, deps = random_tasks(size.tasks)
+    durations_s, deps = random_plan(
+        size.tasks, name="task", shortest_s=SHORTEST_S, longest_s=LONGEST_S
+    )
     tasks = [
         ScriptedTask(title=t, steps=[working(t, sleep_s=s)], deps=deps[t])
         for t, s in durations_s.items()
@@ -80,19 +81,6 @@ def measure(size: Size) -> list[Figure]:
             unit="ms",
         ),
     ]
-
-
-def random_tasks(count: int) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
-    """Half of the tasks wait for nobody, the others for one or two of those before them."""
-    rng = random.Random(SEED)
-    durations_s: dict[str, float] = {}
-    deps: dict[str, tuple[str, ...]] = {}
-    for number in range(count):
-        before = list(durations_s)
-        wanted = min(len(before), rng.choice([0, 0, 1, 2]))
-        deps[f"task{number}"] = tuple(rng.sample(before, wanted))
-        durations_s[f"task{number}"] = round(rng.uniform(SHORTEST_S, LONGEST_S), 2)
-    return durations_s, deps
 
 
 def moments_of(scene: Scene) -> dict[str, dict[str, float]]:

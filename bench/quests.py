@@ -9,12 +9,12 @@ the moment the plan is to be walked to the landing of its last step.
 """
 
 import json
-import random
 from statistics import mean
 
 from bench.alone import measured_alone
 from bench.list_schedule import list_schedule_s, lower_bound_s
 from bench.makespan import PHASES, moments_of, p95
+from bench.random_plans import random_plan
 from bench.scene import Scene, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, say, table, title
@@ -23,7 +23,6 @@ from crew.store.facts import facts_after
 
 STEPS = 60
 SLOTS = (3, 6, 12)
-SEED = 1
 SHORTEST_S, LONGEST_S = 1.5, 4.0
 REQUEST = "Sixty steps"
 
@@ -64,7 +63,7 @@ limit = 3
 def measure(size: Size) -> list[Figure]:
     steps = min(STEPS, size.tasks // 2)
     title(f"(k) Makespan of a quest of {steps} steps, workflow build → ward")
-    durations_s, deps = random_plan(steps)
+    durations_s, deps = random_plan(steps, name="s", shortest_s=SHORTEST_S, longest_s=LONGEST_S)
     alone = measured_alone()
     work_s = {step: s + alone.agent_s + alone.gate_s for step, s in durations_s.items()}
     say(
@@ -81,19 +80,6 @@ def measure(size: Size) -> list[Figure]:
         figures.append(Figure(name=name, measured=ideal_s / crew_s, aim=0.95, at_least=True))
     _tell(rows)
     return figures
-
-
-def random_plan(count: int) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
-    """Half of the steps wait for nobody, the others for one or two of those before them."""
-    rng = random.Random(SEED)
-    durations_s: dict[str, float] = {}
-    deps: dict[str, tuple[str, ...]] = {}
-    for number in range(count):
-        before = list(durations_s)
-        wanted = min(len(before), rng.choice([0, 0, 1, 2]))
-        deps[f"s{number}"] = tuple(rng.sample(before, wanted))
-        durations_s[f"s{number}"] = round(rng.uniform(SHORTEST_S, LONGEST_S), 2)
-    return durations_s, deps
 
 
 def _walked(
