@@ -6,7 +6,7 @@ import pytest
 
 from crew.domain.channel_agents import beat, has_something
 from crew.domain.channel_opening import DRIVEN_ROUNDS, NewMember, default_rounds
-from crew.domain.channel_plan import is_resting
+from crew.domain.channel_plan import is_resting, plan_channels
 from crew.domain.channel_posts import addressed, injected_into, without_signal
 from crew.domain.channel_steps import heard, turn_troubled
 from crew.domain.errors import Conflict, UsageError
@@ -200,6 +200,51 @@ def test_a_number_that_is_too_large_is_as_much_as_there_is():
 
 
 # How much
+
+
+def test_who_comes_back_after_long_reads_everything_in_pieces_and_nothing_twice():
+    room = Room("pm", "dev", interrupting="inject")
+    for number in range(1, 8):
+        room.say(f"{number} " + "x" * 20_000)
+    got, left = [], []
+    while True:
+        read = room.by("dev", "read")
+        got += [one["sequence"] for one in read["messages"]]
+        left.append(read.get("more", 0))
+        if not left[-1]:
+            break
+    assert (got, left) == ([1, 2, 3, 4, 5, 6, 7], [5, 3, 1, 0])
+    assert room.by("dev", "read")["messages"] == []
+
+
+def test_a_message_that_is_longer_than_a_read_may_be_comes_alone():
+    room = Room("pm", "dev")
+    room.say("x" * 90_000)
+    room.say("and?")
+    read = room.by("dev", "read")
+    assert ([one["sequence"] for one in read["messages"]], read["more"]) == ([1], 1)
+
+
+def test_what_was_heard_before_is_not_read_again_in_a_later_piece():
+    room = Room("pm", "dev")
+    room.by("dev", "read")
+    for number in range(3):
+        room.by("pm", "post", text=f"{number} " + "x" * 30_000)
+    room.by("pm", "turn_complete")
+    room.say("a word for dev")
+    assert [one["sequence"] for one in room.by("dev", "heartbeat")["messages"]] == [4]
+    read = [one["sequence"] for _ in range(4) for one in room.by("dev", "read")["messages"]]
+    assert read == [1, 2, 3]
+
+
+def test_who_is_interrupted_goes_on_only_when_it_has_read_the_word():
+    room = Room("pm", "dev", interrupting="interrupt")
+    room.by("pm", "turn_complete")
+    room.by("dev", "post", text="x" * 40_000)
+    room.by("dev", "post", text="x" * 40_000 + " TURN_COMPLETE")
+    room.say("stop")
+    assert (room.by("pm", "read")["state"], room.by("pm", "read")["state"]) == ("waiting", "active")
+
 
 LONG = "x" * (LONGEST_MESSAGE + 1)
 
@@ -597,6 +642,14 @@ def test_a_rate_limit_is_no_error_and_the_turn_waits_for_its_provider():
     assert room.due == ["turn room/pm"]
     room.speaks("pm", "hi")
     assert room.world.providers["scripted"].state == "open"
+
+
+def test_who_is_assigned_again_is_not_called_while_its_worktree_is_removed():
+    room = Room(driven=("pm",), topic="hello")
+    leaving = frozenset({"vacate room/pm"})
+    assert room.due == ["turn room/pm"]
+    plan = plan_channels(room.world, room.now, rules=RULES, taking_work=True, busy=leaving)
+    assert list(plan) == []
 
 
 def test_who_leaves_while_its_step_runs_has_its_worktree_taken_away_and_is_not_heard():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from crew.domain.channel import Interrupting, Member, Post, TurnState
@@ -20,6 +21,9 @@ from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
 from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.world import World, noted
+
+LONGEST_READ = 50_000
+"""Characters that one read gives: clients cut off what is much longer, and so would lose it."""
 
 _BEATS_PER_LIMIT = 4
 """A heartbeat is recorded when a quarter of the time that may pass without one has passed."""
@@ -45,10 +49,10 @@ def read(asked: Asked) -> Answer:
     since = _number(asked, "since")
     if since is not None:
         story.note(member.name, "reads_again", given=int(min(since, member.given)), heard=())
-    found = _given(story, member.name)
-    if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED:
+    found, left = _given(story, member.name)
+    if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED and not left:
         resume(story, member.name)
-    return _done(story, member.name, messages=found)
+    return _done(story, member.name, messages=found, more=left)
 
 
 def has_something(world: World, member_id: str) -> bool:
@@ -180,15 +184,23 @@ def _is_due(story: Story, member: Member) -> bool:
     return story.at - member.heartbeat_at >= story.channel.heartbeat_s / _BEATS_PER_LIMIT
 
 
-def _given(story: Story, name: str) -> list[dict[str, Any]]:
-    """All that is new; who is idle takes no part and gets nothing."""
-    if not story.member(name).takes_part:
-        return []
-    found = list(unseen(story.world, story.member(name)))
-    last = story.channel.sequence
-    if story.member(name).given < last:
-        story.note(name, "given", given=last, heard=())
-    return [told(post) for post in found]
+def _given(story: Story, name: str) -> tuple[list[dict[str, Any]], int]:
+    """What is new, as much as one answer may hold, and how many messages are left.
+
+    Who is idle takes no part and gets nothing.
+    """
+    member = story.member(name)
+    if not member.takes_part:
+        return [], 0
+    found = list(unseen(story.world, member))
+    sizes = accumulate(len(post.text) for post in found)
+    count = max(1, sum(size <= LONGEST_READ for size in sizes))
+    left = found[count:]
+    last = found[count - 1].sequence if left else story.channel.sequence
+    if member.given < last:
+        heard = tuple(number for number in member.heard if number > last)
+        story.note(name, "given", given=last, heard=heard)
+    return [told(post) for post in found[:count]], len(left)
 
 
 def _injected(story: Story, name: str) -> list[dict[str, Any]]:

@@ -23,7 +23,8 @@ CHANNEL_TOOLS = (
         verb="channel_read",
         description=(
             "Read what was said since you read last, and whose turn it is. With waitSeconds the "
-            "answer comes as soon as there is a message or it is your turn."
+            "answer comes as soon as there is a message or it is your turn. If there is "
+            "more, so many messages are left: read again."
         ),
         properties={
             "waitSeconds": {
