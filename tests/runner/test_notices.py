@@ -3,11 +3,18 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from crew.config.layers import load_settings
 from crew.domain.errors import UsageError
+from crew.domain.question import Question
+from crew.domain.task import Task
+from crew.domain.world import with_rows
+from crew.runner import notices
+from crew.runner.notices import Notice, Teller
+from crew.store.database import StoreFailed
 from runner.scene import until
 
 ASKS = [[{"run": "crew signal needs-user-input --question \"Which one?\nThe 'red' one?\""}]]
@@ -94,6 +101,29 @@ def test_a_crash_after_it_was_kept_as_told_never_tells_it_twice(make_scene, web,
     assert len(web.came) == told
     scene.run()
     assert len(web.came) == told
+
+
+def test_a_question_that_cannot_be_kept_as_told_now_is_told_later(monkeypatch):
+    heard, kept = [], dict[str, str]()
+    replies: list[Exception | None] = [StoreFailed("locked", hint="wait"), None]
+
+    def first(_db: object, name: str, value: str) -> str:
+        if (error := replies.pop(0)) is not None:
+            raise error
+        return kept.setdefault(name, value)
+
+    class Heard(Teller):
+        def _send(self, notice: Notice) -> None:
+            heard.append(notice.question.id)
+
+    monkeypatch.setattr(notices, "setting", lambda _db, name: kept.get(name))
+    monkeypatch.setattr(notices, "first_setting", first)
+    question = Question(id="q1", task="1", run="1.1", role="worker", question="Which?")
+    world = with_rows([question, Task(id="1", title="one")])
+    teller = Heard(SimpleNamespace(db=None))
+    for _ in range(3):
+        teller.look(world)
+    assert heard == ["q1"]
 
 
 @pytest.mark.parametrize("status", [500, 302])

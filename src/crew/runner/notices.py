@@ -123,11 +123,11 @@ class Teller:
 
     def _is_first(self, question: str) -> bool:
         """Kept before it is sent; of two that look at once, one is the first."""
-        self._known.add(question)
         name, mine = f"told {question}", f"{os.getpid()}/{id(self)}"
-        if setting(self.workplace.db, name) is not None:
-            return False
-        return first_setting(self.workplace.db, name, mine) == mine
+        kept = setting(self.workplace.db, name)
+        is_first = kept is None and first_setting(self.workplace.db, name, mine) == mine
+        self._known.add(question)  # now that it is kept: a store that fails is asked again
+        return is_first
 
     def _send(self, notice: Notice) -> None:
         notify = self.workplace.settings.notify
