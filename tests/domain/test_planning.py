@@ -331,6 +331,17 @@ def test_a_step_that_is_over_is_not_told_of_a_change_and_holds_nobody_up():
     assert not is_unfinished(life.world, ROOT)
 
 
+def test_a_step_whose_file_cannot_be_read_is_told_once_it_can():
+    life = Life().planned(a="", b="")
+    (first, other), task = life.quest.steps, life.task("a")
+    plan = (tuple(first._replace(told=False)), tuple(other))
+    quest = replace(life.quest, plan=plan)
+    corrupt = replace(life.world.tasks[task], corrupt=True)
+    world = replace(life.world, tasks={**life.world.tasks, task: corrupt})
+    assert next_to_tell(world, quest) is None
+    assert next_to_tell(life.world, quest) == quest.steps[0]
+
+
 def test_the_longest_chain_behind_each_step_is_known():
     steps = [
         PlannedStep(key="a", title="a", task="1"),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -139,43 +139,59 @@ def test_a_runner_that_dies_while_it_makes_steps_makes_each_once(make_scene, fil
     assert scene.world.quests["1"].state == "complete"
 
 
-def test_a_task_that_was_closed_as_a_stray_is_not_taken_for_a_step_that_comes_back():
-    """It was made for a plan that lost the step meanwhile: closed, it would count as finished."""
+@dataclass
+class Telling:
+    """A desk at which steps are told to a source that notes what it hears and gives ids from 3."""
+
+    known: World
+    heard: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def outside(self) -> "Telling":
+        return self
+
+    async def tell_step(self, quest: str, step: PlannedStep, **how: Any) -> TaskItem:
+        self.heard.append(how)
+        labels = (f"quest-{quest}", f"step-{step.key}")
+        return TaskItem(id=str(2 + len(self.heard)), title=step.title, labels=labels, base="crew-1")
+
+    def world(self) -> World:
+        return self.known
+
+    def now(self) -> float:
+        return 9.0
+
+    def record(self, facts: list[Fact]) -> None:
+        self.known = apply_all(self.known, facts)
+
+
+def telling(*steps: PlannedStep, second: Task) -> Telling:
+    """A quest that walks these steps, and a second task beside that of its request."""
     quest = Quest(
         id="1",
         workflow="two",
         definition=as_text(read_workflow("two", tomllib.loads(WORKFLOW))),
         slots=3,
-        plan=(tuple(PlannedStep(key="a", title="Step a")),),
+        plan=tuple(tuple(step) for step in steps),
     )
-    world = with_rows(
-        [
-            quest,
-            replace(first_walk(quest, "1"), stage="walk"),
-            Task(id="1", title="Request", state="in_progress", quest="1", branch="crew-1"),
-            Task(id="2", title="Step a", state="closed", quest="1"),
-        ]
-    )
-    taken: list[frozenset[str]] = []
+    root = Task(id="1", title="Request", state="in_progress", quest="1", branch="crew-1")
+    walk = replace(first_walk(quest, "1"), stage="walk")
+    desk = Telling(with_rows([quest, walk, root, second]))
+    asyncio.run(tell_steps(cast("Any", desk), TellSteps(subject="1")))
+    return desk
 
-    class Source:
-        async def tell_step(self, *_planned: object, **how: Any) -> TaskItem:
-            taken.append(how["taken"])
-            return TaskItem(id="3", title="Step a", labels=("quest-1", "step-a"), base="crew-1")
 
-    class Desk:
-        outside = Source()
+def test_a_task_that_was_closed_as_a_stray_is_not_taken_for_a_step_that_comes_back():
+    """It was made for a plan that lost the step meanwhile: closed, it would count as finished."""
+    stray = Task(id="2", title="Step a", state="closed", quest="1")
+    desk = telling(PlannedStep(key="a", title="Step a"), second=stray)
+    assert [how["taken"] for how in desk.heard] == [frozenset({"1", "2"})]
+    assert desk.known.quests["1"].steps[0].task == "3"
 
-        def world(self) -> World:
-            return world
 
-        def now(self) -> float:
-            return 9.0
-
-        def record(self, facts: list[Fact]) -> None:
-            nonlocal world
-            world = apply_all(world, facts)
-
-    asyncio.run(tell_steps(cast("Any", Desk()), TellSteps(subject="1")))
-    assert taken == [frozenset({"1", "2"})]
-    assert world.quests["1"].steps[0].task == "3"
+@pytest.mark.parametrize(("gone", "deps"), [(True, ()), (False, ("2",))])
+def test_a_step_does_not_wait_for_one_that_the_source_has_lost(gone, deps):
+    finished = Task(id="2", title="Step a", state="merged", quest="1", gone=gone)
+    first = PlannedStep(key="a", title="Step a", task="2", told=True)
+    desk = telling(first, PlannedStep(key="b", title="Step b", deps=("a",)), second=finished)
+    assert [how["deps"] for how in desk.heard] == [deps]

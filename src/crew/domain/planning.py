@@ -194,18 +194,19 @@ def _walks_steps(world: World, quest: Quest) -> bool:
 def next_to_tell(world: World, quest: Quest) -> PlannedStep | None:
     """A step that is no task yet or another one than planned, and waits only for tasks.
 
-    What is over needs no other text, and its task may not even be there any more.
+    What is over needs no other text, and its task may not even be there any more; what cannot be
+    read is told once it can.
     """
     if quest.state != QuestState.OPEN:
         return None
     tasks = {step.key: step.task for step in quest.steps}
-    untold_steps = (step for step in quest.steps if not step.told and not _is_over(world, step))
+    untold_steps = (step for step in quest.steps if not step.told and _can_be_told(world, step))
     return next((s for s in untold_steps if all(tasks.get(dep) for dep in s.deps)), None)
 
 
-def _is_over(world: World, step: PlannedStep) -> bool:
+def _can_be_told(world: World, step: PlannedStep) -> bool:
     task = world.tasks.get(step.task)
-    return task is not None and task.state in FINISHED
+    return task is None or (task.state not in FINISHED and not task.corrupt)
 
 
 def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:

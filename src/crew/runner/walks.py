@@ -106,6 +106,11 @@ async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
         desk.record(await _told(desk, quest, step))
 
 
+def _is_gone(world: World, task: str) -> bool:
+    """The source refuses a dependency that it does not have; whoever is gone was given up."""
+    return task in world.tasks and world.tasks[task].gone
+
+
 async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
     tasks = {other.key: other.task for other in quest.steps}
     world = desk.world()
@@ -115,7 +120,7 @@ async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
         quest.id,
         step,
         text=step_text(step),
-        deps=tuple(tasks[dep] for dep in step.deps),
+        deps=tuple(tasks[dep] for dep in step.deps if not _is_gone(world, tasks[dep])),
         base=root.branch,
         taken=frozenset((*world.walks, *over)),
     )
