@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from crew.front.cli.leftovers import why_not
+from domain.quest_life import Life, steps
 from front.conftest import until
 from front.quest_scene import asked, complete, drained, questing, signal, step, written
 
@@ -227,6 +229,19 @@ def test_when_a_quest_is_cancelled_nobody_works_at_it_any_more(scene, running):
     assert {agent["status"] for agent in scene.ok("ps", "--json").json} == {"idle"}
     assert {task["status"] for task in scene.ok("list", "-a", "--json").json} == {"closed"}
     assert scene.ok("checkpoints", "2", "--json").json
+
+
+def test_a_step_that_was_put_behind_another_says_what_it_waits_for():
+    life = Life().planned(a="")
+    task = life.task("a")
+    life.turn(task, "needs-role-followup", role="pathseeker")
+    life.begin(task)
+    life.plan(task, steps(first="", a="first"))
+    life.say(task, "complete", summary="put one before it")
+    life.end(task)
+    life.look(task)
+    told = why_not(life.world, life.world.tasks[task])
+    assert told == f"blocked by {life.task('first')}"
 
 
 def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):

@@ -8,9 +8,11 @@ from crew.domain.progress import abandoned
 from crew.domain.quest import Quest, QuestState
 from crew.domain.questing import closed
 from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.signals import SignalKind
 from crew.domain.speaking import speaking_run
 from crew.domain.task import TaskState
 from crew.domain.whereabouts import first_walk, role_of, workflow_of
+from crew.domain.workflow import Role
 from crew.domain.world import World, born, noted
 
 MOST_FAULTS = 50
@@ -68,10 +70,8 @@ def plan_steps(asked: Asked) -> Answer:
     role = role_of(world, run)
     quest = world.quests[world.walks[run.task].quest] if role else None
     if role is None or quest is None or role.name not in planners(world, quest):
-        raise Conflict(
-            "only a role that plans may hand in steps",
-            hint="send needs-role-followup for the role that does",
-        )
+        who = planners(world, quest) if quest else ()
+        raise Conflict("only a role that plans may hand in steps", hint=_who_plans(role, who))
     steps = read_steps(asked.args.get("steps"))
     most = workflow_of(world, world.walks[run.task]).most_steps
     if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
@@ -87,6 +87,16 @@ def plan_steps(asked: Asked) -> Answer:
     if kept:
         reply += f"; {', '.join(kept)} are finished and stay as they are"
     return Answer(facts=tuple(facts), reply=reply)
+
+
+def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
+    """What whoever may not plan can do instead, with a signal that it may send."""
+    if role is None or not planning:
+        return "nobody plans here: do the task as it is"
+    who = " or ".join(planning)
+    if SignalKind.NEEDS_ROLE_FOLLOWUP in role.signals:
+        return f"send needs-role-followup for {who}"
+    return f"that is for {who}, who comes after you: do your own part and send complete"
 
 
 VERBS: Mapping[str, Verb] = {
