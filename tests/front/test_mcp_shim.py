@@ -114,6 +114,21 @@ def test_without_a_token_it_offers_the_inbox_to_a_persons_assistant():
     assert "answer-question passes on what the person decided" in told
 
 
+def test_a_step_whose_program_kept_the_token_back_is_no_person(scene, monkeypatch):
+    place = scene.root.parent / "its worktree"
+    scene.git("worktree", "add", "-q", "--detach", str(place))
+    (place / "below").mkdir()
+    monkeypatch.chdir(place / "below")
+    tools = respond(request("tools/list"))["result"]["tools"]
+    assert tools[0]["name"] == "signal-back"
+    for name in ("signal-back", "answer-question"):
+        answer = respond(request("tools/call", name=name, arguments={}))["result"]
+        assert answer["isError"]
+        assert "CREW_TOKEN is not set" in answer["content"][0]["text"]
+    monkeypatch.chdir(scene.root)
+    assert respond(request("tools/list"))["result"]["tools"][0]["name"] == "list-questions"
+
+
 def test_a_step_cannot_answer_for_a_person(monkeypatch):
     monkeypatch.setenv("CREW_TOKEN", "1.1/1/x")
     answer = respond(request("tools/call", name="answer-question", arguments={}))["result"]

@@ -1,6 +1,8 @@
 """The tools of a person's own assistant: what the crew asks that person, and how to answer."""
 
-from crew.front.mcp.tools import Tool
+import os
+
+from crew.front.mcp.tools import Said, Spoken, Tool, said
 
 INBOX_INSTRUCTIONS = (
     "You help a person who runs a crew of agents. list-questions tells what waits for that person; "
@@ -28,3 +30,42 @@ INBOX_TOOLS = (
         required=("question", "text"),
     ),
 )
+
+
+def is_in_linked_worktree() -> bool:
+    """Whether this is where agents work and not where a person does."""
+    try:
+        return _is_linked(os.getcwd())  # noqa: PTH109 - pathlib is slow to load
+    except OSError:  # a folder that was removed, or a pointer that cannot be read
+        return False
+
+
+def _is_linked(folder: str) -> bool:
+    while not os.path.exists(pointer := os.path.join(folder, ".git")):  # noqa: PTH110, PTH118
+        if (above := os.path.dirname(folder)) == folder:  # noqa: PTH120
+            return False
+        folder = above
+    if os.path.isdir(pointer):  # noqa: PTH112
+        return False
+    with open(pointer, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        own = file.read().removeprefix("gitdir:").strip()
+    return os.path.exists(os.path.join(folder, own, "commondir"))  # noqa: PTH110, PTH118
+
+
+def done_for_a_person(asked: Spoken) -> Said:
+    """As `crew inbox` and `crew answer` do it: without a runner, right here."""
+    from contextlib import closing  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from crew.domain.requests import Request  # noqa: PLC0415
+    from crew.runner.asking import ask  # noqa: PLC0415
+    from crew.runner.views import open_question_views  # noqa: PLC0415
+    from crew.runner.workplace import find_workplace  # noqa: PLC0415
+    from crew.store.facts import load_world  # noqa: PLC0415
+
+    workplace = find_workplace(Path.cwd())
+    with closing(workplace.db):
+        if asked.verb == "inbox":
+            return said({"reply": open_question_views(load_world(workplace.db))})
+        reply = ask(workplace, Request(verb=asked.verb, args=asked.args))
+        return said({"reply": f"question {reply} is answered"})

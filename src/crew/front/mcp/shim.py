@@ -12,7 +12,12 @@ from typing import Any, BinaryIO
 import crew
 from crew.domain.errors import CrewError, NeedsLogin, TryLater
 from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, CHANNEL_TOOLS, is_member
-from crew.front.mcp.inbox_tools import INBOX_INSTRUCTIONS, INBOX_TOOLS
+from crew.front.mcp.inbox_tools import (
+    INBOX_INSTRUCTIONS,
+    INBOX_TOOLS,
+    done_for_a_person,
+    is_in_linked_worktree,
+)
 from crew.front.mcp.tools import (
     INSTRUCTIONS,
     LONGEST_CALL,
@@ -148,11 +153,14 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         raise Fault(INVALID_PARAMS, "name the tool to call")
     try:
+        if _needs_a_token(name):
+            raise NeedsLogin(
+                "only an agent's own step has this tool, and CREW_TOKEN is not set",
+                hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
+            )
         given = params.get("arguments") or {}
-        if not _own_token():
-            return _done_for_a_person(_asked_by_a_person(name, given)).view()
         asked = spoken(name, given, token=_own_token(), tools=_offered()[0])
-        return _passed_on(asked).view()
+        return (done_for_a_person if _is_for_a_person() else _passed_on)(asked).view()
     except CrewError as error:
         return _refused(name, error).view()
     except OSError as error:
@@ -179,39 +187,21 @@ def _own_token() -> str:
 
 
 def _offered() -> tuple[tuple[Tool, ...], str]:
-    """The tools and the instructions for whoever started this: a person's token is none at all."""
-    token = _own_token()
-    if not token:
+    """The tools and the instructions for whoever started this."""
+    if _is_for_a_person():
         return INBOX_TOOLS, INBOX_INSTRUCTIONS
-    return (CHANNEL_TOOLS, CHANNEL_INSTRUCTIONS) if is_member(token) else (TOOLS, INSTRUCTIONS)
+    is_guest = is_member(_own_token())
+    return (CHANNEL_TOOLS, CHANNEL_INSTRUCTIONS) if is_guest else (TOOLS, INSTRUCTIONS)
 
 
-def _asked_by_a_person(name: str, given: Any) -> Spoken:
-    if name in {tool.name for tool in TOOLS}:
-        raise NeedsLogin(
-            "only an agent's own step has this tool, and CREW_TOKEN is not set",
-            hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
-        )
-    return spoken(name, given, token="", tools=INBOX_TOOLS)
+def _is_for_a_person() -> bool:
+    """A person has no token; nor has a step whose CLI kept it, but that is in a worktree."""
+    return not _own_token() and not is_in_linked_worktree()
 
 
-def _done_for_a_person(asked: Spoken) -> Said:
-    """As `crew inbox` and `crew answer` do it: without a runner, right here."""
-    from contextlib import closing  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
-    from crew.domain.requests import Request  # noqa: PLC0415
-    from crew.runner.asking import ask  # noqa: PLC0415
-    from crew.runner.views import open_question_views  # noqa: PLC0415
-    from crew.runner.workplace import find_workplace  # noqa: PLC0415
-    from crew.store.facts import load_world  # noqa: PLC0415
-
-    workplace = find_workplace(Path.cwd())
-    with closing(workplace.db):
-        if asked.verb == "inbox":
-            return said({"reply": open_question_views(load_world(workplace.db))})
-        reply = ask(workplace, Request(verb=asked.verb, args=asked.args))
-        return said({"reply": f"question {reply} is answered"})
+def _needs_a_token(tool: str) -> bool:
+    is_a_steps = not _is_for_a_person() or tool in {one.name for one in TOOLS}
+    return is_a_steps and not _own_token()
 
 
 def _passed_on(asked: Spoken) -> Said:
