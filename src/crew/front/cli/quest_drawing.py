@@ -50,6 +50,9 @@ def _step(step: View, call: Call, *, is_last: bool) -> Iterator[str]:
 
 def _told(view: View, stem: str, call: Call) -> Iterator[str]:
     yield f"{stem}{_stands(view, call)}"
+    if view["sessions"]:
+        spoke = (f"{one['role']} {one['session']}" for one in view["sessions"])
+        yield f"{stem}  sessions: {', '.join(spoke)}"
     for followup in view["followups"]:
         yield from _followup(followup, stem)
     for at, words in sorted([*_said(view), *_judged(view)]):
@@ -70,8 +73,6 @@ def _stands(view: View, call: Call) -> str:
         parts.append(f"{view['role']}")
     if view["agent"]:
         parts.append(f"agent {view['agent']} ({view['kind']})")
-    if view["session"]:
-        parts.append(f"session {view['session']}")
     return ", ".join([state, *(part for part in parts if part)])
 
 
