@@ -92,6 +92,24 @@ def test_a_sound_workflow_has_no_faults_and_is_kept_as_it_is(workflow):
             {"roles": {"maker": Role(name="maker", signals=("finished",))}},
             "role maker: finished is no signal",
         ),
+        ({"stages": (role("maker", DONE, stage=DONE),)}, "that is where every way ends"),
+        (
+            {"stages": (gate("ward", green=DONE, red=DONE),)},
+            "stage ward: it is the first one, so a role must act in it",
+        ),
+        (
+            {
+                "stages": (
+                    role("maker", "ward"),
+                    gate("ward", green=DONE, red=DONE, takes_back=True),
+                )
+            },
+            "stage ward: only a role can take back what was not merged",
+        ),
+        (
+            {"stages": (role("maker", "ward"), gate("ward", green=DONE, red=DONE, plans=True))},
+            "stage ward: only a role can plan",
+        ),
         (
             {"roles": {"maker": Role(name="maker", signals=("needs-user-input",))}},
             "role maker: it must be able to send complete, or it never ends",
