@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from crew.domain.channel_posts import has_news
 from crew.domain.errors import CrewError
 from crew.domain.world import World, fold, noted
 from crew.store.database import open_database
@@ -273,6 +274,14 @@ class DrivenHistories(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.room.tick(seconds)
 
+    @rule(name=st.sampled_from("abc"), is_tidied=st.booleans())
+    def somebody_is_removed(self, name, is_tidied):
+        """Its step ends with its worktree, unless somebody assigns it again before that."""
+        if self.room.member(name).takes_part:
+            self.room.ask("remove", member=name)
+        if is_tidied:
+            self._clear_up()
+
     @rule(name=st.sampled_from("abc"))
     def somebody_is_assigned_again(self, name):
         if self.room.states[name] in {"offline", "idle"}:
@@ -295,7 +304,9 @@ class DrivenHistories(RuleBasedStateMachine):
             return
         for name, turn in self.running.items():
             self.room.end(name, "", turn=turn)
+        self.running.clear()
         for _ in range(40):
+            self._clear_up()
             if not (due := self.room.due):
                 break
             name = due[0].rpartition("/")[2]
@@ -304,8 +315,30 @@ class DrivenHistories(RuleBasedStateMachine):
         assert self.room.due == []
         words = [post.text for post in self.room.posts if post.author != "system"]
         assert len(set(words)) == len(words), "something was said twice"
-        for name in self.room.active:
-            assert not self.room.channel.held, f"{name} keeps people from being heard"
+        assert not self.room.channel.held, "somebody keeps people from being heard"
+        for name in self.room.channel.members:
+            self._check_was_told(self.room.member(name))
+
+    def _check_was_told(self, member):
+        """Whoever could still speak has heard everything, each word in its present session."""
+        if member.takes_part and member.turns < self.room.channel.rounds:
+            is_answered = member.acknowledged >= member.given and not member.owes_answer
+            assert is_answered, f"{member.name} was asked and never answered"
+            assert not has_news(self.room.world, member), f"{member.name} was never told"
+        session = (member.name, member.session_number)
+        told = [text for text in self.given.get(session, ()) if text.startswith("word")]
+        posts = [post for post in self.room.posts if post.sequence <= member.given]
+        said = [post.text for post in posts if post.sender != member.name]
+        assert told == [text for text in said if text.startswith("word")]
+
+    def _clear_up(self):
+        """The worktrees of those who left go, and the steps in them."""
+        for key in self.room.due:
+            if key.startswith("vacate"):
+                name = key.rpartition("/")[2]
+                self.running.pop(name, None)
+                gone = {"housed": False, "speaking": False}
+                self.room.record([noted(self.room.member(name), "vacated", at=1.0, **gone)])
 
     def _start(self, name):
         room = self.room
