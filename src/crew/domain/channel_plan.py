@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from crew.domain.channel import Channel, Member, TurnState, member_id
 from crew.domain.channel_posts import has_news
@@ -21,7 +22,6 @@ class _Outlook:
     Posts come with a change of their channel, so that these rows tell everything.
     """
 
-    channel: Channel
     members: tuple[Member, ...]
     settles: bool
     next_at: float
@@ -69,12 +69,13 @@ def plan_channels(
     busy: frozenset[str] = frozenset(),
 ) -> Iterator[Command]:
     """Who is assigned again while its worktree is being removed speaks when that is done."""
+    leaving = {key for key in busy if key.startswith("vacate ")}
     for name, outlook in _outlooks(world).items():
         for member in outlook.to_leave:
             yield Vacate(subject=member.id)
         if taking_work and rules.means_channel(name):
             for member in outlook.to_speak:
-                is_leaving = Vacate(subject=member.id).key in busy
+                is_leaving = leaving and Vacate(subject=member.id).key in leaving
                 if not is_leaving and _opens_at(world, member, rules) <= now:
                     yield SpeakTurn(subject=member.id)
 
@@ -103,8 +104,9 @@ def is_resting(world: World, name: str) -> bool:
 def _outlooks(world: World) -> Mapping[str, _Outlook]:
     known = _latest[0]
     if world.channels is not known.channels or world.members is not known.members:
+        touched = _touched(world, known)
         by_name = {
-            name: _outlook(world, channel, known.by_name.get(name))
+            name: _looked(world, channel) if name in touched else known.by_name[name]
             for name, channel in world.channels.items()
         }
         known = _Outlooks(channels=world.channels, members=world.members, by_name=by_name)
@@ -112,25 +114,22 @@ def _outlooks(world: World) -> Mapping[str, _Outlook]:
     return known.by_name
 
 
-def _outlook(world: World, channel: Channel, known: _Outlook | None) -> _Outlook:
-    """The known one, unless a row of it is another one by now."""
-    rows = world.members
-    if (
-        known is not None
-        and known.channel is channel
-        and all(rows.get(one.id) is one for one in known.members)
-    ):
-        return known
-    ids = (member_id(channel.id, name) for name in channel.members)
-    return _looked(world, channel, tuple(rows[id_] for id_ in ids))
+def _touched(world: World, known: _Outlooks) -> set[str]:
+    """The channels of which a row is another one by now, or stands at another place."""
+    channels = zip_longest(world.channels.values(), known.channels.values())
+    members = zip_longest(world.members.values(), known.members.values())
+    return {
+        *(new.id for new, old in channels if new is not old and new is not None),
+        *(new.channel for new, old in members if new is not old and new is not None),
+    }
 
 
-def _looked(world: World, channel: Channel, members: tuple[Member, ...]) -> _Outlook:
+def _looked(world: World, channel: Channel) -> _Outlook:
+    members = tuple(world.members[member_id(channel.id, name)] for name in channel.members)
     story = Story(world=world, name=channel.id, at=0.0)
     settle(story)
     times = [at for one in members for at in deadlines(channel, one)] if channel.is_open else []
     return _Outlook(
-        channel=channel,
         members=members,
         settles=bool(story.facts),
         next_at=min(times, default=math.inf),
