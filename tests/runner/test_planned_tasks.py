@@ -4,19 +4,23 @@ import asyncio
 import json
 import tomllib
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, cast
 
 import pytest
 
 from crew.config.workflows import read_workflow
 from crew.domain.commands import TellSteps
+from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.quest import PlannedStep, Quest
+from crew.domain.rules import Rules
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.domain.whereabouts import first_walk
 from crew.domain.workflow import as_text
 from crew.domain.world import World, apply_all, with_rows
+from crew.runner.engine import Engine
 from crew.runner.planned_tasks import PlannedTasks
 from crew.runner.quests import begin_quest
 from crew.runner.walks import tell_steps
@@ -165,7 +169,7 @@ class Telling:
         self.known = apply_all(self.known, facts)
 
 
-def telling(*steps: PlannedStep, second: Task) -> Telling:
+def walked(*steps: PlannedStep, second: Task) -> World:
     """A quest that walks these steps, and a second task beside that of its request."""
     quest = Quest(
         id="1",
@@ -176,7 +180,11 @@ def telling(*steps: PlannedStep, second: Task) -> Telling:
     )
     root = Task(id="1", title="Request", state="in_progress", quest="1", branch="crew-1")
     walk = replace(first_walk(quest, "1"), stage="walk")
-    desk = Telling(with_rows([quest, walk, root, second]))
+    return with_rows([quest, walk, root, second])
+
+
+def telling(*steps: PlannedStep, second: Task) -> Telling:
+    desk = Telling(walked(*steps, second=second))
     asyncio.run(tell_steps(cast("Any", desk), TellSteps(subject="1")))
     return desk
 
@@ -195,3 +203,29 @@ def test_a_step_does_not_wait_for_one_that_the_source_has_lost(gone, deps):
     first = PlannedStep(key="a", title="Step a", task="2", told=True)
     desk = telling(first, PlannedStep(key="b", title="Step b", deps=("a",)), second=finished)
     assert [how["deps"] for how in desk.heard] == [deps]
+
+
+def test_a_step_that_cannot_be_told_is_tried_again_and_stops_nobody_else():
+    class Mute:
+        tried = 0
+
+        async def tell_step(self, *_step: object, **_how: Any) -> TaskItem:
+            self.tried += 1
+            raise Conflict("the file cannot be written", hint="mend it")
+
+        def foresee(self, _targets: tuple[str, ...]) -> None:
+            pass
+
+    outside, clock = Mute(), count(0.0, 100.0)
+    engine = Engine(
+        outside=cast("Any", outside),
+        rules=Rules(stuck_after=2),
+        epoch=1,
+        world=walked(PlannedStep(key="a", title="A"), second=Task(id="2", written="todo")),
+        store=apply_all,
+        now=lambda: next(clock),
+        session_of=str,
+        only=frozenset({"tellsteps"}),
+    )
+    asyncio.run(engine.run(until=lambda: outside.tried == 5))
+    assert engine.failure is None

@@ -20,6 +20,7 @@ from crew.domain.commands import (
     Prepare,
     RunCommand,
     SpeakTurn,
+    TellSteps,
     Vacate,
 )
 from crew.domain.errors import CrewError
@@ -38,6 +39,9 @@ from crew.runner.landing import LINE_DOERS
 from crew.runner.outside import Outside
 
 log = logging.getLogger(__name__)
+
+_OF_ONE = (PaneCommand, TellSteps, Vacate)
+"""A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
 
 DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS, **CHANNEL_DOERS}
 
@@ -251,8 +255,7 @@ class Engine:
         failures = self._failures.get(command.key, 0) + 1
         self._failures[command.key] = failures
         self._later[command.key] = self.now() + self.rules.backoff(failures)
-        # A tmux that does not answer is one task's trouble: the others go on.
-        if failures >= self.rules.stuck_after and not isinstance(command, PaneCommand | Vacate):
+        if failures >= self.rules.stuck_after and not isinstance(command, _OF_ONE):
             self.fail(error)
         return []
 
