@@ -29,7 +29,7 @@ lint: $(READY)
 
 # A hundred kills, every crash point, full disks: minutes, not seconds.
 faults: $(READY) tools
-	$(PYTEST) -q -m faults --timeout 1800
+	$(PYTEST) -q -n 2 -m faults --timeout 1800
 
 # Figures as ratios in one run; they never fail a test.
 bench: $(READY)

@@ -26,32 +26,7 @@ from crew.runner.quests import begin_quest
 from crew.runner.walks import tell_steps
 from crew.tasks.files import FilesSource
 from crew.tasks.source import NewTask, TaskChanges
-
-WORKFLOW = """\
-[roles.planner]
-[roles.writer]
-
-[[stages]]
-name = "plan"
-role = "planner"
-plans = true
-complete = "walk"
-
-[[stages]]
-name = "walk"
-steps = true
-complete = "last"
-
-[[stages]]
-name = "last"
-role = "planner"
-complete = "done"
-
-[[step_stages]]
-name = "write"
-role = "writer"
-complete = "done"
-"""
+from front.quest_scene import SMALL
 
 PLAN = [
     {"id": "a", "title": "Step a", "description": "First."},
@@ -130,7 +105,7 @@ def test_a_runner_that_dies_while_it_makes_steps_makes_each_once(make_scene, fil
         }
     }
     scene = make_scene(script)
-    scene.write({".crew/workflows/two.toml": WORKFLOW})
+    scene.write({".crew/workflows/two.toml": SMALL})
     (scene.path.parent.parent / "plan.json").write_text(json.dumps(PLAN))
     workplace = scene.make()
     assert begin_quest(workplace, "Request", workflow="two") == "1"
@@ -174,7 +149,7 @@ def walked(*steps: PlannedStep, second: Task) -> World:
     quest = Quest(
         id="1",
         workflow="two",
-        definition=as_text(read_workflow("two", tomllib.loads(WORKFLOW))),
+        definition=as_text(read_workflow("two", tomllib.loads(SMALL))),
         slots=3,
         plan=tuple(tuple(step) for step in steps),
     )
