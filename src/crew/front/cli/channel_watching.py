@@ -164,7 +164,7 @@ def run(call: Call, name: str) -> int:
     """Let the agents of one channel talk, in the foreground, until they rest.
 
     It ends when nobody whom crew drives has anything to answer, or all rounds are spent; with
-    members that connect by themselves it stays until Ctrl-C.
+    members that connect by themselves it stays until Ctrl-C, or until the channel is closed.
     """
     workplace = call.workplace()
     find_channel(load_channels(workplace.db), name)
