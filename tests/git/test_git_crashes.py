@@ -20,7 +20,7 @@ from crew.git.checkpoints import (
 )
 from crew.git.merges import merge
 from crew.git.repository import commit_of, exclude_locally, find_repository
-from crew.git.spares import drop_spares, make_spare, refresh
+from crew.git.spares import brought_to, drop_spares, make_spare
 from crew.git.worktrees import (
     delete_branch, ensure_detached, ensure_worktree, remove_worktree, state_of
 )
@@ -53,7 +53,7 @@ def spare():
     # Another branch's worktree, from a spare that was made one commit earlier.
     drop_spares(place)
     made = make_spare(repo, place, commit=commit_of(repo, "main~1"))
-    made = refresh(repo, made, commit=commit_of(repo, "main"))
+    made = brought_to(repo, made, commit=commit_of(repo, "main"))
     is_new = claim_branch(repo, "crew-8", base=made.commit)
     path = place / "8"
     ensure_worktree(repo, path, branch="crew-8", base=made.commit, is_new=is_new, spare=made)
