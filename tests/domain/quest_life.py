@@ -12,7 +12,7 @@ from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen_one
 from crew.domain.line_plan import returned
 from crew.domain.plan import decide, plan
-from crew.domain.planning import next_to_tell, told_step
+from crew.domain.planning import next_to_tell, told_steps
 from crew.domain.progress import Evidence, Prepared, killed, prepared
 from crew.domain.quest import Quest, Walk
 from crew.domain.requests import Request
@@ -85,8 +85,7 @@ class Life:
         return []
 
     def _told(self, quest: Quest) -> list[Fact]:
-        step = next_to_tell(self.world, quest)
-        assert step is not None
+        step = next_to_tell(self.world, quest)[0]
         tasks = {other.key: other.task for other in quest.steps}
         made = step.task or str(len(self.world.tasks) + 1)
         deps = tuple(tasks[dep] for dep in step.deps)
@@ -96,7 +95,7 @@ class Life:
             id=made, title=step.title, labels=labels, deps=deps, base="crew-1", status=state
         )
         draft = Draft(self.world)
-        draft.add(told_step(quest, step.key, made, at=self.now))
+        draft.add(told_steps(quest, {step.key: made}, at=self.now))
         draft.add(*seen_one(draft.world, item, Intake(target="main", at=self.now)))
         if made not in draft.world.walks:
             draft.add(born(first_walk(quest, made, key=step.key), "planned", at=self.now))

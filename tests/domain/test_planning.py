@@ -12,11 +12,12 @@ from crew.domain.planning import (
     next_to_tell,
     read_steps,
     step_text,
+    told_steps,
     untold,
 )
 from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.whereabouts import is_unfinished
-from crew.domain.world import with_rows
+from crew.domain.world import apply_all, with_rows
 from domain.quest_life import ROOT, Life, steps
 
 
@@ -316,7 +317,7 @@ def test_a_step_is_told_after_those_that_it_waits_for():
 def test_nothing_more_is_told_of_a_cancelled_quest():
     life = Life().planned(a="")
     life.ask("quest_cancel", quest=ROOT)
-    assert next_to_tell(life.world, life.quest) is None
+    assert next_to_tell(life.world, life.quest) == []
     assert list(untold(life.world)) == []
 
 
@@ -338,8 +339,19 @@ def test_a_step_whose_file_cannot_be_read_is_told_once_it_can():
     quest = replace(life.quest, plan=plan)
     corrupt = replace(life.world.tasks[task], corrupt=True)
     world = replace(life.world, tasks={**life.world.tasks, task: corrupt})
-    assert next_to_tell(world, quest) is None
-    assert next_to_tell(life.world, quest) == quest.steps[0]
+    assert next_to_tell(world, quest) == []
+    assert next_to_tell(life.world, quest) == [quest.steps[0]]
+
+
+def test_as_many_steps_are_told_at_once_as_can_be_walked_at_once():
+    """Only those whose tasks can name what they wait for."""
+    a, b, c, d = step("a"), step("b", "a"), step("c"), step("d")
+    quest = Quest(id=ROOT, workflow="w", definition="", slots=2, plan=(*map(tuple, (a, b, c, d)),))
+    world = with_rows([quest])
+    assert next_to_tell(world, quest) == [a, c]
+    world = apply_all(world, [told_steps(quest, {"a": "7", "c": "8"}, at=1.0)])
+    assert [step.task for step in world.quests[ROOT].steps] == ["7", "", "8", ""]
+    assert next_to_tell(world, world.quests[ROOT]) == [b, d]
 
 
 def test_the_longest_chain_behind_each_step_is_known():

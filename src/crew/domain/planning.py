@@ -1,6 +1,7 @@
 """The plan of a quest: what a planner may hand in, what is wrong with it, what follows from it."""
 
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -179,7 +180,7 @@ def step_text(step: PlannedStep) -> str:
 def untold(world: World) -> Iterator[str]:
     """Quests that walk a plan of which a step is not a task yet, or has another text there."""
     for quest in world.quests.values():
-        if next_to_tell(world, quest) is not None and _walks_steps(world, quest):
+        if next_to_tell(world, quest) and _walks_steps(world, quest):
             yield quest.id
 
 
@@ -191,17 +192,20 @@ def _walks_steps(world: World, quest: Quest) -> bool:
     return stages.index(stage_named(world, base, base.stage)) >= walked
 
 
-def next_to_tell(world: World, quest: Quest) -> PlannedStep | None:
-    """A step that is no task yet or another one than planned, and waits only for tasks.
+def next_to_tell(world: World, quest: Quest) -> list[PlannedStep]:
+    """Steps that are no tasks yet or others than planned, and wait only for tasks.
+
+    As many at once as can be walked at once: those who could begin do not wait for all the others.
 
     What is over needs no other text, and its task may not even be there any more; what cannot be
     read is told once it can.
     """
     if quest.state != QuestState.OPEN:
-        return None
+        return []
     tasks = {step.key: step.task for step in quest.steps}
     untold_steps = (step for step in quest.steps if not step.told and _can_be_told(world, step))
-    return next((s for s in untold_steps if all(tasks.get(dep) for dep in s.deps)), None)
+    possible = (step for step in untold_steps if all(tasks.get(dep) for dep in step.deps))
+    return list(itertools.islice(possible, quest.slots))
 
 
 def _can_be_told(world: World, step: PlannedStep) -> bool:
@@ -209,13 +213,13 @@ def _can_be_told(world: World, step: PlannedStep) -> bool:
     return task is None or (task.state not in FINISHED and not task.corrupt)
 
 
-def told_step(quest: Quest, key: str, task: str, *, at: float) -> Fact:
-    """This step is a task now, with the text of the plan."""
+def told_steps(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:
+    """These steps, by their keys, are tasks now, with the text of the plan."""
     plan = tuple(
-        tuple(step._replace(task=task, told=True) if step.key == key else step)
+        tuple(step._replace(task=tasks[step.key], told=True) if step.key in tasks else step)
         for step in quest.steps
     )
-    return noted(quest, "step_told", at=at, plan=plan)
+    return noted(quest, "steps_told", at=at, plan=plan)
 
 
 def chains_behind(world: World) -> dict[str, int]:

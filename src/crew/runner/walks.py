@@ -5,7 +5,7 @@ from collections.abc import Callable
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen_one
-from crew.domain.planning import next_to_tell, step_text, told_step
+from crew.domain.planning import next_to_tell, step_text, told_steps
 from crew.domain.progress import Evidence
 from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.run import Run, RunState
@@ -18,6 +18,7 @@ from crew.domain.stations import (
     station,
 )
 from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task_item import TaskItem
 from crew.domain.whereabouts import first_walk, workflow_of
 from crew.domain.workflow import Does, Stage
 from crew.domain.world import Draft, World, apply_all, born
@@ -96,14 +97,14 @@ async def _reviewed(desk: Desk, run: Run, task: Task, here: Stage, head: str) ->
 
 
 async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
-    """One after the other, those first that others wait for; each is recorded once it is there."""
+    """A few at a time, those first that others wait for; recorded once they are there."""
     while True:
         world = desk.world()
         quest = world.quests[command.subject]
-        step = next_to_tell(world, quest)
-        if step is None:
+        steps = next_to_tell(world, quest)
+        if not steps:
             return []
-        desk.record(await _told(desk, quest, step))
+        desk.record(await _told(desk, quest, steps))
 
 
 def _is_gone(world: World, task: str) -> bool:
@@ -111,12 +112,29 @@ def _is_gone(world: World, task: str) -> bool:
     return task in world.tasks and world.tasks[task].gone
 
 
-async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
+async def _told(desk: Desk, quest: Quest, steps: list[PlannedStep]) -> list[Fact]:
+    """In the order of the plan, which is then that of their ids too."""
+    made = [(step, await _tell(desk, quest, step)) for step in steps]
+    draft = Draft(desk.world())
+    now = draft.world.quests[quest.id]
+    told = {step.key: item for step, item in made if step in now.steps}
+    if now.state != QuestState.OPEN or not told:
+        return []  # cancelled, or planned anew meanwhile
+    draft.add(told_steps(now, {key: item.id for key, item in told.items()}, at=desk.now()))
+    target = draft.world.tasks[quest.id].target
+    for key, item in told.items():
+        draft.add(*seen_one(draft.world, item, Intake(target=target, at=desk.now())))
+        if item.id not in draft.world.walks:
+            draft.add(born(first_walk(quest, item.id, key=key), "planned", at=desk.now()))
+    return draft.facts
+
+
+async def _tell(desk: Desk, quest: Quest, step: PlannedStep) -> TaskItem:
     tasks = {other.key: other.task for other in quest.steps}
     world = desk.world()
     root = world.tasks[quest.id]
     over = (task.id for task in world.tasks.values() if task.state in FINISHED)
-    item = await desk.outside.tell_step(
+    return await desk.outside.tell_step(
         quest.id,
         step,
         text=step_text(step),
@@ -124,12 +142,3 @@ async def _told(desk: Desk, quest: Quest, step: PlannedStep) -> list[Fact]:
         base=root.branch,
         taken=frozenset((*world.walks, *over)),
     )
-    draft = Draft(desk.world())
-    now = draft.world.quests[quest.id]
-    if now.state != QuestState.OPEN or step not in now.steps:
-        return []  # cancelled, or planned anew meanwhile
-    draft.add(told_step(now, step.key, item.id, at=desk.now()))
-    draft.add(*seen_one(draft.world, item, Intake(target=root.target, at=desk.now())))
-    if item.id not in draft.world.walks:
-        draft.add(born(first_walk(quest, item.id, key=step.key), "planned", at=desk.now()))
-    return draft.facts
