@@ -133,7 +133,8 @@ def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
 async def _bwrap(sandbox: Sandbox) -> str | None:
     if sandbox == "off":
         return None
-    bwrap = await asyncio.to_thread(working_bwrap)
+    is_known = working_bwrap.cache_info().currsize
+    bwrap = working_bwrap() if is_known else await asyncio.to_thread(working_bwrap)
     if bwrap is None and sandbox == "bwrap":
         raise CrewError(
             'bubblewrap cannot make a pid namespace here: install it, or set mode = "auto"',
