@@ -97,9 +97,10 @@ def made_scene(tasks: list[ScriptedTask]) -> Iterator[Scene]:
 
 
 def _environment(place: Path) -> dict[str, str]:
-    """Nothing of the caller's git or crew configuration."""
+    """Nothing of the caller's configuration of git, crew or Python."""
     (place / ".gitconfig").write_text("[user]\n\tname = Bench\n\temail = bench@example.org\n")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CREW_", "XDG_"))}
+    theirs = ("GIT_", "CREW_", "XDG_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     return {**kept, "HOME": str(place)}
 
 
