@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -67,6 +68,10 @@ class Engine:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _settled: World | None = None
+    """Nothing followed from it at `_decided_at`, and nothing does before `_decide_again_at`."""
+    _decided_at: float = 0.0
+    _decide_again_at: float = 0.0
     _later: dict[str, float] = field(default_factory=dict)
     _failures: dict[str, int] = field(default_factory=dict)
     _awaited: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
@@ -116,8 +121,10 @@ class Engine:
 
     def tick(self) -> None:
         """Decide what follows at once, then start what is due and not under way."""
-        if facts := self._following(self.world):
-            self.record(facts)
+        if self.world is not self._settled or self.now() >= self._decide_again_at:
+            if facts := self._following(self.world):
+                self.record(facts)
+            self._settled = self.world
         for command in self._due():
             task = asyncio.ensure_future(self._do(command))
             self.under_way[command.key] = task
@@ -136,28 +143,29 @@ class Engine:
         raise self.failure
 
     async def _wait(self) -> None:
-        deadline = self.deadline()
+        deadline = min(self._waits(since=self._decided_at).values(), default=None)
+        self._decide_again_at = math.inf if deadline is None else deadline
         try:
             async with asyncio.timeout(None if deadline is None else deadline - self.now()):
                 await self.changed.wait()
         except TimeoutError:
             return
 
-    def deadline(self) -> float | None:
-        """When to tick again although nothing happened."""
-        return min(self._waits().values(), default=None)
-
     def is_quiet(self, *, ignoring: str | tuple[str, ...] = "") -> bool:
         """Nothing is under way, due, or due after a wait, but for keys that begin like this."""
         if self.under_way and not ignoring:
             return False
-        keys = {*self.under_way, *self._waits(), *(command.key for command in self._due())}
+        keys = {
+            *self.under_way,
+            *self._waits(since=self.now()),
+            *(command.key for command in self._due()),
+        }
         return all(bool(ignoring) and key.startswith(ignoring) for key in keys)
 
-    def _waits(self) -> dict[str, float]:
-        now = self.now()
-        put_off = {key: at for key, at in self._later.items() if at > now}
-        found = {**waits(self.world, now, rules=self.rules), **put_off}
+    def _waits(self, *, since: float) -> dict[str, float]:
+        """When to tick again although nothing happened, by the key of what is due then."""
+        put_off = {key: at for key, at in self._later.items() if at > since}
+        found = {**waits(self.world, since, rules=self.rules), **put_off}
         return {key: at for key, at in found.items() if self._is_wanted(key)}
 
     def _is_wanted(self, key: str) -> bool:
@@ -183,7 +191,8 @@ class Engine:
     def _following(self, world: World) -> list[Fact]:
         """All that is decided, one thing after the other: what belongs together is stored once."""
         found: list[Fact] = []
-        while facts := decide(world, self.now(), rules=self.rules, taking_work=self.taking_work):
+        now = self._decided_at = self.now()
+        while facts := decide(world, now, rules=self.rules, taking_work=self.taking_work):
             found += facts
             world = apply_all(world, facts)
         return found
@@ -226,6 +235,7 @@ class Engine:
         self.under_way.pop(command.key, None)
         try:
             self.record([*facts, *self._following(apply_all(self.world, facts))])
+            self._settled = self.world
         except CrewError as error:
             self.fail(error)
             return
