@@ -1,4 +1,4 @@
-"""Fifteen faults put into the core on purpose, which the tests must find: `-m bench.mutants`.
+"""Faults put into the core on purpose, which the tests must find: `python -m bench.mutants`.
 
 Every fault is one edit in a copy of the tree. The simulator plays histories against the copy first,
 then the tests of `domain` and `simulation` run until the first one fails. The tree as it is must
@@ -132,7 +132,7 @@ MUTANTS = (
 
 
 def main(wanted: list[str]) -> int:
-    title(f"Fifteen faults, {HISTORIES} histories and the tests of the domain against each")
+    title(f"{len(MUTANTS)} faults, {HISTORIES} histories and the tests of the domain against each")
     rows = []
     if (found := found_by(None))[0] != NOBODY:
         raise RuntimeError(f"found without any fault: {' '.join(found)}")
