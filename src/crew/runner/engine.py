@@ -41,6 +41,9 @@ from crew.runner.outside import Outside
 
 log = logging.getLogger(__name__)
 
+MOST_DECISIONS = 10_000
+"""In a row, without anything being done: more would be a fault of ours that never ends."""
+
 _OF_ONE = (PaneCommand, TellSteps, Vacate)
 """A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
 
@@ -192,10 +195,13 @@ class Engine:
         """All that is decided, one thing after the other: what belongs together is stored once."""
         found: list[Fact] = []
         now = self._decided_at = self.now()
-        while facts := decide(world, now, rules=self.rules, taking_work=self.taking_work):
+        for _ in range(MOST_DECISIONS):
+            facts = decide(world, now, rules=self.rules, taking_work=self.taking_work)
+            if not facts:
+                return found
             found += facts
             world = apply_all(world, facts)
-        return found
+        raise RuntimeError(f"no end of decisions: {found[-1].trigger} {found[-1].subject}")
 
     def _due(self) -> list[Command]:
         now = self.now()
@@ -236,7 +242,7 @@ class Engine:
         try:
             self.record([*facts, *self._following(apply_all(self.world, facts))])
             self._settled = self.world
-        except CrewError as error:
+        except (CrewError, RuntimeError) as error:
             self.fail(error)
             return
         if isinstance(command, (Prepare, Land)):
