@@ -194,7 +194,8 @@ def test_a_session_runs_its_script_where_it_is_told(place, tmp_path):
 
 
 def test_a_session_that_is_there_is_returned_as_it_is(place):
-    first = place.open()
+    first = place.open(command="echo begun; exec sleep 600")
+    wait_until(lambda: "begun" in capture(place.tmux, "crew-1", lines=5))  # its script is read
     assert place.open(title="Another", command="exit 1") == first
     assert list(live_sessions(place.tmux)) == ["crew-1"]
 

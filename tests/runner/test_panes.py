@@ -10,6 +10,7 @@ from crew.agents.ownership import find_process, owned_processes
 from crew.agents.tmux import Tmux, live_sessions
 from crew.domain.review import Verdict
 from crew.domain.run import Run
+from crew.runner.managing import PANE, open_manager
 from crew.runner.reviews import Reviews, keep_verdict
 from crew.runner.unnoticed import ended_unnoticed
 from crew.runner.workplace import find_workplace
@@ -109,6 +110,20 @@ def die_at(scene: Scene, deed, point: str) -> bool:
     ended = scene.start(CREW_CRASH_AT=point).wait(timeout=PATIENCE_S)
     assert ended in {-9, 0}, scene.said()
     return ended == -9
+
+
+def test_a_session_that_is_there_keeps_its_script(make_desk):
+    """A shell that has not read its script yet would run the one that was written over it."""
+    scene = make_desk()
+    do(scene, LOOK)
+    scripts = []
+    for instructions in ("look around", "look again"):
+        workplace = find_workplace(scene.path)
+        open_manager(workplace, "typed", instructions=instructions, model="")
+        workplace.db.close()
+        scripts.append([path.read_text() for path in (scene.path / ".crew/scripts").iterdir()])
+    assert sessions(scene) == [PANE]
+    assert scripts[0] == scripts[1]
 
 
 def opening_again(scene):

@@ -44,7 +44,10 @@ class Terminal:
 
 
 def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
-    """Repeatable: a session that is there already is the one that is meant."""
+    """Repeatable: a session that is there already is the one that is meant, with its script."""
+    server = Tmux(folder=workplace.folder)
+    if there := tmux.find_session(server, terminal.pane):
+        return Opened(pid=there.pid, started=there.started)
     order = terminal.order
     settings = agent_settings(workplace, order.kind)
     prepare_files(order)
@@ -59,7 +62,7 @@ def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
     )
     environment = agent_environment(order, extra=settings.env, caller=os.environ)
     live = tmux.open_session(
-        Tmux(folder=workplace.folder),
+        server,
         terminal.pane,
         script=script,
         cwd=order.worktree,
