@@ -11,11 +11,11 @@ from crew.domain.planning import (
     faults,
     next_to_tell,
     read_steps,
-    step_text,
     told_steps,
     untold,
 )
 from crew.domain.quest import PlannedStep, Quest, QuestState
+from crew.domain.step_task import step_text
 from crew.domain.whereabouts import is_unfinished
 from crew.domain.world import apply_all, with_rows
 from domain.quest_life import ROOT, Life, steps

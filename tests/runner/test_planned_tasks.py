@@ -15,6 +15,7 @@ from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.quest import PlannedStep, Quest
 from crew.domain.rules import Rules
+from crew.domain.step_task import StepTask
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.domain.whereabouts import first_walk
@@ -43,8 +44,15 @@ def source(tmp_path):
 
 
 def told(source, step, **more) -> TaskItem:
-    usual = {"text": step.description, "deps": (), "base": "crew-1", "taken": frozenset()}
-    return PlannedTasks(source).tell("1", step, **{**usual, **more})
+    wanted = StepTask(
+        quest="1",
+        key=step.key,
+        id=step.task,
+        title=step.title,
+        text=step.description,
+        base="crew-1",
+    )
+    return PlannedTasks(source).tell(replace(wanted, **more))
 
 
 def test_a_step_is_a_task_below_its_request_on_the_quests_branch(source):
@@ -65,7 +73,7 @@ def test_a_step_that_was_made_before_a_crash_is_found_and_not_made_again(source)
 def test_steps_of_the_same_name_in_two_quests_are_two_tasks(source):
     step = PlannedStep(key="a", title="Step a")
     first = told(source, step)
-    other = PlannedTasks(source).tell("7", step, text="", deps=(), base="crew-7", taken=frozenset())
+    other = told(source, step, quest="7", base="crew-7")
     assert first.id != other.id
 
 
@@ -123,16 +131,16 @@ class Telling:
     """A desk at which steps are told to a source that notes what it hears and gives ids from 3."""
 
     known: World
-    heard: list[dict[str, Any]] = field(default_factory=list)
+    heard: list[StepTask] = field(default_factory=list)
 
     @property
     def outside(self) -> "Telling":
         return self
 
-    async def tell_step(self, quest: str, step: PlannedStep, **how: Any) -> TaskItem:
-        self.heard.append(how)
-        labels = (f"quest-{quest}", f"step-{step.key}")
-        return TaskItem(id=str(2 + len(self.heard)), title=step.title, labels=labels, base="crew-1")
+    async def tell_step(self, step: StepTask) -> TaskItem:
+        self.heard.append(step)
+        number = str(2 + len(self.heard))
+        return TaskItem(id=number, title=step.title, labels=step.labels, base="crew-1")
 
     def world(self) -> World:
         return self.known
@@ -168,7 +176,7 @@ def test_a_task_that_was_closed_as_a_stray_is_not_taken_for_a_step_that_comes_ba
     """It was made for a plan that lost the step meanwhile: closed, it would count as finished."""
     stray = Task(id="2", title="Step a", state="closed", quest="1")
     desk = telling(PlannedStep(key="a", title="Step a"), second=stray)
-    assert [how["taken"] for how in desk.heard] == [frozenset({"1", "2"})]
+    assert [step.taken for step in desk.heard] == [frozenset({"1", "2"})]
     assert desk.known.quests["1"].steps[0].task == "3"
 
 
@@ -177,14 +185,14 @@ def test_a_step_does_not_wait_for_one_that_the_source_has_lost(gone, deps):
     finished = Task(id="2", title="Step a", state="merged", quest="1", gone=gone)
     first = PlannedStep(key="a", title="Step a", task="2", told=True)
     desk = telling(first, PlannedStep(key="b", title="Step b", deps=("a",)), second=finished)
-    assert [how["deps"] for how in desk.heard] == [deps]
+    assert [step.deps for step in desk.heard] == [deps]
 
 
 def test_a_step_that_cannot_be_told_is_tried_again_and_stops_nobody_else():
     class Mute:
         tried = 0
 
-        async def tell_step(self, *_step: object, **_how: Any) -> TaskItem:
+        async def tell_step(self, _step: StepTask) -> TaskItem:
             self.tried += 1
             raise Conflict("the file cannot be written", hint="mend it")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened
-from crew.domain.quest import PlannedStep
 from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.step_task import StepTask
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
@@ -402,10 +402,10 @@ class SimulatedOutside:
         self.state.source[task.id] = str(task.state)
         self._maybe_die()
 
-    async def tell_step(self, quest: str, step: PlannedStep, **how: Any) -> TaskItem:
+    async def tell_step(self, step: StepTask) -> TaskItem:
         await self._effect()
         source = self.state.quests.source(self._maybe_die)
-        return PlannedTasks(source).tell(quest, step, **how)
+        return PlannedTasks(source).tell(step)
 
 
 def _mends(call: StepCall) -> bool:

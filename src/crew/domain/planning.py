@@ -11,6 +11,7 @@ from crew.domain.errors import UsageError
 from crew.domain.fact import Fact
 from crew.domain.progress import abandoned
 from crew.domain.quest import PlannedStep, Quest, QuestState
+from crew.domain.step_task import step_text
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem, dependency_cycles
 from crew.domain.whereabouts import stage_named, workflow_of
@@ -164,17 +165,6 @@ def _dropped(world: World, step: PlannedStep, *, at: float) -> list[Fact]:
         task, "closed", to=TaskState.CLOSED, at=at, close_reason="the plan has changed", head=""
     )
     return [closed, *abandoned(world, task, at=at)]
-
-
-def step_text(step: PlannedStep) -> str:
-    """What a step's task says, for whoever works at it."""
-    files = "\n".join(f"- {name}" for name in step.files)
-    parts = (
-        step.description,
-        f"Files:\n{files}" if files else "",
-        f"Finished when:\n{step.acceptance}" if step.acceptance else "",
-    )
-    return "\n\n".join(part for part in parts if part)
 
 
 def untold(world: World) -> Iterator[str]:

@@ -13,10 +13,10 @@ from crew.domain.channel import Member
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
-from crew.domain.quest import PlannedStep
 from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run
 from crew.domain.step import StepOutcome
+from crew.domain.step_task import StepTask
 from crew.domain.task import Task, TaskState
 from crew.domain.task_item import TaskItem
 from crew.git import checkpoints, landing, linked, merges, worktrees
@@ -323,19 +323,8 @@ class LocalOutside:
     async def write_task(self, task: Task) -> None:
         await _thread(self._write_task, task)
 
-    async def tell_step(
-        self,
-        quest: str,
-        step: PlannedStep,
-        *,
-        text: str,
-        deps: tuple[str, ...],
-        base: str,
-        taken: frozenset[str],
-    ) -> TaskItem:
-        return await _thread(
-            self.planned.tell, quest, step, text=text, deps=deps, base=base, taken=taken
-        )
+    async def tell_step(self, step: StepTask) -> TaskItem:
+        return await _thread(self.planned.tell, step)
 
     def _write_task(self, task: Task) -> None:
         source = self.workplace.source

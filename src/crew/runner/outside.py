@@ -8,10 +8,10 @@ from crew.agents.adapter import Controls
 from crew.domain.channel import Channel, Member, Post
 from crew.domain.message import Message
 from crew.domain.pane import Opened
-from crew.domain.quest import PlannedStep
 from crew.domain.review import Verdict
 from crew.domain.run import Run
 from crew.domain.step import StepOutcome
+from crew.domain.step_task import StepTask
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.domain.workflow import Role
@@ -151,20 +151,8 @@ class Outside(Protocol):
 
     async def write_task(self, task: Task) -> None: ...
 
-    async def tell_step(
-        self,
-        quest: str,
-        step: PlannedStep,
-        *,
-        text: str,
-        deps: tuple[str, ...],
-        base: str,
-        taken: frozenset[str],
-    ) -> TaskItem:
-        """The task of a planned step, made or found, with what the plan says of it now.
-
-        One that is `taken` by a step, also by an earlier one of that name, is not found.
-        """
+    async def tell_step(self, step: StepTask) -> TaskItem:
+        """The task of a planned step, made or found, with what the plan says of it now."""
 
     async def speak(self, call: TurnCall) -> StepOutcome:
         """One step of a channel's member, in a worktree of its own that it only looks at."""

@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from crew.domain.quest import PlannedStep
-from crew.domain.task_item import QUEST_LABEL, TaskItem
+from crew.domain.step_task import StepTask
+from crew.domain.task_item import TaskItem
 from crew.tasks.snapshot import Snapshot
 from crew.tasks.source import NewTask, TaskChanges, TaskSource
 
@@ -16,41 +16,36 @@ class PlannedTasks:
     source: TaskSource
     _seen: Snapshot | None = None
 
-    def tell(
-        self,
-        quest: str,
-        step: PlannedStep,
-        *,
-        text: str,
-        deps: tuple[str, ...],
-        base: str,
-        taken: frozenset[str],
-    ) -> TaskItem:
+    def tell(self, step: StepTask) -> TaskItem:
         """The step's task as the source has it now; nothing changes when it is there already."""
-        labels = (f"{QUEST_LABEL}-{quest}", f"step-{step.key}")
-        found = self._find(step.task, labels, taken)
+        found = self._find(step)
         if found is None:
-            new = NewTask(
-                title=step.title, body=text, labels=labels, parent=quest, deps=deps, base=base
-            )
-            return self.source.show(self.source.add(new, at=time.time()))
-        return self._bring_up_to_date(found, title=step.title, text=text, deps=deps)
+            return self.source.show(self.source.add(_new(step), at=time.time()))
+        self._bring_up_to_date(found, step)
+        return self.source.show(found.id)
 
-    def _bring_up_to_date(
-        self, item: TaskItem, *, title: str, text: str, deps: tuple[str, ...]
-    ) -> TaskItem:
-        if (item.title, item.body.strip()) != (title, text.strip()):
-            self.source.edit(item.id, TaskChanges(title=title, body=text))
-        for dep in set(deps) - set(item.deps):
+    def _bring_up_to_date(self, item: TaskItem, step: StepTask) -> None:
+        if (item.title, item.body.strip()) != (step.title, step.text.strip()):
+            self.source.edit(item.id, TaskChanges(title=step.title, body=step.text))
+        for dep in set(step.deps) - set(item.deps):
             self.source.add_dep(item.id, dep)
-        for dep in set(item.deps) - set(deps):
+        for dep in set(item.deps) - set(step.deps):
             self.source.remove_dep(item.id, dep)
-        return self.source.show(item.id)
 
-    def _find(self, task: str, labels: tuple[str, ...], taken: frozenset[str]) -> TaskItem | None:
-        """Made before a crash, it is there although nobody knows its id."""
-        if task:
-            return self.source.show(task)
+    def _find(self, step: StepTask) -> TaskItem | None:
+        if step.id:
+            return self.source.show(step.id)
         self._seen = self.source.scan(self._seen)
-        strangers = (item for item in self._seen.items if item.id not in taken)
-        return next((item for item in strangers if set(labels) <= set(item.labels)), None)
+        strangers = (item for item in self._seen.items if item.id not in step.taken)
+        return next((item for item in strangers if set(step.labels) <= set(item.labels)), None)
+
+
+def _new(step: StepTask) -> NewTask:
+    return NewTask(
+        title=step.title,
+        body=step.text,
+        labels=step.labels,
+        parent=step.quest,
+        deps=step.deps,
+        base=step.base,
+    )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen_one
-from crew.domain.planning import next_to_tell, step_text, told_steps
+from crew.domain.planning import next_to_tell, told_steps
 from crew.domain.progress import Evidence
 from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.run import Run, RunState
@@ -17,8 +17,8 @@ from crew.domain.stations import (
     role_finished,
     station,
 )
-from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.task_item import TaskItem
+from crew.domain.step_task import step_task
+from crew.domain.task import Task, TaskState
 from crew.domain.whereabouts import first_walk, workflow_of
 from crew.domain.workflow import Does, Stage
 from crew.domain.world import Draft, World, apply_all, born
@@ -107,14 +107,12 @@ async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
         desk.record(await _told(desk, quest, steps))
 
 
-def _is_gone(world: World, task: str) -> bool:
-    """The source refuses a dependency that it does not have; whoever is gone was given up."""
-    return task in world.tasks and world.tasks[task].gone
-
-
 async def _told(desk: Desk, quest: Quest, steps: list[PlannedStep]) -> list[Fact]:
     """In the order of the plan, which is then that of their ids too."""
-    made = [(step, await _tell(desk, quest, step)) for step in steps]
+    made = []
+    for step in steps:
+        wanted = step_task(desk.world(), quest, step)
+        made.append((step, await desk.outside.tell_step(wanted)))
     draft = Draft(desk.world())
     now = draft.world.quests[quest.id]
     told = {step.key: item for step, item in made if step in now.steps}
@@ -127,18 +125,3 @@ async def _told(desk: Desk, quest: Quest, steps: list[PlannedStep]) -> list[Fact
         if item.id not in draft.world.walks:
             draft.add(born(first_walk(quest, item.id, key=key), "planned", at=desk.now()))
     return draft.facts
-
-
-async def _tell(desk: Desk, quest: Quest, step: PlannedStep) -> TaskItem:
-    tasks = {other.key: other.task for other in quest.steps}
-    world = desk.world()
-    root = world.tasks[quest.id]
-    over = (task.id for task in world.tasks.values() if task.state in FINISHED)
-    return await desk.outside.tell_step(
-        quest.id,
-        step,
-        text=step_text(step),
-        deps=tuple(tasks[dep] for dep in step.deps if not _is_gone(world, tasks[dep])),
-        base=root.branch,
-        taken=frozenset((*world.walks, *over)),
-    )
