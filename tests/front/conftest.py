@@ -174,7 +174,7 @@ class Scene:
             return []
 
 
-def until(is_true: Callable[[], bool], *, limit_s: float = 20.0) -> None:
+def until(is_true: Callable[[], bool], *, limit_s: float = PATIENCE_S) -> None:
     """Look until it is so; far longer than it should ever take."""
     give_up_at = time.monotonic() + limit_s
     while not is_true():
@@ -224,4 +224,4 @@ def running(scene):
     for process in started:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)

@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from front.conftest import CREW, Scene, until
+from front.conftest import CREW, PATIENCE_S, Scene, until
 
 AGENT = """\
 #!/bin/sh
@@ -62,7 +62,7 @@ class Step:
         """The SDK's client over HTTP."""
         bearer = {"Authorization": f"Bearer {self.token if token is None else token}", **headers}
         async with (
-            httpx2.AsyncClient(headers=bearer, timeout=20) as caller,
+            httpx2.AsyncClient(headers=bearer, timeout=PATIENCE_S) as caller,
             Client(streamable_http_client(self.url, http_client=caller), mode=mode) as client,
         ):
             yield client
@@ -116,7 +116,7 @@ class Step:
             capture_output=True,
             cwd=self.place,
             env={**os.environ, "CREW_TOKEN": self.token, "CREW_REPO": self.repo, **env},
-            timeout=25,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -174,5 +174,5 @@ def running_crew(scene: Scene, *, tasks: int = 1):
         scene.let_go()
         if runner.poll() is None:
             runner.terminate()
-        _, err = runner.communicate(timeout=25)
+        _, err = runner.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in err, err

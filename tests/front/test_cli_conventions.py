@@ -17,7 +17,7 @@ from crew.front.cli.command import CrewCommand
 from crew.front.cli.main import run
 from crew.front.cli.output import cut, line, table_lines, text_width
 from crew.front.cli.root import root
-from front.conftest import CREW
+from front.conftest import CREW, PATIENCE_S
 
 HEAVY = ("asyncio", "textual", "starlette", "mcp", "pydantic", "rich", "subprocess", "difflib")
 
@@ -126,7 +126,7 @@ def test_a_reader_that_goes_away_is_no_error(scene):
         cwd=scene.root,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.stderr == ""

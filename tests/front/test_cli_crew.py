@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crew.agents.ownership import find_process
-from front.conftest import until
+from front.conftest import PATIENCE_S, until
 
 AGENT_FIELDS = set(
     "name kind status task session worktree branch task_assigned_at started_at step_count"  # noqa: SIM905
@@ -182,14 +182,14 @@ def test_stop_lets_the_step_finish_and_stop_now_does_not(scene, running):
     first = running()
     until(lambda: scene.agent()["status"] == "working")
     scene.ok("stop", "--now")
-    assert first.wait(timeout=20) == 0
+    assert first.wait(timeout=PATIENCE_S) == 0
     assert scene.status("1") == "in_progress"
     second = running()
     until(lambda: scene.agent()["pid"] is not None)
     stopping = scene.start("stop")
     scene.let_go()
-    assert second.wait(timeout=20) == 0
-    stopping.communicate(timeout=20)
+    assert second.wait(timeout=PATIENCE_S) == 0
+    stopping.communicate(timeout=PATIENCE_S)
     assert stopping.returncode == 0
     assert scene.ok("stop").err.startswith("no runner is up")
 
@@ -246,7 +246,7 @@ def test_run_in_the_background_prints_its_pid_and_holds_the_lock(scene):
 def test_ctrl_c_ends_the_runner_with_130(scene, running):
     runner = running()
     runner.send_signal(signal.SIGINT)
-    assert runner.wait(timeout=20) == 130
+    assert runner.wait(timeout=PATIENCE_S) == 130
 
 
 def test_a_locked_database_means_try_later(scene):
@@ -267,7 +267,7 @@ def test_clean_removes_state_and_worktrees_and_keeps_tasks_and_work(scene, runni
     until(lambda: scene.status("1") == "merged")
     until(lambda: any(a["pid"] and a["task"] == "2" for a in scene.agents()))
     scene.ok("stop", "--now")
-    runner.wait(timeout=20)
+    runner.wait(timeout=PATIENCE_S)
     worktree = Path(scene.ok("show", "2", "--json").json["worktree"])
     (worktree / "precious").write_text("work")
     assert scene.crew("clean").code == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from front.conftest import CREW, until
+from front.conftest import CREW, PATIENCE_S, until
 
 KEEP = "[worktree]\nkeep = true\n"
 
@@ -116,10 +116,10 @@ def test_merged_work_is_named_by_its_commit(scene):
 
 def test_poll_tells_the_change(scene):
     scene.ok("new", "--title", "one")
-    waiting = scene.start("poll", "1", "--timeout", "25s")
+    waiting = scene.start("poll", "1", "--timeout", "60s")
     until(lambda: _is_waiting(waiting))
     scene.ok("close", "1")
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=PATIENCE_S)
     assert (waiting.returncode, out) == (0, "1: todo -> closed\n")
 
 
@@ -130,30 +130,30 @@ def _is_waiting(process):
 
 def test_poll_sees_a_status_that_lasted_only_a_moment(scene):
     scene.ok("new", "--title", "one")
-    waiting = scene.start("wait", "1", "--status", "done", "--json", "--timeout", "25s")
+    waiting = scene.start("wait", "1", "--status", "done", "--json", "--timeout", "60s")
     until(lambda: _is_waiting(waiting))
     scene.ok("run", "--drain")
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=PATIENCE_S)
     assert waiting.returncode == 0
     assert json.loads(out) == {"id": "1", "from": "in_progress", "to": "done"}
 
 
 def test_poll_sees_what_somebody_writes_into_a_file(scene):
     scene.ok("new", "--title", "one")
-    waiting = scene.start("poll", "1", "--timeout", "25s")
+    waiting = scene.start("poll", "1", "--timeout", "60s")
     until(lambda: _is_waiting(waiting))
     file = scene.root / ".crew/tasks/default/1.meta.json"
     file.write_text(file.read_text().replace('"todo"', '"error"'))
-    assert waiting.communicate(timeout=20)[0] == "1: todo -> error\n"
+    assert waiting.communicate(timeout=PATIENCE_S)[0] == "1: todo -> error\n"
 
 
 def test_poll_takes_the_first_of_several_tasks(scene):
     for _ in range(3):
         scene.ok("new", "--title", "x")
-    waiting = scene.start("poll", "1", "2", "3", "--status", "closed", "--timeout", "25s")
+    waiting = scene.start("poll", "1", "2", "3", "--status", "closed", "--timeout", "60s")
     until(lambda: _is_waiting(waiting))
     scene.ok("close", "2")
-    assert waiting.communicate(timeout=20)[0] == "2: todo -> closed\n"
+    assert waiting.communicate(timeout=PATIENCE_S)[0] == "2: todo -> closed\n"
 
 
 def test_poll_answers_at_once_when_it_is_so_already(scene):
@@ -184,10 +184,10 @@ def test_poll_refuses_what_does_not_exist(scene):
     assert scene.crew("poll", "9").code == 3
     assert scene.crew("poll").code == 2
     assert scene.crew("poll", "1", "--status", "gone").code == 2
-    waiting = scene.start("poll", "1", "--timeout", "25s")
+    waiting = scene.start("poll", "1", "--timeout", "60s")
     until(lambda: _is_waiting(waiting))
     scene.ok("rm", "1", "--yes")
-    _, err = waiting.communicate(timeout=20)
+    _, err = waiting.communicate(timeout=PATIENCE_S)
     assert waiting.returncode in {0, 3}, err  # closed first, then gone: either may be seen
 
 
@@ -196,7 +196,7 @@ def test_an_interrupted_poll_ends_with_130(scene):
     waiting = scene.start("poll", "1")
     until(lambda: _is_waiting(waiting))
     waiting.send_signal(signal.SIGINT)
-    waiting.communicate(timeout=20)
+    waiting.communicate(timeout=PATIENCE_S)
     assert waiting.returncode == 130
 
 
@@ -334,7 +334,7 @@ def test_a_pager_gets_the_terminal_and_ctrl_c(stuck):
         _read_until(ours, b"ready")
         os.killpg(process.pid, signal.SIGINT)
         _read_until(ours, b"heard")
-        assert process.wait(timeout=20) == 3
+        assert process.wait(timeout=PATIENCE_S) == 3
     finally:
         if process.poll() is None:
             process.kill()
@@ -344,7 +344,7 @@ def test_a_pager_gets_the_terminal_and_ctrl_c(stuck):
 
 def _read_until(fd, word):
     heard = b""
-    give_up_at = time.monotonic() + 20
+    give_up_at = time.monotonic() + PATIENCE_S
     while word not in heard:
         assert time.monotonic() < give_up_at, heard
         heard += os.read(fd, 4096)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from front.conftest import until
+from front.conftest import PATIENCE_S, until
 
 AGENT = """\
 say() { sh -eu "$SCENE/$1"; }
@@ -184,7 +184,7 @@ def test_after_ctrl_c_resume_goes_on_in_the_same_session(stage):
     process = stage.start("loop", "Fix it")
     until((stage.folder / "up").exists)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "`crew resume 1` goes on" in err
     assert manifest(stage)["state"] == "working"
@@ -326,7 +326,7 @@ def test_a_recorded_signal_is_acted_on_although_the_runner_was_killed_before_the
     process = stage.start("loop", "Fix it")
     until((stage.folder / "said").exists)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert manifest(stage)["state"] == "working"
     said = stage.crew("resume", "1")
     assert said.code == (0 if ends == "merged" else 6), said
@@ -342,10 +342,10 @@ def test_a_message_is_given_with_the_next_step_and_only_once(stage):
         until((stage.folder / "up").exists)
         stage.ok("send", "1", "mind the tests")
         stage.let_go()
-        assert process.wait(timeout=25) == 0
+        assert process.wait(timeout=PATIENCE_S) == 0
     finally:
         stage.let_go()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
     given = ["mind the tests" in told(stage, f"1.1-1-{step}") for step in (1, 2, 3)]
     assert given == [False, True, False]
 

@@ -13,7 +13,7 @@ import pytest
 
 from crew.agents.ownership import find_process, owned_processes
 from crew.store.database import open_database
-from front.conftest import CREW, Scene, until
+from front.conftest import CREW, PATIENCE_S, Scene, until
 
 PANE = """\
 echo "$1 $2" >> "$SCENE/sessions-$CREW_TASK_ID"
@@ -157,7 +157,7 @@ def runner(desk):
     for process in started:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.fixture(params=["alone", pytest.param("with a runner", marks=pytest.mark.faults)])
@@ -515,10 +515,9 @@ def test_complete_by_two_at_once_is_one_check_and_both_hear_of_it(desk, runner):
     said = desk.crew("start", "1", "--headless")
     assert (said.code, "being checked" in said.err) == (5, True)
     (desk.folder / "wait").unlink()
-    assert [process.communicate(timeout=20) and process.returncode for process in (one, other)] == [
-        0,
-        0,
-    ]
+    for process in (one, other):
+        process.communicate(timeout=PATIENCE_S)
+    assert [one.returncode, other.returncode] == [0, 0]
     assert count.read_text() == "x\n"
 
 
@@ -534,7 +533,7 @@ def test_stop_does_not_wait_for_a_gate(desk, runner):
     until((desk.folder / "gate").exists)
     desk.ok("stop", "1")
     assert (desk.status("1"), desk.sessions()) == ("error", [])
-    completing.communicate(timeout=20)
+    completing.communicate(timeout=PATIENCE_S)
     assert completing.returncode != 0
 
 
@@ -549,7 +548,7 @@ def test_a_check_that_was_killed_is_taken_up_by_the_next_complete(desk):
     completing = desk.start("complete", "1")
     until((desk.folder / "gate").exists)
     completing.kill()
-    completing.communicate(timeout=20)
+    completing.communicate(timeout=PATIENCE_S)
     (desk.folder / "wait").unlink()
     desk.ok("new", "--title", "another")
     assert desk.status("1") == "in_progress"
@@ -673,7 +672,7 @@ def test_a_killed_review_leaves_no_process_and_no_worktree(open_desk):
     open_desk.ok("start", "2")
     assert len(list(trees.glob(".review-*"))) == 1  # it goes on while others come and go
     reviewing.kill()
-    reviewing.communicate(timeout=20)
+    reviewing.communicate(timeout=PATIENCE_S)
     open_desk.ok("stop", "2")
     assert list(trees.glob(".review-*")) == []
     until(lambda: owned_processes(f"review/{_repo_id(open_desk)}") == ())
@@ -728,7 +727,7 @@ class Screen:
             os.execve(CREW, ["crew", "attach", task], {**os.environ, "TERM": "xterm-256color"})
 
     def until(self, words):
-        give_up_at = time.monotonic() + 20
+        give_up_at = time.monotonic() + PATIENCE_S
         while words not in self.shown:
             assert time.monotonic() < give_up_at, self.shown
             self._read(0.2)
@@ -737,7 +736,7 @@ class Screen:
         os.write(self.handle, text.encode())
 
     def ended(self):
-        give_up_at = time.monotonic() + 20
+        give_up_at = time.monotonic() + PATIENCE_S
         while True:
             self._read(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)

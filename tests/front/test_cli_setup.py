@@ -7,6 +7,8 @@ import tomllib
 
 import pytest
 
+from front.conftest import PATIENCE_S
+
 
 def test_a_plain_directory_is_a_usage_error(scene, tmp_path):
     plain = tmp_path / "plain"
@@ -215,13 +217,14 @@ def test_doctor_ends_processes_that_outlived_their_runner(scene):
     db = sqlite3.connect(scene.root / ".crew/crew.db")
     (owner,) = db.execute("SELECT value FROM settings WHERE name = 'repo_id'").fetchone()
     db.close()
-    left = subprocess.Popen(["sleep", "60"], env={**os.environ, "CREW_OWNER": f"{owner}/1.1/1/1/1"})
+    marked = {**os.environ, "CREW_OWNER": f"{owner}/1.1/1/1/1"}
+    left = subprocess.Popen(["sleep", "600"], env=marked)
     try:
         said = scene.crew("doctor")
         assert said.code == 1
         assert str(left.pid) in said.out
         scene.ok("doctor", "--repair")
-        assert left.wait(timeout=20) != 0
+        assert left.wait(timeout=PATIENCE_S) != 0
     finally:
         left.kill()
 

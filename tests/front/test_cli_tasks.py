@@ -9,6 +9,7 @@ import pytest
 from crew.domain.errors import Conflict
 from crew.domain.task import TaskState
 from crew.tasks.source import BUILT_IN, NewTask, TaskChanges, open_source
+from front.conftest import PATIENCE_S
 
 TASK_FIELDS = {
     "id",
@@ -294,7 +295,7 @@ def test_labels_that_many_add_at_once_are_all_there(scene):
     names = [f"label-{number}" for number in range(4)]
     editing = [scene.start("edit", "1", "--add-label", name) for name in names]
     for process in editing:
-        process.communicate(timeout=25)
+        process.communicate(timeout=PATIENCE_S)
     assert sorted(_task(scene)["labels"]) == names
 
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from front.conftest import CREW
+from front.conftest import CREW, PATIENCE_S
 
 RUN_FIELDS = set(
     "id task state round max_rounds steps history session verdicts error started ended".split()  # noqa: SIM905
@@ -70,7 +70,7 @@ def test_logs_follow_until_interrupted(drained):
         file.write("later\n")
     assert following.stdout.readline() == "later\n"
     following.send_signal(signal.SIGINT)
-    out, err = following.communicate(timeout=20)
+    out, err = following.communicate(timeout=PATIENCE_S)
     assert (following.returncode, out, err) == (130, "", "")
 
 
@@ -95,7 +95,7 @@ def test_events_are_followed_as_they_happen(drained):
     while json.loads(following.stdout.readline())["subject"] != "agent:Zoe":
         pass
     following.send_signal(signal.SIGINT)
-    following.communicate(timeout=20)
+    following.communicate(timeout=PATIENCE_S)
     assert following.returncode == 130
 
 
@@ -147,7 +147,7 @@ def _in_terminal(scene, *args: str, send: bytes, wanted: bytes) -> tuple[int, by
     )
     os.close(theirs)
     seen, sent = b"", False
-    give_up_at = time.monotonic() + 20
+    give_up_at = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up_at:
         readable, _, _ = select.select([ours], [], [], 0.1)
         try:
@@ -160,7 +160,7 @@ def _in_terminal(scene, *args: str, send: bytes, wanted: bytes) -> tuple[int, by
         if process.poll() is not None and not readable:
             break
     os.close(ours)
-    return process.wait(timeout=20), seen
+    return process.wait(timeout=PATIENCE_S), seen
 
 
 def test_q_ends_the_live_dashboard(drained):

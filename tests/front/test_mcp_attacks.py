@@ -11,7 +11,7 @@ import pytest
 from crew.domain.errors import NeedsLogin
 from crew.front.mcp.guard import Guard
 from crew.front.mcp.tools import LONGEST_CALL
-from front.conftest import AGENT, Scene, lonely
+from front.conftest import AGENT, PATIENCE_S, Scene, lonely
 from front.conftest import CONFIG as SHELL_CONFIG
 from front.mcp_scene import WAYS, running_crew, waiting_step
 
@@ -71,7 +71,9 @@ def port(step):
 def send(port, method="POST", path="/mcp", *, headers=None, body=PING):
     """One request with exactly these headers; status, headers and body of the answer."""
     given = dict(headers or {})
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as line:
+    with contextlib.closing(
+        http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    ) as line:
         line.putrequest(method, path, skip_host="Host" in given, skip_accept_encoding=True)
         for name, value in given.items():
             line.putheader(name, value)
@@ -83,7 +85,7 @@ def send(port, method="POST", path="/mcp", *, headers=None, body=PING):
 
 
 def raw(port, text: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as line:
         line.sendall(text)
         return b"".join(iter(lambda: line.recv(65536), b""))
 

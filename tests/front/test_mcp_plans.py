@@ -2,7 +2,7 @@
 
 import pytest
 
-from front.conftest import Scene
+from front.conftest import PATIENCE_S, Scene
 from front.mcp_scene import add_waiting_agent, running_crew, waiting_step
 from front.quest_scene import questing, step
 
@@ -19,7 +19,7 @@ def planner(scene: Scene):
     yield waiting_step(scene)
     runner.terminate()
     scene.let_go()
-    _, err = runner.communicate(timeout=25)
+    _, err = runner.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in err, err
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from crew.front.mcp import beside
 from crew.front.mcp.tools import TOOLS
-from front.conftest import until
+from front.conftest import PATIENCE_S, until
 from front.mcp_scene import WAYS, add_waiting_agent, running_crew, waiting_step
 
 MCP_WAYS = ("by_http", "by_stdio")
@@ -173,7 +173,7 @@ def test_the_server_ends_with_its_runner(scene):
         assert not step.by_http("get-task").refused
         port = int(step.url.rpartition(":")[2].removesuffix("/mcp"))
         scene.ok("stop", "--now")
-        runner.wait(timeout=25)
+        runner.wait(timeout=PATIENCE_S)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5)
     silent = step.by_stdio("get-task")

@@ -10,7 +10,7 @@ import pytest
 
 from crew.front.mcp.shim import VERSIONS, respond, serve
 from crew.front.mcp.tools import LONGEST_CALL
-from front.conftest import CREW
+from front.conftest import CREW, PATIENCE_S
 
 NOT_FOR_LIGHT = (
     *("mcp", "click", "pydantic", "starlette", "asyncio", "anyio", "subprocess", "sqlite3"),
@@ -213,7 +213,7 @@ def test_a_client_that_goes_away_is_no_error(tmp_path):
         ],
         cwd=tmp_path,
         capture_output=True,
-        timeout=25,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.stderr == b""
