@@ -149,6 +149,7 @@ def _in_terminal(scene, *args: str, send: bytes, wanted: bytes) -> tuple[int, by
     seen, sent = b"", False
     give_up_at = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up_at:
+        is_over = process.poll() is not None  # before the look, which then sees its last words
         readable, _, _ = select.select([ours], [], [], 0.1)
         try:
             seen += os.read(ours, 65536) if readable else b""
@@ -157,7 +158,7 @@ def _in_terminal(scene, *args: str, send: bytes, wanted: bytes) -> tuple[int, by
         if wanted in seen and not sent:
             os.write(ours, send)
             sent = True
-        if process.poll() is not None and not readable:
+        if is_over and not readable:
             break
     os.close(ours)
     return process.wait(timeout=PATIENCE_S), seen
