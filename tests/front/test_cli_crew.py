@@ -1,8 +1,10 @@
 """The crew from the command line: spawn, run, stop, kill, retry, merge, clean."""
 
+import fcntl
 import json
 import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -205,8 +207,9 @@ def test_commands_reach_a_running_crew(scene, running):
     assert scene.crew("cleanup", name).code == 5
     assert scene.crew("assign", name, "1").code == 5
     scene.ok("close", "1")
-    assert scene.agent(name)["status"] == "idle"
     assert scene.status("1") == "closed"
+    assert {a["status"] for a in scene.ok("ps", "--json").json if a["name"] == name} == {"idle"}
+    until(lambda: scene.agent(name)["status"] == "idle")  # the file follows a moment later
 
 
 def test_kill_gives_the_task_back_and_keeps_the_work(scene, running):
@@ -217,9 +220,10 @@ def test_kill_gives_the_task_back_and_keeps_the_work(scene, running):
     worktree = Path(scene.agent()["worktree"])
     (worktree / "half done").write_text("work")
     runner.send_signal(signal.SIGTERM)
-    scene.ok("kill", "A")
-    assert scene.agent()["status"] == "idle"
+    assert scene.ok("kill", "A", "--json").json["status"] == "idle"
     assert scene.status("1") == "todo"
+    runner.wait(timeout=PATIENCE_S)
+    assert scene.agent()["status"] == "idle"
     kept = scene.ok("checkpoints", "1", "--json").json
     assert set(kept[-1]) == {"number", "commit", "parent", "label", "at"}
     into = Path(scene.ok("restore", "1").out.strip())
@@ -227,6 +231,35 @@ def test_kill_gives_the_task_back_and_keeps_the_work(scene, running):
     assert scene.crew("restore", "1").code == 5
     assert scene.ok("restore", "1", "1", "--into", "there", "--json").json["number"] == 1
     assert (scene.root / "there" / "half done").exists()
+
+
+HELD_S = 1.0
+"""How long somebody reads the task files, while a command that needs them written waits."""
+
+
+@pytest.mark.parametrize(
+    ("args", "task", "status"),
+    [
+        (["kill", "A"], "1", "todo"),
+        (["stop", "1"], "1", "error"),
+        (["start", "2", "--headless"], "2", "in_progress"),
+    ],
+)
+def test_a_command_is_over_once_the_file_of_its_task_says_so(scene, running, args, task, status):
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two")
+    for number in ("1", "2"):
+        scene.plan(number, "wait")
+    running()
+    until(lambda: scene.agent()["status"] == "working" and scene.status("1") == "in_progress")
+    with (scene.root / ".crew/tasks/default/.lock").open() as reading:
+        fcntl.flock(reading, fcntl.LOCK_SH)
+        command = scene.start(*args)
+        until(lambda: scene.ok("show", task, "--json").json["status"] == status)
+        with pytest.raises(subprocess.TimeoutExpired):
+            command.wait(timeout=HELD_S)
+    command.communicate(timeout=PATIENCE_S)
+    assert (command.returncode, scene.status(task)) == (0, status)
 
 
 def test_run_in_the_background_prints_its_pid_and_holds_the_lock(scene):

@@ -61,8 +61,7 @@ def test_a_killed_task_rests_so_that_a_person_can_close_it(scene, running):
     scene.plan("1", "wait")
     running("--agents", "1")
     until(lambda: scene.agent()["status"] == "working")
-    scene.ok("kill", "A")
-    assert scene.agent()["status"] == "idle"
+    assert scene.ok("kill", "A", "--json").json["status"] == "idle"
     assert scene.status("1") == "todo"
     scene.ok("close", "1", "--reason", "not like this")
     assert scene.status("1") == "closed"

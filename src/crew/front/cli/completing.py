@@ -12,6 +12,7 @@ from crew.domain.requests import Request, find_task
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
+from crew.front.cli.changing import is_written
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, safe, say
 from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
@@ -87,7 +88,7 @@ def task_here(call: Call, workplace: "Workplace") -> str:
 
 def _is_checked(world: World, task: str) -> bool:
     run = world.runs.get(world.tasks[task].run or "")
-    return run is None or run.state != RunState.REVIEWING
+    return (run is None or run.state != RunState.REVIEWING) and is_written(task)(world)
 
 
 def _check(run: Run, task: str) -> None:

@@ -6,7 +6,9 @@ import click
 
 from crew.domain.errors import UsageError
 from crew.domain.requests import Request, find_agent
+from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
+from crew.front.cli.changing import is_written
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import agent_argument, kind_option, subject_argument, task_argument
@@ -82,8 +84,12 @@ def kill(call: Call, name: str) -> None:
     Every process of the step ends, and what is in the worktree is kept as a checkpoint.
     """
     workplace = call.workplace()
-    request = Request(verb="kill", args={"agent": name})
-    ask(workplace, request, settled=lambda world: not world.agents[name].killing)
+    written = is_written(find_agent(load_world(workplace.db), name).task or "")
+
+    def settled(world: World) -> bool:
+        return not world.agents[name].killing and written(world)
+
+    ask(workplace, Request(verb="kill", args={"agent": name}), settled=settled)
     _tell(call, workplace, name, f"agent {name} is idle")
 
 

@@ -10,6 +10,7 @@ from crew.domain.requests import Request
 from crew.domain.run import RunState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
+from crew.front.cli.changing import is_written
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
 from crew.front.cli.output import narrate, print_json
@@ -84,7 +85,8 @@ def _is_started(world: World, task: str, *, headless: bool) -> bool:
     run = world.runs.get(world.tasks[task].run or "")
     if run is None or not run.is_live:
         return True
-    return not run.pane if headless else run.is_pane_open and not run.leaving
+    is_there = not run.pane if headless else run.is_pane_open and not run.leaving
+    return is_there and is_written(task)(world)
 
 
 def _check(world: World, run: str, task: str) -> None:
@@ -108,7 +110,8 @@ def stop_task(call: Call, named: str) -> None:
 
     def settled(world: World) -> bool:
         run = world.runs.get(world.tasks[task].run or "")
-        return run is None or not run.leaving or not (run.is_live or run.pane)
+        is_over = run is None or not run.leaving or not (run.is_live or run.pane)
+        return is_over and is_written(task)(world)
 
     ask(workplace, Request(verb="stop_task", args={"task": task}), settled=settled)
     _tell(call, workplace, task, f"task {task} is stopped; `crew start {task} -c` goes on with it")
