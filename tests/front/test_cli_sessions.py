@@ -110,6 +110,11 @@ class Desk(Scene):
     def wait_for(self, status, *, task="1") -> None:
         until(lambda: self.status(task) == status)
 
+    def wait_for_draft(self) -> None:
+        """All of it: a shell makes the file before it writes into it."""
+        draft = self.worktree() / "draft.txt"
+        until(lambda: draft.exists() and draft.read_text() == "draft\n")
+
     def kept(self, task="1") -> dict[str, str]:
         """Every file of every checkpoint of a task, newest last, by name."""
         found = {}
@@ -274,7 +279,7 @@ def test_a_start_whose_setup_fails_leaves_nothing_behind(desk):
 @pytest.mark.parametrize("last_words", ["exit 0", "exit 3", "kill -9 $$", "exec true"])
 def test_a_session_that_ends_is_an_error_with_its_work_kept(either, last_words):
     either.ok("send", "1", "echo draft > draft.txt")
-    until((either.worktree() / "draft.txt").exists)
+    either.wait_for_draft()
     either.ok("send", "1", last_words)
     either.wait_for("error")
     assert either.task()["session"] is None
@@ -286,7 +291,7 @@ def test_a_session_that_ends_is_an_error_with_its_work_kept(either, last_words):
 
 def test_stop_ends_the_session_and_everything_in_it(either):
     either.ok("send", "1", "echo draft > draft.txt; setsid sleep 600 & trap '' HUP TERM; sleep 500")
-    until((either.worktree() / "draft.txt").exists)
+    either.wait_for_draft()
     pid = either.pane_pid()
     either.ok("stop", "1")
     assert (either.status("1"), either.sessions()) == ("error", [])
@@ -328,7 +333,7 @@ def test_start_continue_goes_on_with_the_same_agent_session(either):
 
 def test_a_killed_tmux_server_leaves_an_error_that_can_be_started_again(either):
     either.ok("send", "1", "echo draft > draft.txt")
-    until((either.worktree() / "draft.txt").exists)
+    either.wait_for_draft()
     server = int(either.tmux("display-message", "-p", "#{pid}"))
     os.kill(server, signal.SIGKILL)
     until(lambda: "error" in either.ok("list", "--status", "error").out)
@@ -385,7 +390,7 @@ def test_a_task_moves_between_the_runner_and_a_terminal_in_one_session(desk, run
     until(lambda: len(desk.given()) == 2)
     until(lambda: desk.agent()["status"] == "idle")
     desk.ok("send", "1", "echo half > half.txt; git add half.txt; git commit -qm half")
-    until((desk.worktree() / "half.txt").exists)
+    until(lambda: desk.git("log", "-1", "--format=%s", "crew-1") == "half")
     desk.ok("start", "1", "--headless")
     assert desk.sessions() == []
     until(lambda: len(desk.given()) == 3)
