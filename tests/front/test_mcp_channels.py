@@ -13,6 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from crew.agents.ownership import find_process
 from crew.front.mcp.channel_tools import CHANNEL_TOOLS
 from front.conftest import CREW, until
 from front.mcp_scene import running_crew, waiting_step
@@ -55,16 +56,35 @@ async def called(client, tool, **arguments):
 
 
 @pytest.fixture
-def channel(scene, running):
-    """A channel of two guests, and a runner that serves it."""
-    scene.ok("channel", "new", "room", "--member", "pm", "--member", "dev", "--heartbeat", "8s")
-    running("--agents", "1")
-    until(lambda: _invite(scene, "pm")["url"])
-    return scene
+def open_channel(scene, running):
+    """Opens a channel of two guests, with a runner that serves it."""
+
+    def opened(*flags):
+        scene.ok("channel", "new", "room", "--member", "pm", "--member", "dev", *flags)
+        running("--agents", "1")
+        until(lambda: _invite(scene, "pm")["url"])
+        return scene
+
+    return opened
+
+
+@pytest.fixture
+def channel(open_channel):
+    return open_channel()
+
+
+@pytest.fixture
+def impatient_channel(open_channel):
+    """Whoever says nothing for a moment is missed."""
+    return open_channel("--heartbeat", "2s")
 
 
 def _invite(scene, name):
     return scene.ok("channel", "invite", "room", name, "--json").json
+
+
+def _texts(scene):
+    return [one["text"] for one in scene.ok("channel", "tail", "room", "--json").json]
 
 
 def _states(scene):
@@ -74,7 +94,7 @@ def _states(scene):
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", ["http", "stdio"])
-def test_two_guests_join_take_turns_and_are_missed_when_they_go_away(channel, way):
+def test_two_guests_join_and_take_turns(channel, way):
     pm, dev = (Guest(_invite(channel, name), way) for name in ("pm", "dev"))
 
     async def talk():
@@ -106,10 +126,23 @@ def test_two_guests_join_take_turns_and_are_missed_when_they_go_away(channel, wa
             assert (await called(one, "heartbeat"))["state"] == "active"
 
     asyncio.run(talk())
+    assert _texts(channel) == ["Good morning.", "Hello pm."]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("way", ["http", "stdio"])
+def test_guests_that_go_away_are_missed(impatient_channel, way):
+    channel = impatient_channel
+    pm, dev = (Guest(_invite(channel, name), way) for name in ("pm", "dev"))
+
+    async def joins():
+        async with pm.connected() as one, dev.connected() as two:
+            assert (await called(one, "join-channel"))["state"] == "active"
+            await called(two, "join-channel")
+
+    asyncio.run(joins())
     until(lambda: set(_states(channel).values()) == {"offline"})
-    texts = [one["text"] for one in channel.ok("channel", "tail", "room", "--json").json]
-    assert texts[:2] == ["Good morning.", "Hello pm."]
-    assert texts[-1] == "⚠️ No agents available in this channel"
+    assert _texts(channel)[-1] == "⚠️ No agents available in this channel"
     moves = [
         (one["agentId"], one["from"], one["to"], one["trigger"], one["channel"])
         for one in channel.ok("events", "--json").json
@@ -156,7 +189,9 @@ def test_a_runner_that_is_killed_finds_its_guests_where_they_were(channel, runni
             return await called(client, "join-channel")
 
     assert asyncio.run(joins())["state"] == "active"
-    os.kill(channel.runner_pid(), signal.SIGKILL)
+    killed = channel.runner_pid()
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: find_process(killed) is None)
     running("--agents", "1")
 
     async def goes_on():
