@@ -1,6 +1,7 @@
 """Sessions in real tmux servers: what goes in, what comes out, and how they end."""
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -27,7 +28,7 @@ from agents.running import (
     written,
 )
 from crew.agents import tmux as door
-from crew.agents.ownership import find_process, kill_marked
+from crew.agents.ownership import end_all, find_process, kill_marked
 from crew.agents.session_script import write_session_script
 from crew.agents.tmux import (
     Tmux,
@@ -52,6 +53,7 @@ while got := os.read(0, 65536):
 """
 """Keeps every byte that is typed, as a program with a screen of its own does."""
 
+WAITS = "import time; print('ready', flush=True); time.sleep(600)"
 TELLS = "import json, os, sys; open(sys.argv[1], 'w').write(json.dumps(dict(os.environ)))\n"
 BRACKETS = r"\x1b[?2004h"
 PATH = os.environ["PATH"]
@@ -85,6 +87,12 @@ class Place:
         self.open(name, shell_python(LISTENS, kept, begin), **changes)
         wait_until(lambda: "ready" in capture(self.tmux, name, lines=5))
         return kept
+
+    def open_and_wait(self, name="crew-1"):
+        """Open a session and wait until all its shells stand and its program runs."""
+        opened = self.open(name, f"exec {shell_python(WAITS)}")
+        wait_until(lambda: "ready" in capture(self.tmux, name, lines=5))
+        return opened
 
     def close(self, name="crew-1"):
         close_session(self.tmux, name, marker=f"{self.marker}/{name}")
@@ -145,7 +153,7 @@ class Screen:
             env={"TERM": "xterm-256color", "PATH": PATH, **env},
         )
         os.close(theirs)
-        self.seen = ""
+        self.output = b""
 
     def type(self, keys):
         os.write(self.ours, keys)
@@ -153,8 +161,8 @@ class Screen:
     def shows(self, text):
         if select.select([self.ours], [], [], 0.05)[0]:
             with contextlib.suppress(OSError):
-                self.seen += os.read(self.ours, 65536).decode(errors="replace")
-        return text in self.seen
+                self.output += os.read(self.ours, 65536)
+        return text.encode() in self.output
 
     def detach(self):
         """As a person would: tmux takes keys within a millisecond of others for a paste."""
@@ -368,7 +376,7 @@ def test_a_title_is_only_ever_text(place, attach, title):
     assert find_session(place.tmux, "crew-1").title == title
     screen = attach(place)
     wait_until(lambda: screen.shows(f" #1 {title} | {title}"))
-    assert screen.shows(f"crew-1 {title}\x07")  # the title of the window
+    wait_until(lambda: screen.shows(f"crew-1 {title}\x07"))  # the title of the window
     assert not (place.tmux.folder / "pwned").exists()
 
 
@@ -459,7 +467,7 @@ def test_a_deep_folder_with_any_name_will_do(make_place, attach):
     other.open(title="The other")
     send_text(place.tmux, "crew-1", "hello")
     wait_until(lambda: kept.read_bytes() == b"hello\r")
-    assert "ready" in log.read_text()
+    wait_until(lambda: "ready" in log.read_text())
     screen = attach(place)
     wait_until(lambda: screen.shows("detach: C-g"))
     place.close()
@@ -472,7 +480,7 @@ def test_a_log_keeps_the_raw_output_beyond_the_end(place):
     for word in ("first", "second"):
         place.open(command=rf"printf '\033[31m{word}\n'", log=log)
         wait_until(lambda: live_sessions(place.tmux) == {})
-    wait_until(lambda: "second" in written(log))
+        wait_until(lambda word=word: log.read_bytes().endswith(f"{word}\r\n".encode()))
     assert log.read_bytes() == b"\x1b[31mfirst\r\n\x1b[31msecond\r\n"
     assert log.stat().st_mode & 0o777 == 0o600
 
@@ -523,7 +531,7 @@ def test_no_server_means_no_sessions_and_none_is_started(place, tmp_path):
 
 
 def test_a_killed_server_leaves_nothing_in_the_way(place):
-    place.open()
+    place.open_and_wait()
     os.kill(place.server(), signal.SIGKILL)
     wait_until(lambda: live_sessions(place.tmux) == {})
     assert (place.tmux.folder / "tmux.sock").exists()
@@ -536,7 +544,7 @@ def test_a_killed_server_leaves_nothing_in_the_way(place):
 
 
 def test_a_killed_shell_ends_its_session_only(place):
-    first = place.open("crew-1")
+    first = place.open_and_wait("crew-1")
     place.open("crew-2")
     os.kill(first.pid, signal.SIGKILL)
     wait_until(lambda: list(live_sessions(place.tmux)) == ["crew-2"])
@@ -576,7 +584,10 @@ def test_closing_finds_daemons_of_a_session_whose_server_was_killed(place, tmp_p
     assert find_process(daemon) is None
 
 
-def test_an_agent_that_is_closed_has_time_for_its_last_words(place):
+def test_an_agent_that_is_closed_has_time_for_its_last_words(place, monkeypatch):
+    patient = functools.partial(end_all, grace_s=60.0)
+    monkeypatch.setattr(door, "end_all", patient)
+    monkeypatch.setattr(door, "_HANG_UP_AFTER_S", 60.0)
     log = place.tmux.folder / "task-1.log"
     source = (
         "import signal, sys, time\n"
