@@ -14,7 +14,7 @@ from typing import ClassVar
 import pytest
 
 from agents.conftest import need
-from agents.running import DAEMON, shell_python, wait_until, written
+from agents.running import DAEMON, finish, shell_python, wait_until, written
 from crew.agents.adapter import Controls, Watch, adapter_for
 from crew.agents.ownership import owned_processes
 from crew.agents.process import working_bwrap
@@ -35,8 +35,8 @@ def leave(code):
     return ("exit", code)
 
 
-def run_step(adapter, order, watch=SILENT, controls=None):
-    return asyncio.run(adapter.run_step(order, watch, controls))
+def run_step(adapter, order, watch=SILENT, controls=None, **late):
+    return finish(adapter.run_step(order, watch, controls), **late)
 
 
 def run_and_tell(adapter, order, watch, *, when, words):
@@ -65,8 +65,8 @@ def order(tmp_path, marker):
         session="6a2f41a3-c54c-4e5b-a1f0-5b8a2f6fbb10",
         resume=False,
         log=tmp_path / "logs" / "1.log",
-        timeout_s=25.0,
-        idle_timeout_s=25.0,
+        timeout_s=60.0,
+        idle_timeout_s=60.0,
         env={"CREW_TASK_ID": "7", "CREW_OWNER": marker},
     )
 

@@ -389,10 +389,16 @@ def test_two_messages_do_not_make_one_word(fake, order):
 
 def test_what_it_is_doing_is_its_last_tool_or_words(fake, order):
     lines = []
+
+    def doing(line):
+        lines.append(line)
+        (order.worktree / "heard").touch()
+
     tool = {"type": "tool_use", "name": "Bash", "input": {"command": "pytest -q\nls"}}
-    first_words = f"printf '%s\\n' {shlex.quote(text('hm'))}; sleep 0.3"
+    until_heard = "until [ -e heard ]; do sleep 0.02; done"
+    first_words = f"printf '%s\\n' {shlex.quote(text('hm'))}; {until_heard}"
     adapter = fake(message(tool), result(), script=first_words)
-    run_step(adapter, order, Watch(started=SILENT.started, doing=lines.append))
+    run_step(adapter, order, Watch(started=SILENT.started, doing=doing))
     assert lines == ["hm", "Bash: pytest -q"]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contract import SILENT, order
-from agents.running import wait_until, written
+from agents.running import finish, put_clock_forward, wait_until, written
 from crew.agents import claude_live
 from crew.agents.adapter import AgentSpec, Controls, Interrupt, Permission, Say, adapter_for
 from crew.agents.claude_dialogue import Dialogue, Heard, Over, Question, Tell, Withdrawn, Woken
@@ -205,7 +205,7 @@ def player(tmp_path):
 
 
 def run(adapter, order, watch=SILENT, controls=None):
-    return asyncio.run(adapter.run_step(order, watch, controls))
+    return finish(adapter.run_step(order, watch, controls))
 
 
 def test_the_answer_of_a_person_reaches_the_program(player, order):
@@ -220,10 +220,11 @@ def test_the_answer_of_a_person_reaches_the_program(player, order):
 
 def test_a_person_may_think_longer_than_a_program_may_be_silent(player, order):
     async def slow(permission):
-        await asyncio.sleep(2.5)
+        put_clock_forward(100.0)
+        await asyncio.sleep(0.1)  # a limit that counts is noticed now
         return True
 
-    step = replace(order, idle_timeout_s=1.5)
+    step = replace(order, timeout_s=6000.0)
     outcome = run(player(f"{ASK}hear()\nend()"), step, replace(SILENT, asked=slow))
     assert outcome.error is None
 

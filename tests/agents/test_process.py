@@ -13,14 +13,17 @@ import pytest
 
 from agents.running import (
     DAEMON,
+    finish,
     order,
     processes_holding,
+    put_clock_forward,
     python,
     run,
     shell_python,
     wait_until,
     written,
 )
+from crew.agents import ending
 from crew.agents.ownership import owned_processes
 from crew.agents.pipes import Talk
 from crew.agents.process import program_path, run_process
@@ -163,16 +166,28 @@ def test_a_silent_program_is_stalled_and_a_busy_one_runs_into_its_limit(tmp_path
 
 
 def test_output_on_stderr_is_a_sign_of_life(tmp_path, sandbox, marker):
-    script = "for i in 1 2 3 4 5 6; do echo . >&2; sleep 0.2; done"
-    end = run(
-        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, idle_timeout_s=0.9)
-    )
+    async def speak(talk, heard):
+        for count in (1, 2, 3):
+            talk.say(b"\n")
+            await until(lambda count=count: written(start.log).count(".") == count)
+            put_clock_forward(40.0)
+        talk.close()
+
+    script = "while read -r line; do echo . >&2; done"
+    start = order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, timeout_s=6000.0)
+    end, _ = talk_with(start, speak)
     assert end.reason == "exited"
 
 
-def test_a_program_gets_the_chance_to_end_politely(tmp_path, sandbox, marker):
+def test_a_program_gets_the_chance_to_end_politely(tmp_path, sandbox, marker, monkeypatch):
+    monkeypatch.setattr(ending, "GRACE_S", 60.0)
+    out = []
     script = "trap 'touch tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    end = run(order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, timeout_s=1.0))
+    end = run(
+        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox),
+        on_output=out.append,
+        late_when=lambda: out,
+    )
     assert end.reason == "timeout"
     assert (tmp_path / "tidied").exists()
 
@@ -241,7 +256,8 @@ def test_a_crowd_without_marker_or_parent_is_dead_when_the_step_has_ended(
 def test_a_daemon_is_dead_after_a_timeout(tmp_path, sandbox, marker):
     script = f"{shell_python(DAEMON, tmp_path / 'pid')}; sleep 600"
     end = run(
-        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, idle_timeout_s=2.0)
+        order(tmp_path, ("sh", "-c", script), marker=marker, sandbox=sandbox, timeout_s=6000.0),
+        late_when=lambda: written(tmp_path / "pid"),
     )
     assert end.reason == "stalled"
     assert written(tmp_path / "pid")
@@ -282,7 +298,7 @@ def test_steps_side_by_side_end_only_their_own(tmp_path, sandbox, marker):
                 on_output=lambda chunk: None,
             )
 
-        return await asyncio.gather(start("", 600, 0.3), start("1", 3.5, 20))
+        return await asyncio.gather(start("", 600, 0.3), start("1", 3.5, 60))
 
     short, long = asyncio.run(both())
     assert (short.reason, long.reason) == ("timeout", "exited")
@@ -409,7 +425,7 @@ def talk_with(process_order, speak):
         await asyncio.gather(speaking, return_exceptions=True)
         return end
 
-    return asyncio.run(both()), bytes(heard)
+    return finish(both()), bytes(heard)
 
 
 async def until(condition):
@@ -491,16 +507,17 @@ def test_silence_while_somebody_decides_what_to_answer_is_no_stall(tmp_path, mar
     async def speak(talk, heard):
         with talk.waiting():
             await until(lambda: b"up" in heard)
-            await asyncio.sleep(1.5)
+            put_clock_forward(100.0)
+            await asyncio.sleep(0.1)  # a limit that counts is noticed now
         talk.say(b"yes\n")
         talk.close()
 
     end, heard = talk_with(
         order(
             tmp_path,
-            ("sh", "-c", "echo up; read -r line; sleep 0.2; echo $line"),
+            ("sh", "-c", "echo up; read -r line; echo $line"),
             marker=marker,
-            idle_timeout_s=1.0,
+            timeout_s=6000.0,
         ),
         speak,
     )

@@ -157,11 +157,12 @@ def test_a_step_that_was_killed_is_played_again_to_the_same_end(script, order, g
     actions = [
         {"append": {"path": "list", "text": "second\n"}},
         {"commit": "Add it"},
-        {"run": "test -e ../again || sleep 600"},
+        {"run": "test -e ../again || { touch ../waits; sleep 600; }"},
         {"say": "through"},
     ]
     adapter = script(steps(actions))
-    killed = run_step(adapter, replace(order, idle_timeout_s=2.0))
+    waits = order.worktree.parent / "waits"
+    killed = run_step(adapter, replace(order, timeout_s=6000.0), late_when=waits.exists)
     assert killed.error.kind is ErrorKind.STALLED
     (order.worktree.parent / "again").touch()
     (order.worktree / ".git" / "index.lock").touch()  # as a killed git leaves it
@@ -173,7 +174,9 @@ def test_a_step_that_was_killed_is_played_again_to_the_same_end(script, order, g
 
 def test_a_step_that_hangs_is_stalled_once(script, order):
     adapter = script(steps([{"say": "x"}, {"hang": True}], [{"say": "better"}]))
-    assert run_step(adapter, replace(order, idle_timeout_s=1.5)).error.kind is ErrorKind.STALLED
+    hangs = order.log.parent / "scripted" / "script-7.json"
+    stalled = run_step(adapter, replace(order, timeout_s=6000.0), late_when=hangs.exists)
+    assert stalled.error.kind is ErrorKind.STALLED
     assert run_step(adapter, order).text == "better\n"
 
 
