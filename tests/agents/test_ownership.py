@@ -103,6 +103,20 @@ def test_an_orphan_that_was_seen_below_ours_is_followed_to_its_end(marker, tmp_p
     assert find_process(orphan) is None
 
 
+def test_whoever_becomes_another_program_while_it_is_asked_is_asked_again(monkeypatch):
+    one = RunningProcess(pid=10, parent=1, started=1, marker="m")
+    tables, asked = [{10: one}, {10: one}, {10: one}, {}], []
+    monkeypatch.setattr(ownership, "running_processes", lambda: tables.pop(0))
+
+    def send(process, number):
+        asked.append(number)
+        return len(asked) > 1
+
+    monkeypatch.setattr(ownership, "send_signal", send)
+    assert ownership.end_all(lambda process: process.marker == "m", grace_s=60.0) == 1
+    assert asked == [signal.SIGTERM, signal.SIGTERM]
+
+
 def test_parents_are_asked_before_their_children(monkeypatch):
     """Else a script would go on to its next command; numbers say nothing about who came first."""
     lines = [(30, 1, ""), (20, 30, "m"), (10, 20, "m"), (40, 10, ""), (50, 30, "n")]
@@ -151,6 +165,22 @@ def test_a_process_number_that_was_used_again_gets_no_signal(start):
     assert send_signal(real, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not send_signal(real, signal.SIGKILL)
+
+
+def test_a_program_is_ours_from_the_moment_it_was_started(marker):
+    """Its environment is the last that the kernel puts in place, after Popen has returned."""
+    unseen = 0
+    for _ in range(100):
+        with subprocess.Popen(["sleep", "600"], env={"CREW_OWNER": marker}) as process:
+            unseen += find_process(process.pid).marker != marker
+            process.kill()
+    assert unseen == 0
+
+
+def test_a_process_without_an_environment_is_nobodys():
+    with subprocess.Popen(["sleep", "600"], env={}) as process:
+        assert find_process(process.pid).marker == ""
+        process.kill()
 
 
 def test_an_empty_prefix_is_refused():

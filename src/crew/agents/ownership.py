@@ -7,7 +7,7 @@ moment, so a signal goes through a pidfd, after a second look that it still is t
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from crew.domain.effects import effect
@@ -17,6 +17,10 @@ MARKER_VARIABLE = "CREW_OWNER"
 GRACE_S = 2.0
 _GIVE_UP_AFTER_S = 10.0  # a process that hangs in the kernel must not hang the runner
 _LOOK_AGAIN_AFTER_S = 0.01
+_LOADED_AFTER_LOOKS = 100
+# In /proc/PID/stat, counted from the parent's number on.
+_FLAGS, _ENVIRONMENT_END = 5, 47
+_KERNEL_THREAD = 0x0020_0000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ def end_all(
     A shell that somebody types into ignores SIGTERM; it ends when its terminal hangs up.
     """
     began = time.monotonic()
-    seen: dict[tuple[int, int], signal.Signals] = {}
+    seen: dict[tuple[int, int], signal.Signals | None] = {}
 
     def is_one_of_them(one: RunningProcess) -> bool:
         return is_ours(one) or one.identity in seen  # an orphan no longer descends from ours
@@ -82,9 +86,11 @@ def end_all(
         if number == signal.SIGTERM and waited_s >= (hang_up_after_s or grace_s):
             number = signal.SIGHUP
         for one in family:
-            if number == signal.SIGKILL or seen.get(one.identity) != number:
-                send_signal(one, number)
-            seen[one.identity] = number
+            is_told = number != signal.SIGKILL and seen.get(one.identity) == number
+            if is_told or send_signal(one, number):
+                seen[one.identity] = number
+            else:  # it is gone, or has become another program in between and is asked again
+                seen.setdefault(one.identity, None)
         time.sleep(_LOOK_AGAIN_AFTER_S)
     return len(seen)
 
@@ -126,17 +132,37 @@ def running_processes() -> dict[int, RunningProcess]:
 
 
 def find_process(pid: int) -> RunningProcess | None:
-    """The live process with this number; one that has ended but is not reaped counts as gone."""
-    stat = _read(f"/proc/{pid}/stat")
-    state, parent, *others = stat[stat.rfind(b")") + 2 :].split(None, 20) or (b"X", b"0")
-    if state in (b"Z", b"X"):
-        return None
-    marker = _marker(_read(f"/proc/{pid}/environ"))
-    return RunningProcess(pid=pid, parent=int(parent), started=int(others[17]), marker=marker)
+    """The live process with this number; one that has ended but is not reaped counts as gone.
+
+    While a program is being loaded its environment cannot be seen, whoever has started it and
+    thinks that it runs; so one without any is looked at again.
+    """
+    for look in range(_LOADED_AFTER_LOOKS):
+        stat = _read(f"/proc/{pid}/stat") or b""
+        state, *values = stat[stat.rfind(b")") + 2 :].split() or (b"X",)
+        if state in (b"Z", b"X"):
+            return None
+        environ = _read(f"/proc/{pid}/environ")
+        is_loaded = _has_environment(values)
+        if environ != b"" or (is_loaded and look) or _is_of_the_kernel(values):
+            break
+        if not is_loaded:
+            time.sleep(_LOOK_AGAIN_AFTER_S)
+    marker = _marker(environ or b"")
+    return RunningProcess(pid=pid, parent=int(values[0]), started=int(values[18]), marker=marker)
 
 
-def _read(path: str) -> bytes:
-    """All of a small file of the kernel's; nothing for another user's, or one that ended now.
+def _has_environment(stat: Sequence[bytes]) -> bool:
+    """Whether there is a place for one, be it empty."""
+    return len(stat) <= _ENVIRONMENT_END or int(stat[_ENVIRONMENT_END]) != 0
+
+
+def _is_of_the_kernel(stat: Sequence[bytes]) -> bool:
+    return bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
+
+
+def _read(path: str) -> bytes | None:
+    """All of a small file of the kernel's; None for another user's, or one that ended now.
 
     Every process of the machine is looked at after every step, and `pathlib` takes ten times as
     long as the kernel does.
@@ -144,14 +170,14 @@ def _read(path: str) -> bytes:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return b""
+        return None
     try:
         pieces = []
         while piece := os.read(file, 65_536):
             pieces.append(piece)
         return b"".join(pieces)
     except OSError:
-        return b""
+        return None
     finally:
         os.close(file)
 
