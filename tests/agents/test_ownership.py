@@ -1,9 +1,12 @@
 """Only what carries our marker, or descends from it, is ever ended."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,6 +118,16 @@ def test_whoever_becomes_another_program_while_it_is_asked_is_asked_again(monkey
     monkeypatch.setattr(ownership, "send_signal", send)
     assert ownership.end_all(lambda process: process.marker == "m", grace_s=60.0) == 1
     assert asked == [signal.SIGTERM, signal.SIGTERM]
+
+
+def test_whoever_is_held_up_between_asking_and_killing_still_kills(start, marker, monkeypatch):
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)\n"
+    process = start(f"{marker}/run", deaf + "time.sleep(600)")
+    moments = itertools.count(0, 3600)
+    clock = SimpleNamespace(monotonic=lambda: next(moments), sleep=time.sleep)
+    monkeypatch.setattr(ownership, "time", clock)
+    assert kill_leftovers(f"{marker}/") == 1
+    assert process.wait() == -signal.SIGKILL
 
 
 def test_parents_are_asked_before_their_children(monkeypatch):

@@ -15,7 +15,7 @@ from crew.domain.errors import UsageError
 
 MARKER_VARIABLE = "CREW_OWNER"
 GRACE_S = 2.0
-_GIVE_UP_AFTER_S = 10.0  # a process that hangs in the kernel must not hang the runner
+_GIVE_UP_AFTER_KILLS = 500  # a process that hangs in the kernel must not hang the runner
 _LOOK_AGAIN_AFTER_S = 0.01
 _LOADED_AFTER_LOOKS = 100
 # In /proc/PID/stat, counted from the parent's number on.
@@ -70,18 +70,17 @@ def end_all(
 ) -> int:
     """Ask, wait, then kill, until no such process and nothing below one is left.
 
-    A shell that somebody types into ignores SIGTERM; it ends when its terminal hangs up.
+    A shell that somebody types into ignores SIGTERM; it ends when its terminal hangs up. How often
+    it was killed decides when to give up, not the time: that may pass while we ourselves are held.
     """
-    began = time.monotonic()
+    began, kills = time.monotonic(), 0
     seen: dict[tuple[int, int], signal.Signals | None] = {}
 
     def is_one_of_them(one: RunningProcess) -> bool:
         return is_ours(one) or one.identity in seen  # an orphan no longer descends from ours
 
-    while family := _family(running_processes(), is_one_of_them):
+    while kills < _GIVE_UP_AFTER_KILLS and (family := _family(running_processes(), is_one_of_them)):
         waited_s = time.monotonic() - began
-        if waited_s > grace_s + _GIVE_UP_AFTER_S:
-            break
         number = signal.SIGKILL if waited_s >= grace_s else signal.SIGTERM
         if number == signal.SIGTERM and waited_s >= (hang_up_after_s or grace_s):
             number = signal.SIGHUP
@@ -91,6 +90,7 @@ def end_all(
                 seen[one.identity] = number
             else:  # it is gone, or has become another program in between and is asked again
                 seen.setdefault(one.identity, None)
+        kills += number == signal.SIGKILL
         time.sleep(_LOOK_AGAIN_AFTER_S)
     return len(seen)
 

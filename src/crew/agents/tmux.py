@@ -30,7 +30,7 @@ _ANSWERS_WITHIN_S = 20.0
 _TRIES = 5
 _TYPED_AT_MOST = 200
 _ENTER_AFTER_S = 0.1
-_GONE_WITHIN_S = 1.0
+_GONE_WITHIN_LOOKS = 50
 _LOOK_AGAIN_AFTER_S = 0.02
 _HANG_UP_AFTER_S = 0.5
 _LONGEST_TITLE = 80
@@ -174,13 +174,14 @@ def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
         return at_the_top or one.marker == marker
 
     end_all(is_ours, hang_up_after_s=_HANG_UP_AFTER_S)
-    # tmux lets a session go once it has read its last words; only one that stays is ended.
-    gone_by = time.monotonic() + _GONE_WITHIN_S
-    while session and (now := find_session(tmux, name)) and now.pid == session.pid:
-        if time.monotonic() > gone_by:
-            _kill_session(tmux, name)
-            break
+    # tmux lets a session go once it has read its last words; only one that stays is ended. Looks
+    # are counted, not seconds: a server that was held up answers few of them.
+    for _ in range(_GONE_WITHIN_LOOKS):
+        now = find_session(tmux, name)
+        if not (session and now and now.pid == session.pid):
+            return
         time.sleep(_LOOK_AGAIN_AFTER_S)
+    _kill_session(tmux, name)
 
 
 def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
