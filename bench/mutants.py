@@ -107,8 +107,8 @@ MUTANTS = (
     Mutant(
         "nobody counts how often a role is called",
         "domain/walking.py",
-        "visits[role] = visits.get(role, 0) + 1",
-        "visits[role] = visits.get(role, 0)",
+        "times = base.visited(role_counter(role)) + 1",
+        "times = base.visited(role_counter(role))",
     ),
     Mutant(
         "a new plan drops what is finished",

@@ -1,6 +1,7 @@
 """The rules a machine can check: sizes, first sentences, doors, and generated documents."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_layers_import_only_what_is_below_them():
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_every_fault_of_the_benchmark_can_still_be_put_in():
+    listed = (
+        "import json, bench.mutants as m; print(json.dumps([(x.file, x.old) for x in m.MUTANTS]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", listed], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for file, old in json.loads(done.stdout):
+        assert (ROOT / "src" / "crew" / file).read_text().count(old) == 1, f"{file}: {old}"
 
 
 @pytest.mark.parametrize("page", ["machines.md"])

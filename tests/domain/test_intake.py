@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.intake import Intake, seen
+from crew.domain.intake import GIVEN_UP_AFTER_S, Intake, give_up, seen
 from crew.domain.task import TASK, Task, TaskState
 from crew.domain.task_item import TaskItem
 from crew.domain.world import World
@@ -60,11 +60,23 @@ def test_a_task_with_a_branch_keeps_the_target_it_started_from():
     assert read(given(known(branch="crew-1")), item).tasks["1"].target == "main"
 
 
-def test_a_task_that_vanished_is_gone_and_may_come_back():
-    world = read(given(known()))
-    assert world.tasks["1"].gone
-    assert seen(world, [], INTAKE) == []
-    assert read(world, ITEM).tasks["1"] == known()
+def test_a_task_that_vanished_is_missing_then_gone_and_may_come_back_at_any_time():
+    missing = read(given(known()))
+    assert (missing.tasks["1"].missing_at, missing.tasks["1"].gone) == (INTAKE.at, False)
+    over = INTAKE.at + GIVEN_UP_AFTER_S
+    assert give_up(missing, over - 1) == []
+    gone = after(missing, give_up(missing, over))
+    assert (gone.tasks["1"].missing_at, gone.tasks["1"].gone) == (None, True)
+    for world in (missing, gone):
+        assert not world.tasks["1"].is_there
+        assert seen(world, [], INTAKE) == []
+        assert read(world, ITEM).tasks["1"] == known()
+
+
+@pytest.mark.parametrize("state", ["merged", "closed"])
+def test_a_finished_task_that_vanished_is_gone_at_once(state):
+    missing = read(given(known(state=state)))
+    assert [fact.changes["gone"] for fact in give_up(missing, INTAKE.at)] == [True]
 
 
 def test_a_task_that_cannot_be_read_keeps_what_was_known_of_it():

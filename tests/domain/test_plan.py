@@ -68,9 +68,12 @@ def test_a_dependency_that_nobody_knows_blocks():
     assert not is_ready(given(Task(id="1", state="merged"), task), task)
 
 
-@pytest.mark.parametrize("fault", ["corrupt", "gone"])
+NOT_READ = ({"corrupt": True}, {"gone": True}, {"missing_at": 40.0})
+
+
+@pytest.mark.parametrize("fault", NOT_READ)
 def test_a_task_that_cannot_be_read_never_starts(fault):
-    task = Task(id="1", **{fault: True})
+    task = Task(id="1", **fault)
     assert not is_ready(given(task), task)
 
 
@@ -263,15 +266,22 @@ def test_a_run_between_two_steps_was_not_interrupted():
 # Tasks and their worktrees
 
 
+def test_a_session_that_knows_its_task_goes_on_while_its_file_is_away():
+    for ask in Ask:
+        world = holding("working", run_ask=ask, task_missing_at=40.0)
+        knows = ask not in {Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE}
+        assert (Step(subject="1.1") in planned(world)) == knows
+
+
 def test_a_source_is_told_the_state_it_does_not_know():
     task = Task(id="1", state="in_progress", written="todo")
     assert planned(given(task)) == [WriteTask(subject="1")]
     assert planned(given(replace(task, written="in_progress"))) == []
 
 
-@pytest.mark.parametrize("fault", ["corrupt", "gone"])
+@pytest.mark.parametrize("fault", NOT_READ)
 def test_the_source_of_a_task_that_cannot_be_read_is_not_written(fault):
-    task = Task(id="1", state="closed", written="todo", **{fault: True})
+    task = Task(id="1", state="closed", written="todo", **fault)
     assert planned(given(task)) == []
 
 

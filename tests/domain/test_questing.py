@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.commands import Kill, RemoveWorktree
+from crew.domain.commands import Kill, RemoveWorktree, Step
 from crew.domain.errors import Conflict
+from crew.domain.intake import GIVEN_UP_AFTER_S
 from crew.domain.pane import closed, taken_over
+from crew.domain.plan import decide, waits
 from crew.domain.progress import completed
 from crew.domain.quest import PlannedStep
 from crew.domain.questing import follow
@@ -298,6 +300,36 @@ def test_a_step_whose_file_is_gone_is_given_up_and_holds_nobody_up():
     life.finish("b")
     life.finish("c")
     assert life.run(ROOT).role == "lawbringer"
+
+
+def test_tasks_whose_files_are_away_for_a_while_go_on_when_they_are_back():
+    """Another branch is checked out: all that nobody needs the text for goes on meanwhile."""
+    life = Life().planned(a="", b="a")
+    life.begin(life.task("a"))
+    away = [life.task("a"), life.task("b"), ROOT]
+    life.record([noted(life.world.tasks[t], "missing", at=1.0, missing_at=1.0) for t in away])
+    life.say(life.task("a"), "complete", summary="all done")
+    life.end(life.task("a"))
+    life.look(life.task("a"))
+    life.gate(life.task("a"))
+    assert not any(isinstance(due, Step) for due in life.due()), "a new session has no text"
+    assert (life.quest.state, life.working) == ("open", {life.task("a")})
+    life.record([noted(life.world.tasks[task], "edited", at=9.0, missing_at=None) for task in away])
+    life.turn(life.task("a"))
+    life.land(life.task("a"))
+    life.finish("b")
+    assert life.run(ROOT).role == "lawbringer"
+
+
+def test_a_request_whose_file_stays_away_is_given_up():
+    life = Life().planned(a="")
+    life.record([noted(life.world.tasks[ROOT], "missing", at=life.now, missing_at=life.now)])
+    left = life.now + GIVEN_UP_AFTER_S - 1
+    assert waits(life.world, life.now, rules=life.rules) == {f"missing {ROOT}": left}
+    life.now = left - 1
+    assert decide(life.world, life.now, rules=life.rules) == []
+    life.record([])
+    assert (life.quest.state, life.state("a")) == ("cancelled", "closed")
 
 
 def test_whoever_works_at_a_task_whose_file_is_gone_is_ended():

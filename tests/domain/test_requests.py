@@ -123,12 +123,13 @@ def test_assign_refuses_a_task_that_waits_and_says_for_what():
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("corrupt", "its file cannot be read"),
-        ("gone", "its source does not have it any more"),
+        ({"corrupt": True}, "its file cannot be read"),
+        ({"gone": True}, "its source does not have it any more"),
+        ({"missing_at": 1.0}, "its file is away"),
     ],
 )
 def test_assign_refuses_a_task_that_cannot_be_read(state, fault, why):
-    task = Task(id="1", state=state, **{fault: True})
+    task = Task(id="1", state=state, **fault)
     assert why in refused(given(IDLE, task), "assign", agent="A", task="1")
 
 

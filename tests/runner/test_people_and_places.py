@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from runner.scene import PATIENCE_S, Scene, check_the_end
+from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work
 
 SIMPLE = {"default": {"steps": [done(*work("shared.txt", "by an agent\n"), *work("new.txt"))]}}
@@ -78,6 +78,37 @@ def test_a_person_who_commits_while_tasks_land_loses_nothing(make_scene):
         assert scene.git("show", f"main:{name}"), name
         assert (scene.path / name).exists()
     check_the_end(scene, base=base, merged=len(tasks))
+
+
+def test_whoever_looks_at_another_branch_takes_no_task_away(make_scene):
+    """Tasks that are committed go away with their branch: what runs goes on, what waits waits."""
+    holds = {"run": "while ! test -e PLACE/go; do sleep 0.05; done"}
+    script = {
+        "tasks": {
+            "first": {"steps": [[holds], done(*work("first.txt"))]},
+            "second": {"steps": [done(*work("second.txt"))]},
+        }
+    }
+    scene = make_scene(script, tasks=["first", "second"], agents=1)
+    scene.make().db.close()
+    running = scene.start()
+    until(lambda: "1.1" in scene.world.runs and scene.world.runs["1.1"].stepping, what="a step")
+
+    def switched() -> bool:
+        """Refused where crew wrote a state into a task's file right after the commit."""
+        scene.git("add", ".crew/tasks")
+        scene.git("commit", "-qm", "tasks", "--", ".crew/tasks", check=False)
+        scene.git("switch", "-q", "--orphan", "other", check=False)
+        return scene.git("branch", "--show-current") == "other"
+
+    until(switched, what="another branch")
+    until(lambda: not any(t.is_there for t in scene.world.tasks.values()), what="missing tasks")
+    (scene.path.parent.parent / "go").touch()
+    assert running.wait(timeout=PATIENCE_S) == 0, scene.said()
+    assert [task.state for task in scene.world.tasks.values()] == ["merged", "todo"]
+    scene.git("switch", "-q", "main")
+    assert scene.run()["tasks"] == {"1": "merged", "2": "merged"}
+    assert [item.status for item in scene.workplace.source.scan().items] == ["merged", "merged"]
 
 
 def test_commits_of_a_person_that_are_red_with_what_landed_do_not_hang_the_crew(make_scene):

@@ -96,7 +96,7 @@ def test_a_changed_plan_changes_the_text_and_what_it_waits_for_and_nothing_else(
     assert told(source, changed, deps=(two,)) == now
 
 
-@pytest.mark.parametrize("file", [3, 4, 5, 6])
+@pytest.mark.parametrize("file", [3, 4, 5, 6, 7, 8])
 def test_a_runner_that_dies_while_it_makes_steps_makes_each_once(make_scene, file):
     done = {"run": "crew signal complete --summary fine"}
     script = {

@@ -12,7 +12,7 @@ from crew.domain.agent import AgentState
 from crew.domain.answering import answer
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
-from crew.domain.intake import Intake, seen
+from crew.domain.intake import GIVEN_UP_AFTER_S, Intake, seen
 from crew.domain.requests import Answer, Request
 from crew.domain.rules import Rules
 from crew.domain.run import Run
@@ -104,6 +104,7 @@ class History:
             if self._is_over() and not self.died:
                 return self._check_end()
             self._retry_all()
+            self.loop.virtual_time += GIVEN_UP_AFTER_S
         raise Broken(f"it does not end: {self._open()}")
 
     async def _life(self, until: float | None) -> None:

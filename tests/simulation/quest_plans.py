@@ -88,14 +88,15 @@ class Store:
 
     items: dict[str, TaskItem] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
-
     removed: set[str] = field(default_factory=set)
+    away: set[str] = field(default_factory=set)
 
     def all(self) -> list[TaskItem]:
-        return [self.item(task) for task in self.items if task not in self.removed]
+        hidden = self.removed | self.away
+        return [self.item(task) for task in self.items if task not in hidden]
 
     def item(self, task: str) -> TaskItem:
-        if task in self.removed:
+        if task in self.removed | self.away:
             raise NotFound(f"there is no task {task}", hint="it was removed")
         return replace(self.items[task], status=TaskState(self.status[task]))
 
@@ -103,6 +104,13 @@ class Store:
         """By hand: whatever else was to be said of it finds nothing."""
         if self.items[task].labels:  # one of a quest's
             self.removed.add(task)
+
+    def switch_branch(self) -> None:
+        """Another one is checked out, which has none of the files that quests have now."""
+        self.away = {task for task, item in self.items.items() if item.labels}
+
+    def switch_back(self) -> None:
+        self.away = set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,9 +274,14 @@ class Quests:
     # What people do
 
     async def live(self, engine: Engine) -> None:
-        """They answer sooner or later, and hardly ever give a quest up or remove a step's file."""
+        """They answer sooner or later, and hardly ever give a quest up or remove a step's file.
+
+        Now and then they look at another branch for a while.
+        """
         while True:
             await asyncio.sleep(self.chance.uniform(1, 40))
+            if self.chance.random() < (0.3 if self.store.away else 0.03):
+                self.store.switch_back() if self.store.away else self.store.switch_branch()
             self._scan(engine)
             if self.chance.random() < 0.5:
                 self._answer(engine, share=0.5)
@@ -291,7 +296,8 @@ class Quests:
                 self.ask(engine, "answer", question=question.id, text="yes")
 
     def finish(self, engine: Engine) -> None:
-        """Once the faults are over somebody answers everything."""
+        """Once the faults are over somebody answers everything and looks at no other branch."""
+        self.store.switch_back()
         self._answer(engine, share=1.0)
 
     # What must be true

@@ -185,6 +185,20 @@ def test_an_id_of_which_any_file_is_there_is_not_given_again(source, part):
     assert source.add(NewTask(title="T"), at=AT) == "42"
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_no_id_is_given_twice_although_the_tasks_went_away_with_their_branch(source, broken):
+    for title in "abc":
+        source.add(NewTask(title=title), at=1.0)
+    (away := source.folder.with_name("away")).mkdir()
+    for path in source.folder.glob("*.*"):
+        path.rename(away / path.name)
+    (source.folder / "meta.json").write_text('{"schema": 1, "next_id": 2}')
+    if broken:  # then nobody knows better than the branch that is checked out
+        source.folder.parents[1].joinpath("last-id-default").write_bytes(b"\xff")
+    assert source.add(NewTask(title="d"), at=1.0) == ("2" if broken else "5")
+    assert source.add(NewTask(title="e"), at=1.0) == ("3" if broken else "6")
+
+
 def test_without_a_meta_file_the_tasks_tell_the_next_id(source):
     (source.folder / "meta.json").unlink()
     assert source.add(NewTask(title="T"), at=AT) == "2"

@@ -50,7 +50,7 @@ def is_ready(world: World, task: Task) -> bool:
         and (not task.quest or task.id in world.walks)
         and not is_held(world, task.id)
         and not task.corrupt
-        and not task.gone
+        and task.is_there
         and all(_is_finished(world, dep) for dep in task.deps)
         and is_told(world, task.id)
     )

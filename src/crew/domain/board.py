@@ -35,7 +35,7 @@ def board(world: World, *, runner_up: bool) -> tuple[Point, ...]:
     return tuple(
         _point(world, task, runner_up=runner_up)
         for task in tasks
-        if task.state not in FINISHED and not task.gone
+        if task.state not in FINISHED and task.is_there
     )
 
 

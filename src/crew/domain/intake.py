@@ -6,7 +6,7 @@ from typing import Any
 
 from crew.domain.fact import Fact
 from crew.domain.progress import abandoned
-from crew.domain.task import Task, TaskState
+from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.task_item import TaskItem, quest_of
 from crew.domain.world import World, born, moved, noted
 
@@ -18,6 +18,9 @@ _ADOPTED = {
     (TaskState.ERROR, TaskState.TODO): "reopened",
 }
 """What a person may do to a task outside of crew; anything else crew writes over."""
+
+GIVEN_UP_AFTER_S = 3600.0
+"""How long a file may be away, as while another branch is checked out, until its task is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +40,27 @@ def seen(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
         task = world.tasks.get(item.id)
         facts += [_new(item, intake)] if task is None else _changed(world, task, item, intake)
     for task in world.tasks.values():
-        if task.id not in present and not task.gone:
-            facts.append(noted(task, "gone", at=intake.at, gone=True))
+        if task.id not in present and task.is_there:
+            facts.append(noted(task, "missing", at=intake.at, missing_at=intake.at))
     return facts
+
+
+def give_up(world: World, now: float) -> list[Fact]:
+    """Tasks that stayed away so long that they must have been removed; finished ones at once."""
+    return [
+        noted(world.tasks[task], "gone", at=now, gone=True, missing_at=None)
+        for task, at in given_up_at(world).items()
+        if at <= now
+    ]
+
+
+def given_up_at(world: World) -> dict[str, float]:
+    """When each task that is missing now will be gone."""
+    return {
+        task.id: task.missing_at + (0.0 if task.state in FINISHED else GIVEN_UP_AFTER_S)
+        for task in world.tasks.values()
+        if task.missing_at is not None
+    }
 
 
 def _new(item: TaskItem, intake: Intake) -> Fact:
@@ -64,6 +85,7 @@ def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
         "skip_review": item.skip_review,
         "corrupt": item.corrupt is not None,
         "quest": quest_of(item),
+        "missing_at": None,
         "gone": False,
     }
 
@@ -77,7 +99,7 @@ def seen_one(world: World, item: TaskItem, intake: Intake) -> list[Fact]:
 def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[Fact]:
     values = _fields(item, intake)
     if item.corrupt is not None:
-        values = {"corrupt": True, "gone": False}
+        values = {"corrupt": True, "missing_at": None, "gone": False}
     elif task.branch:
         values.pop("target")
     changes = {name: value for name, value in values.items() if getattr(task, name) != value}

@@ -22,21 +22,27 @@ from crew.domain.commands import (
 )
 from crew.domain.councils import follow_councils
 from crew.domain.fact import Fact
+from crew.domain.intake import give_up, given_up_at
 from crew.domain.line_plan import delivery_waits, new_lines, plan_lines, send_back
 from crew.domain.pane_plan import plan_panes
 from crew.domain.planning import untold
 from crew.domain.questing import follow
 from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
-from crew.domain.run import Run, RunState
+from crew.domain.run import NEW_SESSION, Run, RunState
 from crew.domain.task import FINISHED, Task
 from crew.domain.whereabouts import walks_steps
 from crew.domain.world import World, moved, noted
+
+MISSING = "missing"
+"""The kind of those waits at whose end a task is given up."""
 
 
 def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
     """The facts that follow from the present ones without anything being done outside."""
     if facts := decide_channels(world, now, is_running=taking_work):
+        return facts
+    if facts := give_up(world, now):
         return facts
     if facts := new_lines(world, now):
         return facts
@@ -84,6 +90,7 @@ def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
             found[f"run {provider.id}"] = provider.next_at
     found |= delivery_waits(world, rules)
     found |= channel_waits(world, now, rules=rules)
+    found |= {f"{MISSING} {task}": at for task, at in given_up_at(world).items()}
     return {key: at for key, at in found.items() if at > now}
 
 
@@ -111,7 +118,7 @@ def _withdraw(world: World, now: float) -> list[Fact]:
 
 def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
     for task in world.tasks.values():
-        if task.written != task.state and not task.corrupt and not task.gone:
+        if task.written != task.state and not task.corrupt and task.is_there:
             yield WriteTask(subject=task.id)
         if task.worktree and _is_worktree_over(world, task, rules):
             yield RemoveWorktree(subject=task.id)
@@ -155,7 +162,12 @@ def _for_run(
     if run.state == RunState.INIT or not world.tasks[run.task].worktree:
         return Prepare(subject=run.id)
     if run.state == RunState.WORKING:
-        return Step(subject=run.id)
+        return Step(subject=run.id) if _can_be_told(world, run) else None
     if run.state == RunState.REVIEWING:
         return Check(subject=run.id)
     return None
+
+
+def _can_be_told(world: World, run: Run) -> bool:
+    """A session that knows its task goes on while its file is away; a new one waits for it."""
+    return run.ask not in NEW_SESSION or world.tasks[run.task].is_there

@@ -179,15 +179,13 @@ def find_task(world: World, task: str) -> Task:
 
 def can_start(world: World, task: Task) -> bool:
     """A failed task may be started again although it waits for others, if it can be read."""
-    restarts = task.state == TaskState.ERROR and not task.corrupt and not task.gone
+    restarts = task.state == TaskState.ERROR and not task.corrupt and task.is_there
     return (restarts and not is_held(world, task.id)) or is_ready(world, task)
 
 
 def why_not(world: World, task: Task) -> str:
-    if task.corrupt:
-        return "its file cannot be read"
-    if task.gone:
-        return "its source does not have it any more"
+    if task.corrupt or not task.is_there:
+        return not_read(task)
     if task.state != TaskState.TODO:
         return f"it is {task.state}"
     if is_held(world, task.id):
@@ -197,6 +195,15 @@ def why_not(world: World, task: Task) -> str:
     tasks = world.tasks
     open_deps = [d for d in task.deps if d not in tasks or tasks[d].state not in FINISHED]
     return f"it waits for {', '.join(open_deps)}"
+
+
+def not_read(task: Task) -> str:
+    """Why its source does not tell of a task now."""
+    if task.corrupt:
+        return "its file cannot be read"
+    if task.gone:
+        return "its source does not have it any more"
+    return "its file is away; it goes on when that is back (is another branch checked out?)"
 
 
 def not_walked(world: World, task: Task) -> str:

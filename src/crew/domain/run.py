@@ -39,6 +39,10 @@ class Ask(StrEnum):
     NO_SIGNAL = "no_signal"
 
 
+NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
+"""Asks whose session knows nothing yet."""
+
+
 class Leaving(StrEnum):
     """Why the terminal session of a run is to be closed."""
 

@@ -68,6 +68,7 @@ class Task:
 
     `written` is the state the source was last told or last told us.
     `quest` is the one whose workflow leads it; until its walk begins, nobody starts it.
+    `missing_at` is since when its source does not tell of it; a while later it is `gone`.
     `not_before` lets a killed task rest, so that a person can close or change it first.
     """
 
@@ -95,9 +96,15 @@ class Task:
     queued_at: float | None = None
     landed_commit: str = ""
     close_reason: str = ""
+    missing_at: float | None = None
     gone: bool = False
     cleaning: bool = False
     not_before: float | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Its source tells of it now: its text can be read, and its state be written."""
+        return self.missing_at is None and not self.gone
 
     @property
     def is_queued(self) -> bool:

@@ -10,7 +10,7 @@ from crew.config.model import AgentSettings
 from crew.config.prompts import prompt
 from crew.domain.errors import NotFound
 from crew.domain.message import Message
-from crew.domain.run import Ask, Run
+from crew.domain.run import NEW_SESSION, Ask, Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
@@ -21,9 +21,6 @@ from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
 
 log = logging.getLogger(__name__)
-
-NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
-"""Asks whose session knows nothing yet."""
 
 
 def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:

@@ -28,7 +28,7 @@ from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.message import Message
 from crew.domain.pane import not_inspected, not_opened
-from crew.domain.plan import decide, plan, waits
+from crew.domain.plan import MISSING, decide, plan, waits
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.stepping import troubled
@@ -154,16 +154,20 @@ class Engine:
         except TimeoutError:
             return
 
-    def is_quiet(self, *, ignoring: str | tuple[str, ...] = "") -> bool:
-        """Nothing is under way, due, or due after a wait, but for keys that begin like this."""
+    def is_quiet(self, *, ignoring: tuple[str, ...] = ()) -> bool:
+        """Nothing is under way, due, or due after a wait, but for keys of these kinds.
+
+        Nobody stays to see whether a missing task comes back.
+        """
         if self.under_way and not ignoring:
             return False
+        ignored = {MISSING, *ignoring}
         keys = {
             *self.under_way,
             *self._waits(since=self.now()),
             *(command.key for command in self._due()),
         }
-        return all(bool(ignoring) and key.startswith(ignoring) for key in keys)
+        return all(_kind(key) in ignored for key in keys)
 
     def _waits(self, *, since: float) -> dict[str, float]:
         """When to tick again although nothing happened, by the key of what is due then."""
@@ -172,7 +176,7 @@ class Engine:
         return {key: at for key, at in found.items() if self._is_wanted(key)}
 
     def _is_wanted(self, key: str) -> bool:
-        kind = key.partition(" ")[0]
+        kind = _kind(key)
         if kind in {"run", "turn"} and not self.taking_work:
             return False
         return self.only is None or kind in self.only
@@ -300,6 +304,10 @@ class Engine:
 
     def _put_off(self, command: Command, until: float) -> None:
         self._later[command.key] = until
+
+
+def _kind(key: str) -> str:
+    return key.partition(" ")[0]
 
 
 def _words(error: CrewError | OSError) -> str:

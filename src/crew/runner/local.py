@@ -14,7 +14,7 @@ from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
 from crew.domain.review import Verdict
-from crew.domain.run import Ask, Run
+from crew.domain.run import NEW_SESSION, Ask, Run
 from crew.domain.step import StepOutcome
 from crew.domain.step_task import StepTask
 from crew.domain.task import Task, TaskState
@@ -27,7 +27,6 @@ from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.git.spares import Spare
 from crew.runner.calls import (
-    NEW_SESSION,
     agent_settings,
     agent_spec,
     answer_first_questions,

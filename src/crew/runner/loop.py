@@ -229,13 +229,13 @@ class Runner:
         channels = engine.world.channels.values()
         if not channels or engine.rules.only_channel or any(map(is_awaited, channels)):
             return False
-        return engine.is_quiet(ignoring="turn ")
+        return engine.is_quiet(ignoring=("turn",))
 
     def _only_a_checkout_stands_in_the_way(self) -> bool:
         """A person edits what landed: wait a moment, then end and say so."""
         engine = self.engine
         blocked = any(line.waiting for line in engine.world.lines.values())
-        if not blocked or not engine.is_quiet(ignoring=("deliver ", "turn ")):
+        if not blocked or not engine.is_quiet(ignoring=("deliver", "turn")):
             self._blocked_since = None
             return False
         self._blocked_since = self._blocked_since or time.monotonic()

@@ -12,6 +12,10 @@ such a line wins and is the one that is changed, for those who do not use the or
 
 Every file is replaced as a whole under the exclusive lock. A task exists once its `.md` does, so
 that is written last and deleted first, and a crash in between leaves nothing half made.
+
+Tasks may be committed, and then go away with their branch and their `meta.json`. The last number
+that was given stands therefore also in `.crew/last-id-<namespace>`, which no branch has: a second
+task by a number that crew knows would be taken for the first one.
 """
 
 import re
@@ -58,6 +62,7 @@ class FilesSource:
             )
         self.namespace = namespace
         self.folder = repo_root / ".crew" / "tasks" / namespace
+        self._last_id = repo_root / ".crew" / f"last-id-{namespace}"
 
     def stamp(self) -> object:
         return folder.look_at(self.folder, _PARTS).stamp
@@ -90,6 +95,7 @@ class FilesSource:
         with self._exclusive():
             number = self._next_id()
             task = str(number)
+            folder.write_text(self._last_id, task)
             self._keep_next_id(number + 1)
             if new.deps or new.priority != DEFAULT_PRIORITY:
                 extras = files_format.new_extras(deps=new.deps, priority=new.priority)
@@ -253,9 +259,17 @@ class FilesSource:
     def _next_id(self) -> int:
         """What meta.json says; the files are listed only where it cannot be right."""
         told = self._told_next_id()
-        if told is None or any(self._path(str(told), part).exists() for part in _PARTS):
-            return max(told or 1, self._first_unused())
-        return told
+        wanted = max(told or 1, self._last_given() + 1)
+        if told is None or any(self._path(str(wanted), part).exists() for part in _PARTS):
+            return max(wanted, self._first_unused())
+        return wanted
+
+    def _last_given(self) -> int:
+        try:
+            last = (folder.read_text(self._last_id) or "").strip()
+        except ValueError:  # no text: meta.json and the files must do
+            return 0
+        return int(last) if is_number(last) else 0
 
     def _told_next_id(self) -> int | None:
         try:

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from crew.domain.agent import AgentState
-from crew.domain.requests import not_walked
+from crew.domain.requests import not_read, not_walked
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import is_held, waits_for_steps
 from crew.domain.world import World
@@ -39,8 +39,8 @@ def drained_code(world: World, left: list[Task]) -> int:
 
 def why_not(world: World, task: Task) -> str:
     """Why a task is not merged, in one sentence."""
-    if task.corrupt:
-        return "its file cannot be read"
+    if task.corrupt or not task.is_there:
+        return not_read(task)
     run = world.runs.get(task.run or "")
     agent = next((a for a in world.agents.values() if a.task == task.id), None)
     if task.state == TaskState.ERROR:
