@@ -174,11 +174,10 @@ def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
         return at_the_top or one.marker == marker
 
     end_all(is_ours, hang_up_after_s=_HANG_UP_AFTER_S)
-    # tmux lets a session go once it has read its last words; only one that stays is ended. Looks
-    # are counted, not seconds: a server that was held up answers few of them.
+    # tmux lets a session go once it has read its last words; only one that stays is ended.
+    # Looks are counted: in seconds, a server that was held up would have had none.
     for _ in range(_GONE_WITHIN_LOOKS):
-        now = find_session(tmux, name)
-        if not (session and now and now.pid == session.pid):
+        if not session or not (now := find_session(tmux, name)) or now.pid != session.pid:
             return
         time.sleep(_LOOK_AGAIN_AFTER_S)
     _kill_session(tmux, name)
