@@ -128,6 +128,21 @@ def test_the_dashboard_prints_one_frame_without_a_terminal(drained):
     assert drained.ok("d", "--json").json["agents"][0]["symbol"] == "○"
 
 
+def test_a_task_whose_file_is_away_is_told_as_that(drained):
+    drained.ok("new", "--title", "two")
+    file = drained.root / ".crew/tasks/default/2.md"
+    text = file.read_text().replace("title: two", "title: two\ndeps: 99")
+    file.write_text(text)
+    assert "blocked by 99" in drained.crew("run", "--drain").err
+    file.unlink()
+    said = drained.crew("run", "--drain")
+    assert (said.code, "its file is away" in said.err) == (6, True)
+    assert "1 merged, 1 whose file is away" in drained.ok("d").out
+    file.write_text(text)
+    assert "its file is away" not in drained.crew("run", "--drain").err
+    assert "tasks: 1 todo, 1 merged" in drained.ok("d").out
+
+
 def _own_terminal() -> None:
     """Ctrl-C reaches only those whose terminal it is."""
     os.setsid()

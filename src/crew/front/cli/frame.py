@@ -39,9 +39,12 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
 
 
 def _tasks(world: World) -> str:
-    states = [task.state for task in world.tasks.values() if not task.gone]
-    counts = [(state, states.count(state)) for state in TaskState]
-    return "tasks: " + (", ".join(f"{count} {state}" for state, count in counts if count) or "none")
+    tasks = [task for task in world.tasks.values() if not task.gone]
+    states = [str(task.state) for task in tasks if task.is_there]
+    away = "whose file is away (is another branch checked out?)"
+    counts = [(str(state), states.count(state)) for state in TaskState]
+    counts.append((away, len(tasks) - len(states)))
+    return "tasks: " + (", ".join(f"{count} {words}" for words, count in counts if count) or "none")
 
 
 def _totals(spenders: Sequence[Agent | Member]) -> str:
