@@ -280,9 +280,10 @@ def test_a_source_is_told_the_state_it_does_not_know():
 
 
 @pytest.mark.parametrize("fault", NOT_READ)
-def test_the_source_of_a_task_that_cannot_be_read_is_not_written(fault):
+def test_the_source_of_a_task_that_cannot_be_read_is_not_written_and_nobody_waits_for_it(fault):
     task = Task(id="1", state="closed", written="todo", **fault)
     assert planned(given(task)) == []
+    assert task.is_written
 
 
 def test_the_worktree_of_a_task_that_its_source_lost_is_removed():

@@ -118,7 +118,7 @@ def _withdraw(world: World, now: float) -> list[Fact]:
 
 def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
     for task in world.tasks.values():
-        if task.written != task.state and not task.corrupt and task.is_there:
+        if not task.is_written:
             yield WriteTask(subject=task.id)
         if task.worktree and _is_worktree_over(world, task, rules):
             yield RemoveWorktree(subject=task.id)

@@ -107,5 +107,10 @@ class Task:
         return self.missing_at is None and not self.gone
 
     @property
+    def is_written(self) -> bool:
+        """Its source says its state, or cannot be told."""
+        return self.written == self.state or self.corrupt or not self.is_there
+
+    @property
     def is_queued(self) -> bool:
         return self.queued_at is not None and self.state == TaskState.DONE

@@ -70,7 +70,7 @@ def _is_given_up(world: World, quest: str) -> bool:
     mine = tasks_of(world, world.quests[quest])
     tasks = [world.tasks[task] for task in mine]
     is_held = any(agent.task in mine for agent in world.agents.values())
-    return not is_held and all(t.written == t.state or t.corrupt or not t.is_there for t in tasks)
+    return not is_held and all(task.is_written for task in tasks)
 
 
 def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:

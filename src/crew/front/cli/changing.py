@@ -27,7 +27,7 @@ def is_written(task: str) -> Callable[[World], bool]:
 
     def settled(world: World) -> bool:
         row = world.tasks.get(task)
-        return row is None or row.corrupt or row.state == row.written
+        return row is None or row.is_written
 
     return settled
 
