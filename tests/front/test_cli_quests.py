@@ -162,7 +162,7 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
 
 
 @pytest.mark.parametrize(
-    "point", ["tasks.put_in_place.after:3", "store.record.before:1", "store.record.after:2"]
+    "point", ["tasks.put_in_place.after:4", "store.record.before:1", "store.record.after:2"]
 )
 def test_a_quest_that_is_asked_for_again_after_a_crash_is_the_same_one(small, point):
     again = ("quest", "new", "Request\n\nwith words", "--workflow", "small")
@@ -251,8 +251,11 @@ def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):
     for file in (small.root / ".crew" / "tasks" / "default").glob("1.*"):
         file.unlink()
     assert small.ok("quest", "show", "1", "--json").json["request"] == ""
+    said = drained(small)
+    assert (said.code, "its file is away" in said.err) == (6, True)
+    assert small.ok("quest", "show", "1", "--json").json["state"] == "open"
+    assert small.ok("quest", "cancel", "1", "--json").json["state"] == "cancelled"
     assert drained(small).code == 0
-    assert small.ok("quest", "show", "1", "--json").json["state"] == "cancelled"
 
 
 def test_a_cancelled_quest_closes_everything_it_had(small):
