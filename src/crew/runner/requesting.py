@@ -48,7 +48,7 @@ def wake_runner(folder: Path) -> None:
         return
     try:
         os.write(pipe, b".")
-    except BlockingIOError:
+    except OSError:  # it is full, so the runner will look; or the runner has just died
         return
     finally:
         os.close(pipe)
