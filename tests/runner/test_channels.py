@@ -18,7 +18,7 @@ from crew.domain.world import World, apply_all
 from crew.runner.engine import Engine
 from crew.runner.readers import Readers
 
-RULES = Rules(interrupt_grace_s=0.05)
+RULES = Rules(interrupt_grace_s=60.0)
 
 
 class Stage:
@@ -67,7 +67,7 @@ class Stage:
         """Until nothing more is due, or something is so."""
 
         async def played():
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await self.engine.run(until=until or self.engine.is_quiet)
                 await self.engine.shut_down()
 
@@ -151,6 +151,7 @@ def test_a_step_that_cannot_hear_an_interruption_is_ended():
         return _said(call, "as you say")
 
     stage = Stage(act, interrupting="interrupt")
+    stage.engine.rules = replace(RULES, interrupt_grace_s=0.05)
     stage.play()
     assert ended == ["pm"]
     assert stage.texts[:3] == ["hello", "stop", "as you say"]

@@ -17,6 +17,7 @@ from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work
 
 SESSION = {"run": 'echo "$CREW_SESSION ${CREW_RESUME-new}" >> PLACE/sessions; touch PLACE/stepping'}
+GO = {"run": "until test -e PLACE/go; do sleep 0.02; done"}
 DRAFT = {"write": {"path": "draft.txt", "text": "draft\n"}}
 
 
@@ -196,7 +197,7 @@ def test_kill_ends_what_a_dead_runner_left_behind(hanging):
     marker = f"{hanging.workplace.repo_id}/1.1/1/1/1"
     orphan = subprocess.Popen(["sleep", "600"], env={**os.environ, "CREW_OWNER": marker})
     _ask(hanging, "kill", agent="A")
-    assert orphan.wait(timeout=15) != 0
+    assert orphan.wait(timeout=PATIENCE_S) != 0
     assert owned_processes(hanging.workplace.repo_id) == ()
     world = hanging.world
     assert (world.agents["A"].state, world.tasks["1"].state) == ("idle", "todo")
@@ -228,8 +229,7 @@ def test_a_second_runner_is_refused_with_the_pid_and_start_of_the_first(hanging)
 
 
 def test_stop_lets_a_step_finish_and_starts_no_other(make_scene):
-    go = {"run": "until test -e PLACE/go; do sleep 0.02; done"}
-    script = {"steps": [[SESSION, go, *work("a.txt")], done(*work("b.txt"))]}
+    script = {"steps": [[SESSION, GO, *work("a.txt")], done(*work("b.txt"))]}
     scene = make_scene({"default": script}, tasks=["one"], agents=1)
     base = scene.git("rev-parse", "HEAD")
     running = _running(scene)
@@ -269,10 +269,11 @@ def test_a_request_that_cannot_be_done_is_refused_in_words(hanging):
 
 
 def test_a_terminated_runner_ends_like_one_that_was_asked_to_stop(make_scene):
-    script = {"steps": [[SESSION, {"sleep_s": 0.3}, *work("a.txt")], done(*work("b.txt"))]}
+    script = {"steps": [[SESSION, GO, *work("a.txt")], done(*work("b.txt"))]}
     scene = make_scene({"default": script}, tasks=["one"], agents=1)
     running = _running(scene)
     running.terminate()
+    (scene.path.parent.parent / "go").touch()
     assert running.wait(timeout=PATIENCE_S) == 0, scene.said()
     run = scene.world.runs["1.1"]
     assert (run.steps, run.stepping) == (1, False)

@@ -20,14 +20,14 @@ from crew.runner.engine import Engine
 from crew.runner.outside import StepCall
 from crew.runner.tokens import Tokens
 
-RULES = Rules(signal_grace_s=0.05)
+RULES = Rules(signal_grace_s=60.0)
 Acting = Callable[["Stage", StepCall], Awaitable[StepOutcome]]
 
 
 class Stage:
     """An engine whose outside is one agent; nothing else is asked of it."""
 
-    def __init__(self, act: Acting) -> None:
+    def __init__(self, act: Acting, rules: Rules = RULES) -> None:
         self.act, self.calls, self.kept = act, 0, 0
         agent = Agent(id="A", agent_kind="ann", state="working", task="1", run="1.1")
         run = Run(id="1.1", task="1", agent="A", agent_kind="ann", state="working")
@@ -36,7 +36,7 @@ class Stage:
         )
         self.engine = Engine(
             outside=self,
-            rules=RULES,
+            rules=rules,
             epoch=1,
             world=with_rows((agent, run, task)),
             store=apply_all,
@@ -62,7 +62,7 @@ class Stage:
 
     def until_idle_or(self, is_over: Callable[[], bool]) -> None:
         async def play() -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await self.engine.run(until=is_over)
                 await self.engine.shut_down()
 
@@ -103,7 +103,7 @@ def test_a_step_that_does_not_end_its_turn_after_a_signal_is_ended():
         finally:
             ended.append(call.run.id)
 
-    stage = Stage(act)
+    stage = Stage(act, Rules(signal_grace_s=0.05))
     stage.until_idle_or(lambda: stage.world.agents["A"].state == "idle")
     assert ended == ["1.1"]
     assert (stage.calls, stage.kept) == (1, 1)
