@@ -14,6 +14,7 @@ from crew.store import lock
 from crew.store.lock import COMMAND, RUNNER, LockHeld, find_runner, writer_lock
 
 STARTED = "2026-02-04T21:00:00Z"
+NOBODY = 2**22  # no number of a process is as large
 
 HOLDER = """
 import sys
@@ -131,6 +132,17 @@ def test_a_holder_that_has_not_signed_yet_is_waited_for(path, monkeypatch, torn)
             writer_lock(path, role=RUNNER, started=STARTED),
         ):
             pass
+
+
+def test_a_holder_that_has_not_signed_yet_does_not_pass_for_the_runner_that_was_killed(
+    path, instead_of_sleeping
+):
+    path.write_text(json.dumps({"pid": NOBODY, "started": STARTED, "role": RUNNER}))
+    unsigned = locked(path, fcntl.LOCK_EX)
+    unsigned.__enter__()
+    instead_of_sleeping.append(lambda: unsigned.__exit__(None, None, None))
+    with writer_lock(path, role=RUNNER, started="now"):
+        assert instead_of_sleeping == []
 
 
 def test_somebody_who_only_looks_does_not_pass_for_the_runner_that_was_killed(

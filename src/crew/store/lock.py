@@ -66,11 +66,22 @@ def _take(handle: int, path: Path) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = {} if _is_only_looked_at(handle) else _holder(path)
-            if holder.get("role") == RUNNER or time.monotonic() > give_up_at:
+            if _is_runner_alive(holder) or time.monotonic() > give_up_at:
                 raise LockHeld(holder) from error
             time.sleep(0.02)
         else:
             return
+
+
+def _is_runner_alive(holder: dict[str, Any]) -> bool:
+    """Whoever holds the lock and has not signed yet stands behind the name of one that is dead."""
+    if holder.get("role") != RUNNER:
+        return False
+    try:
+        os.kill(int(holder.get("pid", 0)), 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)  # another user's
+    return True
 
 
 def _is_only_looked_at(handle: int) -> bool:
