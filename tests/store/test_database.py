@@ -102,14 +102,14 @@ def test_a_second_writer_waits_for_the_first_as_long_as_it_may(path, connect):
     waits = threading.Event()
 
     def write():
-        second = open_database(path, wait_s=25.0)
+        second = open_database(path, wait_s=60.0)
         waits.set()
         keep_setting(second, "name", "second")
         second.close()
 
     thread = threading.Thread(target=write)
     thread.start()
-    assert waits.wait(20)
+    assert waits.wait(60)
     first.execute("INSERT INTO settings VALUES ('name', 'first')")
     first.execute("COMMIT")
     thread.join()

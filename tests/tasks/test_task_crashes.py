@@ -80,7 +80,7 @@ def test_a_killed_writer_leaves_a_readable_store(tmp_path, monkeypatch, name, po
         env=dict(os.environ),
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=60,
     )
     assert ended.returncode == 0, ended.stderr
     deaths = ended.stdout.split()

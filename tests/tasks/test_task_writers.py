@@ -57,7 +57,7 @@ def race(writers):
     printed = [writer.stdout.read().split() for writer in writers]
     for writer in writers:
         writer.stdout.close()
-        assert writer.wait(timeout=25) == 0
+        assert writer.wait(timeout=60) == 0
     return printed
 
 
