@@ -17,15 +17,16 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
 class Look(NamedTuple):
-    """One look at a folder of tasks: the change time and the inode of each file, by its name.
+    """One look at a folder of tasks: change time, inode and size of each file, by its name.
 
     Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
-    two changes within one tick of the clock are told apart.
+    two changes within one tick of the clock are told apart; most that are made in place, where the
+    clock of the files is coarse, by their size.
     """
 
     stamp: str
     """The same for two looks, also of two processes, only when nothing changed in between."""
-    files: Mapping[str, tuple[int, int]]
+    files: Mapping[str, tuple[int, int, int]]
 
 
 def look_at(folder: Path, endings: tuple[str, ...]) -> Look:
@@ -51,7 +52,7 @@ def signatures(look: Look, endings: tuple[str, ...]) -> dict[str, Signature]:
 
     A task is there when a file with the first ending is; the other endings are more files of it.
     """
-    files = {name: f"{changed}:{inode}" for name, (changed, inode) in look.files.items()}
+    files = {name: ":".join(map(str, seen)) for name, seen in look.files.items()}
     first, *others = endings
     found = {name.removesuffix(first): sign for name, sign in files.items() if name.endswith(first)}
     for ending in others:
@@ -65,14 +66,15 @@ def task_names(folder: Path, endings: tuple[str, ...]) -> set[str]:
     return {name.removesuffix(end) for name in names for end in endings if name.endswith(end)}
 
 
-def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, int, int]]]:
     with os.scandir(handle) as listing:
         for entry in listing:
             if entry.name.endswith(endings):
                 try:
-                    yield entry.name, (entry.stat().st_ctime_ns, entry.inode())
+                    found = entry.stat()
                 except FileNotFoundError:
                     continue
+                yield entry.name, (found.st_ctime_ns, found.st_ino, found.st_size)
 
 
 def read_text(path: Path) -> str | None:

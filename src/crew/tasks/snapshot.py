@@ -8,7 +8,7 @@ from crew.domain.task import TaskState
 from crew.domain.task_item import Comment, TaskItem
 
 Signature: TypeAlias = str
-"""Change time and inode of each file of a task; another text means that it changed."""
+"""Change time, inode and size of each file of a task; another text means that it changed."""
 
 Row: TypeAlias = dict[str, Any]
 """The fields of a task that differ from their defaults, as plain values."""
