@@ -125,8 +125,8 @@ def order(tmp_path, repo, git, marker):
         session=str(uuid.uuid4()),
         resume=False,
         log=tmp_path / "logs" / "1.log",
-        timeout_s=28.0,
-        idle_timeout_s=28.0,
+        timeout_s=100.0,
+        idle_timeout_s=100.0,
         env={"CREW_OWNER": marker, "CREW_GIT_DIR": str(repo / ".git")},
     )
 
@@ -156,7 +156,7 @@ def remembered(caller):
 
     def remembered():
         transcripts = Path(caller["HOME"]).glob(".claude/projects/*/*.jsonl")
-        return "".join(path.read_text() for path in transcripts)
+        return "".join(path.read_text(errors="replace") for path in transcripts)
 
     return remembered
 

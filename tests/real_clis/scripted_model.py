@@ -196,9 +196,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._leave_unanswered()
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        length = int(self.headers.get("content-length", "0"))
+        body = self.rfile.read(length)
         speaker, scenario = self._addressed()
-        if speaker is None or scenario is None:
+        if len(body) < length:
+            self.close_connection = True  # whoever asked was killed before it had asked
+        elif speaker is None or scenario is None:
             self._leave_unanswered()
         else:
             self._play(speaker, scenario, json.loads(body))

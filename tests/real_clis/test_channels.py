@@ -8,9 +8,9 @@ import pytest
 from agents.running import wait_until
 from real_clis import test_whole_road
 from real_clis.scripted_model import Say
-from real_clis.test_whole_road import as_toml, bash
+from real_clis.test_whole_road import as_toml, bash, has_queued
 
-pytestmark = pytest.mark.timeout(180)  # several commands and several starts of the agent
+pytestmark = pytest.mark.timeout(240)  # several commands and several starts of the agent
 
 crew = test_whole_road.crew
 
@@ -63,7 +63,7 @@ def _in_the_middle(crew, pm, text):
         wait_until(lambda: len(pm.turns) == 1, limit_s=60)
         crew("channel", "say", "room", text)
         yield
-        _, said = runner.communicate(timeout=90)
+        _, said = runner.communicate(timeout=100)
     finally:
         runner.kill()
         runner.communicate()
@@ -76,6 +76,7 @@ def test_a_persons_word_is_injected_into_the_running_turn(members, script, repo)
     script(Say("TURN_COMPLETE"), Say("TURN_COMPLETE"), name="dev")
     _open(crew, "--rounds", "1")
     with _in_the_middle(crew, pm, "take the red one"):
+        wait_until(lambda: has_queued(repo / ".crew" / "logs" / "channel-room.pm.log"))
         (repo.parent / f"{repo.name}-worktrees" / "go").touch()
     assert _texts(crew)[:3] == ["Which colour?", "take the red one", "Red then."]
     assert _told(pm.turns[1]).count("take the red one") == 1

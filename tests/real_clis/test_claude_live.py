@@ -184,7 +184,8 @@ def test_a_server_left_in_the_background_by_unfinished_work_is_no_failure(
     agent, script, order, marker
 ):
     script(bash("tail -f /dev/null", run_in_background=True), Say("It is up."))
-    outcome = run_step(agent(), replace(order, idle_timeout_s=4.0))
+    long_for_a_start = 12.0
+    outcome = run_step(agent(), replace(order, idle_timeout_s=long_for_a_start))
     assert (outcome.error, outcome.done) == (None, False)
     assert owned_processes(marker) == ()
 
@@ -222,6 +223,6 @@ def test_a_session_that_somebody_has_open_in_a_terminal_is_refused(
         wait_until(lambda: "whoever you are" in remembered())
         error = run_step(adapter, replace(order, resume=True)).error
     finally:
-        somebody.communicate(timeout=20)
+        somebody.communicate(timeout=60)
     assert error.kind is ErrorKind.SESSION_IN_USE
     assert str(somebody.pid) in error.message

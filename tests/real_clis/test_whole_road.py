@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.running import processes_holding, wait_until
+from agents.running import processes_holding, wait_until, written
 from real_clis.anthropic_messages import INPUT_TOKENS
 from real_clis.scripted_model import Say, Tool, too_many_requests
 
-pytestmark = pytest.mark.timeout(120)  # several commands and several starts of the agent
+pytestmark = pytest.mark.timeout(240)  # several commands and several starts of the agent
 
 CREW = Path(sys.executable).with_name("crew")
 
@@ -43,7 +43,7 @@ def crew(repo, caller, model_env, claude):
     def crew(*arguments):
         running = start(*arguments)
         try:
-            answer, said = running.communicate(timeout=60)
+            answer, said = running.communicate(timeout=100)
         finally:
             running.kill()
             running.communicate()
@@ -68,6 +68,11 @@ def crew(repo, caller, model_env, claude):
 
 def as_toml(values):
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+
+
+def has_queued(log):
+    """Whether the program has taken in what it was told; what is sent reaches it a moment later."""
+    return '"state":"queued"' in written(log)
 
 
 def status(crew, task):
@@ -156,7 +161,7 @@ def test_a_person_allows_a_command_that_the_agent_asks_for(crew, script, repo):
                 if question["id"] not in answered:
                     crew("answer", question["id"], "yes")
                     answered.add(question["id"])
-        _, said = runner.communicate(timeout=30)
+        _, said = runner.communicate(timeout=100)
     finally:
         runner.kill()
         runner.communicate()
@@ -174,8 +179,9 @@ def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo):
         folder = Path(wait_until(lambda: json.loads(crew("show", task, "--json"))["worktree"]))
         wait_until(lambda: len(play.turns) == 1)
         crew("send", task, "use the blue one")
+        wait_until(lambda: has_queued(repo / ".crew" / "logs" / f"task-{task}.log"))
         (folder.parent / "go").touch()
-        _, said = runner.communicate(timeout=60)
+        _, said = runner.communicate(timeout=100)
     finally:
         runner.kill()
         runner.communicate()
