@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from crew.front.cli.poll import Watch
+from crew.runner.workplace import find_workplace
 from front.conftest import CREW, PATIENCE_S, until
 
 KEEP = "[worktree]\nkeep = true\n"
@@ -145,6 +147,22 @@ def test_poll_sees_what_somebody_writes_into_a_file(scene):
     file = scene.root / ".crew/tasks/default/1.meta.json"
     file.write_text(file.read_text().replace('"todo"', '"error"'))
     assert waiting.communicate(timeout=PATIENCE_S)[0] == "1: todo -> error\n"
+
+
+def test_a_file_that_is_half_written_tells_poll_nothing(scene):
+    scene.ok("new", "--title", "one")
+    file = scene.root / ".crew/tasks/default/1.meta.json"
+    whole = file.read_text()
+    workplace = find_workplace(scene.root)
+    try:
+        watch = Watch(workplace, ["1"])
+        for half in ("", whole[:20]):
+            file.write_text(half)
+            assert list(watch.changes()) == []
+        file.write_text(whole.replace('"todo"', '"closed"'))
+        assert [(one.before, one.after) for one in watch.changes()] == [("todo", "closed")]
+    finally:
+        workplace.db.close()
 
 
 def test_poll_takes_the_first_of_several_tasks(scene):

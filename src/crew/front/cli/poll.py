@@ -59,7 +59,7 @@ def poll(
     """
     workplace = call.workplace()
     named = list(dict.fromkeys(workplace.source.resolve(task) for task in tasks))
-    watch, wanted = _Watch(workplace, named), frozenset(statuses)
+    watch, wanted = Watch(workplace, named), frozenset(statuses)
     change = _already(watch, wanted)
     if change is None:
         narrate(call, f"waiting: {watch.told()}")
@@ -70,7 +70,7 @@ def poll(
         say(f"{change.task}: {change.before} -> {change.after}")
 
 
-def _already(watch: "_Watch", statuses: frozenset[str]) -> Change | None:
+def _already(watch: "Watch", statuses: frozenset[str]) -> Change | None:
     found = (task for task, status in watch.status.items() if status in statuses)
     task = next(found, None)
     if task is None:
@@ -78,7 +78,7 @@ def _already(watch: "_Watch", statuses: frozenset[str]) -> Change | None:
     return Change(task=task, before=watch.status[task], after=watch.status[task])
 
 
-def _awaited(watch: "_Watch", statuses: frozenset[str], timeout_s: float | None) -> Change:
+def _awaited(watch: "Watch", statuses: frozenset[str], timeout_s: float | None) -> Change:
     give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         watch.notice_ends()
@@ -91,7 +91,7 @@ def _awaited(watch: "_Watch", statuses: frozenset[str], timeout_s: float | None)
         time.sleep(LOOK_EVERY_S)
 
 
-class _Watch:
+class Watch:
     """The statuses of some tasks, and every change of them, however short it lasted."""
 
     def __init__(self, workplace: "Workplace", tasks: list[str]) -> None:
@@ -116,9 +116,12 @@ class _Watch:
             self._writes = writes
             yield from self._recorded_changes()
         for task in self.status:
-            status = str(self._source.show(task).status)
+            item = self._source.show(task)
+            if item.corrupt:  # as while somebody is writing it: it tells no status
+                continue
+            status, recorded = str(item.status), self._recorded[task]
             # The file follows what is recorded: for a moment it tells a status of before.
-            if status not in self._recorded[task] or self.status[task] not in self._recorded[task]:
+            if status not in recorded or self.status[task] not in recorded:
                 yield from self._moved(task, status)
 
     def _recorded_changes(self) -> Iterator[Change]:
