@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from crew.agents.ownership import find_process
+from crew.domain.errors import CrewError
+from crew.front.cli.detach import start_runner
+from crew.runner.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
 
 AGENT_FIELDS = set(
@@ -274,6 +277,23 @@ def test_run_in_the_background_prints_its_pid_and_holds_the_lock(scene):
         scene.ok("stop")
     until(lambda: find_process(pid) is None)
     assert "task 1" in (scene.root / ".crew/logs/crew.log").read_text()
+
+
+@pytest.mark.parametrize(("plan", "status"), [("go", "merged"), ("fail", "in_progress")])
+def test_a_runner_that_came_and_went_before_anybody_looked_was_there(
+    scene, monkeypatch, plan, status
+):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", plan)
+    monkeypatch.setattr("crew.front.cli.detach.find_runner", lambda _lock: None)
+    workplace = find_workplace(scene.root)
+    try:
+        assert start_runner(workplace, ["run", "--drain"]) > 0
+        with pytest.raises(CrewError, match="did not start: crew: no agent is called 'nobody'"):
+            start_runner(workplace, ["run", "--agent", "nobody"])
+    finally:
+        workplace.db.close()
+    assert scene.status("1") == status
 
 
 def test_ctrl_c_ends_the_runner_with_130(scene, running):

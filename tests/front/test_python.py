@@ -12,6 +12,7 @@ import pytest
 import crew as package
 from crew import Crew
 from crew.domain.errors import Conflict, NotFound, TimedOut, UsageError
+from crew.runner.requesting import ask_runner
 from front.conftest import CREW, until
 from front.quest_scene import asked, questing, step, written
 
@@ -81,6 +82,21 @@ def test_a_runner_is_stopped_with_its_context_and_only_one_can_be_up(scene, crew
         running.stop(now=True)
         assert running.wait(timeout_s=60) == 0
     assert scene.runner_pid() is None
+
+
+def test_a_stop_that_the_runner_was_too_young_to_hear_is_asked_for_again(crew, monkeypatch):
+    heard = []
+
+    def hear(*args, **more):
+        """At first it is dropped, as by a runner that holds the lock and has not begun."""
+        heard.append(None if not heard else ask_runner(*args, **more))
+        return heard[-1]
+
+    monkeypatch.setattr("crew.front.running.ask_runner", hear)
+    with crew.run(drain=False) as running:
+        pass
+    assert running.code == 0
+    assert heard == [None, {"reply": running.pid}]
 
 
 def test_a_quest_asks_and_is_answered_and_goes_on(scene, crew):

@@ -76,6 +76,8 @@ class Running:
             if holder is not None and holder.get("pid") == self.pid:
                 request = Request(verb="stop", args={"now": now})
                 folder, db = self._workplace.folder, self._workplace.db
-                ask_runner(folder, db, request, give_up_at=time.monotonic() + PATIENCE_S)
-                return
+                give_up_at = time.monotonic() + PATIENCE_S
+                # A runner that is about to start drops what was asked before it could hear.
+                if ask_runner(folder, db, request, give_up_at=give_up_at) is not None:
+                    return
             time.sleep(LOOK_EVERY_S)

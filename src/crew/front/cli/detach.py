@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.agents.process import start_detached
-from crew.domain.errors import CrewError, TimedOut
+from crew.domain.errors import CheckFailed, CrewError, TimedOut, TryLater
 from crew.store.lock import LockHeld, find_runner
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 START_LIMIT_S = 60.0
 POLL_S = 0.02
+DRAINED = frozenset({CheckFailed.exit_code, TryLater.exit_code})
+"""How `--drain` ends when something is left to do; a runner that fails says why."""
 
 
 def start_runner(workplace: "Workplace", args: list[str]) -> int:
@@ -43,11 +45,12 @@ def runner_argv(workplace: "Workplace", args: list[str]) -> tuple[str, ...]:
 def _ended_early(
     pid: int, code: int, holder: dict[str, object] | None, log: Path, begins_at: int
 ) -> int:
-    """A runner with nothing to do may have come and gone already."""
-    if code == 0:
+    """A runner with little to do may have come and gone already, whatever it could not merge."""
+    said = log.read_bytes()[begins_at:].decode(errors="replace").strip().splitlines()
+    complaint = next((line for line in said if line.startswith("crew: ")), None)
+    if code == 0 or (code in DRAINED and complaint is None):
         return pid
     if holder is not None:
         raise LockHeld(holder)
-    said = log.read_bytes()[begins_at:].decode(errors="replace").strip().splitlines()
-    words = next((line for line in said if line.startswith("crew: ")), f"it ended with {code}")
+    words = complaint or f"it ended with {code}"
     raise CrewError(f"the runner did not start: {words}", hint=f"look into {log}")
