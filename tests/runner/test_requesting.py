@@ -2,11 +2,21 @@
 
 import contextlib
 import os
+import threading
+import time
 
 import pytest
 
+from crew.domain.requests import Request
 from crew.runner import requesting
-from crew.runner.requesting import wake_runner
+from crew.runner.requesting import ask_runner, wake_runner
+from crew.store.database import open_database
+from crew.store.lock import RUNNER, writer_lock
+from crew.store.replies import Reply, keep_reply
+from crew.store.requests import drop_requests, open_requests
+from runner.scene import PATIENCE_S, until
+
+LOOK = Request(verb="look", args={})
 
 
 @pytest.fixture
@@ -34,3 +44,36 @@ def test_a_runner_that_has_not_looked_for_long_is_not_waited_for(tmp_path, runne
             os.write(runner, b"." * 4096)
     wake_runner(tmp_path)
     os.close(runner)
+
+
+@pytest.fixture
+def db(tmp_path):
+    db = open_database(tmp_path / "crew.db")
+    yield db
+    db.close()
+
+
+def _ask(folder):
+    db = open_database(folder / "crew.db")
+    try:
+        return ask_runner(folder, db, LOOK, give_up_at=time.monotonic() + PATIENCE_S)
+    finally:
+        db.close()
+
+
+def test_without_a_runner_nothing_is_asked(db, tmp_path):
+    assert _ask(tmp_path) is None
+    assert open_requests(db) == []
+
+
+def test_what_a_runner_dropped_when_it_began_it_is_asked_again(db, tmp_path):
+    heard = []
+    asking = threading.Thread(target=lambda: heard.append(_ask(tmp_path)))
+    with writer_lock(tmp_path / "lock", role=RUNNER, started="now"):
+        asking.start()
+        until(lambda: open_requests(db), what="a request")
+        drop_requests(db)
+        ((number, request),) = until(lambda: open_requests(db), what="the same once more")
+        keep_reply(db, Reply(number, {"reply": "heard"}))
+        asking.join(PATIENCE_S)
+    assert (heard, request) == ([{"reply": "heard"}], LOOK)

@@ -1,5 +1,6 @@
 """Leaves a request for the runner and waits for its reply; light, for those who start often."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -17,14 +18,13 @@ POLL_S = 0.02
 
 def ask_runner(folder: Path, db: Database, request: Request, *, give_up_at: float) -> Any | None:
     """What the runner of this `.crew/` replies; None when none is up that could have heard it."""
-    if find_runner(folder / "lock") is None:
-        return None
-    number = add_request(db, request, at=time.time())
-    wake_runner(folder)
-    try:
-        return _reply(folder, db, number, give_up_at)
-    except NotFound:
-        return None
+    while find_runner(folder / "lock") is not None:
+        number = add_request(db, request, at=time.time())
+        wake_runner(folder)
+        # A runner that begins drops what was asked of the one before it: it hears the next.
+        with contextlib.suppress(NotFound):
+            return _reply(folder, db, number, give_up_at)
+    return None
 
 
 def _reply(folder: Path, db: Database, number: int, give_up_at: float) -> Any | None:
