@@ -230,14 +230,14 @@ DEAF_PROGRAM = """
 if test -e ../../deaf; then
   echo x > a.txt; git add a.txt; git commit -qm a; echo DONE
 else
-  touch ../../deaf; trap '' TERM; while :; do sleep 0.2; done
+  trap '' TERM; touch ../../deaf; while :; do sleep 0.2; done
 fi
 """
 
 DEAF = Story(
     tasks=("deaf",),
     options={"agents": 1, "kind": "deaf"},
-    config='[run]\nbackoff_s = 0.01\nstep_timeout = "0.5s"\n'
+    config='[run]\nbackoff_s = 0.01\nstep_timeout = "1s"\n'
     f"[agents.deaf]\ncommand_template = {json.dumps(DEAF_PROGRAM)}\n",
     names=("agents.signal", "agents.end_step"),
 )

@@ -37,6 +37,11 @@ def _hanging(scene: Scene) -> "subprocess.Popen[str]":
     return running
 
 
+def _until_logged(scene: Scene, task: str, word: str) -> None:
+    """The agent has said it; only now the runner has heard it, too."""
+    until(lambda: word in scene.log_of(task), what=f"{word} in the log")
+
+
 def _kill(running: "subprocess.Popen[str]") -> None:
     running.kill()
     running.wait()
@@ -100,6 +105,7 @@ def reset(tmp_path_factory) -> Iterator[Scene]:
         running = _running(scene, "missing")
         for name in names:
             until((scene.path.parent.parent / name).exists, what=name)
+        _until_logged(scene, "3", "DONE")
         _kill(running)
         subprocess.run(["rm", "-rf", str(scene.worktrees / "1")], check=True)
         scene.run()
@@ -157,7 +163,9 @@ def test_reset_hears_done_in_the_log_of_an_agent_that_speaks_json(make_scene):
     steps = [[*work("a.txt"), {"done": True}, SESSION, {"hang": True}]]
     scene = make_scene({"default": {"steps": steps}}, tasks=["one"], config=config, agents=1)
     base = scene.git("rev-parse", "HEAD")
-    _kill(_hanging(scene))
+    running = _hanging(scene)
+    _until_logged(scene, "1", "DONE")
+    _kill(running)
     scene.run()
     check_the_end(scene, base=base, merged=1)
     assert _runs(scene, 1) == ["complete"]
