@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ from agents.running import finish, put_clock_forward, wait_until, written
 from crew.agents import claude_live
 from crew.agents.adapter import AgentSpec, Controls, Interrupt, Permission, Say, adapter_for
 from crew.agents.claude_dialogue import Dialogue, Heard, Over, Question, Tell, Withdrawn, Woken
+from crew.agents.claude_session import held_session
 from crew.domain.step import ErrorKind
 
 __all__ = ["order"]
@@ -280,6 +282,16 @@ def test_a_second_step_in_the_same_session_is_refused_while_the_first_runs(playe
     assert first.error is None
     assert second.error.kind is ErrorKind.SESSION_IN_USE
     assert run(player("end()"), replace(order, resume=True)).error is None
+
+
+def test_a_process_that_is_just_being_started_does_not_keep_the_session(order, monkeypatch):
+    """It shares what is open until it becomes its program; a copy is as good as that."""
+    opened, really_open = [], os.open
+    monkeypatch.setattr(os, "open", lambda *of: opened.append(really_open(*of)) or opened[-1])
+    with held_session(order, {}):
+        copy = os.dup(opened[0])
+    with held_session(order, {}):
+        os.close(copy)
 
 
 def test_a_flood_of_events_and_of_words_for_the_agent_do_not_block_each_other(player, order):

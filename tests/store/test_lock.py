@@ -157,6 +157,18 @@ def test_somebody_who_only_looks_does_not_pass_for_the_runner_that_was_killed(
         assert find_runner(path)["pid"] == os.getpid()
 
 
+def test_a_process_that_is_just_being_started_does_not_keep_the_lock(path, monkeypatch):
+    """It shares what is open until it becomes its program; a copy is as good as that."""
+    opened, really_open = [], os.open
+    monkeypatch.setattr(os, "open", lambda *of: opened.append(really_open(*of)) or opened[-1])
+    with writer_lock(path, role=RUNNER, started=STARTED):
+        copy = os.dup(opened[0])
+    assert find_runner(path) is None
+    with writer_lock(path, role=RUNNER, started=STARTED):
+        pass
+    os.close(copy)
+
+
 def test_a_child_that_outlives_the_holder_does_not_keep_the_lock(path):
     with writer_lock(path, role=RUNNER, started=STARTED):
         child = subprocess.Popen(

@@ -33,6 +33,8 @@ def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         if file is not None:
+            # Closing alone is not enough: a process that another thread is starting shares it.
+            fcntl.flock(file, fcntl.LOCK_UN)
             os.close(file)
 
 

@@ -16,6 +16,9 @@ def held(lock: Path, *, wait: bool = True) -> Iterator[int]:
     try:
         _take(descriptor, lock, wait=wait)
         yield descriptor
+        # Closing alone is not enough: a process that another thread is starting shares it. After
+        # an error it is, for what a git that was ended has left behind still holds the lock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 

@@ -46,6 +46,8 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[None]:
         yield
         os.ftruncate(handle, 0)
     finally:
+        # Closing alone is not enough: a process that another thread is starting shares it.
+        fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
