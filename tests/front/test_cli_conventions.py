@@ -132,6 +132,39 @@ def test_a_reader_that_goes_away_is_no_error(scene):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("args", ["list", "list --json", "doctor", "events", "show 9", "nope"])
+def test_a_closed_output_is_silence_and_no_fault(scene, args):
+    scene.ok("new", "--title", "x")
+    code = {"show 9": 3, "nope": 2}.get(args, 0)
+    for closed in (">&-", ">&- 2>&- <&-"):
+        done = subprocess.run(
+            ["sh", "-c", f'"{CREW}" {args} {closed}'],
+            cwd=scene.root,
+            capture_output=True,
+            text=True,
+            timeout=25,
+            check=False,
+        )
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("args", ["list", "list --json", "show 9 --json"])
+def test_an_output_that_takes_nothing_is_told_on_the_other_one(scene, args):
+    scene.ok("new", "--title", "x")
+    done = subprocess.run(
+        ["sh", "-c", f'"{CREW}" {args} >/dev/full'],
+        cwd=scene.root,
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("crew: No space left on device\nhint: ")
+
+
 def test_a_fault_of_ours_is_one_line_and_the_log_has_the_rest(scene, monkeypatch, capsys):
     monkeypatch.chdir(scene.root)
     monkeypatch.setattr("crew.front.cli.ps.load_agents", lambda _db: 1 / 0)

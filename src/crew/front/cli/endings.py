@@ -37,6 +37,9 @@ def ended(error: BaseException, call: Call, args: Sequence[str]) -> int:
     except BrokenPipeError:
         give_up_stdout()
         return PIPE_CLOSED
+    except OSError as unwritable:
+        give_up_stdout()
+        return _told(unwritable, call, as_json=False)
 
 
 def _told(error: BaseException, call: Call, *, as_json: bool) -> int:

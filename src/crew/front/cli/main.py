@@ -1,5 +1,6 @@
 """The entry point: hands the command line to one command, and the one agents start to its own."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -11,6 +12,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(args: list[str]) -> int:
+    open_closed_streams()
     if args == ["mcp"]:
         # Started with every step of an agent: reading the command line would be half its cost.
         from crew.front.mcp.shim import serve  # noqa: PLC0415
@@ -19,3 +21,12 @@ def run(args: list[str]) -> int:
     from crew.front.cli.root import run_command  # noqa: PLC0415 - loads click
 
     return run_command(args)
+
+
+def open_closed_streams() -> None:
+    """Whoever closed one (`>&-`) wants silence; no file that is opened later must take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
