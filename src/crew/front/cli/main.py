@@ -24,9 +24,9 @@ def run(args: list[str]) -> int:
 
 
 def open_closed_streams() -> None:
-    """Whoever closed one (`>&-`) wants silence; no file that is opened later must take its place."""
+    """Whoever closed one (`>&-`) wants silence; no file opened later must take its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
-            os.set_inheritable(nowhere, True)
+            os.set_inheritable(nowhere, True)  # noqa: FBT003 - its own signature
             setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
