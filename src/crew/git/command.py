@@ -12,7 +12,7 @@ from crew.git import hardening, spawning
 from crew.git.hardening import Configured
 
 FIRST_WAIT_S = 0.02
-LAST_WAIT_S = 2.0
+LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
 
 _FATAL = 128
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
