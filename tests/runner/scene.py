@@ -17,7 +17,7 @@ from crew.runner.workplace import Workplace, find_workplace, make_workplace
 from crew.store.facts import differences, load_world
 
 DRIVER = Path(__file__).with_name("driver.py")
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
 """How long a process may take before it hangs, on a machine that has much else to do."""
 
 GATE = "! grep -rqs BROKEN --exclude-dir=.git --exclude=gate.sh . && test -f readme.txt"

@@ -15,7 +15,7 @@ from crew.domain.world import with_rows
 from crew.runner import notices
 from crew.runner.notices import Notice, Teller
 from crew.store.database import StoreFailed
-from runner.scene import until
+from runner.scene import PATIENCE_S, until
 
 ASKS = [[{"run": "crew signal needs-user-input --question \"Which one?\nThe 'red' one?\""}]]
 COMMAND = (
@@ -146,7 +146,7 @@ def test_a_command_that_fails_is_logged_and_one_that_hangs_ends_with_the_runner(
     pid = scene.path.parent.parent / "pid"
     until(lambda: pid.exists() and pid.read_text(), what="the command runs")
     running.terminate()
-    assert running.wait(timeout=60) == 0
+    assert running.wait(timeout=PATIENCE_S) == 0
     failing = make_scene(
         _script("one"), tasks=["one"], config='[notify]\ncommand = "echo oh no; exit 3"\n'
     )

@@ -137,7 +137,6 @@ def closing_again(scene):
     return LOOK if run.leaving or not run.pane else STOP
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("when", WHEN)
 def test_a_session_whose_openers_and_closers_die_again_and_again_opens_once_and_closes(
     make_desk, when
