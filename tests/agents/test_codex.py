@@ -246,6 +246,7 @@ def test_everything_is_said_again_each_time_and_the_agents_own_words_come_last(o
         *("-c", 'mcp_servers.crew.url="http://127.0.0.1:1/mcp"'),
         *("-c", 'mcp_servers.crew.bearer_token_env_var="CREW_TOKEN"'),
         *("-c", 'mcp_servers.crew.default_tools_approval_mode="approve"'),
+        *("-c", "mcp_servers.crew.startup_timeout_sec=60"),
         *("--disable", "plugins", "--disable", "apps"),
         *("-c", "sandbox_mode=read-only"),
     )

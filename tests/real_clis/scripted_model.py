@@ -150,6 +150,8 @@ class ScriptedModel:
         self.outside: list[str] = []
         self.unanswered: list[tuple[str, Headers]] = []
         self.faults: list[str] = []  # of the server itself
+        self.answers_others = threading.Event()  # what no script answers waits for this
+        self.answers_others.set()
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -216,6 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse_outside()
             return
         self.server.model.unanswered.append((self.path, dict(self.headers)))
+        while not self.server.model.answers_others.wait(0.05):
+            if self.server.model.closing.is_set():
+                return
         self._answer(b"{}", 404)
 
     def _refuse_outside(self) -> None:

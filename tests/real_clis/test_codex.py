@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 import uuid
 from dataclasses import replace
 
@@ -177,6 +178,28 @@ def test_crews_own_tools_are_asked_for_with_the_token_of_the_run(agent, script, 
     assert {name.lower(): value for name, value in headers[0].items()}["authorization"] == (
         "Bearer token-of-the-run"
     )
+
+
+HELD_S = 6.0
+"""How long crew's tools are not there yet; a turn that did not wait would have begun by then."""
+
+
+def test_a_turn_begins_when_crews_own_tools_are_there(app_server, script, order, model):
+    play = script(Say("DONE"))
+    model.answers_others.clear()
+    env = {**order.env, "CREW_MCP_URL": f"{model.address}/mcp", "CREW_TOKEN": "token"}
+    asked_too_early = []
+
+    def hold(_on_loop):
+        wait_until(lambda: any(path == "/mcp" for path, _ in model.unanswered))
+        time.sleep(HELD_S)
+        asked_too_early.extend(play.asked)
+        model.answers_others.set()
+
+    outcome = Company().run(app_server, replace(order, env=env), hold)
+    assert (outcome.error, outcome.done) == (None, True)
+    assert asked_too_early == []
+    assert len(play.turns) == 1
 
 
 def _lay_trap(worktree, proof):

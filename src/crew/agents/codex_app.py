@@ -1,14 +1,24 @@
 """Codex by `codex app-server`: a step is one turn, which can be spoken to and interrupted."""
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.beside import Beside
-from crew.agents.codex_dialogue import Act, CodexDialogue, Heard, Over, Question, Tell, Withdrawn
+from crew.agents.codex_dialogue import (
+    Act,
+    AwaitTools,
+    CodexDialogue,
+    Heard,
+    Over,
+    Question,
+    Tell,
+    Withdrawn,
+)
 from crew.agents.codex_errors import exit_error, turn_error
-from crew.agents.codex_flags import codex_flags, configured
+from crew.agents.codex_flags import TOOLS_WITHIN_S, codex_flags, configured
 from crew.agents.codex_turn import AppTurn
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Event, EventLines, Words, mapping
@@ -19,6 +29,7 @@ from crew.agents.step_process import process_error, run_agent
 from crew.domain.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
 
 ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
+TELLS_OF_TOOLS_WITHIN_S = 2.0  # an older one says nothing of them
 
 
 async def run_app_server_step(
@@ -66,6 +77,7 @@ class LiveTurn:
             prompt=as_text(order.prompt),
             opening=_opening(spec, order, asks=watch.can_ask),
             thread=memory.name_for(order.session) if order.resume else "",
+            wants_tools=bool(order.env.get("CREW_MCP_URL")),
         )
         self._order = order
         self._watch = watch
@@ -111,8 +123,17 @@ class LiveTurn:
                     self._beside.start(act.number, self._ask(act))
                 case Withdrawn(number=number):
                     self._beside.cancel(number)
+                case AwaitTools():
+                    self._beside.start("tools", self._await_tools())
                 case Over():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
+
+    async def _await_tools(self) -> None:
+        """Codex says when they are there, or that they could not be had in time."""
+        await asyncio.sleep(TELLS_OF_TOOLS_WITHIN_S)
+        self._act(self.dialogue.begin_turn(unless_starting=True))
+        await asyncio.sleep(2 * TOOLS_WITHIN_S)
+        self._act(self.dialogue.begin_turn())
 
     async def _ask(self, question: Question) -> None:
         with self.talk.waiting():

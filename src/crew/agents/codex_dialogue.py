@@ -1,7 +1,8 @@
 """The talk with `codex app-server`: its messages and our words in, acts out; no I/O.
 
 A step is one turn: initialize, open the thread, start the turn, hear it out. Words for the agent
-are steered into the turn under way; Codex tells when the model has them.
+are steered into the turn under way; Codex tells when the model has them. A turn does not wait for
+tools that are still being connected, so we do: a model without crew's could not signal.
 """
 
 from collections.abc import Iterator
@@ -48,11 +49,21 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitTools:
+    """The turn begins when crew's tools are there; somebody has to see that it does begin."""
+
+
+@dataclass(frozen=True, slots=True)
 class Over:
     """There is nothing more to say."""
 
 
-Act = Tell | Heard | Question | Withdrawn | Over
+Act = Tell | Heard | Question | Withdrawn | AwaitTools | Over
+
+TOOLS = "crew"
+"""The name of crew's own server; nothing is known of it until Codex says that it is starting."""
+
+STARTING = "starting"
 
 
 @dataclass(slots=True)
@@ -63,6 +74,7 @@ class CodexDialogue:
     opening: dict[str, Any]
     thread: str = ""  # to be resumed, and then the one that is open
     turn: str = ""
+    wants_tools: bool = False
     is_ready: bool = False  # it has answered at all
     is_interrupted: bool = False
     refusal: str = ""  # why no turn could be started
@@ -70,6 +82,8 @@ class CodexDialogue:
     _count: int = 0
     _kept_back: list[Say] = field(default_factory=list)
     _can_steer: bool = False
+    _tools: str = ""  # how far crew's own are, in Codex's word
+    _awaits_tools: bool = False
 
     def begin(self) -> Iterator[Act]:
         client = {"name": "crew", "title": "crew", "version": __version__}
@@ -80,9 +94,16 @@ class CodexDialogue:
         if isinstance(word, Interrupt):
             self.is_interrupted = True
             yield from self._interrupt()
+            yield from self.begin_turn()
         else:
             self._kept_back.append(word)
             yield from self._steer()
+
+    def begin_turn(self, *, unless_starting: bool = False) -> Iterator[Act]:
+        """No longer wait for crew's tools, if that is what we do."""
+        if self._awaits_tools and not (unless_starting and self._tools == STARTING):
+            self._awaits_tools = False
+            yield from self._start_turn()
 
     def hear(self, message: Event) -> Iterator[Act]:
         method = message.get("method")
@@ -113,7 +134,9 @@ class CodexDialogue:
                 method = "thread/resume" if self.thread else "thread/start"
                 yield self._request(method, **known, **self.opening)
             case "thread/start" | "thread/resume":
-                yield from self._start_turn(session_name(mapping(result, "thread"), "id"))
+                self.thread = session_name(mapping(result, "thread"), "id") or self.thread
+                self._awaits_tools = self.wants_tools and self._tools in {"", STARTING}
+                yield from [AwaitTools()] if self._awaits_tools else self._start_turn()
             case "turn/start":
                 self.turn = text_of(mapping(result, "turn"), "id") or self.turn
                 yield from self._interrupt()
@@ -126,8 +149,7 @@ class CodexDialogue:
             self.refusal = f"{asked}: {message or 'refused without a reason'}"
             yield Over()
 
-    def _start_turn(self, thread: str) -> Iterator[Act]:
-        self.thread = thread or self.thread
+    def _start_turn(self) -> Iterator[Act]:
         if self.is_interrupted:
             yield Over()
         else:
@@ -135,6 +157,9 @@ class CodexDialogue:
             yield self._request("turn/start", threadId=self.thread, input=words)
 
     def _hear_of(self, method: str, params: Event) -> Iterator[Act]:
+        if method == "mcpServer/startupStatus/updated" and params.get("name") == TOOLS:
+            self._tools = text_of(params, "status")
+            yield from self.begin_turn(unless_starting=True)
         if not self.is_about_us(method, params):
             return
         match method:

@@ -12,6 +12,9 @@ from typing import Any
 from crew.agents.adapter import AgentSpec
 from crew.domain.step import StepOrder
 
+TOOLS_WITHIN_S = 60
+"""A runner that is just starting, on a busy machine, may take a while to serve its tools."""
+
 
 def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     """The agent's own arguments come last, and the last one wins.
@@ -81,6 +84,7 @@ def _mcp(order: StepOrder) -> dict[str, Any]:
         "mcp_servers.crew.url": url,
         "mcp_servers.crew.bearer_token_env_var": "CREW_TOKEN",
         "mcp_servers.crew.default_tools_approval_mode": "approve",
+        "mcp_servers.crew.startup_timeout_sec": TOOLS_WITHIN_S,
     }
 
 
