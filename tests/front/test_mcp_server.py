@@ -14,7 +14,7 @@ import pytest
 from crew.front.mcp import beside
 from crew.front.mcp.tools import TOOLS
 from front.conftest import PATIENCE_S, until
-from front.mcp_scene import WAYS, add_waiting_agent, running_crew, waiting_step
+from front.mcp_scene import WAYS, running_crew, waiting_step
 
 MCP_WAYS = ("by_http", "by_stdio")
 NAMES = [
@@ -154,22 +154,32 @@ def _listening_ports(pid: int) -> list[str]:
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
 
 
+COMMAND = """\
+printf '%s\\n' "$CREW_TOKEN" "$CREW_MCP_URL" "$CREW_REPO" "$PWD" > "$SCENE/new"
+mv "$SCENE/new" "$SCENE/step-$CREW_TASK_ID"
+while [ ! -e "$SCENE/go" ]; do sleep 0.05; done
+"""
+
+
+def _has_loaded_the_server(pid: int) -> bool:
+    return "pydantic_core" in Path(f"/proc/{pid}/maps").read_text()
+
+
 @linux_only
-def test_nothing_listens_before_an_agent_that_can_use_it_is_there(scene, running):
-    add_waiting_agent(scene)
-    scene.plan("1", "wait")
+def test_any_program_is_told_the_address_and_nothing_is_loaded_before_somebody_connects(
+    scene, running
+):
+    (scene.folder / "agent.sh").write_text(COMMAND)
     scene.ok("new", "--title", "for a command")
     runner = running()
-    until(lambda: scene.agent()["status"] == "working")
-    assert _listening_ports(runner.pid) == []
-    scene.ok("spawn", "B", "--agent", "waiting")
+    step = waiting_step(scene)
     ports = []
     until(lambda: ports.extend(_listening_ports(runner.pid)) or ports)
     assert len(ports) == 1
     assert ports[0].startswith("0100007F:")
-    scene.ok("new", "--title", "for the new one")
-    step = waiting_step(scene, "2")
+    assert not _has_loaded_the_server(runner.pid)
     assert not step.by_http("get-task").refused
+    assert _has_loaded_the_server(runner.pid)
 
 
 def test_the_server_ends_with_its_runner(scene):
@@ -186,16 +196,9 @@ def test_the_server_ends_with_its_runner(scene):
     assert "no runner is up to hear you" in silent.text
 
 
-def _runner(adapter: str):
-    """As much of a runner as the server looks at before it serves."""
-    kinds = {"kind": SimpleNamespace(adapter=adapter)}
-    return SimpleNamespace(
-        workplace=SimpleNamespace(settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))),
-        engine=SimpleNamespace(
-            world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")}, members={})
-        ),
-        outside=SimpleNamespace(mcp_url=""),
-    )
+def _runner():
+    """As much of a runner as is looked at before the server serves."""
+    return SimpleNamespace(outside=SimpleNamespace(mcp_url=""))
 
 
 def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, caplog):
@@ -208,12 +211,15 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, cap
     monkeypatch.setattr("crew.front.mcp.server.serve", crash)
 
     async def live():
-        runner = _runner("claude")
+        runner = _runner()
         async with beside.mcp_server(runner):
             assert runner.outside.mcp_url.startswith("http://127.0.0.1:")
+            port = int(runner.outside.mcp_url.rpartition(":")[2].removesuffix("/mcp"))
+            caller = socket.create_connection(("127.0.0.1", port), timeout=5)
             async with asyncio.timeout(20):
                 while runner.outside.mcp_url:  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0.01)
+            caller.close()
             return runner.outside.mcp_url
 
     with caplog.at_level(logging.ERROR):
@@ -223,19 +229,13 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, cap
     assert "out of luck" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("adapter", "installed", "told"),
-    [("claude", False, False), ("command", True, False), ("scripted", True, False)],
-)
-def test_without_the_sdk_or_somebody_to_use_it_there_is_no_server(
-    monkeypatch, adapter, installed, told
-):
-    monkeypatch.setattr(beside, "is_installed", lambda: installed)
+def test_without_the_sdk_there_is_no_server(monkeypatch):
+    monkeypatch.setattr(beside, "is_installed", lambda: False)
 
     async def live():
-        runner = _runner(adapter)
+        runner = _runner()
         async with beside.mcp_server(runner):
             await asyncio.sleep(0)
-            return bool(runner.outside.mcp_url)
+            return runner.outside.mcp_url
 
-    assert asyncio.run(live()) is told
+    assert asyncio.run(live()) == ""

@@ -1,4 +1,4 @@
-"""Starts the MCP server beside the runner when an agent can use it, and survives its failing."""
+"""Opens the address of the MCP server beside the runner, and survives the server's failing."""
 
 import asyncio
 import importlib
@@ -9,18 +9,10 @@ from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from crew.domain.world import World
-
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
 
 log = logging.getLogger(__name__)
-
-SPEAKING_MCP = frozenset({"claude", "codex", "opencode", "gemini", "acp"})
-"""Adapters that tell their CLI of CREW_MCP_URL; others' agents use `crew signal`."""
-
-LOOK_EVERY_S = 1.0
-"""How often it is looked whether an agent that can use the server was added."""
 
 
 @asynccontextmanager
@@ -29,7 +21,7 @@ async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
     if not is_installed():
         yield
         return
-    serving = asyncio.ensure_future(_serve_once_wanted(runner))
+    serving = asyncio.ensure_future(_serve_once_called(runner))
     # Its first turn on the loop opens the port, so that the very first step knows the address.
     await asyncio.sleep(0)
     try:
@@ -43,12 +35,14 @@ def is_installed() -> bool:
     return all(find_spec(name) is not None for name in ("mcp", "uvicorn"))
 
 
-async def _serve_once_wanted(runner: "Runner") -> None:
-    while not is_wanted(runner):  # noqa: ASYNC110 - an engine has no event for a new agent
-        await asyncio.sleep(LOOK_EVERY_S)
+async def _serve_once_called(runner: "Runner") -> None:
+    """Every step is told the address; the server takes a second of CPU and 40 MB once it is used.
+
+    Whoever connects while it is loaded waits in the queue.
+    """
     try:
         with _listening(runner) as listener:
-            # Loading takes a second of CPU; whoever connects meanwhile waits in the queue.
+            await _called(listener)
             server = await asyncio.to_thread(importlib.import_module, "crew.front.mcp.server")
             await server.serve(listener, runner)
             log.error("the MCP server has ended; agents use `crew signal`")
@@ -56,21 +50,15 @@ async def _serve_once_wanted(runner: "Runner") -> None:
         log.exception("the MCP server failed; agents use `crew signal`")
 
 
-def is_wanted(runner: "Runner") -> bool:
-    known = runner.workplace.settings.agents.by_name
-    world = runner.engine.world
-    kinds = {agent.agent_kind for agent in world.agents.values()}
-    return _has_guests(world) or any(
-        known[kind].adapter in SPEAKING_MCP for kind in kinds if kind in known
-    )
-
-
-def _has_guests(world: World) -> bool:
-    """Whether an open channel has a member that connects by itself."""
-    return any(
-        not member.is_driven and world.channels[member.channel].is_open
-        for member in world.members.values()
-    )
+async def _called(listener: socket.socket) -> None:
+    """Until somebody has connected."""
+    loop = asyncio.get_running_loop()
+    called = asyncio.Event()
+    loop.add_reader(listener, called.set)
+    try:
+        await called.wait()
+    finally:
+        loop.remove_reader(listener)
 
 
 @contextmanager
