@@ -2,7 +2,15 @@
 
 import pytest
 
-from crew.domain.review import Verdict, complaints, recorded, said, still_to_ask, verdict
+from crew.domain.review import (
+    Verdict,
+    complaints,
+    passes,
+    recorded,
+    said,
+    still_to_ask,
+    verdict,
+)
 from crew.domain.rules import Rules
 from domain.scenes import after, at_terminal
 
@@ -53,7 +61,7 @@ def test_a_verdict_counts_for_exactly_one_commit():
         found = Verdict(commit=commit, reviewer="bob", passed=passed)
         world = after(world, [recorded(world.runs["1.1"], found, at=60.0)])
     run = world.runs["1.1"]
-    assert (run.passes("old"), run.passes("new")) == (2, 0)
+    assert (passes(run, "old"), passes(run, "new")) == (("bob", "bob"), ())
 
 
 def test_every_note_of_those_who_said_no_is_told_and_none_of_the_others():
@@ -91,6 +99,10 @@ def test_what_the_task_says_about_reviews_wins_over_the_config(rules, task_says,
         ((("c", "bob", True),), ("ann", "bob"), 2, ("ann",)),
         ((("c", "eve", True),), ("ann", "bob"), 2, ("ann",)),
         ((("c", "ann", True),) * 3, ("ann", "bob"), 2, ()),
+        ((("c", "ann", True), ("c", "ann", False)), ("ann",), 1, ("ann",)),
+        ((("c", "ann", False), ("c", "ann", True)), ("ann",), 1, ()),
+        ((("c", "ann", True), ("c", "bob", False)), ("ann",), 1, ()),
+        ((("c", "ann", True), ("old", "ann", False)), ("ann",), 1, ()),
         ((("c", "ann", False), ("old", "bob", True)), ("ann", "bob"), 2, ("ann", "bob")),
     ],
 )

@@ -47,10 +47,19 @@ def still_to_ask(
 ) -> tuple[str, ...]:
     """Whose PASS is missing for this commit; that of somebody else stands for the last one's."""
     missing = list(islice(cycle(reviewers), needed))
-    for reviewed, reviewer, passed in run.verdicts:
-        if missing and passed and reviewed == commit:
-            missing.remove(reviewer if reviewer in missing else missing[-1])
+    for reviewer in passes(run, commit)[:needed]:
+        missing.remove(reviewer if reviewer in missing else missing[-1])
     return tuple(missing)
+
+
+def passes(run: Run, commit: str) -> tuple[str, ...]:
+    """Who passed exactly this commit, once each time; who says no later takes it all back."""
+    standing: tuple[str, ...] = ()
+    for reviewed, reviewer, passed in run.verdicts:
+        if reviewed == commit:
+            kept = standing if passed else tuple(who for who in standing if who != reviewer)
+            standing = (*kept, reviewer) if passed else kept
+    return standing
 
 
 def complaints(verdicts: Iterable[Verdict]) -> str | None:

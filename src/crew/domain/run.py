@@ -189,7 +189,3 @@ class Run:
     @property
     def is_pane_open(self) -> bool:
         return self.pane_pid is not None
-
-    def passes(self, commit: str) -> int:
-        """How many reviewers passed exactly this commit."""
-        return sum(passed for reviewed, _, passed in self.verdicts if reviewed == commit)
