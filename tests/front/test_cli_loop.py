@@ -88,6 +88,13 @@ def test_a_loop_without_review_ends_with_the_work_merged(stage):
     assert manifest(stage)["state"] == "completed"
 
 
+def test_a_loop_without_words_makes_no_task(stage):
+    for args, stdin in ((["loop", ""], ""), (["loop", " \n"], ""), (["loop", "-"], "\n")):
+        said = stage.crew(*args, stdin=stdin)
+        assert (said.code, said.err.splitlines()[0]) == (2, "crew: the prompt is empty")
+    assert stage.ok("list", "-a", "--json").json == []
+
+
 def test_what_the_reviewer_said_goes_back_and_the_next_commit_is_reviewed_anew(stage):
     play(stage, reviewer='[ "$(cat file-1)" = 2 ] && echo PASS || echo "no tests\nFAIL"')
     run = stage.ok("loop", "Fix it", "--review", "single", "--json").json

@@ -646,6 +646,20 @@ def test_a_review_that_does_not_pass_exits_with_six(open_desk):
     assert "no verdict: the last line must be PASS or FAIL alone" in said.out
     task = open_desk.task()
     assert (task["review_count"], task["run"]["verdicts"][0]["passed"]) == (1, False)
+    again = open_desk.crew("review", "1", "--json")
+    assert (again.code, again.json["passed"]) == (6, False)
+    assert again.json["error"]["code"] == "check_failed"
+
+
+def test_who_says_no_later_takes_the_pass_of_this_commit_back(reviewed):
+    verdict(reviewed, "PASS\n")
+    reviewed.ok("review", "1")
+    verdict(reviewed, "on second thoughts\nFAIL\n")
+    assert reviewed.crew("review", "1").code == 6
+    said = reviewed.crew("complete", "1")
+    assert said.code == 6
+    assert "on second thoughts" in said.err
+    assert reviewed.status("1") == "in_progress"
 
 
 def test_a_task_that_says_so_is_not_reviewed(desk):

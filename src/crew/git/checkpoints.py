@@ -276,9 +276,12 @@ def _chosen(repo: Repository, task: str, number: int | None) -> Checkpoint:
     kept = checkpoints(repo, task)
     chosen = [one for one in kept if number is None or one.number == number]
     if not chosen:
-        have = ", ".join(str(one.number) for one in kept) or "none"
+        have = ", ".join(str(one.number) for one in kept)
         raise NotFound(
-            f"task {task} has no checkpoint {number or ''}".rstrip(), hint=f"it has: {have}"
+            f"task {task} has no checkpoint {number or ''}".rstrip(),
+            hint=f"it has: {have}"
+            if have
+            else f"what it committed is on its branch: `crew diff {task}` shows it",
         )
     return chosen[-1]
 

@@ -3,17 +3,20 @@
 import asyncio
 import os
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from crew.domain.errors import CheckFailed, Conflict, CrewError, UsageError
 from crew.domain.requests import Request, find_task
+from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.changing import is_written
 from crew.front.cli.command import command
+from crew.front.cli.endings import error_document
 from crew.front.cli.output import narrate, print_json, safe, say
 from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
 from crew.git.repository import commit_of
@@ -113,7 +116,7 @@ def _comment(workplace: "Workplace", task: str, message: str) -> None:
     "--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help="Who reviews it."
 )
 @pass_call
-def review(call: Call, task: str, kind: str | None) -> None:
+def review(call: Call, task: str, kind: str | None) -> int:
     """Have the last commit of a task reviewed now.
 
     What the reviewer says is kept as a comment; its verdict counts for exactly that commit.
@@ -131,9 +134,20 @@ def review(call: Call, task: str, kind: str | None) -> None:
     found = asyncio.run(Reviews(workplace).run(run, row, commit=commit, reviewer=reviewer))
     verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
     ask(workplace, Request(verb="reviewed", args={"task": task, "verdict": verdict}))
+    return _told(call, task, found)
+
+
+def _told(call: Call, task: str, found: Verdict) -> int:
+    """One document also where the verdict is the error."""
+    failed = CheckFailed(
+        f"the review of task {task} did not pass",
+        hint=f"answer every note and commit; `crew show {task}` has them too",
+    )
     if call.json:
-        print_json({"task": task, **verdict, "notes": found.notes})
-    else:
-        say(safe(found.notes, call))
+        error = {} if found.passed else error_document(failed.code, failed.message, failed.hint)
+        print_json({**error, "task": task, **asdict(found)})
+        return 0 if found.passed else failed.exit_code
+    say(safe(found.notes, call))
     if not found.passed:
-        raise CheckFailed(f"the review of task {task} did not pass", hint=f"`crew show {task}`")
+        raise failed
+    return 0

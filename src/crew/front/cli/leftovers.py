@@ -109,7 +109,9 @@ def summary(world: World, left: list[Task], code: int) -> dict[str, Any]:
 def _error(code: int, count: int) -> dict[str, Any]:
     if code == CHECK_FAILED:
         return error_document(
-            "check_failed", f"{count} tasks are not merged", "`crew show ID` tells more of each"
+            "check_failed",
+            f"{count} task{'s are' if count > 1 else ' is'} not merged",
+            "`crew show ID` tells more of each",
         )
     if code == INTERRUPTED:
         return error_document("interrupted", "interrupted", "`crew run` goes on where it stopped")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crew.domain.agent import AgentState
-from crew.domain.errors import CheckFailed, Conflict, NotFound
+from crew.domain.errors import CheckFailed, Conflict, NotFound, UsageError
 from crew.domain.requests import Request
 from crew.domain.run import Run
 from crew.domain.task import FINISHED
@@ -52,7 +52,9 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     """
     workplace = call.workplace()
     words = text_or_stdin(prompt) or ""
-    title = next((text.strip() for text in words.splitlines() if text.strip()), "a task")
+    title = next((text.strip() for text in words.splitlines() if text.strip()), None)
+    if title is None:
+        raise UsageError("the prompt is empty", hint="say what is to be done")
     worker = checked_kind(workplace, kind)
     args = {
         "kind": worker,
