@@ -119,7 +119,7 @@ def open_session(
     A session that is there already is returned as it is. Raw output is appended to the log.
     """
     _check(name, cwd, env)
-    _check_version(_program())
+    checked_version(load_program())
     shown = _plain(title, limit=_LONGEST_TITLE)
     bar = _not_a_format(f" #{name.removeprefix('crew-')} {shown} | {_plain(agent, limit=40)}")
     arguments = (
@@ -285,7 +285,7 @@ def _call(tmux: Tmux, *arguments: str) -> Answer:
 
 def _argv(*arguments: str, may_start: bool = False) -> tuple[str, ...]:
     never_start = () if may_start else ("-N",)
-    return (_program(), "-u", *never_start, "-S", SOCKET, "-f", CONFIG, *arguments)
+    return (load_program(), "-u", *never_start, "-S", SOCKET, "-f", CONFIG, *arguments)
 
 
 def _run(
@@ -308,9 +308,8 @@ def _run(
         ) from error
 
 
-def _program() -> str:
-    program = shutil.which("tmux")
-    if program is None:
+def load_program() -> str:
+    if (program := shutil.which("tmux")) is None:
         raise CrewError(
             "tmux is not installed",
             hint="install tmux (apt install tmux, brew install tmux), or run without a session",
@@ -319,12 +318,13 @@ def _program() -> str:
 
 
 @functools.cache
-def _check_version(program: str) -> None:
+def checked_version(program: str) -> str:
     said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"(\d+)\.(\d+)", said)  # none in a build from its sources
     if version and (int(version[1]), int(version[2])) < _OLDEST:
         newer = "install tmux {}.{} or newer".format(*_OLDEST)
         raise CrewError(f"{said.strip()} is too old", hint=newer)
+    return said.strip()
 
 
 def _config() -> str:
@@ -364,7 +364,7 @@ def _check(name: str, cwd: Path, env: Mapping[str, str]) -> None:
 
 
 def _demand(tmux: Tmux, name: str) -> None:
-    _program()
+    load_program()
     if find_session(tmux, name) is None:
         raise NotFound(f"no session is called {name}", hint="see which ones run: crew list")
 

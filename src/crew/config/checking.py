@@ -33,21 +33,32 @@ def readers(table: type) -> Mapping[str, tuple[str, Reader]]:
 
 def typed_value(path: tuple[str, ...], said: str) -> Any:
     """What a person typed for this key, as the TOML value that stands for it; unchecked."""
-    match path:
-        case ("agents", _, "env", _):
-            return said
-        case ("agents", key) if key in typed_readers(AgentsSettings):
-            model: type | None = AgentsSettings
-        case ("agents", _, _):
-            model = AgentSettings
-        case ("tui", "keybindings", _, _):
-            model = KeyBinding
-        case (table, _):
-            model = TABLES.get(table)
-        case _:
-            model = None
+    model = _model(path)
     read = typed_readers(model).get(path[-1]) if model else None
     return read(said) if read else said
+
+
+def has_key(path: tuple[str, ...]) -> bool:
+    """Whether this is a key of the config, be it set or not."""
+    model = _model(path)
+    return model is not None and path[-1] in readers(model)
+
+
+def _model(path: tuple[str, ...]) -> type | None:
+    """The table that the last part of a key stands in; None for those with names of their own."""
+    match path:
+        case ("agents", _, "env", _):
+            return None
+        case ("agents", key) if key in typed_readers(AgentsSettings):
+            return AgentsSettings
+        case ("agents", _, _):
+            return AgentSettings
+        case ("tui", "keybindings", _, _):
+            return KeyBinding
+        case (table, _):
+            return TABLES.get(table)
+        case _:
+            return None
 
 
 @functools.cache

@@ -40,6 +40,7 @@ def examine(call: Call, *, repair: bool) -> Iterator[Finding]:
         yield Finding(check="config", message=error.message, fix=error.hint, is_wrong=True)
         return
     yield Finding(check="config", message=f"the config of {workplace.root} is sound")
+    yield from _guarded("tmux", terminal)
     yield from _guarded("sandbox", lambda: sandbox(settings.sandbox.mode))
     yield from _guarded("agents", lambda: agents(workplace))
     for name, look in _STATE_CHECKS.items():
@@ -71,6 +72,18 @@ def git_version() -> Iterator[Finding]:
         )
     else:
         yield Finding(check="git", message=words)
+
+
+def terminal() -> Iterator[Finding]:
+    """Only tasks at a terminal need it, so that its lack is advice."""
+    from crew.agents.tmux import checked_version, load_program  # noqa: PLC0415
+
+    try:
+        yield Finding(check="tmux", message=checked_version(load_program()))
+    except CrewError as error:
+        yield Finding(
+            check="tmux", message=f"{error.message}: no `crew start`, no `attach`", fix=error.hint
+        )
 
 
 def sandbox(mode: str) -> Iterator[Finding]:

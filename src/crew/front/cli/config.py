@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crew.config.changing import Change, Scope, set_key
-from crew.config.checking import Layer
+from crew.config.checking import Layer, has_key
 from crew.config.layers import BUILT_IN_FILES, load_layers, merged_settings
 from crew.config.nearest import nearest
 from crew.config.origins import has, leaves, merged_values, origin_of, value_at
@@ -98,12 +98,17 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
 
 
 @command("template", example="crew config template > .crew/config.toml")
-def template() -> None:
+@pass_call
+def template(call: Call) -> None:
     """Print all keys with their defaults, commented out."""
-    for file in BUILT_IN_FILES:
-        for line in file.read_text(encoding="utf-8").splitlines():
-            is_value = line and not line.startswith(("#", "["))
-            say(f"# {line}" if is_value else line)
+    lines = [line for file in BUILT_IN_FILES for line in file.read_text("utf-8").splitlines()]
+    text = "\n".join(
+        f"# {line}" if line and not line.startswith(("#", "[")) else line for line in lines
+    )
+    if call.json:
+        print_json({"template": f"{text}\n"})
+    else:
+        say(text)
 
 
 for _command in (show, get, set_, template):
@@ -146,6 +151,8 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _not_set(key: str, values: dict[str, Any]) -> NotFound:
+    if has_key(key_parts(key)):
+        return NotFound(f"nothing is set for {key!r}", hint=f"`crew config set {key} …` sets it")
     near = nearest(key, [written_key(path) for path, _ in leaves(values)])
     hint = f"did you mean {near}?" if near else "`crew config show` lists all keys that are set"
     return NotFound(f"nothing is set for {key!r}", hint=hint)
