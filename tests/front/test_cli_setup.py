@@ -1,12 +1,16 @@
 """Setting up from the command line: init, doctor, config, agents, completion."""
 
 import os
+import re
+import shutil
 import sqlite3
 import subprocess
 import tomllib
 
 import pytest
 
+from crew.config.checking import readers
+from crew.config.model import TABLES
 from front.conftest import PATIENCE_S
 
 
@@ -149,6 +153,47 @@ def test_the_config_template_changes_nothing(scene):
     assert scene.ok("config", "get", "run.agents").out == "1\n"
 
 
+def test_the_config_template_has_every_key_there_is(scene):
+    template = scene.ok("config", "template", "--json").json["template"]
+    assert template == scene.ok("config", "template").out
+    lines = template.partition("\n[agents.claude]")[0].splitlines()
+    values = [re.sub(r"^# (?=\S+ = )", "", text) for text in lines]
+    (scene.root / ".crew" / "config.toml").write_text("\n".join(values))
+    said = scene.ok("config", "show", "--json").json
+    for table, model in TABLES.items():
+        assert set(said[table]) == set(readers(model)), table
+    assert "ctrl+r" in said["tui"]["keybindings"]
+
+
+def test_a_key_without_a_value_is_told_how_it_gets_one(scene):
+    for key in ("complete.command", "budget.day_usd", "agents.sh.default_model"):
+        said = scene.crew("config", "get", key)
+        assert said.code == 3
+        assert f"`crew config set {key} …` sets it" in said.err
+    assert "did you mean complete.timeout?" in scene.crew("config", "get", "complete.timeou").err
+
+
+def test_doctor_tells_of_tmux_and_does_without_it(scene, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("git", "sh"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+
+    def tmux(path: str) -> dict[str, str]:
+        (found,) = [f for f in scene.ok("doctor", "--json", PATH=path).json if f["check"] == "tmux"]
+        return found
+
+    without = tmux(str(tools))
+    assert "tmux is not installed" in without["message"]
+    assert "install tmux" in without["fix"]
+    for version, is_fine in (("3.4", True), ("2.1", False)):
+        (tools / "tmux").write_text(f"#!/bin/sh\necho tmux {version}\n")
+        (tools / "tmux").chmod(0o755)
+        found = tmux(str(tools))
+        assert found["message"].startswith(f"tmux {version}")
+        assert bool(found["fix"]) is not is_fine
+
+
 def test_agents_are_listed_with_whether_they_are_installed(scene):
     agents = {a["name"]: a for a in scene.ok("agents", "--json").json}
     assert agents["sh"]["installed"] is True
@@ -231,7 +276,10 @@ def test_doctor_ends_processes_that_outlived_their_runner(scene):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_name_crew(scene, shell):
-    assert "_CREW_COMPLETE" in scene.ok("completion", shell).out
+    script = scene.ok("completion", shell).out
+    assert "_CREW_COMPLETE" in script
+    said = scene.ok("completion", shell, "--json").json
+    assert (said["shell"], f"{said['script']}\n") == (shell, script)
 
 
 def test_completion_offers_tasks_agents_and_commands_live(scene):
@@ -247,4 +295,12 @@ def test_completion_offers_tasks_agents_and_commands_live(scene):
     assert "plain,Ann" in complete("crew kill ")
     assert "plain,dashboard" in complete("crew ")
     assert complete("crew assign Ann ").strip() == "plain,1"
+    scene.ok("channel", "new", "reviews", "--member", "pm", "--member", "dev")
+    scene.ok("channel", "new", "plans", "--member", "boss")
+    assert complete("crew channel show ").split() == ["plain,plans", "plain,reviews"]
+    for verb in ("remove", "override", "invite"):
+        assert sorted(complete(f"crew channel {verb} reviews ").split()) == [
+            "plain,dev",
+            "plain,pm",
+        ]
     assert scene.crew("completion", "tcsh").code == 2

@@ -4,14 +4,12 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from crew.domain.channel import member_id
 from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
-from crew.front.cli.params import channel_argument
+from crew.front.cli.params import channel_argument, member_argument
 from crew.front.mcp.beside import is_installed
 from crew.runner.asking import ask
 from crew.runner.tokens import Tokens
@@ -26,7 +24,7 @@ LOOK_EVERY_S = 0.1
 
 @command("invite", example="crew channel invite reviews guest")
 @channel_argument()
-@click.argument("member")
+@member_argument("member")
 @pass_call
 def invite(call: Call, name: str, member: str) -> None:
     """Print the address and the token with which an agent connects to a channel over MCP.

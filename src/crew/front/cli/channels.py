@@ -15,7 +15,13 @@ from crew.front.cli.channel_guests import invite
 from crew.front.cli.channel_watching import drive, list_channels, run, show, tail
 from crew.front.cli.command import command, common_flags
 from crew.front.cli.output import narrate, print_json, say
-from crew.front.cli.params import DURATION, channel_argument, complete_kinds, text_or_stdin
+from crew.front.cli.params import (
+    DURATION,
+    channel_argument,
+    complete_kinds,
+    member_argument,
+    text_or_stdin,
+)
 from crew.runner.asking import ask
 from crew.runner.channel_views import channel_view, load_channels
 from crew.store.facts import load_world
@@ -176,7 +182,7 @@ def assign(call: Call, name: str, agent: str) -> None:
 
 @command("remove", example="crew channel remove reviews codex")
 @channel_argument()
-@click.argument("agent")
+@member_argument()
 @pass_call
 def remove(call: Call, name: str, agent: str) -> None:
     """Take somebody out; if it has the turn, the next one has it."""
@@ -185,7 +191,7 @@ def remove(call: Call, name: str, agent: str) -> None:
 
 @command("override", example="crew channel override reviews codex active")
 @channel_argument()
-@click.argument("agent")
+@member_argument()
 @click.argument("state", type=click.Choice(["queued", "active"]))
 @pass_call
 def override(call: Call, name: str, agent: str, state: str) -> None:

@@ -3,8 +3,9 @@
 import click
 from click.shell_completion import get_completion_class
 
+from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import say
+from crew.front.cli.output import print_json, say
 
 EXAMPLE = """eval "$(crew completion bash)"                # in ~/.bashrc
 eval "$(crew completion zsh)"                 # in ~/.zshrc
@@ -13,7 +14,8 @@ crew completion fish > ~/.config/fish/completions/crew.fish"""
 
 @command("completion", example=EXAMPLE)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@pass_call
+def completion(call: Call, shell: str) -> None:
     """Print the completion script of a shell.
 
     Task ids, agent names and kinds of agents are completed live.
@@ -22,4 +24,8 @@ def completion(shell: str) -> None:
     assert found is not None
     script = found(click.Command("crew"), {}, "crew", "_CREW_COMPLETE")
     # Not `source()`: for bash it starts a shell only to look at its version.
-    say(script.source_template % script.source_vars())
+    text = script.source_template % script.source_vars()
+    if call.json:
+        print_json({"shell": shell, "script": text})
+    else:
+        say(text)

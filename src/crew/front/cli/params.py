@@ -41,15 +41,7 @@ def complete_tasks(ctx: click.Context, param: click.Parameter, start: str) -> li
 
 
 def complete_agents(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
-    from crew.runner.place import load_folder  # noqa: PLC0415
-    from crew.store.database import open_database  # noqa: PLC0415
-    from crew.store.facts import load_rows  # noqa: PLC0415
-
-    with contextlib.suppress(CrewError, OSError):
-        db = open_database(load_folder(_call(ctx).directory) / "crew.db")
-        agents = load_rows(db, "agent").values()
-        return [CompletionItem(a.id, help=a.state) for a in agents if a.id.startswith(start)]
-    return []
+    return [item for item in _rows(ctx, "agent") if item.value.startswith(start)]
 
 
 def complete_channels(
@@ -57,16 +49,28 @@ def complete_channels(
     param: click.Parameter,  # noqa: ARG001 - click's signature
     start: str,
 ) -> list[CompletionItem]:
+    return [item for item in _rows(ctx, "channel") if item.value.startswith(start)]
+
+
+def complete_members(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    start: str,
+) -> list[CompletionItem]:
+    """Those of the channel that was named before; a member is called `channel/name`."""
+    prefix = f"{ctx.params.get('name')}/"
+    members = [item for item in _rows(ctx, "member") if item.value.startswith(prefix + start)]
+    return [CompletionItem(item.value.removeprefix(prefix), help=item.help) for item in members]
+
+
+def _rows(ctx: click.Context, kind: str) -> list[CompletionItem]:
     from crew.runner.place import load_folder  # noqa: PLC0415
     from crew.store.database import open_database  # noqa: PLC0415
     from crew.store.facts import load_rows  # noqa: PLC0415
 
     with contextlib.suppress(CrewError, OSError):
-        db = open_database(load_folder(_call(ctx).directory) / "crew.db")
-        channels = load_rows(db, "channel").values()
-        return [
-            CompletionItem(one.id, help=one.state) for one in channels if one.id.startswith(start)
-        ]
+        rows = load_rows(open_database(load_folder(_call(ctx).directory) / "crew.db"), kind)
+        return [CompletionItem(row.id, help=row.state) for row in rows.values()]
     return []
 
 
@@ -97,6 +101,10 @@ def agent_argument(name: str = "name") -> Decorator:
 
 def channel_argument(name: str = "name") -> Decorator:
     return click.argument(name, shell_complete=complete_channels)
+
+
+def member_argument(name: str = "agent") -> Decorator:
+    return click.argument(name, shell_complete=complete_members)
 
 
 def subject_argument() -> Decorator:
