@@ -196,12 +196,21 @@ def test_the_server_ends_with_its_runner(scene):
     assert "no runner is up to hear you" in silent.text
 
 
-def _runner():
+def _runner(adapter: str):
     """As much of a runner as is looked at before the server serves."""
-    return SimpleNamespace(outside=SimpleNamespace(mcp_url=""))
+    kinds = {"kind": SimpleNamespace(adapter=adapter)}
+    return SimpleNamespace(
+        workplace=SimpleNamespace(settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))),
+        engine=SimpleNamespace(
+            world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")}, members={})
+        ),
+        outside=SimpleNamespace(mcp_url=""),
+    )
 
 
-def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, caplog):
+@pytest.mark.parametrize("adapter", ["claude", "command"])
+def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, caplog, adapter):
+    """It is there for Claude before anybody connects, and for any program once somebody does."""
     urls = []
 
     async def crash(_listener, runner):
@@ -211,15 +220,15 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, cap
     monkeypatch.setattr("crew.front.mcp.server.serve", crash)
 
     async def live():
-        runner = _runner()
+        runner = _runner(adapter)
         async with beside.mcp_server(runner):
             assert runner.outside.mcp_url.startswith("http://127.0.0.1:")
             port = int(runner.outside.mcp_url.rpartition(":")[2].removesuffix("/mcp"))
-            caller = socket.create_connection(("127.0.0.1", port), timeout=5)
+            if adapter == "command":
+                socket.create_connection(("127.0.0.1", port), timeout=5).close()
             async with asyncio.timeout(20):
                 while runner.outside.mcp_url:  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0.01)
-            caller.close()
             return runner.outside.mcp_url
 
     with caplog.at_level(logging.ERROR):
@@ -233,7 +242,7 @@ def test_without_the_sdk_there_is_no_server(monkeypatch):
     monkeypatch.setattr(beside, "is_installed", lambda: False)
 
     async def live():
-        runner = _runner()
+        runner = _runner("claude")
         async with beside.mcp_server(runner):
             await asyncio.sleep(0)
             return runner.outside.mcp_url

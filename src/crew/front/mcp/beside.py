@@ -5,14 +5,22 @@ import importlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from crew.domain.world import World
 
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
 
 log = logging.getLogger(__name__)
+
+SPEAKING_MCP = frozenset({"claude", "codex", "opencode", "gemini", "acp"})
+"""Adapters whose CLI connects as it starts: it should not have to wait for the server."""
+
+LOOK_EVERY_S = 1.0
+"""How often it is looked whether such an agent was added."""
 
 
 @asynccontextmanager
@@ -36,13 +44,13 @@ def is_installed() -> bool:
 
 
 async def _serve_once_called(runner: "Runner") -> None:
-    """Every step is told the address; the server takes a second of CPU and 40 MB once it is used.
+    """Every step is told the address; the server takes a second of CPU and 40 MB, once it is used.
 
     Whoever connects while it is loaded waits in the queue.
     """
     try:
         with _listening(runner) as listener:
-            await _called(listener)
+            await _called(runner, listener)
             server = await asyncio.to_thread(importlib.import_module, "crew.front.mcp.server")
             await server.serve(listener, runner)
             log.error("the MCP server has ended; agents use `crew signal`")
@@ -50,15 +58,34 @@ async def _serve_once_called(runner: "Runner") -> None:
         log.exception("the MCP server failed; agents use `crew signal`")
 
 
-async def _called(listener: socket.socket) -> None:
-    """Until somebody has connected."""
+async def _called(runner: "Runner", listener: socket.socket) -> None:
+    """Until somebody has connected, or is there that surely will."""
     loop = asyncio.get_running_loop()
     called = asyncio.Event()
     loop.add_reader(listener, called.set)
     try:
-        await called.wait()
+        while not called.is_set() and not is_expected(runner):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(called.wait(), LOOK_EVERY_S)
     finally:
         loop.remove_reader(listener)
+
+
+def is_expected(runner: "Runner") -> bool:
+    known = runner.workplace.settings.agents.by_name
+    world = runner.engine.world
+    kinds = {agent.agent_kind for agent in world.agents.values()}
+    return _has_guests(world) or any(
+        known[kind].adapter in SPEAKING_MCP for kind in kinds if kind in known
+    )
+
+
+def _has_guests(world: World) -> bool:
+    """Whether an open channel has a member that connects by itself."""
+    return any(
+        not member.is_driven and world.channels[member.channel].is_open
+        for member in world.members.values()
+    )
 
 
 @contextmanager
