@@ -179,7 +179,7 @@ def test_kill_marks_an_agent_that_has_a_task(state):
 
 
 def test_kill_refuses_an_idle_agent():
-    assert "nothing to kill" in refused(given(IDLE), "kill", agent="A")
+    assert "agent A is idle" in refused(given(IDLE), "kill", agent="A")
 
 
 def test_cleanup_asks_for_the_worktree_of_a_stuck_agent_to_go():

@@ -102,13 +102,16 @@ def test_without_such_a_branch_the_one_checked_out_is_the_target(repo, person):
     assert "crew.defaultBranch" in refused.value.hint
 
 
-def test_a_repository_without_commits_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "hint"), [((), "git commit"), (("--bare",), "push a first commit")]
+)
+def test_a_repository_without_commits_is_refused(tmp_path, options, hint):
     empty = Person(tmp_path / "empty")
     empty.path.mkdir()
-    empty.git("init", "-q")
+    empty.git("init", "-q", *options)
     with pytest.raises(UsageError, match="no commits") as refused:
         check_usable(find_repository(empty.path))
-    assert "first commit" in refused.value.hint
+    assert hint in refused.value.hint
 
 
 def test_a_shallow_clone_is_refused(person, tmp_path):

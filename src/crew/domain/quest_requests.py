@@ -49,7 +49,8 @@ def cancel(asked: Asked) -> Answer:
     """Whoever works at it is ended, what they did is kept, and all its tasks are closed."""
     quest = find_quest(asked.world, str(asked.args["quest"]))
     if quest.state != QuestState.OPEN:
-        raise Conflict(f"quest {quest.id} is {quest.state}", hint="nothing is left to cancel")
+        how = f"`crew quest show {quest.id}` tells how it ended"
+        raise Conflict(f"quest {quest.id} is {quest.state}", hint=how)
     root = asked.world.tasks[quest.id]
     reason = str(asked.args.get("reason") or "the quest was cancelled")
     facts = [closed(root, reason, at=asked.at), *abandoned(asked.world, root, at=asked.at)]

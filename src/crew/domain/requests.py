@@ -94,7 +94,7 @@ def _unstuck(agent: Agent, *, at: float) -> Answer:
 def kill(asked: Asked) -> Answer:
     agent = asked.agent()
     if agent.is_free:
-        raise Conflict(f"agent {agent.id} is idle", hint="there is nothing to kill")
+        raise Conflict(f"agent {agent.id} is idle", hint="`crew ps` shows who works")
     return Answer(facts=(noted(agent, "kill_asked", at=asked.at, killing=True),))
 
 
@@ -133,7 +133,8 @@ def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the s
 def close(asked: Asked) -> Answer:
     task = asked.task()
     if task.state in FINISHED:
-        raise Conflict(f"task {task.id} is {task.state} already", hint="nothing is left to close")
+        how = f"`crew show {task.id}` tells how it ended"
+        raise Conflict(f"task {task.id} is {task.state} already", hint=how)
     reason = str(asked.args.get("reason") or "")
     closed = moved(
         task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None

@@ -121,7 +121,8 @@ def _question(asked: Asked) -> Question:
 def find_question(world: World, named: str) -> Question:
     if named not in world.questions:
         still_open = ", ".join(one.id for one in world.questions.values() if one.is_open)
-        raise NotFound(f"there is no question {named!r}", hint=f"open: {still_open or 'none'}")
+        hint = f"open: {still_open}" if still_open else "none is open now (`crew inbox`)"
+        raise NotFound(f"there is no question {named!r}", hint=hint)
     return world.questions[named]
 
 

@@ -112,10 +112,10 @@ def check_usable(repo: Repository) -> None:
         )
     branches = git(repo.common_dir, "for-each-ref", "--format=%(refname:short)", "refs/heads")
     if not branches and head_commit(repo) is None:
-        raise UsageError(
-            "this repository has no commits yet",
-            hint="make a first commit: git commit --allow-empty -m start",
-        )
+        first = "make a first commit: git commit --allow-empty -m start"
+        if repo.root == repo.common_dir:
+            first = "it is bare: push a first commit to it"
+        raise UsageError("this repository has no commits yet", hint=first)
     for branch in branches.splitlines():
         _refuse_clash(branch)
     _refuse_unreadable(repo)
