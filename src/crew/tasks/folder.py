@@ -52,7 +52,8 @@ def signatures(look: Look, endings: tuple[str, ...]) -> dict[str, Signature]:
 
     A task is there when a file with the first ending is; the other endings are more files of it.
     """
-    files = {name: ":".join(map(str, seen)) for name, seen in look.files.items()}
+    seen = look.files.items()
+    files = {name: f"{changed}:{inode}:{size}" for name, (changed, inode, size) in seen}
     first, *others = endings
     found = {name.removesuffix(first): sign for name, sign in files.items() if name.endswith(first)}
     for ending in others:
