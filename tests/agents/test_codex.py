@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 import sys
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -259,7 +260,6 @@ def test_a_checkout_that_is_no_worktree_opens_nothing_of_git(order):
 
 
 def test_values_for_its_command_line_are_toml():
-    tomllib = pytest.importorskip("tomllib")
     for value in ['a"b\\c\n\t\x7fü\U0001f600', True, 5, ["a", "b'"]]:
         assert tomllib.loads(f"x={toml(value)}")["x"] == value
 

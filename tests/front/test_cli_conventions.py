@@ -116,20 +116,24 @@ def test_colours_are_for_terminals_and_for_those_who_force_them(scene):
     assert "\x1b[" not in scene.ok("list", "--json", FORCE_COLOR="1").out
 
 
-def test_a_reader_that_goes_away_is_no_error(scene):
-    for number in range(200):
-        (scene.root / f".crew/tasks/default/{number + 1}.md").write_text(
-            f"---\ntitle: task {number}\n---\n{'x' * 2000}"
-        )
-    done = subprocess.run(
-        ["sh", "-c", f'"{CREW}" list -a --json | head -c 10'],
+def in_shell(scene, words):
+    """A line that a shell runs, where `crew` alone would not do: pipes and closed streams."""
+    return subprocess.run(
+        ["sh", "-c", f'"{CREW}" {words}'],
         cwd=scene.root,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
     )
-    assert done.stderr == ""
+
+
+def test_a_reader_that_goes_away_is_no_error(scene):
+    for number in range(200):
+        (scene.root / f".crew/tasks/default/{number + 1}.md").write_text(
+            f"---\ntitle: task {number}\n---\n{'x' * 2000}"
+        )
+    assert in_shell(scene, "list -a --json | head -c 10").stderr == ""
 
 
 @pytest.mark.parametrize("args", ["list", "list --json", "doctor", "events", "show 9", "nope"])
@@ -137,14 +141,7 @@ def test_a_closed_output_is_silence_and_no_fault(scene, args):
     scene.ok("new", "--title", "x")
     code = {"show 9": 3, "nope": 2}.get(args, 0)
     for closed in (">&-", ">&- 2>&- <&-"):
-        done = subprocess.run(
-            ["sh", "-c", f'"{CREW}" {args} {closed}'],
-            cwd=scene.root,
-            capture_output=True,
-            text=True,
-            timeout=25,
-            check=False,
-        )
+        done = in_shell(scene, f"{args} {closed}")
         assert done.returncode == code
         assert "Traceback" not in done.stderr
 
@@ -153,14 +150,7 @@ def test_a_closed_output_is_silence_and_no_fault(scene, args):
 @pytest.mark.parametrize("args", ["list", "list --json", "show 9 --json"])
 def test_an_output_that_takes_nothing_is_told_on_the_other_one(scene, args):
     scene.ok("new", "--title", "x")
-    done = subprocess.run(
-        ["sh", "-c", f'"{CREW}" {args} >/dev/full'],
-        cwd=scene.root,
-        capture_output=True,
-        text=True,
-        timeout=25,
-        check=False,
-    )
+    done = in_shell(scene, f"{args} >/dev/full")
     assert done.returncode == 1
     assert done.stderr.startswith("crew: No space left on device\nhint: ")
 

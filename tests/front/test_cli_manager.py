@@ -1,10 +1,11 @@
 """`crew manager`: an agent that works through the board with crew's own commands."""
 
 import json
-import os
-import shutil
 
 import pytest
+
+from agents.conftest import need
+from crew.agents.process import working_bwrap
 
 MANAGER = """\
 cat > "$SCENE/manager-prompt"
@@ -70,10 +71,7 @@ def test_it_is_told_the_board_and_its_commands(managed):
 
 
 def test_it_cannot_change_a_file_of_the_repository(managed):
-    if shutil.which("bwrap") is None:
-        if os.environ.get("CREW_REQUIRE_ALL") == "1":
-            pytest.fail("bubblewrap is needed")
-        pytest.skip("bubblewrap is not installed")
+    need(working_bwrap(), "bwrap")
     managed.ok("new", "--title", "choose a colour")
     (managed.folder / "manager-plan").write_text("write")
     auto(managed)

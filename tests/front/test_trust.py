@@ -1,7 +1,6 @@
 """What a person must be able to trust whatever an agent does: their branches, checkout and git."""
 
-import pytest
-
+from agents.conftest import need
 from crew.agents.process import working_bwrap
 from front.conftest import until
 
@@ -44,8 +43,7 @@ def test_a_worktree_that_became_a_link_to_the_checkout_is_not_worked_in(scene):
 
 
 def test_an_agent_cannot_change_how_git_works_for_others(scene):
-    if working_bwrap() is None:
-        pytest.skip("bubblewrap is not installed")
+    need(working_bwrap(), "bwrap")
     agent = scene.folder / "agent.sh"
     attack = 'git config core.fsmonitor evil; echo x > "$CREW_GIT_DIR/info/attributes"'
     agent.write_text(f"{attack}\n{agent.read_text()}")
