@@ -12,6 +12,7 @@ from crew.domain.errors import CrewError, UsageError
 from crew.front.cli.call import Call
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -33,29 +34,26 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 DURATION = Duration()
 
 
-def complete_tasks(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
+def complete_tasks(ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
     with contextlib.suppress(CrewError, OSError):
         items = _call(ctx).workplace().snapshot().items
         return [CompletionItem(t.id, help=t.title) for t in items if t.id.startswith(start)]
     return []
 
 
-def complete_agents(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
-    return [item for item in _rows(ctx, "agent") if item.value.startswith(start)]
+def _complete_rows(kind: str) -> Completer:
+    def complete(ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
+        return [item for item in _rows(ctx, kind) if item.value.startswith(start)]
+
+    return complete
 
 
-def complete_channels(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    start: str,
-) -> list[CompletionItem]:
-    return [item for item in _rows(ctx, "channel") if item.value.startswith(start)]
+complete_agents = _complete_rows("agent")
+complete_channels = _complete_rows("channel")
 
 
 def complete_members(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    start: str,
+    ctx: click.Context, _param: click.Parameter, start: str
 ) -> list[CompletionItem]:
     """Those of the channel that was named before; a member is called `channel/name`."""
     prefix = f"{ctx.params.get('name')}/"
@@ -80,7 +78,7 @@ def complete_subjects(
     return [*complete_agents(ctx, param, start), *complete_tasks(ctx, param, start)]
 
 
-def complete_kinds(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:  # noqa: ARG001
+def complete_kinds(ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
     with contextlib.suppress(CrewError, OSError):
         known = _call(ctx).workplace().settings.agents.by_name
         return [CompletionItem(name) for name in known if name.startswith(start)]
