@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from crew.domain.channel_agents import awake
 from crew.domain.channel_posts import has_news
 from crew.domain.errors import CrewError
 from crew.domain.world import World, fold, noted
@@ -292,11 +293,18 @@ class DrivenHistories(RuleBasedStateMachine):
         """Every step dies with it, and nothing of what they said is known."""
         self.running.clear()
         self.room.world = fold(self.room.facts)
+        self.room.record(awake(self.room.world, at=self.room.now))
 
     @invariant()
     def at_most_one_has_the_turn(self):
         if hasattr(self, "room"):
             self.room.check()
+
+    @invariant()
+    def nobody_has_a_new_turn_while_the_step_of_an_earlier_one_runs(self):
+        """So that one answer, however late, takes one turn."""
+        for name, turn in getattr(self, "running", {}).items():
+            assert self.room.member(name).turn == turn, f"{name} has two turns for one step"
 
     def teardown(self):
         """Left alone it comes to rest, and everybody has been given every word once."""

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from crew.domain.channel_agents import beat, has_something
+from crew.domain.channel_agents import awake, beat, has_something
 from crew.domain.channel_opening import DRIVEN_ROUNDS, NewMember, default_rounds
 from crew.domain.channel_plan import is_resting, plan_channels
 from crew.domain.channel_posts import addressed, injected_into, without_signal
@@ -496,6 +496,7 @@ def test_an_interrupted_step_whose_runner_died_is_taken_up_again():
     room = Room(driven=("pm",), topic="hello", interrupting="interrupt")
     room.start("pm")
     room.say("stop")
+    room.record(awake(room.world, at=room.now))
     assert room.due == ["turn room/pm"]
     assert room.speaks("pm", "as you say") == ["stop"]
     place = room.moves("pm").index(("active", "waiting", "human_interrupts"))
@@ -518,51 +519,71 @@ def test_a_step_that_outlasts_its_turn_is_shown_late_and_moves_nothing():
     assert (room.posts[-1].late, room.active) == (True, ["dev"])
 
 
-def test_a_step_of_an_earlier_turn_does_not_end_the_present_one():
-    room = Room(driven=("pm", "dev"), topic="hello")
+def test_a_member_whose_step_outlasts_its_turn_is_granted_none_until_that_step_ends():
+    room = Room(driven=("pm", "dev"), topic="hello", rounds=4)
     room.start("pm")
-    room.tick(60)
-    room.speaks("dev", "meanwhile")
-    assert room.active == ["pm"]
+    for _ in range(4):
+        room.tick(61)
+        room.speaks("dev", "meanwhile") if "turn room/dev" in room.due else room.say("and now?")
+    pm = room.member("pm")
+    assert (pm.state, pm.turn, room.texts.count("⏱️ pm turn timed out")) == ("queued", 1, 1)
     room.end("pm", "at last", turn=1)
-    assert (room.posts[-1].late, room.active, room.member("pm").turn) == (True, ["pm"], 2)
+    assert (room.posts[-1].late, room.active, room.member("pm").turn) == (True, ["dev"], 1)
+    room.speaks("dev", "thank you")
+    assert (room.active, room.due, room.member("pm").turn) == (["pm"], ["turn room/pm"], 2)
 
 
-def test_a_step_that_hangs_holds_the_turn_no_longer_than_a_turn_may_take():
-    room = Room(driven=("pm", "dev"), topic="go")
+def test_a_member_that_is_alone_has_its_next_turn_when_its_late_step_ends():
+    room = Room(driven=("pm",), topic="hello")
     room.start("pm")
     room.tick(61)
-    room.speaks("dev", "a word for pm")
-    assert room.active == ["pm"]
-    room.say("and you, dev?")
-    assert room.looks_again_at == room.now + 60
-    room.tick(60)
-    assert room.active == ["dev"]
-    assert room.texts.count("⏱️ pm turn timed out") == 2
-
-
-@pytest.mark.parametrize("error", [None, "crashed"])
-def test_who_is_interrupted_in_a_step_of_an_earlier_turn_goes_on_with_the_present_one(error):
-    room = Room(driven=("pm", "dev"), topic="go", interrupting="interrupt")
-    room.start("pm")
-    room.tick(61)
-    room.speaks("dev", "a word for pm")
-    room.say("stop")
-    assert room.states["pm"] == "waiting"
-    room.end("pm", "what was left", turn=1, error=error)
+    room.say("are you there?")
+    assert (room.active, room.due) == ([], [])
+    room.end("pm", "at last", turn=1)
     assert (room.active, room.due) == (["pm"], ["turn room/pm"])
 
 
-def test_a_late_answer_leaves_the_turn_that_its_member_has_by_then_all_its_time():
-    room = Room(driven=("pm", "dev"), topic="go")
+@pytest.mark.parametrize("mode", ["broadcast", "direct"])
+def test_where_all_speak_at_once_a_late_step_keeps_its_member_from_a_second_one(mode):
+    room = Room(driven=("pm", "dev"), topic="hello", mode=mode)
     room.start("pm")
     room.tick(61)
-    room.speaks("dev", "a word for pm")
-    room.now += 59
-    room.end("pm", "late", turn=1)
-    assert (room.active, room.due, room.looks_again_at) == (["pm"], ["turn room/pm"], None)
+    room.say("@pm are you there?")
+    assert (room.states["pm"], room.member("pm").turn) == ("queued", 1)
+    room.end("pm", "at last", turn=1)
+    assert (room.states["pm"], room.member("pm").turn) == ("active", 2)
+
+
+def test_who_is_to_speak_next_by_a_persons_wish_speaks_when_its_late_step_has_ended():
+    room = Room(driven=("pm", "dev", "qa"), topic="hello")
     room.start("pm")
-    assert room.looks_again_at == room.now + 60
+    room.tick(61)
+    assert room.ask("override", member="pm", state="active") == "queued"
+    room.speaks("dev", "meanwhile")
+    assert room.active == ["qa"]
+    room.end("pm", "at last", turn=1)
+    room.speaks("qa", "me too")
+    assert room.active == ["pm"]
+
+
+def test_in_the_manual_order_nobody_is_given_a_turn_while_its_late_step_runs():
+    room = Room(driven=("pm", "dev"), topic="hello", order="manual")
+    room.ask("override", member="pm", state="active")
+    room.start("pm")
+    room.tick(61)
+    with pytest.raises(Conflict, match="still runs") as refused:
+        room.ask("override", member="pm", state="active")
+    assert "channel remove room pm" in refused.value.hint
+
+
+def test_a_late_step_that_dies_with_the_runner_keeps_its_member_from_no_turn():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.tick(61)
+    room.record(awake(room.world, at=room.now))
+    assert (room.member("pm").speaking, room.member("pm").session_used) == (False, True)
+    room.speaks("dev", "a word for pm")
+    assert (room.active, room.due) == (["pm"], ["turn room/pm"])
 
 
 def test_an_error_is_shown_and_ends_the_turn_and_the_third_in_a_row_is_a_crash():

@@ -232,6 +232,11 @@ class Member:
     def takes_part(self) -> bool:
         return self.state in TAKING_PART
 
+    @property
+    def is_late(self) -> bool:
+        """Its step has outlasted its turn: until that ends it can make nothing of another one."""
+        return self.speaking and self.state == TurnState.QUEUED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:

@@ -149,12 +149,26 @@ def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
 
 
 def awake(world: World, *, at: float) -> list[Fact]:
-    """A runner starts: nobody could reach crew while none was up, so all have their time anew."""
-    return [
-        noted(member, "runner_started", at=at, heartbeat_at=at)
-        for member in world.members.values()
-        if heartbeat_deadline(world.channels[member.channel], member) is not None
-    ]
+    """A runner starts: nobody could reach crew while none was up, so all have their time anew.
+
+    Every step died with the runner before this one; its session is resumed in a step of its own.
+    """
+    facts: list[Fact] = []
+    for member in world.members.values():
+        if member.speaking:
+            facts += _cut_off(world, member, at=at)
+        elif heartbeat_deadline(world.channels[member.channel], member) is not None:
+            facts.append(noted(member, "runner_started", at=at, heartbeat_at=at))
+    return facts
+
+
+def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
+    """Its step is over without an end that was recorded; whoever was interrupted in it goes on."""
+    story = Story(world=world, name=member.channel, at=at)
+    story.note(member.name, "cut_off", speaking=False, session_used=True, turn_ends_at=None)
+    if member.waits_for == INTERRUPTED:
+        resume(story, member.name)
+    return story.facts
 
 
 def _speaker(asked: Asked) -> tuple[Story, Member]:

@@ -163,15 +163,20 @@ def _go_on(story: Story, member: Member) -> None:
 
 def _speak_next(story: Story, member: Member) -> None:
     """At the head of the queue; at once, where nobody has the turn."""
-    holder, order = story.channel.holder, story.channel.order
-    if holder and order == TurnOrder.MANUAL:
+    holder, is_manual = story.channel.holder, story.channel.order == TurnOrder.MANUAL
+    if holder and is_manual:
         raise Conflict(
             f"{holder} has the turn in {story.name}, and after it a person gives the next one",
             hint=f"wait for it, or end it: `crew channel override {story.name} {holder} queued`",
         )
+    if member.is_late and is_manual:
+        raise Conflict(
+            f"the step of {member.name}'s last turn in {story.name} still runs",
+            hint=f"wait for its end, or end it: `crew channel remove {story.name} {member.name}`",
+        )
     queue = (member.name, *(one for one in story.channel.queue if one != member.name))
     story.change("human_override", queue=queue)
-    if not holder or story.channel.mode in ALL_AT_ONCE:
+    if not member.is_late and (not holder or story.channel.mode in ALL_AT_ONCE):
         grant(story, member.name)
 
 

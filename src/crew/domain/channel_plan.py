@@ -8,7 +8,7 @@ from itertools import zip_longest
 from crew.domain.channel import Channel, Member, TurnState, member_id
 from crew.domain.channel_posts import has_news
 from crew.domain.channel_story import Story
-from crew.domain.channel_turns import INTERRUPTED, deadlines, lapse, settle
+from crew.domain.channel_turns import deadlines, lapse, settle
 from crew.domain.commands import Command, SpeakTurn, Vacate
 from crew.domain.fact import Fact
 from crew.domain.rules import Rules
@@ -150,9 +150,5 @@ def _is_to_leave(channel: Channel, member: Member) -> bool:
 
 def _is_to_speak(world: World, channel: Channel, member: Member) -> bool:
     """One that was cut off, by a crash of the runner, goes on although nothing new was said."""
-    if not (channel.is_open and member.is_driven):
-        return False
-    cut_off = member.state == TurnState.WAITING and member.waits_for == INTERRUPTED
-    if member.state != TurnState.ACTIVE and not (cut_off and member.speaking):
-        return False
-    return member.owes_answer or has_news(world, member)
+    has_turn = channel.is_open and member.is_driven and member.state == TurnState.ACTIVE
+    return has_turn and (member.owes_answer or has_news(world, member))

@@ -20,8 +20,6 @@ CRASHES_AFTER = 3
 def turn_started(world: World, member: Member, *, session: str, at: float) -> list[Fact]:
     """Recorded before the process starts: what it is given now it is never given again."""
     story = Story(world=world, name=member.channel, at=at)
-    if member.state == TurnState.WAITING:  # interrupted, and the runner died before it could go on
-        resume(story, member.name)
     story.note(
         member.name,
         "turn_started",
@@ -57,8 +55,6 @@ def turn_spoken(
     else:
         _spoken(story, member, outcome, had_turn=had_turn)
         story.tell(*served(world, rules.provider(member.agent_kind), at=at))
-    if not had_turn and story.member(member.name).waits_for == INTERRUPTED:
-        resume(story, member.name)  # it was this step that kept its new turn from going on
     settle(story)
     return story.facts
 

@@ -23,7 +23,7 @@ def settle(story: Story) -> None:
         return
     if story.channel.mode in ALL_AT_ONCE:
         for name in story.channel.queue:
-            if can_speak(story.world, story.member(name)) and _has_turns_left(story, name):
+            if can_speak(story.world, story.member(name)) and _may_be_next(story, name):
                 grant(story, name)
         return
     _yield_floor(story)
@@ -77,18 +77,14 @@ def enqueue(story: Story, name: str, **changes: Any) -> None:
 
 
 def grant(story: Story, name: str) -> None:
-    """A driven member's time begins with its step: it may have nothing to answer yet.
-
-    If a step of an earlier turn still runs, no other can begin, and its time begins now.
-    """
+    """A driven member's time begins with its step: it may have nothing to answer yet."""
     member = story.member(name)
-    begins_later = member.is_driven and not member.speaking
     story.move(
         name,
         "turn_granted",
         to=TurnState.ACTIVE,
         turn=member.turn + 1,
-        turn_ends_at=None if begins_later else turn_deadline(story, member),
+        turn_ends_at=None if member.is_driven else turn_deadline(story, member),
         said_at=None,
         was_late=False,
     )
@@ -195,7 +191,7 @@ def _yield_floor(story: Story) -> None:
     member = story.member(holder)
     if member.state != TurnState.ACTIVE or can_speak(story.world, member):
         return
-    others = (story.member(name) for name in story.channel.queue if _has_turns_left(story, name))
+    others = (story.member(name) for name in story.channel.queue if _may_be_next(story, name))
     if any(can_speak(story.world, other) for other in others):
         turns = member.turns  # nothing was said, so that it counts as no turn
         story.move(
@@ -208,16 +204,17 @@ def _next(story: Story) -> str:
     channel = story.channel
     if channel.order == TurnOrder.MANUAL:
         return ""
-    found = [story.member(name) for name in channel.queue if _has_turns_left(story, name)]
+    found = [story.member(name) for name in channel.queue if _may_be_next(story, name)]
     if channel.order == TurnOrder.PRIORITY:
         found.sort(key=lambda one: (one.turns, -one.priority))
     speaking = [one for one in found if can_speak(story.world, one)]
     return next((one.name for one in speaking or found), "")
 
 
-def _has_turns_left(story: Story, name: str) -> bool:
-    rounds = story.channel.rounds
-    return rounds is None or story.member(name).turns < rounds
+def _may_be_next(story: Story, name: str) -> bool:
+    """It has turns left, and no step of an earlier turn still runs."""
+    rounds, member = story.channel.rounds, story.member(name)
+    return not member.is_late and (rounds is None or member.turns < rounds)
 
 
 def _has_passed(story: Story, deadline: float | None) -> bool:
