@@ -221,23 +221,116 @@ def test_a_delivery_that_waited_is_made_when_the_way_is_free(repo, person):
     assert deliver(repo, "main", hold_s=0).commit == commit
 
 
-def test_a_moving_submodule_and_a_filter_are_left_to_the_person(repo, person, tmp_path):
+def test_a_filter_is_left_to_the_person(repo, person):
     person.git("config", "filter.crypt.clean", "cat")
     land(repo, person, {".gitattributes": "*.key filter=crypt\n", "x.key": "k\n"})
     assert "filter 'crypt'" in deliver(repo, "main", hold_s=0).reason
-    person.git("merge", "-q", landed_ref("main"))
+
+
+@pytest.fixture
+def library(tmp_path) -> Person:
+    """A repository that can be a submodule."""
+    made = Person(tmp_path / "library")
+    made.path.mkdir()
+    made.git("init", "-q")
+    made.commit({"l": "l1\n"})
+    return made
+
+
+ALLOWED = ("-c", "protocol.file.allow=always")
+
+
+def _land_head(repo, person, change):
+    """Land a commit that is made in a clone, with the checkout as it was."""
     tip = integration_tip(repo, "main")
-    person.git("switch", "-q", "--detach")
-    library = Person(tmp_path / "library")
-    library.path.mkdir()
-    library.git("init", "-q")
-    library.commit({"l": "l"})
-    url = str(library.path)
-    person.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", url, "lib")
-    commit = person.commit()
-    person.git("switch", "-q", "main")
+    clone = Person(person.path.parent / f"clone-{tip[:8]}")
+    person.git("clone", "-q", "--no-local", str(person.path), str(clone.path))
+    clone.git("reset", "-q", "--hard", tip)
+    change(clone)
+    commit = clone.commit()
+    person.git("fetch", "-q", str(clone.path), commit)
     advance(repo, landed_ref("main"), to=commit, expected=tip)
-    assert "submodule lib" in deliver(repo, "main", hold_s=0).reason
+    return commit
+
+
+def _adding(library):
+    url = str(library.path)
+    return lambda clone: clone.git(*ALLOWED, "submodule", "--quiet", "add", url, "lib")
+
+
+def _pointing(library):
+    commit = library.commit({"l": "l2\n"})
+    return lambda clone: clone.git("update-index", "--cacheinfo", f"160000,{commit},lib")
+
+
+def test_a_submodule_is_delivered_and_the_command_that_fills_it_works(repo, person, library):
+    commit = _land_head(repo, person, _adding(library))
+    delivery = deliver(repo, "main", hold_s=0)
+    assert (delivery.state, delivery.commit, delivery.reason) == ("delivered", commit, "")
+    assert person.git("status", "--porcelain") == ""
+    assert list((person.path / "lib").iterdir()) == []
+    person.git("config", "--global", "protocol.file.allow", "always")
+    subprocess.run(delivery.remedy, shell=True, check=True, capture_output=True)
+    assert (person.path / "lib" / "l").read_text() == "l1\n"
+    later = land(repo, person, {"a.txt": "later\n"})
+    assert deliver(repo, "main", hold_s=0).commit == later
+
+
+def test_a_submodule_that_moves_leaves_its_checkout_alone(repo, person, library):
+    _land_head(repo, person, _adding(library))
+    deliver(repo, "main", hold_s=0)
+    person.git(*ALLOWED, "submodule", "--quiet", "update", "--init")
+    person.write("lib/l", "mine\n")
+    before = person.tree()
+    commit = _land_head(repo, person, _pointing(library))
+    delivery = deliver(repo, "main", hold_s=0)
+    assert (delivery.state, delivery.commit) == ("delivered", commit)
+    assert "submodule update" in delivery.remedy
+    assert person.tree() == before
+    assert person.git("ls-files", "-s", "lib").split()[1] == library.git("rev-parse", "HEAD")
+
+
+def test_a_submodule_that_goes_takes_nothing_of_the_person_with_it(repo, person, library):
+    _land_head(repo, person, _adding(library))
+    deliver(repo, "main", hold_s=0)
+    _land_head(repo, person, lambda clone: clone.git("rm", "-q", "lib"))
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert not (person.path / "lib").exists()
+    assert person.git("status", "--porcelain") == ""
+
+
+def _replaced(clone):
+    clone.git("rm", "-q", "lib")
+    clone.write("lib/own.txt", "a file\n")
+
+
+@pytest.mark.parametrize("is_filled", [False, True])
+def test_files_in_the_place_of_a_submodule_wait_only_if_it_is_checked_out(
+    repo, person, library, is_filled
+):
+    _land_head(repo, person, _adding(library))
+    deliver(repo, "main", hold_s=0)
+    if is_filled:
+        person.git(*ALLOWED, "submodule", "--quiet", "update", "--init")
+    before = person.tree()
+    _land_head(repo, person, _replaced)
+    delivery = deliver(repo, "main", hold_s=0)
+    if is_filled:
+        assert "submodule lib is checked out" in delivery.reason
+        assert person.tree() == before
+        person.git("submodule", "--quiet", "deinit", "-f", "lib")
+        delivery = deliver(repo, "main", hold_s=0)
+    assert delivery.state == "delivered"
+    assert (person.path / "lib" / "own.txt").read_text() == "a file\n"
+    assert person.git("status", "--porcelain") == ""
+
+
+def test_a_submodule_waits_for_files_that_lie_in_its_place(repo, person, library):
+    person.write("lib/mine.txt", "mine\n")
+    _land_head(repo, person, _adding(library))
+    assert "lib/mine.txt is in the way" in deliver(repo, "main", hold_s=0).reason
+    (person.path / "lib" / "mine.txt").rename(person.path / "elsewhere")
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
 
 
 def test_files_and_folders_may_take_each_others_place(repo, person):
@@ -412,6 +505,18 @@ def test_somebody_who_checks_the_target_out_while_it_moves_gets_it_whole(repo, p
 
 # Killed half-way
 
+
+@pytest.mark.parametrize("point", ["git.advance.after", "git.sync_place_folders.before"])
+def test_a_killed_delivery_of_a_submodule_alone_is_finished(repo, person, library, point):
+    _land_head(repo, person, _adding(library))
+    deliver(repo, "main", hold_s=0)
+    commit = _land_head(repo, person, _pointing(library))
+    assert deliver_and_die(person, point).returncode == -9
+    repair_sync(repo)
+    assert person.git("rev-parse", "HEAD") == commit
+    assert person.git("status", "--porcelain") == ""
+
+
 DELIVER = """
 import sys
 from pathlib import Path
@@ -458,6 +563,8 @@ POINTS = [
     "git.sync_refresh.after",
     "git.sync_install_index.before",
     "git.sync_install_index.after",
+    "git.sync_place_folders.before",
+    "git.sync_place_folders.after",
     "git.sync_unlock_index.before",
     "git.sync_unlock_index.after",
     "git.sync_delete_staging.before",

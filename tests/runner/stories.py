@@ -114,6 +114,7 @@ ROAD = Story(
         "git.sync_place",
         "git.sync_refresh",
         "git.sync_install_index",
+        "git.sync_place_folders",
         "git.sync_unlock_index",
         "git.sync_delete_staging",
         "git.sync_forget",

@@ -3,8 +3,8 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crew.domain.errors import Conflict
@@ -64,16 +64,47 @@ def changed_paths(repo: Repository, old: str, new: str) -> tuple[Change, ...]:
     return tuple(sorted(changes, key=lambda change: (change.new_mode is not None, change.path)))
 
 
+def file_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """What changes in files: of a submodule, a checkout holds an index entry and a folder."""
+    as_files = (
+        replace(
+            change,
+            old_mode=None if change.old_mode == _SUBMODULE else change.old_mode,
+            new_mode=None if change.new_mode == _SUBMODULE else change.new_mode,
+        )
+        for change in changes
+    )
+    return tuple(change for change in as_files if change.old_mode or change.new_mode)
+
+
+def arriving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
+    """The submodules that are added or moved to another commit."""
+    return tuple(change.path for change in changes if change.new_mode == _SUBMODULE)
+
+
+def leaving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
+    """The submodules that are removed, or that something else replaces."""
+    return tuple(
+        change.path
+        for change in changes
+        if change.old_mode == _SUBMODULE and change.new_mode != _SUBMODULE
+    )
+
+
 def check_free(
     repo: Repository, checkout: Checkout, changes: Sequence[Change], *, old: str, new: str
 ) -> tuple[Signature | None, ...]:
-    """Make sure that no change touches anything uncommitted; returns what the files looked like."""
+    """Make sure that no change touches anything uncommitted.
+
+    Returns what the files of `file_changes` looked like.
+    """
     by_path = {change.path: change for change in changes}
-    _refuse_submodules(checkout, changes)
-    _refuse_filters(repo, checkout, changes, new)
+    files = file_changes(changes)
+    _refuse_submodules(checkout, changes, by_path)
+    _refuse_filters(repo, checkout, files, new)
     _refuse_staged(checkout, by_path, old)
-    seen = tuple(_looked_at(checkout, change, by_path) for change in changes)
-    _refuse_edited(checkout, [change for change in changes if change.old_mode is not None])
+    seen = tuple(_looked_at(checkout, change, by_path) for change in files)
+    _refuse_edited(checkout, [change for change in files if change.old_mode is not None])
     return seen
 
 
@@ -101,10 +132,18 @@ def _change(entry: str, path: str) -> Change:
     )
 
 
-def _refuse_submodules(checkout: Checkout, changes: Iterable[Change]) -> None:
+def _refuse_submodules(
+    checkout: Checkout, changes: Sequence[Change], by_path: dict[str, Change]
+) -> None:
+    """A submodule that is checked out belongs to the person: nothing is put into its folder."""
     for change in changes:
-        if _SUBMODULE in {change.old_mode, change.new_mode}:
-            raise wait_for(checkout, f"the submodule {change.path} moves")
+        has_repository = os.path.lexists(checkout.path / change.path / ".git")
+        if change.new_mode == _SUBMODULE and change.old_mode is None and not has_repository:
+            _refuse_occupied(checkout, change, by_path)
+    for path in leaving_submodules(changes):
+        is_replaced = any(one.path.startswith(f"{path}/") for one in changes)
+        if is_replaced and os.path.lexists(checkout.path / path / ".git"):
+            raise wait_for(checkout, f"the submodule {path} is checked out where files come in")
 
 
 def _refuse_filters(

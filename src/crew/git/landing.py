@@ -1,5 +1,6 @@
 """Landed work reaches the target branch here, and surprises nobody who has it checked out."""
 
+import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,10 @@ State = Literal["current", "delivered", "waiting", "diverged"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What came of a delivery; `commit` is where the target is now."""
+    """What came of a delivery; `commit` is where the target is now.
+
+    `remedy` is what the person may type next, also after one that was made.
+    """
 
     state: State
     commit: str
@@ -99,9 +103,16 @@ def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Deli
     if checkout is None:
         advance(repo, branch, to=landed, expected=tip, keep_open=lock)
         _catch_up(repo, target, old=tip, new=landed, hold_s=hold_s, lock=lock)
-    else:
-        sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
-    return Delivery(state="delivered", commit=landed)
+        return Delivery(state="delivered", commit=landed)
+    moved = sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
+    return Delivery(state="delivered", commit=landed, remedy=_update_command(checkout.path, moved))
+
+
+def _update_command(path: Path, submodules: tuple[str, ...]) -> str:
+    """How the person gets the files of submodules that came in; crew fetches nothing."""
+    if not submodules:
+        return ""
+    return shlex.join(("git", "-C", str(path), "submodule", "update", "--init", "--", *submodules))
 
 
 def _catch_up(

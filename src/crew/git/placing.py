@@ -43,6 +43,11 @@ def plan_moves(
     return load_moves(checkout, staging, changes)
 
 
+def has_begun(staging: Path) -> bool:
+    """Whether files may have been touched already."""
+    return (staging / SEEN).exists()
+
+
 def load_moves(checkout: Checkout, staging: Path, changes: Sequence[Change]) -> tuple[Move, ...]:
     """The moves of a sync; none if it died before any was made."""
     try:

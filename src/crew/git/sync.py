@@ -16,10 +16,27 @@ from pathlib import Path
 
 from crew.domain.effects import effect
 from crew.git.attributes import attributes_worktree
-from crew.git.changes import Change, Checkout, Waiting, changed_paths, check_free, wait_for
+from crew.git.changes import (
+    Change,
+    Checkout,
+    Waiting,
+    arriving_submodules,
+    changed_paths,
+    check_free,
+    file_changes,
+    leaving_submodules,
+    wait_for,
+)
 from crew.git.command import ask, git
 from crew.git.linked import environment_for
-from crew.git.placing import load_moves, place_all, plan_moves, rescue_edited, take_back_all
+from crew.git.placing import (
+    has_begun,
+    load_moves,
+    place_all,
+    plan_moves,
+    rescue_edited,
+    take_back_all,
+)
 from crew.git.refs import advance
 from crew.git.repository import Repository, commit_of
 from crew.git.status import unfinished_in
@@ -56,8 +73,11 @@ class Journal:
 
 def sync_checkout(
     repo: Repository, checkout: Checkout, *, old: str, new: str, hold_s: float, lock: int
-) -> None:
-    """Move the branch and its checkout from `old` to `new`, or say what stands in the way."""
+) -> tuple[str, ...]:
+    """Move the branch and its checkout from `old` to `new`, or say what stands in the way.
+
+    Returns the submodules whose own files the person has to bring along.
+    """
     _refuse_busy(checkout)
     changes = changed_paths(repo, old, new)
     check_free(repo, checkout, changes, old=old, new=new)
@@ -76,6 +96,7 @@ def sync_checkout(
         repair(repo, lock=lock)
         raise
     _release(repo, journal, changes)
+    return arriving_submodules(changes)
 
 
 def repair(repo: Repository, *, lock: int) -> None:
@@ -89,14 +110,14 @@ def repair(repo: Repository, *, lock: int) -> None:
         return
     changes = changed_paths(repo, journal.old, journal.new)
     at = commit_of(repo, f"refs/heads/{checkout.target}")
-    moves = load_moves(checkout, journal.staging, changes)
-    if moves and at in {journal.old, journal.new} and not _is_ours(journal):
+    is_begun = has_begun(journal.staging)
+    if is_begun and at in {journal.old, journal.new} and not _is_ours(journal):
         _take_index_lock(journal)
-    if moves and _is_ours(journal):
+    if is_begun and _is_ours(journal):
         if at == journal.new:
-            _finish(journal, lock=lock)
+            _finish(journal, changes, lock=lock)
         else:
-            take_back_all(checkout, moves)
+            take_back_all(checkout, load_moves(checkout, journal.staging, file_changes(changes)))
     _release(repo, journal, changes)
 
 
@@ -110,15 +131,17 @@ def _sync(
     _refuse_moved(repo, journal)
     seen = check_free(repo, checkout, changes, old=journal.old, new=journal.new)
     index = _next_index(journal, lock=lock)
-    _stage_files(repo, journal, changes, index)
-    place_all(checkout, plan_moves(checkout, journal.staging, changes, seen))
+    files = file_changes(changes)
+    _stage_files(repo, journal, files, index)
+    place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
     branch = f"refs/heads/{checkout.target}"
     advance(repo, branch, to=journal.new, expected=journal.old, keep_open=lock)
     _refresh(checkout, index, lock=lock)
     _install_index(index, checkout)
+    _place_folders(checkout, changes)
 
 
-def _finish(journal: Journal, *, lock: int) -> None:
+def _finish(journal: Journal, changes: Sequence[Change], *, lock: int) -> None:
     """Let the index follow the branch; one that somebody went on with by hand stays as it is."""
     if not _has_target(journal.checkout):
         return
@@ -126,6 +149,7 @@ def _finish(journal: Journal, *, lock: int) -> None:
         index = _next_index(journal, lock=lock)
         _refresh(journal.checkout, index, lock=lock)
         _install_index(index, journal.checkout)
+        _place_folders(journal.checkout, changes)
 
 
 def _refuse_busy(checkout: Checkout) -> None:
@@ -241,8 +265,19 @@ def _install_index(index: Path, checkout: Checkout) -> None:
     index.replace(checkout.git_dir / "index")
 
 
+@effect("git.sync_place_folders")
+def _place_folders(checkout: Checkout, changes: Sequence[Change]) -> None:
+    """A submodule is an empty folder until the person has git fill it; one with files stays."""
+    for path in leaving_submodules(changes):
+        with suppress(OSError):
+            (checkout.path / path).rmdir()
+    for path in arriving_submodules(changes):
+        with suppress(OSError):
+            (checkout.path / path).mkdir(parents=True, exist_ok=True)
+
+
 def _release(repo: Repository, journal: Journal, changes: Sequence[Change]) -> None:
-    rescue_edited(load_moves(journal.checkout, journal.staging, changes))
+    rescue_edited(load_moves(journal.checkout, journal.staging, file_changes(changes)))
     if _is_ours(journal):
         _unlock_index(journal.checkout)
     _delete_staging(journal)

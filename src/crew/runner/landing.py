@@ -241,7 +241,7 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     done = await desk.outside.deliver(command.subject)
     line = _line(desk, command)
     if done.state == "delivered":
-        return [_delivered(line, integration, at=desk.now())]
+        return [_delivered(line, integration, at=desk.now(), remedy=done.remedy)]
     moved_on = _upstream_moved(desk, line, await desk.outside.tips(line.id))
     if done.state == "current":  # also when a person brought together what was red together
         return [_delivered(line, integration, at=desk.now()), *moved_on]
@@ -254,8 +254,11 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     return [waits]
 
 
-def _delivered(line: Line, commit: str, *, at: float) -> Fact:
-    return noted(line, "delivered", at=at, delivered=commit, delivered_at=at, waiting="", remedy="")
+def _delivered(line: Line, commit: str, *, at: float, remedy: str = "") -> Fact:
+    """`remedy` is how the person gets the files of a submodule that came with it."""
+    return noted(
+        line, "delivered", at=at, delivered=commit, delivered_at=at, waiting="", remedy=remedy
+    )
 
 
 def _upstream_moved(desk: Desk, line: Line, tips: Tips) -> list[Fact]:

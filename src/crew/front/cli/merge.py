@@ -70,3 +70,5 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
         print_json(task_view(workplace.source.show(task), world))
     else:
         narrate(call, f"task {task} is merged into {row.target}")
+        if line is not None and line.remedy:
+            narrate(call, f"it has submodules that moved; this brings their files: {line.remedy}")

@@ -72,7 +72,9 @@ def told(fact: Fact) -> str | None:
 
 def _told_of_line(fact: Fact) -> str | None:
     if fact.trigger == "delivered":
-        return f"{fact.subject}: delivered {str(fact.changes.get('delivered'))[:12]}"
+        remedy = line(str(fact.changes.get("remedy") or ""))
+        words = f"{fact.subject}: delivered {str(fact.changes.get('delivered'))[:12]}"
+        return f"{words}; its submodules: {remedy}" if remedy else words
     if fact.trigger == "delivery_waits":
         return f"{fact.subject}: delivery waits: {line(str(fact.changes.get('waiting')))}"
     return None

@@ -87,3 +87,5 @@ def deliveries(world: "World") -> Iterable[str]:
         if line.waiting:
             remedy = f" ({line.remedy})" if line.remedy else ""
             yield f"delivery to {line.id} waits: {line.waiting}{remedy}"
+        elif line.remedy:
+            yield f"submodules moved with the last delivery to {line.id}: {line.remedy}"
