@@ -282,6 +282,8 @@ def test_an_invitation_has_all_that_a_client_needs(talk):
     assert shim["env"]["CREW_TOKEN"] == invited["token"]
     said = talk.ok("channel", "invite", "room", "guest")
     assert invited["token"] in said.out
+    assert invited["address_file"] == str(talk.root / ".crew" / "mcp-address")
+    assert invited["address_file"] in said.out
     assert "no runner is up" in said.err
 
 

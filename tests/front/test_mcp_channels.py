@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -181,24 +182,35 @@ def test_a_person_speaks_and_a_waiting_guest_hears_it(channel):
     assert [(one["by"], one["text"]) for one in heard["messages"]] == [("person", "mind the tests")]
 
 
-def test_a_runner_that_is_killed_finds_its_guests_where_they_were(channel, running):
-    guest = Guest(_invite(channel, "pm"), "stdio")
+def test_guests_find_a_runner_again_that_was_killed(channel, running):
+    """Over HTTP at the same address; over stdio in the very connection that it had before."""
+    invited = _invite(channel, "dev")
+    one, two = Guest(_invite(channel, "pm"), "stdio"), Guest(invited, "http")
 
-    async def joins():
+    async def joins(guest):
         async with guest.connected() as client:
             return await called(client, "join-channel")
 
-    assert asyncio.run(joins())["state"] == "active"
-    killed = channel.runner_pid()
-    os.kill(killed, signal.SIGKILL)
-    until(lambda: find_process(killed) is None)
-    running("--agents", "1")
+    async def lives_on():
+        async with one.connected() as client:
+            assert (await called(client, "join-channel"))["state"] == "active"
+            killed = channel.runner_pid()
+            os.kill(killed, signal.SIGKILL)
+            until(lambda: find_process(killed) is None)
+            refused = await called(client, "turn-complete")
+            running("--agents", "1")
+            said = await called(client, "post-message", text="where was I? TURN_COMPLETE")
+            return refused, said
 
-    async def goes_on():
-        async with guest.connected() as client:
-            return await called(client, "post-message", text="where was I? TURN_COMPLETE")
-
-    assert asyncio.run(goes_on())["state"] == "active"  # alone, it wraps to itself
+    assert asyncio.run(joins(two))["state"] == "active"
+    assert asyncio.run(joins(one))["state"] == "queued"
+    channel.ok("channel", "override", "room", "dev", "queued")
+    refused, said = asyncio.run(lives_on())
+    assert "the runner is restarting, try again" in refused
+    assert (said["state"], said["turn"]) == ("queued", "dev")
+    assert Path(invited["address_file"]).read_text() == f"{invited['url']}\n"
+    until(lambda: _invite(channel, "dev")["url"] == invited["url"])
+    assert asyncio.run(joins(two))["state"] == "active"
 
 
 def test_a_token_is_for_its_own_tools_only(scene):

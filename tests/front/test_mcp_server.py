@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
+import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from crew.front.mcp import beside
+from crew.front.mcp.address import address_file, keep_address, open_listener, url_of
 from crew.front.mcp.tools import TOOLS
 from front.conftest import PATIENCE_S, until
 from front.mcp_scene import WAYS, running_crew, waiting_step
@@ -193,14 +197,16 @@ def test_the_server_ends_with_its_runner(scene):
         socket.create_connection(("127.0.0.1", port), timeout=5)
     silent = step.by_stdio("get-task")
     assert silent.refused
-    assert "no runner is up to hear you" in silent.text
+    assert "the runner is restarting, try again" in silent.text
 
 
-def _runner(adapter: str):
+def _runner(adapter: str, folder):
     """As much of a runner as is looked at before the server serves."""
     kinds = {"kind": SimpleNamespace(adapter=adapter)}
     return SimpleNamespace(
-        workplace=SimpleNamespace(settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))),
+        workplace=SimpleNamespace(
+            folder=folder, settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))
+        ),
         engine=SimpleNamespace(
             world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")}, members={})
         ),
@@ -209,7 +215,9 @@ def _runner(adapter: str):
 
 
 @pytest.mark.parametrize("adapter", ["claude", "command"])
-def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, caplog, adapter):
+def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(
+    monkeypatch, caplog, tmp_path, adapter
+):
     """It is there for Claude before anybody connects, and for any program once somebody does."""
     urls = []
 
@@ -220,7 +228,7 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, cap
     monkeypatch.setattr("crew.front.mcp.server.serve", crash)
 
     async def live():
-        runner = _runner(adapter)
+        runner = _runner(adapter, tmp_path)
         async with beside.mcp_server(runner):
             assert runner.outside.mcp_url.startswith("http://127.0.0.1:")
             port = int(runner.outside.mcp_url.rpartition(":")[2].removesuffix("/mcp"))
@@ -238,13 +246,57 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(monkeypatch, cap
     assert "out of luck" in caplog.text
 
 
-def test_without_the_sdk_there_is_no_server(monkeypatch):
+def test_without_the_sdk_there_is_no_server(monkeypatch, tmp_path):
     monkeypatch.setattr(beside, "is_installed", lambda: False)
 
     async def live():
-        runner = _runner("claude")
+        runner = _runner("claude", tmp_path)
         async with beside.mcp_server(runner):
             await asyncio.sleep(0)
             return runner.outside.mcp_url
 
     assert asyncio.run(live()) == ""
+
+
+def _port(folder):
+    with open_listener(folder) as listener:
+        keep_address(folder, url_of(listener))
+        return listener.getsockname()[1]
+
+
+def test_the_port_is_kept_while_it_is_free(tmp_path):
+    port = _port(tmp_path)
+    assert _port(tmp_path) == port
+    with socket.create_server(("127.0.0.1", port)):
+        other = _port(tmp_path)
+    assert other != port
+    assert address_file(tmp_path).read_text() == f"http://127.0.0.1:{other}/mcp\n"
+    assert address_file(tmp_path).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "http://127.0.0.1:99999/mcp", "\udcff"])
+def test_an_address_that_is_none_is_written_anew(tmp_path, text):
+    address_file(tmp_path).write_bytes(text.encode(errors="surrogateescape"))
+    port = _port(tmp_path)
+    assert address_file(tmp_path).read_text() == f"http://127.0.0.1:{port}/mcp\n"
+
+
+def test_an_address_that_cannot_be_kept_stops_nothing(tmp_path, caplog):
+    address_file(tmp_path).mkdir()
+    assert _port(tmp_path)
+    assert "cannot be kept" in caplog.text
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_runner_that_dies_as_it_keeps_the_address_leaves_a_whole_one(tmp_path, when):
+    port = _port(tmp_path)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from crew.front.mcp.address import keep_address\n"
+        "keep_address(Path(sys.argv[1]), 'http://127.0.0.1:4711/mcp')"
+    )
+    env = {**os.environ, "CREW_CRASH_AT": f"mcp.keep_address.{when}"}
+    died = subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=env, check=False)
+    assert died.returncode == -signal.SIGKILL
+    kept = port if when == "before" else 4711
+    assert address_file(tmp_path).read_text() == f"http://127.0.0.1:{kept}/mcp\n"

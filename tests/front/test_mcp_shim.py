@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from crew.front.mcp.long_line import IdScan
 from crew.front.mcp.shim import VERSIONS, respond, serve
 from crew.front.mcp.tools import LONGEST_CALL
 from front.conftest import CREW, PATIENCE_S
@@ -98,6 +99,41 @@ def test_garbage_and_endless_lines_do_not_stop_it():
     answers = [json.loads(line) for line in sink.getvalue().splitlines()]
     assert [answer["id"] for answer in answers] == [None, None, 2, 3]
     assert [answer["error"]["code"] for answer in answers[:2]] == [-32700, -32600]
+
+
+LONG = "y" * (2 * LONGEST_CALL)
+CALL = {"name": "post-message", "arguments": {"text": LONG}}
+
+
+@pytest.mark.parametrize(
+    ("message", "number"),
+    [
+        ({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": CALL}, 7),
+        ({"method": "tools/call", "params": CALL, "jsonrpc": "2.0", "id": "last"}, "last"),
+        ({"params": {"id": 1, "x": [{"id": 2}, LONG]}, "id": 3}, 3),
+        ({"params": {"x": LONG + '\\\\"}, "id": 8, "'}, "id": 9}, 9),
+        ({"params": {"id": 1, "x": LONG}}, None),
+        ({"id": True, "params": LONG}, None),
+        ({"id": {"id": 4}, "params": LONG}, None),
+        ({"id": LONG, "params": ""}, None),
+    ],
+)
+def test_a_call_that_is_too_long_is_refused_under_its_own_id(message, number):
+    for text in (json.dumps(message), json.dumps(message, separators=(",", ":"))):
+        sink = io.BytesIO()
+        assert serve(io.BytesIO(text.encode() + b"\n" + request("ping", 2)), sink) == 0
+        refused, ping = (json.loads(line) for line in sink.getvalue().splitlines())
+        assert (refused["id"], refused["error"]["code"], ping["id"]) == (number, -32600, 2)
+        assert "1,048,576 bytes" in refused["error"]["message"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 50])
+def test_the_id_is_found_wherever_the_pieces_of_a_message_begin(size):
+    text = json.dumps({"a": ['"\\', {"id": 1}], "b": "\\", "id": 'x,"}', "c": {}}).encode()
+    scan = IdScan()
+    for place in range(0, len(text), size):
+        scan.feed(text[place : place + size])
+    assert scan.found == 'x,"}'
 
 
 def test_without_a_token_a_tool_says_what_is_missing(capsys):
@@ -200,7 +236,7 @@ def test_a_call_of_a_tool_loads_no_loop_and_no_sdk(scene):
         env={**os.environ, "CREW_TOKEN": "1.1/1/x"},
         check=False,
     )
-    assert b"no runner is up to hear you" in done.stdout
+    assert b"the runner is restarting, try again" in done.stdout
     assert done.stderr.decode().splitlines()[-1] == "[]"
 
 

@@ -10,6 +10,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import channel_argument, member_argument
+from crew.front.mcp.address import address_file
 from crew.front.mcp.beside import is_installed
 from crew.runner.asking import ask
 from crew.runner.tokens import Tokens
@@ -37,10 +38,15 @@ def invite(call: Call, name: str, member: str) -> None:
     token = Tokens(workplace.folder).member_token(member_id(name, member))
     url = _address(workplace)
     servers = _servers(workplace, token, url)
+    kept = str(address_file(workplace.folder)) if is_installed() else None
     if call.json:
-        print_json({**args, "url": url, "token": token, "mcpServers": servers})
+        print_json(
+            {**args, "url": url, "address_file": kept, "token": token, "mcpServers": servers}
+        )
         return
-    say(f"url:   {url or '(`crew run` tells it; the second way below needs none)'}")
+    say(f"url:   {url or '(a running `crew run` has one; the stdio server below needs none)'}")
+    if kept:
+        say(f"file:  {kept} (holds the url; read it again if the url stops answering)")
     say(f"token: {token}")
     say(json.dumps({"mcpServers": servers}, indent=2))
     if find_runner(workplace.lock_file) is None:

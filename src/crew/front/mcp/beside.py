@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from crew.domain.world import World
+from crew.front.mcp.address import keep_address, open_listener, url_of
 
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
@@ -91,8 +92,10 @@ def _has_guests(world: World) -> bool:
 @contextmanager
 def _listening(runner: "Runner") -> Iterator[socket.socket]:
     """The address is told to steps only while somebody listens there."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        runner.outside.mcp_url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    folder = runner.workplace.folder
+    with open_listener(folder) as listener:
+        runner.outside.mcp_url = url_of(listener)
+        keep_address(folder, runner.outside.mcp_url)
         try:
             yield listener
         finally:

@@ -6,7 +6,7 @@ Agents start one of these a step, so it loads next to nothing until a tool is ca
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 import crew
@@ -51,8 +51,9 @@ def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
     """Answer line after line until the client goes away."""
     source, sink = source or sys.stdin.buffer, sink or sys.stdout.buffer
     try:
-        for line in _lines(source):
-            answer = respond(line)
+        while line := source.readline(LONGEST_CALL + 1):
+            is_long = len(line) > LONGEST_CALL
+            answer = _refuse_long(line, source) if is_long else respond(line)
             if answer is not None:
                 sink.write(json.dumps(answer).encode() + b"\n")
                 sink.flush()
@@ -64,13 +65,17 @@ def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
     return 0
 
 
-def _lines(source: BinaryIO) -> Iterator[bytes]:
-    """Of a line that is too long only the beginning, which then is one byte too long."""
-    while line := source.readline(LONGEST_CALL + 1):
-        rest = line
-        while len(rest) > LONGEST_CALL and not rest.endswith(b"\n"):
-            rest = source.readline(LONGEST_CALL + 1)
-        yield line
+def _refuse_long(piece: bytes, source: BinaryIO) -> dict[str, Any]:
+    """The line is read to its end and not kept; whoever waits for this id gets the refusal."""
+    from crew.front.mcp.long_line import IdScan  # noqa: PLC0415 - hardly ever needed
+
+    scan = IdScan()
+    scan.feed(piece)
+    while piece and not piece.endswith(b"\n"):
+        piece = source.readline(LONGEST_CALL + 1)
+        scan.feed(piece)
+    fault = Fault(INVALID_REQUEST, f"a message has at most {LONGEST_CALL:,} bytes; send less")
+    return _faulty(scan.found if _is_number(scan.found) else None, fault)
 
 
 def respond(line: bytes) -> dict[str, Any] | None:
@@ -83,17 +88,19 @@ def respond(line: bytes) -> dict[str, Any] | None:
         number = _number(message)
         result = _method(message)(_params(message))
     except Fault as fault:
-        error = {"code": fault.number, "message": fault.message}
-        return {"jsonrpc": "2.0", "id": number, "error": error}
+        return _faulty(number, fault)
     return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def _faulty(number: str | int | None, fault: Fault) -> dict[str, Any]:
+    error = {"code": fault.number, "message": fault.message}
+    return {"jsonrpc": "2.0", "id": number, "error": error}
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
     """A request or a notification; None for a blank line and for an answer to nobody's question."""
     if not line.strip():
         return None
-    if len(line) > LONGEST_CALL:
-        raise Fault(INVALID_REQUEST, f"a message has at most {LONGEST_CALL:,} bytes; send less")
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -108,10 +115,14 @@ def _message(line: bytes) -> dict[str, Any] | None:
 
 
 def _number(message: Mapping[str, Any]) -> str | int:
-    number = message["id"]
-    if isinstance(number, bool) or not isinstance(number, str | int):
+    number: str | int = message["id"]
+    if not _is_number(number):
         raise Fault(INVALID_REQUEST, "the id of a request is a text or a whole number")
     return number
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _method(message: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -220,5 +231,9 @@ def _passed_on(asked: Spoken) -> Said:
         request = Request(verb=asked.verb, args=asked.args)
         words = ask_runner(folder, db, request, give_up_at=time.monotonic() + PATIENCE_S)
     if words is None:
-        raise TryLater("no runner is up to hear you", hint="nothing was changed; end your turn")
+        raise TryLater(
+            "the runner is restarting, try again",
+            hint="nothing was changed; wait a few seconds, then call the tool again. "
+            "If the runner stays away, a person starts it with `crew run`",
+        )
     return said(words)
