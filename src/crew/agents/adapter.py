@@ -4,10 +4,11 @@ import asyncio
 import importlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from crew.agents.sandbox import Sandbox
+from crew.domain.frozen import frozen
 from crew.domain.step import StepOrder, StepOutcome
 
 AdapterName = Literal[
@@ -18,7 +19,7 @@ PromptVia = Literal["arg", "stdin", "file"]
 DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Permission:
     """What an agent's CLI asks leave for: a tool, and what it would do with it."""
 
@@ -31,7 +32,7 @@ async def _nobody(_permission: Permission) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Watch:
     """Whom to tell.
 
@@ -49,7 +50,7 @@ class Watch:
         return self.asked is not _nobody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Say:
     """Words for an agent in the middle of its step."""
 
@@ -74,7 +75,7 @@ class Controls:
         return await self._said.get()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AgentSpec:
     """How one configured agent is started; `command` and the template are for `command` agents."""
 

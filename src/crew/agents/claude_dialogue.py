@@ -12,6 +12,7 @@ from typing import Any
 
 from crew.agents.adapter import Interrupt, Permission, Say
 from crew.agents.event_stream import Event, mapping
+from crew.domain.frozen import frozen
 
 _DENIAL = "This is not allowed. Do it in another way, or say what you need, and why."
 _LONGEST_DETAIL = 2_000
@@ -31,7 +32,7 @@ class Heard:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Question:
     """The program waits for leave."""
 

@@ -13,10 +13,11 @@ from crew.agents.event_stream import (
 )
 from crew.agents.output import SignalScanner, Tail, one_line
 from crew.agents.step_process import TEXT_TAIL
+from crew.domain.frozen import frozen
 from crew.domain.step import Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """A `result` event. `subtype` says "success" for API failures too, so it decides nothing."""
 

@@ -13,6 +13,7 @@ from crew import __version__
 from crew.agents.adapter import Interrupt, Permission, Say
 from crew.agents.codex_requests import decided, permission_asked, refused
 from crew.agents.event_stream import Event, mapping, session_name, text_of
+from crew.domain.frozen import frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Heard:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Question:
     """The program waits for leave; `request` is its whole question, which the answer needs."""
 

@@ -7,11 +7,11 @@ import re
 import signal
 import subprocess
 from collections.abc import Coroutine
-from dataclasses import dataclass
 
 from crew.agents.ownership import GRACE_S, ask_to_end, kill_marked
 from crew.agents.pipes import Pipes
 from crew.domain.effects import effect
+from crew.domain.frozen import frozen
 
 _DRAIN_S = 2.0  # for a pipe that was handed to somebody outside of the step
 _TOP_ENDS_WITHIN_S = 12.0  # the keeper gives up a little earlier
@@ -20,7 +20,7 @@ _INFO_LIMIT = 4096
 _POLL_S = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Child:
     """A started program: the process above its family, and the pipe that goes with it."""
 

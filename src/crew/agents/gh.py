@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from crew.agents.environment import allowed_environment
 from crew.agents.output import one_line
 from crew.agents.process import ProcessEnd, ProcessOrder, run_process
 from crew.domain.errors import CrewError, NeedsLogin, NotFound, TimedOut
+from crew.domain.frozen import frozen
 
 MAX_BYTES = 1024 * 1024
 TIMEOUT_S = 60.0
@@ -22,7 +22,7 @@ _QUIET = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "
 _BY_HAND = "or give the task a --title yourself"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Issue:
     """What somebody, possibly a stranger, wrote."""
 

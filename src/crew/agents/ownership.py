@@ -8,10 +8,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from crew.domain.effects import effect
 from crew.domain.errors import UsageError
+from crew.domain.frozen import frozen
 
 MARKER_VARIABLE = "CREW_OWNER"
 GRACE_S = 2.0
@@ -23,7 +23,7 @@ _FLAGS, _ENVIRONMENT_END = 5, 47
 _KERNEL_THREAD = 0x0020_0000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunningProcess:
     """A live process; number and start time together name it for ever."""
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -20,6 +19,7 @@ from crew.agents.pipes import Log, Pipes, Take, Talk
 from crew.agents.sandbox import PROBE_ARGUMENTS, Sandbox, below_keeper, in_pid_namespace
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError
+from crew.domain.frozen import frozen
 
 __all__ = [
     "ProcessEnd",
@@ -50,7 +50,7 @@ _ENDED_BY = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProcessOrder:
     """What to run, where, and for how long; `env` is the complete environment."""
 
@@ -67,7 +67,7 @@ class ProcessOrder:
     writable: tuple[Path, ...] = ()  # and what it can, within that
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProcessEnd:
     """How it ended; `code` follows the shell (128 + n for signal n).
 

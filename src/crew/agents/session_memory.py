@@ -8,16 +8,16 @@ step, so that what a killed step used is paid with the next one.
 import contextlib
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crew.agents.event_stream import count_of, number_of, session_name
 from crew.agents.session_script import put_file
+from crew.domain.frozen import frozen
 from crew.domain.step import StepOrder, Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionMemory:
     """The memory of one kind of CLI, beside the logs of its steps."""
 

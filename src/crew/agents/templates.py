@@ -7,9 +7,9 @@ which it does not read as a script again.
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from crew.domain.errors import UsageError
+from crew.domain.frozen import frozen
 
 Value = str | Sequence[str]
 """A text is one word of the command; a sequence is as many words as it has members."""
@@ -32,7 +32,7 @@ _CLOSED = re.compile(
 _QUOTE = re.compile("['\"]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Piece:
     """A stretch of literal text, or a tag with what it names."""
 

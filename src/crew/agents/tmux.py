@@ -13,13 +13,13 @@ import subprocess
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.agents.ownership import RunningProcess, end_all, find_process
 from crew.agents.session_script import put_file
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError, NotFound, TimedOut, UsageError
+from crew.domain.frozen import frozen
 
 DETACH_KEY = "C-g"
 SOCKET = "tmux.sock"
@@ -81,14 +81,14 @@ _MOUSED = "#{||:#{pane_in_mode},#{mouse_any_flag}}"
 Answer = subprocess.CompletedProcess[bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tmux:
     """Where this crew's own tmux server lives."""
 
     folder: Path  # the .crew folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LiveSession:
     """A session that runs; `pid` and `started` together name its pane's process for ever."""
 

@@ -1,7 +1,6 @@
 """Sets one key of the config in the file it is meant for, and tells what then holds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +18,12 @@ from crew.config.layers import (
 from crew.config.origins import Origin, merged_values, origin_of, value_at
 from crew.config.toml_text import key_parts
 from crew.domain.errors import UsageError
+from crew.domain.frozen import frozen
 
 Scope = Literal["user", "root", "repo"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """What was written where, and what holds now; a later layer may say otherwise."""
 

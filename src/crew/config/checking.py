@@ -3,16 +3,16 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding
 from crew.config.nearest import nearest
 from crew.config.values import Reader
 from crew.domain.errors import UsageError
+from crew.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layer:
     """One file of the config: its name for people, its text and what it says."""
 

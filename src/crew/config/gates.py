@@ -4,9 +4,10 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from crew.domain.frozen import frozen
 
 PYTEST_NO_TESTS = 5
 _MAX_BYTES = 1024 * 1024
@@ -24,7 +25,7 @@ class GateResult(StrEnum):
     NO_TESTS = "no_tests"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gate:
     """A shell command that must exit 0 on the exact commit, and why it is the gate."""
 

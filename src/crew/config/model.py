@@ -1,7 +1,7 @@
 """Every key of the config, as frozen values; what a key means and may hold stands here only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from crew.config.nearest import nearest
@@ -22,12 +22,13 @@ from crew.config.values import (
     words,
 )
 from crew.domain.errors import NotFound
+from crew.domain.frozen import frozen
 
 ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp")
 """The ways to drive an agent's program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunSettings:
     """How the runner drives agents."""
 
@@ -41,7 +42,7 @@ class RunSettings:
     recovery: str = choice("resume", "reset")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompleteSettings:
     """The gate; without a command it is found by looking at the repository."""
 
@@ -52,7 +53,7 @@ class CompleteSettings:
     on_no_tests: str = choice("pass", "fail")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReviewSettings:
     """Who reviews; an empty list leaves it to `[agents] reviewer_default`."""
 
@@ -61,7 +62,7 @@ class ReviewSettings:
     max_rounds: int = whole(at_least=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MergeSettings:
     """The merge queue; None as target means the repository's default branch."""
 
@@ -72,7 +73,7 @@ class MergeSettings:
     conflict: str = choice("agent", "ask")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorktreeSettings:
     """Where worktrees are and what goes into a new one; None is beside the repository."""
 
@@ -84,7 +85,7 @@ class WorktreeSettings:
     keep: bool = flag()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TaskSettings:
     """Where tasks come from and which branch a new one starts at."""
 
@@ -93,7 +94,7 @@ class TaskSettings:
     new_task_base: str = choice("current", "default")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChannelSettings:
     """How new channels work, unless their opener says otherwise."""
 
@@ -107,7 +108,7 @@ class ChannelSettings:
     auto_detect_silence_s: float = duration("auto_detect_silence")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BudgetSettings:
     """Limits; None is no limit."""
 
@@ -118,7 +119,7 @@ class BudgetSettings:
     step_tokens: int | None = whole(at_least=1, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SandboxSettings:
     """What an agent's processes may reach beside their worktree."""
 
@@ -128,21 +129,21 @@ class SandboxSettings:
     network: bool = flag()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogSettings:
     """How much crew's own log tells."""
 
     level: str = choice("debug", "info", "warning", "error")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DiffSettings:
     """The command of `crew diff`, a template."""
 
     command: str = template(DIFF_NAMES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotifySettings:
     """Who is told when a question waits for a person: addresses to post to, a shell command."""
 
@@ -150,7 +151,7 @@ class NotifySettings:
     command: str | None = text(default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterSettings:
     """The server that places steps on other machines."""
 
@@ -159,7 +160,7 @@ class ClusterSettings:
     remote: str | None = text(default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeyBinding:
     """A key of the terminal view and the command, a template, that it runs."""
 
@@ -169,7 +170,7 @@ class KeyBinding:
     worktree: bool = flag(default=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AgentSettings:
     """One agent, with everything it inherits already filled in; `args` begin with `system_args`."""
 
@@ -197,7 +198,7 @@ class AgentSettings:
     first_run: tuple[Mapping[str, Any], ...] = answers(default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AgentsSettings:
     """Which agent is meant when none is named, what all of a role are told, and all of them."""
 
@@ -217,7 +218,7 @@ class AgentsSettings:
         raise NotFound(f"no agent is called {name!r}", hint=f"{hint} (or add [agents.{name}])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """The whole config; each field is a table of the same name."""
 

@@ -1,16 +1,16 @@
 """Which values hold, and which layer each of them came from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from crew.config.checking import Layer, line_in
 from crew.config.layers import built_in_values, merged
+from crew.domain.frozen import frozen
 
 BUILT_IN = "built-in"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Origin:
     """A file with the line where it is known, a variable, or what crew brings along."""
 

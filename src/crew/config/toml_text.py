@@ -6,8 +6,9 @@ The text is valid TOML: whoever asks has read it as such before.
 import json
 import re
 import tomllib
-from dataclasses import dataclass
 from typing import Any
+
+from crew.domain.frozen import frozen
 
 KeyPath = tuple[str, ...]
 
@@ -21,7 +22,7 @@ _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\s]")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Place:
     """A key with the span of its value, or a table's header with the span of its name.
 

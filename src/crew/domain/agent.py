@@ -1,9 +1,9 @@
 """An agent: a named worker slot that carries one task at a time (seed 000)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -97,7 +97,7 @@ AGENT = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Agent:
     """`agent_kind` names the configured agent (claude, scripted, …) behind this slot."""
 

@@ -1,15 +1,15 @@
 """The board as a manager sees it: what is open and why, and whether there is anything to decide."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from crew.domain.agent import AgentState
 from crew.domain.assigning import is_ready
+from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.world import World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Point:
     """One open task; `decidable` says that it moves only if somebody decides something."""
 

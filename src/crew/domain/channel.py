@@ -1,9 +1,9 @@
 """A channel: a conversation of agents and people, and whose turn it is to speak (seed 002)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -130,7 +130,7 @@ CHANNEL = Machine(
 POST = Machine(name="post", first="posted", moves=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Channel:
     """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
 
@@ -174,7 +174,7 @@ class Channel:
         return self.state == ChannelState.OPEN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Member:
     """One agent in one channel.
 
@@ -238,7 +238,7 @@ class Member:
         return self.speaking and self.state == TurnState.QUEUED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Post:
     """One thing said in a channel; `to` names those it is meant for, nobody means everybody."""
 

@@ -1,7 +1,6 @@
 """How channels begin and end, and how members come and go, whoever wants it so."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from crew.domain.channel import (
     Author,
@@ -17,6 +16,7 @@ from crew.domain.channel_story import Story
 from crew.domain.channel_turns import enqueue, settle, take_held
 from crew.domain.errors import Conflict, UsageError
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.names import agent_name, channel_name
 from crew.domain.world import World, born, moved
 
@@ -24,7 +24,7 @@ DRIVEN_ROUNDS = 5
 """How long agents that cost money talk among themselves before they wait for a person."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewMember:
     """`agent_kind` names the configured agent that crew drives; without one it connects itself."""
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 
 from crew.domain.channel import Channel, Member, TurnState, member_id
@@ -11,11 +11,12 @@ from crew.domain.channel_story import Story
 from crew.domain.channel_turns import deadlines, lapse, settle
 from crew.domain.commands import Command, SpeakTurn, Vacate
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.rules import Rules
 from crew.domain.world import World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Outlook:
     """What follows from the rows of one channel: at once, and at `next_at` by time alone.
 
@@ -29,7 +30,7 @@ class _Outlook:
     to_leave: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Outlooks:
     """The outlooks of all channels, and the tables that they were made from."""
 

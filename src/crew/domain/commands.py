@@ -1,9 +1,9 @@
 """The commands: everything the plan may ask to be done outside, each safe to repeat."""
 
-from dataclasses import dataclass
+from crew.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """Something to do outside; two commands with the same key never run at once."""
 
@@ -14,7 +14,7 @@ class Command:
         return f"{type(self).__name__.lower()} {self.subject}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunCommand(Command):
     """A command about a run; a run does one thing at a time."""
 
@@ -39,7 +39,7 @@ class Recover(RunCommand):
     """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PaneCommand(Command):
     """A command about a run that a terminal session carries; one thing at a time, as for others."""
 
@@ -83,7 +83,7 @@ class RemoveWorktree(Command):
     """The task is over: keep what is in its worktree, then remove it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LineCommand(Command):
     """A command that changes a line; a line changes one way at a time."""
 
@@ -100,7 +100,7 @@ class Land(LineCommand):
     """Move the integration ref to the longest green prefix."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TestCandidate(Command):
     """Run the gate on a candidate."""
 
@@ -111,7 +111,7 @@ class TestCandidate(Command):
         return f"test {self.subject} {self.commit}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpeakTurn(Command):
     """Call the CLI of a channel's member that has the turn."""
 

@@ -1,17 +1,17 @@
 """A council: a channel that comes to a decision, read from what its members said last."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from crew.domain.channel import Author, Channel, Member, Post, TurnState
 from crew.domain.channel_posts import can_speak, posts_after
 from crew.domain.channel_story import Story
+from crew.domain.frozen import frozen
 
 AGREE = "AGREE"
 OBJECT = "OBJECT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CouncilVerdict:
     """`text` is the decision as it is recorded; `agreed` says that nobody objected."""
 

@@ -4,11 +4,13 @@ Facts are the only way a row changes. Folding the facts of a subject gives its r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from crew.domain.frozen import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class Fact:
     """`source` and `target` are set when the fact is a move; `extra` is for readers of the log."""
 

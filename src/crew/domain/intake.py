@@ -1,10 +1,10 @@
 """What follows when a task source is read: new tasks, changed ones, and edits by somebody else."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.progress import abandoned
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.task_item import TaskItem, quest_of
@@ -23,7 +23,7 @@ GIVEN_UP_AFTER_S = 3600.0
 """How long a file may be away, as while another branch is checked out, until its task is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Intake:
     """How a source's words become crew's: the default target and when it was read."""
 

@@ -1,11 +1,10 @@
 """The kernel of all five machines: a table of moves; what is not in the table is refused."""
 
-from dataclasses import dataclass
-
 from crew.domain.errors import InvalidTransition
+from crew.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Move:
     """One row of a table; `added` says why it stands there although its seed does not have it."""
 
@@ -16,7 +15,7 @@ class Move:
     added: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """A named table of moves with its first state."""
 

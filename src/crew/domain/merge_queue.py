@@ -11,10 +11,10 @@ the same time and only those who pass join the line.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar, NamedTuple, TypeAlias
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine
 from crew.domain.rules import Rules
 
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
 NO_MACHINE = Machine(name="line", first="open", moves=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Line:
     """`base` is what the line stands on: the integration tip with everybody else's commits.
 

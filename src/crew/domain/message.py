@@ -1,9 +1,9 @@
 """A message for whoever works at a task: given once, with the next step, and then never again."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 LONGEST_MESSAGE = 100_000
@@ -26,7 +26,7 @@ MESSAGE = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Message:
     """Given in the prompt, fetched, or passed on while the agent works: one step has got it.
 

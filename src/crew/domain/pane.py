@@ -1,15 +1,14 @@
 """What follows from what happens to a terminal session that carries a run (seed 001)."""
 
-from dataclasses import dataclass
-
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.releasing import freed
 from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.world import World, moved, noted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Opened:
     """The first process of a terminal session; both numbers together name it for ever."""
 

@@ -1,10 +1,11 @@
 """What follows from what happened to a run: each function turns an outcome into facts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from crew.domain.agent import Agent, AgentState
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.provider import ProviderState
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
@@ -18,7 +19,7 @@ NOTES_LIMIT = 16_000
 """Gate output and conflicts are told to the agent up to this many characters, the end of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prepared:
     """Where the work of a run happens."""
 
@@ -27,7 +28,7 @@ class Prepared:
     base: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evidence:
     """What crew itself saw in the worktree after DONE.
 

@@ -1,9 +1,9 @@
 """A provider of models: paused as a whole when it says that a limit is reached."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -23,7 +23,7 @@ PROVIDER = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Provider:
     """`next_at` is when the next run of a paused provider may start: one after the other."""
 

@@ -1,10 +1,10 @@
 """A quest: a request planned into steps, and how far each of its tasks has walked (seed 003)."""
 
 import functools
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -114,7 +114,7 @@ class Said(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quest:
     """Its id is that of the task that holds the request, and that task's branch is the quest's.
 
@@ -161,7 +161,7 @@ def role_counter(role: str) -> str:
     return f"role:{role}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Walk:
     """A task on its way through its quest's workflow, or a role that follows up in that task.
 

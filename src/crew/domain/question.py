@@ -1,9 +1,9 @@
 """A question that only a person can answer; until then its run holds nobody up."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -31,7 +31,7 @@ QUESTION = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Question:
     kind: ClassVar[str] = "question"
     machine: ClassVar[Machine] = QUESTION

@@ -1,13 +1,13 @@
 """What people ask of agents and tasks: each request becomes facts, or is refused with a hint."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from crew.domain.agent import Agent, AgentState
 from crew.domain.assigning import is_ready
 from crew.domain.errors import Conflict, NotFound
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.names import agent_name, next_agent_names
 from crew.domain.progress import abandoned, assigned
 from crew.domain.rules import Rules
@@ -16,13 +16,13 @@ from crew.domain.whereabouts import has_slot, is_held
 from crew.domain.world import World, born, moved, noted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     verb: str
     args: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Asked:
     """A request together with everything that decides it."""
 
@@ -38,7 +38,7 @@ class Asked:
         return find_task(self.world, str(self.args["task"]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     facts: tuple[Fact, ...] = ()
     reply: Any = None

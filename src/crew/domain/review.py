@@ -1,10 +1,10 @@
 """What a reviewer said: the last line decides, and a verdict holds for one commit."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import cycle, islice
 
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.run import Run
 from crew.domain.world import noted
 
@@ -12,7 +12,7 @@ PASS = "PASS"  # noqa: S105 - a word of the reviewer's, not of anybody's login
 FAIL = "FAIL"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """`passed` only if the reviewer said so in so many words."""
 

@@ -1,10 +1,12 @@
 """What the plan must know of the settings: limits, waits and slots, as plain numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from crew.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rules:
     """The defaults are those of the seeds."""
 

@@ -1,9 +1,9 @@
 """A run: one try at a task, as rounds of work and review (seed 004)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -101,7 +101,7 @@ def state_from(persisted: str) -> RunState:
     return next((state for state, name in PERSISTED.items() if name == persisted), RunState.FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """`stepping` is true from before a step starts until its end is recorded.
 

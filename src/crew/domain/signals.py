@@ -1,11 +1,11 @@
 """What an agent tells crew about its step: four signals, each with what must come with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from crew.domain.errors import UsageError
+from crew.domain.frozen import frozen
 
 
 class SignalKind(StrEnum):
@@ -15,7 +15,7 @@ class SignalKind(StrEnum):
     NEEDS_ROLE_FOLLOWUP = "needs-role-followup"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Signal:
     """`resume`: whether the asking session goes on after the other role is done."""
 

@@ -1,9 +1,11 @@
 """One call of an agent's CLI: what it is asked, and what came of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
+
+from crew.domain.frozen import frozen
 
 
 class ErrorKind(StrEnum):
@@ -23,7 +25,7 @@ class ErrorKind(StrEnum):
     NOT_INSTALLED = "not_installed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepError:
     """What went wrong, in one sentence; `reset_at` is when a rate limit ends, if known."""
 
@@ -32,7 +34,7 @@ class StepError:
     reset_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Usage:
     """What one step used; a cost of None means that nobody knows it."""
 
@@ -41,7 +43,7 @@ class Usage:
     cost_usd: float | None = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepOrder:
     """Everything an adapter needs for one step; `resume` says whether the session exists."""
 
@@ -61,7 +63,7 @@ class StepOrder:
     writable: tuple[Path, ...] = ()  # but for these
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepOutcome:
     """What came of a step; `session` is the one to resume next, `text` the end of its words."""
 

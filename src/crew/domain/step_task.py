@@ -1,14 +1,13 @@
 """A planned step as a task of the source: its text, its place, and how it is found again."""
 
-from dataclasses import dataclass
-
+from crew.domain.frozen import frozen
 from crew.domain.quest import PlannedStep, Quest
 from crew.domain.task import FINISHED
 from crew.domain.task_item import QUEST_LABEL
 from crew.domain.world import World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepTask:
     """A task as the plan wants it; `id` is empty until one was made.
 

@@ -1,9 +1,9 @@
 """A task: the unit of work, with its branch and worktree (seed 001)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
 
 
@@ -62,7 +62,7 @@ TASK = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """What crew itself knows of a task; the text stays with its source.
 

@@ -1,14 +1,14 @@
 """A task as its source tells it, and what its dependencies mean."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED, TaskState
 
 DEFAULT_PRIORITY = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comment:
     """What somebody said of a task; `index` is its place, `kind` the source's own word for it."""
 
@@ -20,7 +20,7 @@ class Comment:
     key: str = ""  # given by the writer, so that saying it again adds nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TaskItem:
     """One task of a source; `corrupt` says why it cannot be read, and such a one never starts."""
 

@@ -4,10 +4,11 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from enum import StrEnum
 from typing import Any
 
+from crew.domain.frozen import frozen
 from crew.domain.names import is_agent_name
 from crew.domain.signals import SignalKind
 
@@ -38,7 +39,7 @@ OUTCOMES: Mapping[Does, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Role:
     """Who acts: what it owns, what it may signal, who often follows; `agent` is a configured one.
 
@@ -54,7 +55,7 @@ class Role:
     retries: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stage:
     """One station; `limit` is how often a step may come through it.
 
@@ -72,7 +73,7 @@ class Stage:
     routes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Workflow:
     """`stages` are for the request as a whole, `step_stages` for each step of its plan.
 

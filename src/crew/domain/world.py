@@ -1,7 +1,7 @@
 """The world: every row crew owns, and the one function by which facts change it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from operator import attrgetter
 from typing import Any, get_args
 
@@ -9,6 +9,7 @@ from crew.domain.agent import Agent
 from crew.domain.channel import Channel, Member, Post
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.merge_queue import Line
 from crew.domain.message import Message
 from crew.domain.provider import Provider
@@ -43,7 +44,7 @@ _NAMES = {kind: frozenset(names) for kind, names in FIELDS.items()}
 _SEQUENCES = (list, tuple)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class World:
     agents: Mapping[str, Agent] = field(default_factory=dict)
     tasks: Mapping[str, Task] = field(default_factory=dict)

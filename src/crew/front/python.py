@@ -4,12 +4,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.quest_requests import find_quest
 from crew.domain.question import Question
 from crew.domain.requests import Request
@@ -30,7 +31,7 @@ LOOK_EVERY_S = 0.1
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Event:
     """A fact: at this time, `trigger` changed `changes` of the subject, which is a `kind`.
 

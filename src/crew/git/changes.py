@@ -4,10 +4,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from crew.domain.errors import Conflict
+from crew.domain.frozen import frozen
 from crew.domain.names import landed_ref
 from crew.git.attributes import attributes_worktree
 from crew.git.command import ask, configured_filters, failure, git
@@ -26,7 +27,7 @@ class Waiting(Conflict):
     code = "waiting"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checkout:
     """A worktree that has the target branch checked out."""
 
@@ -43,7 +44,7 @@ class Checkout:
         return self.git_dir / "index.lock"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """One path that differs between two commits; a mode of None means that it is not there."""
 

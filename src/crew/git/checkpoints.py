@@ -5,11 +5,11 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, NotFound
+from crew.domain.frozen import frozen
 from crew.domain.names import branch_name, checkpoint_ref
 from crew.git import linked
 from crew.git.command import Answer, ask, failure, git
@@ -25,7 +25,7 @@ LONG_S = 1800.0
 _taken: dict[tuple[Path, str], "Checkpoint"] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checkpoint:
     """One kept state of a task's worktree; `parent` is the HEAD it stood on, if there was one."""
 
@@ -37,7 +37,7 @@ class Checkpoint:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Place:
     """A worktree, the git dir that knows it, and the variables that tie git to the two."""
 

@@ -4,10 +4,10 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.errors import CrewError, TimedOut
+from crew.domain.frozen import frozen
 from crew.git import hardening, spawning
 from crew.git.hardening import Configured
 
@@ -28,7 +28,7 @@ _HINTS = (
 _known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     """What one git process said; `err` is for people only."""
 

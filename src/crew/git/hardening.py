@@ -7,8 +7,9 @@ name holds an equals sign.
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from crew.domain.frozen import frozen
 
 MERGE_AS_TEXT = "git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B"
 """Stands in for every external merge driver; an empty command would silently keep our side."""
@@ -63,7 +64,7 @@ _LFS_COMMANDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Configured:
     """What the configuration says: drivers to silence, and the files that were read."""
 

@@ -2,11 +2,11 @@
 
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from crew.domain.errors import Conflict
+from crew.domain.frozen import frozen
 from crew.domain.names import landed_ref
 from crew.git import linked
 from crew.git.changes import Checkout, Waiting
@@ -21,7 +21,7 @@ from crew.git.worktrees import worktree_paths
 State = Literal["current", "delivered", "waiting", "diverged"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delivery:
     """What came of a delivery; `commit` is where the target is now.
 

@@ -3,9 +3,9 @@
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 from crew.domain.effects import effect
+from crew.domain.frozen import frozen
 from crew.git.attributes import attributes_worktree
 from crew.git.command import Answer, ask, failure, git
 from crew.git.linked import environment_for
@@ -27,14 +27,14 @@ __all__ = [
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Merged:
     """The merge commit; no ref points to it yet."""
 
     commit: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MergeConflict:
     """The paths that clash, what git says about them, and the tree with the marked files."""
 

@@ -8,16 +8,16 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.effects import effect
+from crew.domain.frozen import frozen
 from crew.git.changes import Change, Checkout, Signature, signature_of, wait_for
 
 SEEN = "seen.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Move:
     """One file's way: where it goes, where the new one waits, where the old one is kept."""
 

@@ -3,11 +3,11 @@
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, CrewError, UsageError
+from crew.domain.frozen import frozen
 from crew.git.command import ask, failure, git
 from crew.git.locks import held
 
@@ -15,7 +15,7 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Repository:
     """`root` is the main worktree (the repository itself when bare), `common_dir` its git dir."""
 

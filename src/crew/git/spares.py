@@ -7,10 +7,10 @@ after a kill nobody uses it again, and it is deleted.
 import os
 import shutil
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.effects import effect
+from crew.domain.frozen import frozen
 from crew.git import linked
 from crew.git.command import git
 from crew.git.repository import Repository
@@ -20,7 +20,7 @@ _LONG_S = 1800.0
 _LAST_PLAIN_VERSION = (3).to_bytes(4)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Spare:
     """A folder with the files of a commit and the index that goes with them."""
 

@@ -13,14 +13,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from crew.domain.frozen import frozen
 
 _PIECE = 65_536
 _FIRST_FREE = 3
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Heard:
     """All that a program said, and its exit code: negative for the signal that ended it."""
 

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from crew.domain.frozen import frozen
 from crew.git.command import Answer, ask, failure
 from crew.git.untouched import untouched_head
 
@@ -30,7 +30,7 @@ _UNFINISHED = {
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorktreeState:
     """`changed` are the uncommitted paths, also untracked ones; a nested repository ends in /."""
 

@@ -11,10 +11,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from crew.domain.effects import effect
+from crew.domain.frozen import frozen
 from crew.git.attributes import attributes_worktree
 from crew.git.changes import (
     Change,
@@ -45,7 +46,7 @@ SYNC_LOCK = "crew-sync.lock"
 JOURNAL = "crew-sync.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Journal:
     """All that is needed to undo or finish a sync; on disk before anything is touched."""
 

@@ -11,9 +11,9 @@ import stat
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from crew.domain.frozen import frozen
 from crew.git.hardening import common_dir_of
 
 MOST_FILES = 1000
@@ -31,7 +31,7 @@ Numbers = tuple[int, ...]
 """Of a file: ctime and mtime in ns, inode, mode as git keeps it, owner, group and size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Index:
     """What git knows of a worktree's files; `tree` is the one it stands for, if it is known."""
 

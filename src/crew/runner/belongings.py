@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from crew.config.model import WorktreeSettings
 from crew.domain.effects import effect
 from crew.domain.errors import UsageError
+from crew.domain.frozen import frozen
 from crew.git.command import git
 from crew.git.excludes import pattern_for
 from crew.git.repository import Repository
@@ -22,7 +22,7 @@ from crew.git.repository import Repository
 _MAGIC = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Belongings:
     """What came into a worktree: patterns that hide it from git, and what a person should know."""
 
@@ -30,7 +30,7 @@ class Belongings:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Move:
     """From the main checkout into a worktree; nothing inside `never` is looked at."""
 
@@ -39,7 +39,7 @@ class _Move:
     never: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Tracked:
     """What git brings into the worktree by itself, also where somebody has deleted it."""
 

@@ -1,12 +1,12 @@
 """What every doer works with."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from crew.agents.adapter import Controls
 from crew.domain.channel import Member
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
+from crew.domain.frozen import frozen
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.task import Task
@@ -14,7 +14,7 @@ from crew.domain.world import World, noted
 from crew.runner.outside import Outside
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Desk:
     """What a doer works with; `world` is asked anew whenever time may have passed."""
 

@@ -6,7 +6,6 @@ is put into it, that nothing of anybody's was in it. Killed anywhere in between,
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec
 
@@ -14,6 +13,7 @@ from crew.agents.ending import even_if_cancelled
 from crew.config.model import AgentSettings
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError
+from crew.domain.frozen import frozen
 from crew.domain.names import branch_name, landed_ref, made_ref
 from crew.domain.task import Task
 from crew.git import linked
@@ -35,7 +35,7 @@ UNTOUCHED = "crew-untouched"
 """Nothing of anybody's was in the worktree before crew began to furnish it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Site:
     """A worktree that is being furnished, and what is asked for beside copies and links."""
 

@@ -19,6 +19,7 @@ from crew.agents.environment import allowed_environment
 from crew.agents.output import one_line, plain
 from crew.agents.process import ProcessOrder, run_process
 from crew.domain.errors import CrewError
+from crew.domain.frozen import frozen
 from crew.domain.question import Question
 from crew.domain.world import World
 from crew.runner.engine import Engine
@@ -39,7 +40,7 @@ DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 """What a program needs to show something on the screen of whoever runs the crew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Notice:
     """One question, as those who are told get it."""
 

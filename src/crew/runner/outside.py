@@ -1,11 +1,11 @@
 """Everything the doers may ask of the outside; the local machine and the simulator provide it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from crew.agents.adapter import Controls
 from crew.domain.channel import Channel, Member, Post
+from crew.domain.frozen import frozen
 from crew.domain.message import Message
 from crew.domain.pane import Opened
 from crew.domain.review import Verdict
@@ -17,7 +17,7 @@ from crew.domain.task_item import TaskItem
 from crew.domain.workflow import Role
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tips:
     """Where the integration ref and the target branch stand."""
 
@@ -25,7 +25,7 @@ class Tips:
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Look:
     """What is in a task's worktree; `done_said` is whether the last step's log says DONE."""
 
@@ -34,7 +34,7 @@ class Look:
     done_said: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MergeResult:
     """A merge commit, or the paths that conflict and what git says of them."""
 
@@ -43,13 +43,13 @@ class MergeResult:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GateResult:
     passed: bool
     output: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delivered:
     """What came of a delivery: current, delivered, waiting or diverged."""
 
@@ -58,7 +58,7 @@ class Delivered:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepCall:
     """A step as the doers order it; `resume` says that the session may exist already.
 
@@ -79,7 +79,7 @@ class StepCall:
     role: Role | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TurnCall:
     """A turn in a channel as the doers order it; `resume` as for a step.
 

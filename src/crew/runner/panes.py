@@ -16,6 +16,7 @@ from crew.agents.session_script import write_session_script
 from crew.agents.step_process import held_paths
 from crew.agents.templates import Value, shell_script
 from crew.agents.tmux import Tmux
+from crew.domain.frozen import frozen
 from crew.domain.pane import Opened
 from crew.domain.run import Run
 from crew.domain.step import StepOrder
@@ -30,7 +31,7 @@ from crew.runner.calls import (
 from crew.runner.workplace import Workplace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Terminal:
     """What one session is to show; `script` is the name its files get."""
 

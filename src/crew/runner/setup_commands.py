@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.agents.environment import allowed_environment
@@ -13,6 +12,7 @@ from crew.agents.templates import PLACE_NAMES, shell_script
 from crew.config.model import AgentSettings
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError
+from crew.domain.frozen import frozen
 from crew.domain.task import Task
 from crew.runner.belongings import linked_folders
 from crew.runner.workplace import Workplace
@@ -21,7 +21,7 @@ _TAIL = 16_384
 _LAST_LINES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setup:
     """A command that must exit 0 before anybody works in the worktree; `name` is its config key."""
 

@@ -7,8 +7,8 @@ than it has, and read with one less; Markdown shows it unchanged.
 
 import itertools
 import re
-from dataclasses import dataclass
 
+from crew.domain.frozen import frozen
 from crew.domain.task_item import Comment
 from crew.tasks import moments
 from crew.tasks.source import NewComment
@@ -20,7 +20,7 @@ _LOOKS_LIKE_BLOCK = re.compile(r"(---\n)(\\*# Comment:)")
 _ESCAPED = re.compile(r"(---\n)\\(\\*# Comment:)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Content:
     """What stands after the front matter, cut at the first comment block; the parts are raw."""
 

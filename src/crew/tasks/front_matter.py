@@ -1,12 +1,14 @@
 """The `key: value` lines between two `---` at the top of a file, changed line by line."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from crew.domain.frozen import frozen
 
 FENCE = "---"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FrontMatter:
     """The lines as they stand in the file, and the text after the closing fence, untouched."""
 

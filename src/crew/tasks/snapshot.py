@@ -1,9 +1,10 @@
 """What a source looked like at one moment, kept so that the next look reads only what changed."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, TypeAlias
 
+from crew.domain.frozen import frozen
 from crew.domain.task import TaskState
 from crew.domain.task_item import Comment, TaskItem
 
@@ -48,7 +49,7 @@ class Items(Mapping[str, TaskItem]):
         return len(self.rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Snapshot:
     """All tasks of a source, in the order of their ids; `stamp` is what the look at it showed."""
 

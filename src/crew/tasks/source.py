@@ -2,11 +2,11 @@
 
 import importlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from crew.domain.errors import NotFound, UsageError
+from crew.domain.frozen import frozen
 from crew.domain.names import task_id
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
@@ -19,7 +19,7 @@ BUILT_IN = {"files": "crew.tasks.files:FilesSource", "tk": "crew.tasks.tk:TkSour
 """Found without scanning entry points, which would cost every command a third of its start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewTask:
     """A task to be made; the source gives it an id."""
 
@@ -35,7 +35,7 @@ class NewTask:
     skip_review: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TaskChanges:
     """What `edit` changes; None leaves a field, an empty text or 0 for the issue clears it.
 
@@ -56,7 +56,7 @@ class TaskChanges:
     only_if: frozenset[TaskState] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lifecycle:
     """What may be told along with a status; None leaves a field, an empty text clears it."""
 
@@ -68,7 +68,7 @@ class Lifecycle:
 UNCHANGED = Lifecycle()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewComment:
     """Something to say of a task; with a `key`, saying it again adds nothing."""
 

@@ -5,8 +5,9 @@ backslash goes before it, one more than it has; it is read with one less.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from crew.domain.frozen import frozen
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, Comment, TaskItem
 from crew.tasks import front_matter, moments
@@ -38,7 +39,7 @@ _NOT_IN_AUTHOR = re.compile(r"[\s:]+")
 _AUTHOR = re.compile(r"@(\S+): ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Content:
     """What stands after the front matter, in three raw parts that give the text again."""
 

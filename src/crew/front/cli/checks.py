@@ -3,10 +3,10 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crew.domain.errors import CrewError
+from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED
 from crew.domain.task_item import dependency_cycles
 from crew.front.cli.agents import missing_program
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OLDEST_GIT = (2, 38)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """One thing that was looked at; a fix without `is_wrong` is advice."""
 

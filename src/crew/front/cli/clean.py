@@ -2,11 +2,11 @@
 
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.domain.effects import effect
+from crew.domain.frozen import frozen
 from crew.domain.names import landed_ref, task_of_branch
 from crew.domain.task import TaskState
 from crew.front.cli.call import Call, pass_call
@@ -29,7 +29,7 @@ REOPENED = frozenset({TaskState.IN_PROGRESS, TaskState.ERROR, TaskState.DONE})
 """Without its run and worktree such a task is to be done again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Inventory:
     """What is there to remove."""
 

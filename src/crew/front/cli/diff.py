@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from crew.agents.process import run_in_terminal
 from crew.agents.templates import PLACE_NAMES, Value, check, shell_command
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, CrewError, NotFound
+from crew.domain.frozen import frozen
 from crew.domain.names import branch_name
 from crew.domain.task import TaskState
 from crew.front.cli.call import Call, pass_call
@@ -46,7 +46,7 @@ ELSEWHERE = frozenset(
 """An inherited one of these would aim git at another repository than the worktree's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """What is to be shown."""
 

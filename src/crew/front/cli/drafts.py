@@ -18,10 +18,10 @@ block follows is part of the text.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.frozen import frozen
 from crew.front.cli.params import text_or_stdin
 
 _FENCE = "---"
@@ -41,7 +41,7 @@ KNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Draft:
     """A task as its block says it; references are still as written."""
 

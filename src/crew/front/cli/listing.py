@@ -2,12 +2,12 @@
 
 import gc
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crew.domain.agent import Agent
+from crew.domain.frozen import frozen
 from crew.domain.merge_queue import Line
 from crew.domain.names import task_id
 from crew.domain.task import FINISHED, TaskState
@@ -73,7 +73,7 @@ def list_tasks(
         _print(call, workplace, chosen, items, sessions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wish:
     """Which tasks are to be listed."""
 

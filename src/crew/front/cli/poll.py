@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from crew.domain.errors import Conflict, TimedOut
+from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED, TaskState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -28,7 +28,7 @@ crew poll 12 13 --status done --status merged
 crew wait 12 --status merged && git pull"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """One task went from one status to another."""
 

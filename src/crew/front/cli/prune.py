@@ -1,12 +1,12 @@
 """`crew prune`: the worktrees and branches of tasks that are over go; their content is kept."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from crew.domain.frozen import frozen
 from crew.domain.names import is_task_id, landed_ref, made_ref, task_of_branch
 from crew.domain.task import FINISHED
 from crew.domain.world import World
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LABEL = "before prune"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Worktree:
     """A worktree of a task that is over."""
 
@@ -41,7 +41,7 @@ class Worktree:
     is_dirty: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Branch:
     """A branch that crew made for a task that is over."""
 
@@ -51,7 +51,7 @@ class Branch:
     is_merged: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Remains:
     """What tasks that are over left behind; `marks` say that crew made branches that are gone."""
 

@@ -6,10 +6,10 @@ to 127.0.0.1 (DNS rebinding) its browser takes them for its own. Its Host or its
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from crew.domain.errors import NeedsLogin
+from crew.domain.frozen import frozen
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Refusal(NamedTuple):
     extra: tuple[bytes, bytes] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guard:
     """Passes on what a step of this crew sends from this machine; `prove` raises for others."""
 

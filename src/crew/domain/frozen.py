@@ -1,0 +1,88 @@
+"""`@frozen`: a frozen, slotted, keyword-only dataclass that costs next to nothing to define.
+
+`dataclass` writes and compiles six functions for each class; that was a third of the start of a
+short command. Here all classes share five of them, and `__init__` is written when the first value
+of its class is made: a command makes values of few classes.
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type[T]) -> type[T]:
+    """Every field is a parameter of `__init__`; each has a value, a default or a factory."""
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else `dataclass` works one out, slowly
+    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    names = [one.name for one in fields(made)]
+    made._values = staticmethod(attrgetter(*names) if names else lambda _self: ())  # noqa: SLF001
+    made.__init__ = _init_written_later(made)
+    for name, shared in _SHARED.items():
+        if name not in cls.__dict__:
+            setattr(made, name, shared)
+    return made  # type: ignore[no-any-return]
+
+
+def _init_written_later(cls: Any) -> Callable[..., None]:
+    def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807 - it becomes a method
+        cls.__init__ = _written_init(cls)
+        cls.__init__(self, *args, **given)
+
+    return __init__
+
+
+def _written_init(cls: Any) -> Any:
+    """Puts each value into its slot, past `__setattr__`."""
+    known: dict[str, Any] = {"MISSING": MISSING}
+    parameters, lines = ["self"], ["pass"]
+    for one in fields(cls):
+        name, value = one.name, one.name
+        known[f"put_{name}"] = getattr(cls, name).__set__
+        known[f"default_{name}"] = one.default
+        if one.default_factory is not MISSING:
+            known[f"make_{name}"] = one.default_factory
+            value = f"make_{name}() if {name} is MISSING else {name}"
+        has_default = one.default_factory is not MISSING or one.default is not MISSING
+        parameters += ["*"] if len(parameters) == 1 else []
+        parameters.append(f"{name}=default_{name}" if has_default else name)
+        lines.append(f"put_{name}(self, {value})")
+    text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines)
+    exec(text, known)  # noqa: S102 - made of the names of fields alone
+    known["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
+    return known["__init__"]
+
+
+def _equal(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self._values(self) == self._values(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(self._values(self))
+
+
+def _text(self: Any) -> str:
+    values = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self))
+    return f"{self.__class__.__qualname__}({values})"
+
+
+def _refuse_set(self: object, name: str, value: object) -> None:  # noqa: ARG001 - Python's
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_delete(self: object, name: str) -> None:  # noqa: ARG001 - Python's
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+_SHARED = {
+    "__eq__": _equal,
+    "__hash__": _hash,
+    "__repr__": _text,
+    "__setattr__": _refuse_set,
+    "__delattr__": _refuse_delete,
+}
