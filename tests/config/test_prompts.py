@@ -27,12 +27,14 @@ VALUES = {
     "others": "dev, qa",
     "messages": "#1 ann (a person):\nIs ${title} sound?",
     "given": "3 to 5",
+    "why": "a person asked for changes",
     "help": "What `crew` can do: ${title}.",
 }
 
 ENDINGS = {
     "reviewer": "your verdict alone",
     "interactive": "crew complete",
+    "sent_back": "run `crew complete` again",
     "manager": "the `crew` command",
     "role": "send your signal",
     "followed": "send your signal",

@@ -11,6 +11,7 @@ from crew.domain.commands import (
     RemoveWorktree,
     Step,
     TakeOver,
+    TellPane,
     WriteTask,
 )
 from crew.domain.line_plan import returned
@@ -56,6 +57,50 @@ def test_a_run_that_an_agent_holds_is_taken_over_before_anything_else(state):
 
 def test_finished_work_is_inspected_where_it_lies():
     assert planned(at_terminal(run_state="reviewing")) == [Inspect(subject="1.1")]
+
+
+def test_words_for_an_agent_at_a_terminal_are_typed_there_once():
+    world = at_terminal(run_untyped=True, run_notes="more tests", run_ask="changes")
+    assert planned(world) == [TellPane(subject="1.1")]
+    world = after(world, pane.told(run_of(world), at=51.0))
+    assert (planned(world), run_of(world).ask) == ([], "continue")
+
+
+@pytest.mark.parametrize(
+    ("leaving", "state"),
+    [("ended", "in_progress"), ("handed_over", "in_progress"), ("stopped", "error")],
+)
+def test_words_whose_terminal_ends_before_they_are_typed_go_to_an_agent(leaving, state):
+    world = at_terminal(
+        run_untyped=True, run_notes="more tests", run_ask="changes", run_leaving=leaving
+    )
+    assert planned(world) == [ClosePane(subject="1.1")]
+    world = after(world, pane.closed(world, run_of(world), at=51.0))
+    assert world.tasks["1"].state == state
+    if state == "in_progress":
+        run = run_of(world)
+        assert (run.is_waiting, run.ask, run.notes, run.untyped) == (
+            True,
+            "changes",
+            "more tests",
+            False,
+        )
+
+
+def test_a_conflict_found_by_the_queue_reaches_the_agent_at_its_terminal():
+    world = at_terminal(run_state="complete", task_state="done", task_queued_at=1.0)
+    facts = returned(
+        world, "1", ask=Ask.CONFLICT, notes="both", rules=RULES, at=50.0, merge_commit="c"
+    )
+    assert run_of(after(world, facts)).untyped
+
+
+def test_a_complaint_about_complete_is_not_typed_since_the_command_prints_it():
+    world = at_terminal(run_state="reviewing")
+    facts = checked(
+        world, run_of(world), Evidence(head="h", uncommitted=("a",)), rules=RULES, at=50.0
+    )
+    assert not run_of(after(world, facts)).untyped
 
 
 @pytest.mark.parametrize("leaving", ["stopped", "ended", "handed_over"])

@@ -1,5 +1,7 @@
 """start, stop, complete, changes: every verb in every state, and what comes of two at once."""
 
+from dataclasses import replace
+
 import pytest
 
 from crew.domain import pane
@@ -8,7 +10,7 @@ from crew.domain.answering import answer
 from crew.domain.errors import Conflict, NotFound
 from crew.domain.pane import Opened
 from crew.domain.plan import decide
-from crew.domain.progress import killed
+from crew.domain.progress import completed, killed
 from crew.domain.requests import Request
 from crew.domain.run import Run
 from crew.domain.task import Task
@@ -259,6 +261,24 @@ def test_a_done_task_of_which_crew_knows_no_run_cannot_be_reopened(verb):
     assert "task 1 is done; `crew merge` lands it" in told
 
 
+def test_changes_reach_the_agent_at_a_terminal_that_is_open():
+    world = ask(done_at_terminal(), "changes", notes="more tests")
+    run = run_of(world)
+    assert (run.state, run.pane_pid, run.notes, run.untyped) == ("working", 42, "more tests", True)
+    assert not run.is_waiting
+
+
+def test_words_that_come_with_a_start_reach_the_terminal_that_is_still_open():
+    run = run_of(start(done_at_terminal(), told="the docs too"))
+    assert (run.notes, run.untyped) == ("the docs too", True)
+    assert not run_of(start(done_at_terminal())).untyped
+
+
+@pytest.mark.parametrize("scene", [lambda: given(*queued("1")), done_at_terminal])
+def test_nothing_is_typed_for_an_agent_that_gets_the_words_with_its_next_step(scene):
+    assert not run_of(start(scene(), headless=True, told="the docs too")).untyped
+
+
 # stop
 
 
@@ -365,6 +385,27 @@ def test_complete_has_the_work_of_a_terminal_checked():
 def test_complete_by_a_second_person_waits_for_the_same_answer():
     world = at_terminal(run_state="reviewing")
     assert ask(world, "complete") == world
+    assert run_of(ask(world, "complete", merge=True)).merges
+
+
+@pytest.mark.parametrize(
+    ("config", "asked", "merges"),
+    [
+        (False, None, False),
+        (False, True, True),
+        (True, None, True),
+        (True, False, False),
+    ],
+)
+def test_complete_queues_the_task_where_the_request_or_the_config_says_so(config, asked, merges):
+    rules = replace(RULES, merge_completed=config)
+    request = Request(verb="complete", args={"task": "1", "merge": asked})
+    found = answer(at_terminal(), request, rules=rules, at=50.0)
+    world = after(at_terminal(), found.facts)
+    assert run_of(world).merges is merges
+    world = after(world, completed(world, run_of(world), "h", at=51.0))
+    assert world.tasks["1"].queued_at == (51.0 if merges else None)
+    assert world.tasks["1"].awaits_merge is not merges
 
 
 @pytest.mark.parametrize("state", ["todo", "error", "in_progress"])
@@ -375,7 +416,7 @@ def test_complete_refuses_a_task_at_which_nobody_works(state):
 
 def test_complete_refuses_a_task_that_is_done_already():
     told = refused(done_at_terminal(), "complete")
-    assert "task 1 is done, not in progress; `crew start 1` opens it once more" in told
+    assert "task 1 is done, not in progress; `crew merge 1` merges it, `crew start 1`" in told
 
 
 @pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])

@@ -221,6 +221,12 @@ def test_merge_leaves_a_task_that_waits_in_its_place(head):
     assert ask(world, "merge", task="1", head=head) == ("1", world)
 
 
+def test_merge_refuses_a_done_task_of_which_crew_knows_no_commit():
+    told = refused(given(Task(id="1", state="done")), "merge", task="1")
+    assert "crew knows no commit of it; `crew close 1` ends it" in told
+    assert not Task(id="1", state="done").awaits_merge
+
+
 def test_merge_queues_a_task_again_that_has_new_work():
     _, world = ask(given(*queued("1")), "merge", task="1", head="new")
     assert (world.tasks["1"].head, world.tasks["1"].queued_at) == ("new", 50.0)

@@ -440,13 +440,53 @@ def test_stop_ends_the_step_of_an_agent_too(desk, runner):
 def test_complete_checks_the_work_and_the_task_is_done(either):
     head = either.commit("a.txt")
     said = either.ok("complete", "1", "-m", "all good")
-    assert "task 1 is done; `crew merge 1` lands it" in said.err
+    assert "task 1 is done and waits for its merge: crew merge 1" in said.err
     task = either.task()
     assert (task["status"], task["comments"][-1]["text"]) == ("done", "all good")
     assert either.sessions() == ["crew-1"]
     either.ok("merge", "1")
     assert head in either.git("rev-list", "main")
     until(lambda: either.sessions() == [] and not either.worktree().exists())
+
+
+def test_a_completed_task_waits_for_its_merge_and_every_view_says_so(open_desk):
+    open_desk.commit("a.txt")
+    open_desk.ok("complete", "1")
+    drained = open_desk.ok("run", "--drain")
+    assert "1 a task is done and waits for its merge: crew merge 1" in drained.err
+    assert "(waits for crew merge 1)" in open_desk.ok("list").out
+    assert "waits for its merge: crew merge 1" in open_desk.ok("show", "1").out
+    assert "task 1 is done and waits for its merge: crew merge 1" in open_desk.ok("ps").err
+    assert "task 1 is done and waits for its merge: crew merge 1" in open_desk.ok("d", "--once").out
+    assert open_desk.task()["awaits_merge"] is True
+    document = open_desk.ok("run", "--drain", "--json").json
+    assert (document["awaits_merge"], document["not_merged"]) == (["1"], [])
+    assert open_desk.ok("d", "--json").json["awaits_merge"] == ["1"]
+    open_desk.ok("new", "--title", "next", "--after", "1")
+    blocked = open_desk.crew("run", "--drain")
+    assert blocked.code == 6
+    assert "blocked by 1 (crew merge 1)" in blocked.err
+    open_desk.ok("merge", "1")
+    assert not open_desk.task()["awaits_merge"]
+
+
+def test_complete_can_queue_the_task_for_its_merge_at_once(open_desk):
+    head = open_desk.commit("a.txt")
+    said = open_desk.ok("complete", "1", "--merge")
+    assert "task 1 is done and in the merge queue" in said.err
+    assert "no runner is up: `crew run` merges it, and so does `crew merge 1`" in said.err
+    open_desk.ok("run", "--drain")
+    assert head in open_desk.git("rev-list", "main")
+
+
+def test_a_config_can_queue_every_completed_task(desk):
+    desk.configure("merge = true\n")
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    desk.ok("complete", "1")
+    desk.ok("run", "--drain")
+    assert desk.status("1") == "merged"
 
 
 def test_complete_in_the_session_knows_its_task(either):
@@ -576,6 +616,33 @@ def test_a_done_task_can_be_opened_once_more(open_desk):
     open_desk.commit("b.txt")
     open_desk.ok("complete", "1")
     assert open_desk.status("1") == "done"
+
+
+def test_requested_changes_reach_the_agent_at_its_terminal(either):
+    either.commit("a.txt")
+    either.ok("complete", "1")
+    said = either.ok("comment", "1", "-R", "echo heard-$((40+2))")
+    assert "typed into its terminal" in said.err
+    until(lambda: either.shows("heard-42"))
+    assert (either.status("1"), either.sessions()) == ("in_progress", ["crew-1"])
+    assert either.shows("crew complete")
+    either.commit("b.txt")
+    either.ok("complete", "1")
+    assert either.status("1") == "done"
+
+
+def test_requested_changes_wait_for_an_agent_once_the_terminal_has_ended(open_desk):
+    open_desk.commit("a.txt")
+    open_desk.ok("complete", "1")
+    open_desk.tmux("kill-server")
+    said = open_desk.ok("comment", "1", "-R", "more tests")
+    assert "an agent gets the words with its next step" in said.err
+    task = open_desk.task()
+    assert (task["status"], task["session"], task["run"]["state"]) == (
+        "in_progress",
+        None,
+        "working",
+    )
 
 
 # review

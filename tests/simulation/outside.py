@@ -315,6 +315,15 @@ class SimulatedOutside:
         self._maybe_die()
         return Opened(pid=found.pid, started=1)
 
+    async def tell_pane(self, run: Run, task: Task) -> bool:
+        """Whatever comes back to a terminal is for the run that sits there."""
+        await self._effect()
+        found = self.state.panes.get(run.pane)
+        assert found is None or found.run == run.id, "words for another run's terminal"
+        assert run.untyped, "there is nothing to type"
+        self._maybe_die()
+        return found is not None
+
     async def close_pane(self, run: Run) -> None:
         await self._effect()
         found = self.state.panes.get(run.pane)

@@ -50,6 +50,7 @@ class CompleteSettings:
     timeout_s: float = duration("timeout")
     min_reviews: int = whole()
     skip_review: bool = flag()
+    merge: bool = flag()
     on_no_tests: str = choice("pass", "fail")
 
 

@@ -64,7 +64,7 @@ def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
     if task.state == TaskState.TODO:
         return _why_todo(world, task, runner_up=runner_up)
     if task.state == TaskState.DONE:
-        waits = "in the merge queue" if task.is_queued else "done, not yet merged"
+        waits = "in the merge queue" if task.is_queued else f"done; crew merge {task.id} merges it"
         return waits, not (task.is_queued and runner_up)
     run = world.runs.get(task.run or "")
     if task.state == TaskState.ERROR:

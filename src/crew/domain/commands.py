@@ -56,6 +56,10 @@ class OpenPane(PaneCommand):
     """Make sure that the run's worktree and its terminal session exist."""
 
 
+class TellPane(PaneCommand):
+    """Type into the terminal session why the work came back to it."""
+
+
 class ClosePane(PaneCommand):
     """End the terminal session with all it runs, and keep its work."""
 

@@ -16,7 +16,13 @@ class Opened:
     started: int
 
 
-_CLOSED = {"pane": "", "pane_pid": None, "pane_started": None, "leaving": ""}
+_CLOSED = {
+    "pane": "",
+    "pane_pid": None,
+    "pane_started": None,
+    "leaving": "",
+    "untyped": False,
+}
 
 
 def taken_over(world: World, run: Run, *, at: float) -> list[Fact]:
@@ -60,7 +66,8 @@ def closed(world: World, run: Run, *, at: float) -> list[Fact]:
     """The session's end is one, whatever its exit code: only `complete` makes a task done."""
     if not run.is_live:
         return [noted(run, "pane_closed", at=at, **_CLOSED)]
-    if run.leaving == Leaving.HANDED_OVER:
+    unheard = run.leaving == Leaving.ENDED and run.untyped
+    if run.leaving == Leaving.HANDED_OVER or unheard:
         return [noted(run, "pane_closed", at=at, ask=_next_ask(run), **_CLOSED)]
     facts = [
         moved(run, "failed", to=RunState.FAILED, at=at, error=_why(run), ended_at=at, **_CLOSED),
@@ -69,6 +76,11 @@ def closed(world: World, run: Run, *, at: float) -> list[Fact]:
     if task.state == TaskState.IN_PROGRESS:
         facts.append(moved(task, "failed", to=TaskState.ERROR, at=at))
     return facts
+
+
+def told(run: Run, *, at: float) -> list[Fact]:
+    """The words are typed: whoever goes on with this session has them."""
+    return [noted(run, "pane_told", at=at, untyped=False, ask=Ask.CONTINUE)]
 
 
 def _next_ask(run: Run) -> str:

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from crew.domain.commands import ClosePane, Command, Inspect, OpenPane, PaneCommand, TakeOver
+from crew.domain.commands import (
+    ClosePane,
+    Command,
+    Inspect,
+    OpenPane,
+    PaneCommand,
+    TakeOver,
+    TellPane,
+)
 from crew.domain.pane import is_over
 from crew.domain.run import Leaving, Run, RunState
 from crew.domain.task import Task
@@ -25,4 +33,6 @@ def _for_pane(run: Run, task: Task) -> type[PaneCommand | Inspect] | None:
         return ClosePane
     if run.is_live and not run.is_pane_open:
         return OpenPane
+    if run.untyped:
+        return TellPane
     return Inspect if run.state == RunState.REVIEWING else None

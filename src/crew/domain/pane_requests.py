@@ -23,8 +23,9 @@ def start(asked: Asked) -> Answer:
     run = _live_run(asked, task)
     _refuse_leaving(asked.world.runs.get(task.run or ""))
     if task.state == TaskState.DONE:
-        facts, run = _reopened(asked, task)
-        is_there = bool(run.pane) and not asked.args.get("headless")
+        is_there = _has_pane(asked, task) and not asked.args.get("headless")
+        notes = str(asked.args.get("told") or "") if is_there else ""
+        facts, run = _reopened(asked, task, notes)
         more = [] if is_there else _carry_on(asked, run)
         return Answer(facts=(*facts, *more), reply=run.id)
     if run is not None:
@@ -116,14 +117,18 @@ def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact
     return [noted(run, "headless_asked", at=asked.at, **wishes)]
 
 
-def _reopened(asked: Asked, task: Task) -> tuple[list[Fact], Run]:
+def _has_pane(asked: Asked, task: Task) -> bool:
+    run = asked.world.runs.get(task.run or "")
+    return run is not None and bool(run.pane)
+
+
+def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
     """A done task is worked at once more; it leaves the merge queue."""
     run = asked.world.runs.get(task.run or "")
     if run is None or run.state != RunState.COMPLETE:
         raise Conflict(f"task {task.id} is done", hint="`crew merge` lands it, `crew close` not")
     # A person's wish is not one of the rounds that an agent has.
     run = replace(run, max_rounds=max(run.max_rounds, run.round + 1))
-    notes = str(asked.args.get("notes") or "")
     facts = [
         moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, head="", queued_at=None),
         *sent_back(
@@ -147,7 +152,7 @@ def changes(asked: Asked) -> Answer:
             f"task {task.id} is {task.state}, not done",
             hint="changes are asked of a done task; `crew comment` says something at any time",
         )
-    facts, _ = _reopened(asked, task)
+    facts, _ = _reopened(asked, task, str(asked.args.get("notes") or ""))
     return Answer(facts=tuple(facts), reply=task.id)
 
 
@@ -183,18 +188,19 @@ def complete(asked: Asked) -> Answer:
     task = asked.task()
     run = _live_run(asked, task)
     if run is None or task.state != TaskState.IN_PROGRESS:
-        again = task.state == TaskState.DONE
-        raise Conflict(
-            f"task {task.id} is {task.state}, not in progress",
-            hint=f"`crew start {task.id}` {'opens it once more' if again else 'begins it'}",
-        )
+        start_it = f"`crew start {task.id}` begins it"
+        if task.state == TaskState.DONE:
+            start_it = (
+                f"`crew merge {task.id}` merges it, `crew start {task.id}` opens it once more"
+            )
+        raise Conflict(f"task {task.id} is {task.state}, not in progress", hint=start_it)
     if run.agent is not None:
         raise Conflict(
             f"agent {run.agent} works at task {task.id} and crew checks it by itself",
             hint=f"an agent that is driven says {asked.rules.done_word} alone on a line",
         )
     if run.state == RunState.REVIEWING:
-        return Answer(reply=run.id)
+        return Answer(facts=tuple(_joined(asked, run)), reply=run.id)
     if task.id in asked.world.quests and is_unfinished(asked.world, task.id):
         raise Conflict(
             f"the steps of quest {task.id} are not finished",
@@ -203,9 +209,22 @@ def complete(asked: Asked) -> Answer:
     if run.state != RunState.WORKING or not run.is_pane_open:
         raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")
     _refuse_leaving(run)
-    return Answer(
-        facts=(moved(run, "done", to=RunState.REVIEWING, at=asked.at, error=""),), reply=run.id
+    done = moved(
+        run, "done", to=RunState.REVIEWING, at=asked.at, error="", merges=_wants_merge(asked)
     )
+    return Answer(facts=(done,), reply=run.id)
+
+
+def _joined(asked: Asked, run: Run) -> list[Fact]:
+    """A second `complete` waits for the first one's check; it may still ask for the merge."""
+    if not asked.args.get("merge") or run.merges:
+        return []
+    return [noted(run, "merge_asked", at=asked.at, merges=True)]
+
+
+def _wants_merge(asked: Asked) -> bool:
+    wish = asked.args.get("merge")
+    return asked.rules.merge_completed if wish is None else bool(wish)
 
 
 def reviewed(asked: Asked) -> Answer:

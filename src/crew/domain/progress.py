@@ -128,8 +128,8 @@ def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
 def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
     """The work is proven: the task goes to the merge queue, and its agent is free."""
     task = world.tasks[run.task]
-    # Whoever works at a terminal looks at the result before it is merged; nobody else does.
-    queued_at = None if run.pane else at
+    # A person at a terminal looks at the result before it is merged, unless they said otherwise.
+    queued_at = None if run.pane and not run.merges else at
     over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0}
     if not run.pane:
         over["leaving"] = ""  # finished before it could be stopped
@@ -172,7 +172,7 @@ def sent_back(
         and complaints >= rules.same_complaint_limit
     )
     if not run.pane and (run.round >= run.max_rounds or stubborn):
-        return failed(world, run, f"gave up after {run.round} rounds: {_WHY[ask]}", at=at)
+        return failed(world, run, f"gave up after {run.round} rounds: {WHY[ask]}", at=at)
     agent = agent_of(world, run)
     facts = [
         moved(
@@ -188,6 +188,7 @@ def sent_back(
             complaints=complaints,
             error="",
             ended_at=None,
+            untyped=_is_typed(run, ask, notes),
             **changes,
         )
     ]
@@ -196,7 +197,13 @@ def sent_back(
     return facts
 
 
-_WHY = {
+def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
+    """Whether the reason is typed into the terminal; `crew complete` prints its own complaints."""
+    has_agent = run.state == RunState.COMPLETE and run.is_pane_open and not run.leaving
+    return has_agent and (bool(notes) or ask != Ask.CHANGES)
+
+
+WHY = {
     Ask.RED_GATE: "the gate is red",
     Ask.UNCOMMITTED: "it says DONE and leaves work uncommitted",
     Ask.NOTHING_COMMITTED: "it says DONE and committed nothing",

@@ -119,6 +119,8 @@ def merge(asked: Asked) -> Answer:
     if task.state != TaskState.DONE:
         raise Conflict(f"task {task.id} is {task.state}, not done", hint=SHOW)
     head = str(asked.args.get("head") or task.head)
+    if not head:
+        raise Conflict(f"task {task.id} cannot be merged: {no_commit(task)}", hint=SHOW)
     if task.is_queued and task.head == head:
         return Answer(reply=task.id)
     queued = noted(task, "queued", at=asked.at, head=head, queued_at=asked.at)
@@ -205,6 +207,11 @@ def not_read(task: Task) -> str:
     if task.gone:
         return "its source does not have it any more"
     return "its file is away; it goes on when that is back (is another branch checked out?)"
+
+
+def no_commit(task: Task) -> str:
+    """Why a done task waits for nothing: its source calls it done, and no run of crew ended so."""
+    return f"it is done and crew knows no commit of it; `crew close {task.id}` ends it"
 
 
 def not_walked(world: World, task: Task) -> str:

@@ -35,6 +35,7 @@ class Rules:
     reviewers: tuple[str, ...] = ()
     min_reviews: int = 0
     skip_review: bool = False
+    merge_completed: bool = False
 
     def means(self, task: str) -> bool:
         """Whether this task is one of those that the crew works at now."""

@@ -110,7 +110,8 @@ class Run:
     `complaint` is why it was last sent back, `complaints` how many times in a row for that.
     `pane` names the terminal session that carries the run in place of an agent, `pane_number` tells
     it from those before it, and `leaving` says why it is to end. `told` is what a person added to
-    the prompt.
+    the prompt. `untyped` says that `notes` are still to be typed into the terminal, and `merges`
+    that the task joins the merge queue as soon as its work at the terminal has passed the checks.
     `verdicts` are those of reviewers: the commit, who, and whether it passed.
     `signal` is what the step under way has said of itself, `signal_notes` what came with it;
     `question` is the one a person must answer before the run goes on.
@@ -161,6 +162,8 @@ class Run:
     pane_pid: int | None = None
     pane_started: int | None = None
     leaving: str = ""
+    untyped: bool = False
+    merges: bool = False
     signal: str = ""
     signal_notes: str = ""
     question: str = ""

@@ -114,3 +114,9 @@ class Task:
     @property
     def is_queued(self) -> bool:
         return self.queued_at is not None and self.state == TaskState.DONE
+
+    @property
+    def awaits_merge(self) -> bool:
+        """Done and in no queue: only `crew merge` merges it, if crew knows its commit."""
+        is_done = self.state == TaskState.DONE and bool(self.head)
+        return is_done and self.queued_at is None and self.is_there

@@ -10,6 +10,7 @@ from crew.config.model import AgentSettings
 from crew.config.prompts import prompt
 from crew.domain.errors import NotFound
 from crew.domain.message import Message
+from crew.domain.progress import WHY
 from crew.domain.run import NEW_SESSION, Ask, Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
@@ -107,6 +108,13 @@ def pane_order(
         done_word=workplace.rules.done_word,
         env=step_environment(workplace, run, task),
     )
+
+
+def sent_back_words(workplace: Workplace, run: Run, task: Task) -> str:
+    """What is typed into a terminal session whose done work came back."""
+    item = TaskItem(id=task.id, title=task.title)
+    values = _values(workplace, run, task, item, "")
+    return prompt("sent_back", why=WHY[Ask(run.ask)], **values).strip()
 
 
 def system_prompt(workplace: Workplace, call: StepCall, item: TaskItem) -> str:

@@ -121,6 +121,14 @@ async def open_pane(desk: Desk, command: Command) -> list[Fact]:
     return pane.opened(desk.run(command)[0], opened, session=session, at=desk.now())
 
 
+async def tell_pane(desk: Desk, command: Command) -> list[Fact]:
+    """The terminal may have ended without a report; then an agent gets the words instead."""
+    run, task = desk.run(command)
+    if not await desk.outside.tell_pane(run, task):
+        return pane.ended(desk.run(command)[0], number=run.pane_number, code=None, at=desk.now())
+    return pane.told(desk.run(command)[0], at=desk.now())
+
+
 async def close_pane(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     await desk.cancel(commands.Inspect(subject=run.id).key)
@@ -140,6 +148,7 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.RemoveWorktree: remove_worktree,
     commands.TakeOver: take_over,
     commands.OpenPane: open_pane,
+    commands.TellPane: tell_pane,
     commands.ClosePane: close_pane,
     commands.Inspect: inspect,
 }

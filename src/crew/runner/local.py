@@ -253,6 +253,9 @@ class LocalOutside:
         item = await _thread(self.workplace.source.show, task.id)
         return await _thread(self.panes.open, run, task, item, session=session)
 
+    async def tell_pane(self, run: Run, task: Task) -> bool:
+        return await _thread(self.panes.tell, run, task)
+
     async def close_pane(self, run: Run) -> None:
         await _thread(self.panes.close, run)
 

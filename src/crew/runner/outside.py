@@ -130,6 +130,9 @@ class Outside(Protocol):
     async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
         """The terminal session of a run, made or found."""
 
+    async def tell_pane(self, run: Run, task: Task) -> bool:
+        """Type why the work came back into the terminal session; false when there is none."""
+
     async def close_pane(self, run: Run) -> None:
         """End a terminal session and everything that runs in it; nothing, when there is none."""
 

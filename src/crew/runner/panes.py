@@ -27,6 +27,7 @@ from crew.runner.calls import (
     agent_spec,
     answer_first_questions,
     pane_order,
+    sent_back_words,
 )
 from crew.runner.workplace import Workplace
 
@@ -121,6 +122,14 @@ class Panes:
             when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id, number),
         )
         return open_terminal(self.workplace, terminal)
+
+    def tell(self, run: Run, task: Task) -> bool:
+        """A repeat types it once more: twice is better than never."""
+        server = Tmux(folder=self.workplace.folder)
+        if tmux.find_session(server, run.pane) is None:
+            return False
+        tmux.send_text(server, run.pane, sent_back_words(self.workplace, run, task))
+        return True
 
     def close(self, run: Run) -> None:
         server = Tmux(folder=self.workplace.folder)

@@ -125,6 +125,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "run": run_view(run) if run else None,
         "corrupt": item.corrupt,
         "landed_commit": (task and task.landed_commit) or None,
+        "awaits_merge": task is not None and task.awaits_merge,
         "session": run.pane if run and run.is_pane_open else None,
     }
 

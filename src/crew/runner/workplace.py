@@ -164,6 +164,7 @@ def rules_from(settings: "Settings") -> Rules:
         reviewers=_reviewers(settings),
         min_reviews=settings.complete.min_reviews,
         skip_review=settings.complete.skip_review,
+        merge_completed=settings.complete.merge,
     )
 
 

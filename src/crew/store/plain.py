@@ -51,6 +51,20 @@ def load_panes(db: Database) -> "list[Run]":
     return cast("list[Run]", _rows_where(db, "run", "$.pane_pid"))
 
 
+def load_unmerged(db: Database) -> list[str]:
+    """The tasks that are done and in no merge queue."""
+    with translated():
+        found = db.execute(
+            "SELECT id FROM rows WHERE kind = 'task' AND instr(value, '\"done\"')"
+            " AND json_extract(value, '$.state') = 'done'"
+            " AND json_extract(value, '$.queued_at') IS NULL"
+            " AND json_extract(value, '$.head') <> ''"
+            " AND json_extract(value, '$.missing_at') IS NULL"
+            " AND NOT json_extract(value, '$.gone')"
+        ).fetchall()
+    return [id_ for (id_,) in found]
+
+
 def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
     """The rows in which this field is something other than nothing."""
     with translated():

@@ -9,11 +9,16 @@ import click
 
 from crew.domain.errors import UsageError
 from crew.domain.requests import Request
+from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.changing import is_written, show_task
 from crew.front.cli.command import command
+from crew.front.cli.output import narrate
 from crew.front.cli.params import task_argument, text_or_stdin
+from crew.front.cli.sessions import runs_at_terminals
 from crew.runner.asking import ask, wake
+from crew.store.facts import load_world
+from crew.store.lock import find_runner
 from crew.tasks.checks import checked_comment
 from crew.tasks.source import NewComment
 
@@ -42,14 +47,17 @@ def comment(
 ) -> None:
     """Say something about a task.
 
-    Comments count from 0, as `crew show --json` tells them. A done task that changes are requested
-    of is in progress again, and whoever works at it next is told the words.
+    Comments count from 0, as `crew show --json` lists them. A done task that changes are requested
+    of is in progress again: the words are typed into its terminal session, or given to the next
+    agent where it has none.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     words = text_or_stdin(text) or ""
     if index is None:
         _say(workplace, task, _comment(words, **flags), request_changes=request_changes)
+        if request_changes:
+            narrate(call, _who_gets_them(workplace, task))
     elif request_changes or any(flags.values()):
         raise UsageError("--edit changes the text only", hint="leave the other flags out")
     else:
@@ -74,9 +82,27 @@ def _comment(
 def _say(workplace: "Workplace", task: str, said: NewComment, *, request_changes: bool) -> None:
     """Asked first: words that a refused request came with would stand there without a meaning."""
     if request_changes:
+        runs_at_terminals(workplace.folder, workplace.db)  # one may have ended without a report
         request = Request(verb="changes", args={"task": task, "notes": said.text})
-        ask(workplace, request, settled=is_written(task))
+        ask(workplace, request, settled=lambda world: _is_passed_on(world, task))
     workplace.source.comment(task, said)
+
+
+def _is_passed_on(world: World, task: str) -> bool:
+    run = world.runs.get(world.tasks[task].run or "")
+    return is_written(task)(world) and not (run is not None and run.untyped)
+
+
+def _who_gets_them(workplace: "Workplace", task: str) -> str:
+    world = load_world(workplace.db)
+    run = world.runs.get(world.tasks[task].run or "")
+    if run is not None and run.is_pane_open:
+        how = f"the words were typed into its terminal (crew attach {task})"
+    elif find_runner(workplace.lock_file) is not None:
+        how = "an agent gets the words with its next step"
+    else:
+        how = "an agent gets the words with its next step (crew run)"
+    return f"task {task} is in progress again; {how}"
 
 
 def _user() -> str:

@@ -12,6 +12,7 @@ from crew.domain.errors import CheckFailed, Conflict, CrewError, UsageError
 from crew.domain.requests import Request, find_task
 from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run, RunState
+from crew.domain.task import Task
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.changing import is_written
@@ -19,12 +20,14 @@ from crew.front.cli.command import command
 from crew.front.cli.endings import error_document
 from crew.front.cli.output import narrate, print_json, safe, say
 from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
+from crew.front.cli.ps import waits_for_merge
 from crew.git.repository import commit_of
 from crew.runner.asking import ask
 from crew.runner.loop import CHECKING
 from crew.runner.reviews import Reviews
 from crew.runner.views import task_view
 from crew.store.facts import load_world
+from crew.store.lock import find_runner
 from crew.tasks.source import NewComment
 
 if TYPE_CHECKING:
@@ -46,20 +49,29 @@ WHAT_TO_DO = {
 }
 
 
-@command("complete", example="crew complete\ncrew complete 12 -m 'all tests pass'")
+@command(
+    "complete",
+    example="crew complete\ncrew complete 12 -m 'all tests pass'\ncrew complete 12 --merge",
+)
 @task_argument(required=False)
 @click.option("-m", "--message", help="A comment on what was done; - reads it from stdin.")
+@click.option(
+    "--merge/--no-merge",
+    default=None,
+    help="Also queue it for its merge; else as [complete] merge says.",
+)
 @pass_call
-def complete(call: Call, task: str | None, message: str | None) -> None:
+def complete(call: Call, task: str | None, message: str | None, *, merge: bool | None) -> None:
     """Have finished work checked, so that it is done.
 
     The worktree must be clean; then come the gate, a trial merge and the reviews, and the task is
-    done. What fails is told, and the task stays in progress. In a worktree the id is known.
+    done. It waits for `crew merge`, or with --merge joins the merge queue at once. A check that
+    fails is printed, and the task stays in progress. In a worktree the id is known.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task or task_here(call, workplace))
     narrate(call, f"checking task {task}: clean tree, gate, conflicts, review")
-    request = Request(verb="complete", args={"task": task})
+    request = Request(verb="complete", args={"task": task, "merge": merge})
     ask(
         workplace,
         request,
@@ -75,7 +87,16 @@ def complete(call: Call, task: str | None, message: str | None) -> None:
     if call.json:
         print_json(task_view(workplace.source.show(task), world))
     else:
-        narrate(call, f"task {task} is done; `crew merge {task}` lands it")
+        narrate(call, f"task {task} is {_what_next(workplace, world.tasks[task])}")
+
+
+def _what_next(workplace: "Workplace", task: Task) -> str:
+    if task.awaits_merge:
+        return waits_for_merge(task.id)
+    if find_runner(workplace.lock_file) is not None:
+        return "done and in the merge queue"
+    way = f"`crew run` merges it, and so does `crew merge {task.id}`"
+    return f"done and in the merge queue; no runner is up: {way}"
 
 
 def task_here(call: Call, workplace: "Workplace") -> str:

@@ -88,4 +88,12 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
         for one in world.members.values()
         if one.speaking and runner
     ]
-    print_json({"runner": runner, "agents": agents, "speaking": speaking, "waiting": waiting})
+    print_json(
+        {
+            "runner": runner,
+            "agents": agents,
+            "speaking": speaking,
+            "waiting": waiting,
+            "awaits_merge": [task.id for task in world.tasks.values() if task.awaits_merge],
+        }
+    )

@@ -33,7 +33,8 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     agents = agents_by_age(world)
     rows = [_row(world, agent, doing.get(agent.id, "")) for agent in agents]
     shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
-    runner, *waiting = around(world, find_runner(lock))
+    unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
+    runner, *waiting = around(world, find_runner(lock), unmerged=unmerged)
     total = _totals([*agents, *world.members.values()])
     return [runner, _tasks(world), total, "", *shown, *waiting]
 

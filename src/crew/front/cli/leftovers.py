@@ -4,14 +4,14 @@ import sys
 from typing import Any
 
 from crew.domain.agent import AgentState
-from crew.domain.requests import not_read, not_walked
+from crew.domain.requests import no_commit, not_read, not_walked
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import is_held, waits_for_steps
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.endings import INTERRUPTED, error_document
-from crew.front.cli.output import line
-from crew.front.cli.ps import deliveries
+from crew.front.cli.output import line, narrate
+from crew.front.cli.ps import deliveries, waits_for_merge
 from crew.runner.views import moment
 
 CHECK_FAILED = 6
@@ -19,16 +19,24 @@ TRY_LATER = 75
 
 
 def unfinished(before: World, after: World) -> list[Task]:
-    """The tasks that are neither merged nor closed; not those that had failed before."""
+    """The tasks that are neither merged nor closed; not those that had failed before.
+
+    Nor those that are done and wait for a person to merge them.
+    """
     left = []
     for task in after.tasks.values():
-        if task.gone or task.state in FINISHED:
+        if task.gone or task.state in FINISHED or task.awaits_merge:
             continue
         old = before.tasks.get(task.id)
         failed_before = old is not None and old.state == task.state == TaskState.ERROR
         if not (failed_before and old is not None and old.run == task.run and not task.corrupt):
             left.append(task)
     return left
+
+
+def unmerged(world: World) -> list[Task]:
+    """The tasks that are done and in no merge queue."""
+    return [task for task in world.tasks.values() if task.awaits_merge]
 
 
 def drained_code(world: World, left: list[Task]) -> int:
@@ -55,7 +63,7 @@ def why_not(world: World, task: Task) -> str:
         return not_walked(world, task)
     is_early = task.state == TaskState.TODO or waits_for_steps(world, task.id)
     if is_early and (waits_for := _open_deps(world, task)):
-        return f"blocked by {', '.join(waits_for)}"
+        return f"blocked by {', '.join(_blocker(world, dep) for dep in waits_for)}"
     return _by_state(world, task)
 
 
@@ -64,9 +72,14 @@ def _open_deps(world: World, task: Task) -> list[str]:
     return [dep for dep in task.deps if dep not in tasks or tasks[dep].state not in FINISHED]
 
 
+def _blocker(world: World, dep: str) -> str:
+    awaits_merge = dep in world.tasks and world.tasks[dep].awaits_merge
+    return f"{dep} (crew merge {dep})" if awaits_merge else dep
+
+
 def _by_state(world: World, task: Task) -> str:
     if task.state == TaskState.DONE:
-        return "it waits in the merge queue"
+        return "it waits in the merge queue" if task.is_queued else no_commit(task)
     if task.state == TaskState.IN_PROGRESS and is_held(world, task.id):
         return f"its steps are not finished (crew quest show {task.id})"
     if task.state == TaskState.IN_PROGRESS:
@@ -81,6 +94,8 @@ def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:
     for task in left:
         why = line(why_not(world, task))
         print(f"not merged: {task.id} {line(task.title)} ({task.state}): {why}", file=sys.stderr)
+    for task in unmerged(world):
+        narrate(call, f"{task.id} {line(task.title)} is {waits_for_merge(task.id)}")
     for words in deliveries(world):
         print(words, file=sys.stderr)
 
@@ -102,7 +117,12 @@ def summary(world: World, left: list[Task], code: int) -> dict[str, Any]:
         for one in world.lines.values()
         if one.waiting
     ]
-    document = {"merged": [task.id for task in merged], "not_merged": views, "waiting": waiting}
+    document = {
+        "merged": [task.id for task in merged],
+        "not_merged": views,
+        "awaits_merge": [task.id for task in unmerged(world)],
+        "waiting": waiting,
+    }
     return {**_error(code, len(left)), **document} if code else document
 
 

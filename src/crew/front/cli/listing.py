@@ -1,7 +1,7 @@
 """`crew list` and `crew ready`: the tasks, one a line."""
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +19,7 @@ from crew.front.cli.output import narrate, print_json, table
 from crew.front.cli.params import complete_tasks
 from crew.front.cli.sessions import runs_at_terminals
 from crew.store.facts import load_rows, load_world
+from crew.store.plain import load_unmerged
 
 if TYPE_CHECKING:
     from crew.domain.run import Run
@@ -128,7 +129,7 @@ def _print(
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
     holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in sessions.items()}
     if chosen:
-        table(HEAD, rows(chosen, items, holders), call)
+        table(HEAD, rows(chosen, items, holders, unmerged=load_unmerged(workplace.db)), call)
     elif items:
         narrate(call, "no such task among the open ones: `crew list -a` shows all")
     else:
@@ -142,11 +143,14 @@ def _print(
 
 
 def rows(
-    chosen: list[str], items: "Items", holders: Mapping[str, str]
+    chosen: list[str], items: "Items", holders: Mapping[str, str], *, unmerged: Sequence[str] = ()
 ) -> Iterator[tuple[str, ...]]:
     """From columns: to make ten thousand tasks takes longer than to print a line for each."""
     status, priority, agent = map(items.column, ("status", "priority", "agent"))
     titles = _titles(items, status)
+    for task in unmerged:
+        if task in titles:
+            titles[task] += f" (waits for crew merge {task})"
     for task in chosen:
         yield (
             task,

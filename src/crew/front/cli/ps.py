@@ -1,6 +1,6 @@
 """`crew ps`: the agents, at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crew.front.cli.call import Call, pass_call
@@ -11,7 +11,7 @@ from crew.runner.place import load_folder
 from crew.runner.views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.lock import find_runner
-from crew.store.plain import load_agents
+from crew.store.plain import load_agents, load_unmerged
 
 if TYPE_CHECKING:
     from crew.domain.world import World
@@ -37,7 +37,7 @@ def ps(call: Call) -> None:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
     for task, run in sessions.items():
         narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
-    for words in around(world, find_runner(folder / "lock")):
+    for words in around(world, find_runner(folder / "lock"), unmerged=load_unmerged(db)):
         narrate(call, words)
 
 
@@ -64,14 +64,29 @@ def _note(agent: dict[str, Any]) -> str:
     return ""
 
 
-def around(world: "World", runner: dict[str, Any] | None) -> Iterable[str]:
-    """What a person should know besides the agents: who runs them, who speaks, what waits."""
+MOST_UNMERGED = 5
+"""How many tasks that wait for their merge are named one by one."""
+
+
+def around(
+    world: "World", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
+) -> Iterable[str]:
+    """What a person should know besides the agents: the runner, who speaks, what waits."""
     if runner is None:
         yield "no runner is up: `crew run` starts one"
     else:
         yield f"runner: pid {runner['pid']}, since {runner['started']}"
         yield from speakers(world)
     yield from deliveries(world)
+    for task in unmerged[:MOST_UNMERGED]:
+        yield f"task {task} is {waits_for_merge(task)}"
+    if more := len(unmerged[MOST_UNMERGED:]):
+        yield f"{more} more tasks wait for their merge: crew list --status done"
+
+
+def waits_for_merge(task: str) -> str:
+    """What a done task waits for that is in no merge queue."""
+    return f"done and waits for its merge: crew merge {task}"
 
 
 def speakers(world: "World") -> Iterable[str]:

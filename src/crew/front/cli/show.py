@@ -1,5 +1,6 @@
 """`crew show`: everything about one task."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.task_item import blockers
@@ -74,12 +75,8 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         if value not in (None, [], ""):
             words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             say(f"  {name.replace('_', ' ')}: {line(words)}")
-    if part := view["quest"]:
-        what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
-        where = f", at {part['stage']}" if part["stage"] else f": {part['reason']}"
-        say(f"  quest: {what}{where} (`crew quest show {part['id']}` tells more)")
-    if view["session"]:
-        say(f"  session: {view['session']} (attach with `crew attach {view['id']}`)")
+    for words in _pointers(view):
+        say(f"  {words}")
     if view["body"]:
         say()
         say(safe(view["body"], call))
@@ -88,6 +85,18 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         say(f"\n{line(comment['author'] or 'somebody')}{kind}, {comment['at'] or 'some time ago'}:")
         say(safe(comment["text"], call))
     _print_history(call, view)
+
+
+def _pointers(view: dict[str, Any]) -> Iterator[str]:
+    """Where more is to be seen or done, each with its command."""
+    if part := view["quest"]:
+        what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
+        where = f", at {part['stage']}" if part["stage"] else f": {part['reason']}"
+        yield f"quest: {what}{where} (`crew quest show {part['id']}` tells more)"
+    if view["awaits_merge"]:
+        yield f"waits for its merge: crew merge {view['id']}"
+    if view["session"]:
+        yield f"session: {view['session']} (attach with `crew attach {view['id']}`)"
 
 
 def _print_history(call: Call, view: dict[str, Any]) -> None:
