@@ -99,6 +99,19 @@ def test_events_are_followed_as_they_happen(drained):
     assert following.returncode == 130
 
 
+@pytest.mark.parametrize("args", [["events"], ["logs", "1"], ["channel", "tail", "talk"]])
+def test_what_is_followed_in_json_mode_stays_one_object_a_line_to_its_end(drained, args):
+    drained.ok("channel", "new", "talk", "--member", "sh")
+    drained.ok("channel", "say", "talk", "hello")
+    following = drained.start(*args, "-f", "--json")
+    first = following.stdout.readline()
+    following.send_signal(signal.SIGINT)
+    out, err = following.communicate(timeout=PATIENCE_S)
+    assert (following.returncode, err) == (130, "")
+    documents = [json.loads(line) for line in (first, *out.splitlines())]
+    assert documents[-1]["error"]["code"] == "interrupted"
+
+
 def test_runs_have_the_promised_fields(drained):
     (run,) = drained.ok("runs", "--json").json
     assert set(run) >= RUN_FIELDS

@@ -1,7 +1,6 @@
 """How a command ends that could not do its work: the words, the stream and the exit code."""
 
 import errno
-import json
 import os
 import sys
 import time
@@ -13,7 +12,7 @@ import click
 
 from crew.domain.errors import CrewError
 from crew.front.cli.call import Call
-from crew.front.cli.output import give_up_stdout
+from crew.front.cli.output import give_up_stdout, print_json_line
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -70,8 +69,8 @@ def _tell(
     code: str, message: str, hint: str, exit_code: int, *, as_json: bool, silent: bool = False
 ) -> int:
     if as_json:
-        print(json.dumps(error_document(code, message, hint), ensure_ascii=False, indent=2))
-        sys.stdout.flush()
+        # On one line: it may be the last of many, as of `events -f`.
+        print_json_line(error_document(code, message, hint))
     elif not silent:
         sys.stdout.flush()
         print(f"crew: {message}", file=sys.stderr)
