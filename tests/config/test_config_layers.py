@@ -297,6 +297,44 @@ def test_the_older_tables_for_workers_and_managers_are_read(repo):
     assert (agents.named("boss").role, agents.named("boss").adapter) == ("manager", "claude")
 
 
+def test_the_settings_of_channels_have_the_names_of_their_document_too(repo):
+    channel = root(
+        repo,
+        """
+        [turnConfig]
+        defaultTimeoutSeconds = 90
+        humanInterruptMode = "queue"
+        announceTimeouts = false
+        announceDisconnects = false
+        autoDetectTurnEnd = true
+        autoDetectSilenceSeconds = 7
+        """,
+    ).channel
+    assert (channel.timeout_s, channel.interrupt, channel.auto_detect_silence_s) == (90, "queue", 7)
+    assert (channel.announce_timeouts, channel.announce_disconnects) == (False, False)
+    assert channel.auto_detect_turn_end
+
+
+def test_a_setting_of_channels_under_two_names_has_the_value_of_its_own_one(repo):
+    both = '[channel]\ntimeoutAt = "5s"\ntimeout = "6s"\n[turnConfig]\ntimeoutSeconds = 7\n'
+    assert root(repo, both).channel.timeout_s == 6
+    assert root(repo, '[channel]\ntimeoutAt = "5s"\n').channel.timeout_s == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[turnConfig]\nhumanInterruptMode = 'shout'\n", [":2", "channel.interrupt"]),
+        ("[channel]\n\ntimeoutAt = true\n", [":3", "channel.timeout"]),
+        ("[turnConfig]\nhumanInteruptMode = 'queue'\n", [":2", "humanInteruptMode"]),
+        ("turnConfig = 3\n", [":1", "turnConfig"]),
+    ],
+)
+def test_a_mistake_under_another_name_is_found_where_it_stands(repo, text, words):
+    told = mistake(repo, text)
+    assert all(word in told for word in words), told
+
+
 def test_older_tables_that_make_no_sense_are_refused(repo):
     assert "workers" in mistake(repo, "[workers]\ndefault = 'x'\n")
 

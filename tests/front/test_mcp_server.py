@@ -111,6 +111,11 @@ def test_a_signal_is_recorded_once_and_ends_the_work(step, way):
     until(lambda: step.scene.status("1") == "merged")
 
 
+def test_a_signal_may_be_called_a_type_as_well(step):
+    heard = step.by_http("signal-back", type="complete", summary="s", stepId="1")
+    assert "complete is recorded" in heard.text
+
+
 def test_a_word_after_the_end_of_the_step_changes_nothing(step):
     step.end()
     until(lambda: step.scene.status("1") == "merged")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from crew.config.aliases import own_path
 from crew.config.checking import Layer, check, typed_value
 from crew.config.editing import folder_held, with_value, write_config
 from crew.config.layers import (
@@ -42,7 +43,7 @@ def set_key(
     repo_root: Path | None, environ: Mapping[str, str], *, scope: Scope, key: str, said: str
 ) -> Change:
     """Nothing is written unless the whole config is sound with it."""
-    path = key_parts(key)
+    path = own_path(key_parts(key))
     value = checked(path, said)
     name, file = _file_of(repo_root, environ, scope)
     with folder_held(file.parent):

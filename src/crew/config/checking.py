@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from crew.config.aliases import spellings
 from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding
 from crew.config.nearest import nearest
 from crew.config.values import Reader
@@ -146,7 +147,7 @@ def line_in(layer: Layer, path: tuple[str, ...]) -> int | None:
         for last in (path[1:], (*path[1:-1], "agent")) if path[-1] == "inherit" else (path[1:],):
             if line := line_of(layer.text, (*table, *last)):
                 return line
-    return None
+    return next(filter(None, (line_of(layer.text, one) for one in spellings(path))), None)
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from crew.config.aliases import with_own_names
 from crew.config.checking import Layer, check, readers
 from crew.config.inheritance import resolved_agents, with_template
 from crew.config.model import TABLES, AgentsSettings, KeyBinding, Settings
@@ -104,12 +105,12 @@ def parsed(name: str, content: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def modern(values: Mapping[str, Any]) -> dict[str, Any]:
-    """One shape for all that an agent may be written as.
+    """One shape for all that an agent may be written as, and one name for each setting.
 
     The older `[workers.x]` and `[managers.x]` are agents with a role, and `agent` was `inherit`.
     Whoever gives an agent a template means that, also where a layer below names an adapter.
     """
-    result = dict(values)
+    result = with_own_names(values)
     for table, role in (("workers", "worker"), ("managers", "manager")):
         older = result.get(table)
         if isinstance(older, dict) and all(isinstance(one, dict) for one in older.values()):

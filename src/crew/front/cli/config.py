@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from crew.config.aliases import own_path
 from crew.config.changing import Change, Scope, set_key
 from crew.config.checking import Layer, has_key
 from crew.config.layers import BUILT_IN_FILES, load_layers, merged_settings
@@ -50,7 +51,7 @@ def show(call: Call, *, origin: bool) -> None:
 def get(call: Call, key: str) -> None:
     """Print the value of one key, or of a whole table."""
     values = merged_values(_layers(call))
-    path = key_parts(key)
+    path = own_path(key_parts(key))
     if not path or not has(values, path):
         raise _not_set(key, values)
     found = value_at(values, path)
@@ -151,7 +152,7 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _not_set(key: str, values: dict[str, Any]) -> NotFound:
-    if has_key(key_parts(key)):
+    if has_key(own_path(key_parts(key))):
         return NotFound(f"nothing is set for {key!r}", hint=f"`crew config set {key} …` sets it")
     near = nearest(key, [written_key(path) for path, _ in leaves(values)])
     hint = f"did you mean {near}?" if near else "`crew config show` lists all keys that are set"

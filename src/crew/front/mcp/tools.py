@@ -23,6 +23,7 @@ class Tool(NamedTuple):
     description: str
     properties: Mapping[str, Mapping[str, Any]]
     required: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = {}
 
     def view(self) -> dict[str, Any]:
         """As `tools/list` tells it."""
@@ -74,6 +75,7 @@ SIGNAL_BACK = Tool(
         },
     },
     required=("signal",),
+    aliases={"type": "signal"},
 )
 
 
@@ -179,7 +181,7 @@ def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = T
     tool = _find(name, tools)
     if not isinstance(arguments, dict):
         raise UsageError("the arguments are no object", hint=f"send one with {_known(tool)}")
-    given = {key: value for key, value in arguments.items() if value is not None}
+    given = _named(tool, {key: value for key, value in arguments.items() if value is not None})
     for key, value in given.items():
         _check(tool, key, value)
     if missing := [key for key in tool.required if key not in given]:
@@ -197,6 +199,17 @@ def _find(name: str, tools: tuple[Tool, ...]) -> Tool:
     raise NotFound(
         f"crew has no tool {name[:100]!r}", hint=f"there are {', '.join(t.name for t in tools)}"
     )
+
+
+def _named(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments under the names of the schema; two names for one must not differ."""
+    named = {key: value for key, value in given.items() if key not in tool.aliases}
+    for alias, key in tool.aliases.items():
+        if alias in given and named.setdefault(key, given[alias]) != given[alias]:
+            raise UsageError(
+                f"{alias} and {key} are the same and differ here", hint=f"send {key} alone"
+            )
+    return named
 
 
 def _known(tool: Tool) -> str:
