@@ -47,7 +47,7 @@ def stuck(scene):
 def closed(stuck):
     """The same, given up; its worktree and its branch are still there."""
     stuck.ok("kill", "A")
-    stuck.ok("close", "1")
+    assert "`crew checkpoints 1` lists what was kept" in stuck.ok("close", "1").err
     assert worktree(stuck).is_dir()
     return stuck
 

@@ -42,6 +42,14 @@ def test_an_empty_board_needs_no_manager(managed):
     assert not (managed.folder / "manager-prompt").exists()
 
 
+def test_only_a_manager_manages(managed):
+    said = managed.crew("manager", "sh", "--auto")
+    assert said.code == 2
+    assert "sh is a worker, and `crew manager` takes a manager" in said.err
+    assert "boss, claude-manager" in said.err
+    assert managed.crew("manager", "nobody").code == 3
+
+
 def test_the_manager_decides_and_the_board_is_empty(managed):
     managed.ok("new", "--title", "superseded")
     (managed.folder / "manager-plan").write_text("close")

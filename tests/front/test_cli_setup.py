@@ -101,6 +101,16 @@ def test_config_shows_values_and_where_they_come_from(scene):
     assert "run.agents" in said.err
 
 
+def test_config_get_prints_what_an_agent_inherits(scene):
+    scene.configure('[agents.mine]\ninherit = "claude-reviewer"\ndefault_model = "opus"\n')
+    assert scene.ok("config", "get", "agents.mine.command").out == "claude\n"
+    assert scene.ok("config", "get", "agents.mine.role", "--json").json == "reviewer"
+    whole = scene.ok("config", "get", "agents.mine", "--json").json
+    assert (whole["default_model"], whole["adapter"]) == ("opus", "claude")
+    missing = scene.crew("config", "get", "agents.mine.prompt")
+    assert (missing.code, "crew config set agents.mine.prompt" in missing.err) == (3, True)
+
+
 def test_a_bad_variable_is_a_usage_error_that_names_it(scene):
     said = scene.crew("list", CREW_RUN_AGENTS="some")
     assert said.code == 2

@@ -232,7 +232,7 @@ def test_comments_are_kept_in_order(scene):
 
 def test_close_and_reopen_tell_the_file(scene):
     scene.ok("new", "--title", "a")
-    scene.ok("close", "1", "--reason", "not wanted")
+    assert scene.ok("close", "1", "--reason", "not wanted").err == "task 1 is closed\n"
     task = scene.ok("show", "1", "--json").json
     assert (task["status"], task["close_reason"]) == ("closed", "not wanted")
     assert '"closed"' in (scene.root / ".crew/tasks/default/1.meta.json").read_text()

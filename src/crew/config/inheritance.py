@@ -15,10 +15,21 @@ def resolved_agents(tables: Mapping[str, Any]) -> dict[str, AgentSettings]:
     return {agent_name(name): _agent(name, named) for name in named}
 
 
-def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
+def with_inherited(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """`[agents]` as it is written, with the keys that each agent inherits filled in."""
+    named = {name: table for name, table in tables.items() if isinstance(table, dict)}
+    return {**tables, **{name: _filled(name, named) for name in named}}
+
+
+def _filled(name: str, named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for ancestor in reversed(_line_of(name, named)):
         table = _inheriting(table, named[ancestor])
+    return table
+
+
+def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
+    table = _filled(name, named)
     if not table.get("adapter"):
         raise UsageError(
             f"agents.{name} says neither what to run nor how",

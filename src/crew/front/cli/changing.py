@@ -89,6 +89,9 @@ def close(call: Call, task: str, reason: str) -> None:
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     _close(workplace, task, reason)
+    was_started = load_world(workplace.db).tasks[task].branch
+    kept = f"; `crew checkpoints {task}` lists what was kept of it" if was_started else ""
+    narrate(call, f"task {task} is closed{kept}")
     show_task(call, workplace, task)
 
 

@@ -10,6 +10,7 @@ import click
 from crew.config.aliases import own_path
 from crew.config.changing import Change, Scope, set_key
 from crew.config.checking import Layer, has_key
+from crew.config.inheritance import with_inherited
 from crew.config.layers import BUILT_IN_FILES, load_layers, merged_settings
 from crew.config.nearest import nearest
 from crew.config.origins import has, leaves, merged_values, origin_of, value_at
@@ -49,8 +50,12 @@ def show(call: Call, *, origin: bool) -> None:
 @click.argument("key")
 @pass_call
 def get(call: Call, key: str) -> None:
-    """Print the value of one key, or of a whole table."""
+    """Print the value of one key, or of a whole table.
+
+    An agent's keys are those that hold for it: also what it inherits.
+    """
     values = merged_values(_layers(call))
+    values["agents"] = with_inherited(values["agents"])
     path = own_path(key_parts(key))
     if not path or not has(values, path):
         raise _not_set(key, values)

@@ -11,7 +11,7 @@ from crew.agents import tmux
 from crew.agents.process import become
 from crew.config.prompts import prompt
 from crew.domain.board import Point
-from crew.domain.errors import CheckFailed
+from crew.domain.errors import CheckFailed, UsageError
 from crew.front.cli.agent_help import agent_help
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -21,6 +21,7 @@ from crew.front.cli.terminal import server
 from crew.runner.managing import PANE, AutoManager, board_text, close_manager, open_manager
 
 if TYPE_CHECKING:
+    from crew.config.model import AgentsSettings
     from crew.runner.workplace import Workplace
 
 
@@ -42,12 +43,12 @@ def manager(
     nothing is open (0) or when a person must decide (6), saying why.
     """
     workplace = call.workplace()
-    agents = workplace.settings.agents
-    kind = agents.named(name or agents.manager_default).name
     if how["ends"]:
         close_manager(workplace)
         narrate(call, "the manager has ended")
-    elif how["auto"]:
+        return
+    kind = _checked_manager(workplace.settings.agents, name)
+    if how["auto"]:
         made = AutoManager(
             workplace=workplace,
             kind=kind,
@@ -59,6 +60,19 @@ def manager(
     else:
         open_manager(workplace, kind, instructions=_instructions(workplace, words), model=model)
         _show(call, workplace)
+
+
+def _checked_manager(agents: "AgentsSettings", name: str | None) -> str:
+    """A worker would change files where a manager only looks."""
+    found = agents.named(name or agents.manager_default)
+    if found.role != "manager":
+        managers = [one.name for one in agents.by_name.values() if one.role == "manager"]
+        raise UsageError(
+            f"{found.name} is a {found.role}, and `crew manager` takes a manager",
+            hint=f"name one of {', '.join(sorted(managers))},"
+            f' or set role = "manager" in [agents.{found.name}]',
+        )
+    return found.name
 
 
 def _instructions(workplace: "Workplace", words: str | None) -> str:
