@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import crew as package
 from crew import Crew
+from crew.agents.ownership import find_process
 from crew.domain.errors import Conflict, NotFound, TimedOut, UsageError
 from crew.runner.requesting import ask_runner
 from front.conftest import CREW, until
@@ -44,7 +46,7 @@ def test_a_repository_without_a_crew_is_refused_unless_one_is_wanted(bare_scene)
 
 
 def test_tasks_are_made_listed_and_run_to_their_end(scene, crew):
-    one = crew.new_task("first", body="Do it.", labels=("x",))
+    one = crew.new_task("first", "Do it.", labels=("x",))
     two = crew.new_task("second", after=(one.id,), priority=1)
     assert (one.id, one.body.strip(), one.labels, two.deps) == ("1", "Do it.", ("x",), ("1",))
     running = crew.run(agents=1)
@@ -116,6 +118,36 @@ def test_a_quest_asks_and_is_answered_and_goes_on(scene, crew):
     assert crew.find_quest("1").show()["steps_done"] == 1
     with pytest.raises(NotFound):
         crew.find_quest("2")
+
+
+def _idle(scene):
+    """Nothing moves any more but a person: the moment at which a runner that drains would end."""
+    with Crew(scene.root) as crew:
+        until(crew.questions)
+    until(lambda: all(agent["status"] == "idle" for agent in scene.ok("ps", "--json").json))
+
+
+def test_the_example_of_the_manual_waits_for_a_person_who_takes_his_time(scene):
+    turns = {"writer": [asked("Which?"), written("a.txt")]}
+    questing(scene, {"a": turns}, step("a"))
+    text = (ROOT / "docs" / "python.md").read_text()
+    code = text.partition("```python\n")[2].partition("```")[0]
+    code = code.replace('"path/to/repository"', repr(str(scene.root)))
+    request = 'quest("Add a login page\\n\\nWith e-mail and password."'
+    assert request in code
+    code = code.replace(request, 'quest("Request", workflow="small"')
+    said = []
+
+    def answers(_prompt):
+        _idle(scene)
+        time.sleep(1)
+        return "this"
+
+    names = {"input": answers, "print": lambda *words: said.append(words)}
+    exec(code, names)
+    assert [words[0] for words in said] == ["Which?", "complete"]
+    assert (scene.root / "a.txt").exists()
+    assert scene.runner_pid() is None or not find_process(scene.runner_pid())
 
 
 def test_it_serves_where_a_loop_runs_already(scene, crew):

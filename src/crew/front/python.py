@@ -21,7 +21,7 @@ from crew.runner.quest_views import load_view
 from crew.runner.quests import begin_quest, cancel_quest
 from crew.runner.workplace import Workplace, find_workplace, make_workplace
 from crew.store.database import change_count, open_database
-from crew.store.facts import facts_after, load_world
+from crew.store.facts import facts_after, load_some, load_world
 from crew.tasks.source import NewTask
 
 __all__ = ["Crew", "Event", "Quest", "Running"]
@@ -82,8 +82,8 @@ class Crew:
     def new_task(
         self,
         title: str,
-        *,
         body: str = "",
+        *,
         after: tuple[str, ...] = (),
         labels: tuple[str, ...] = (),
         priority: int = 2,
@@ -191,8 +191,8 @@ class Quest:
     @property
     def state(self) -> str:
         """`open`, `complete` or `cancelled`."""
-        world = load_world(self._crew._workplace.db)  # noqa: SLF001 - its own crew
-        return find_quest(world, self.id).state
+        (quest,) = load_some(self._crew._workplace.db, "quest", [self.id])  # noqa: SLF001 - its own crew
+        return quest.state
 
     def show(self) -> dict[str, Any]:
         """Everything about it: the document of `crew quest show --json`."""
