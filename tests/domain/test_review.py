@@ -22,7 +22,10 @@ from domain.scenes import after, at_terminal
         ("fine\n\n  PASS  \n\n", True),
         ("FAIL", False),
         ("PASS\nFAIL", False),
-        ("FAIL\nPASS", True),
+        ("FAIL\nPASS", False),
+        ("FAIL\nmended since\n  PASS  ", False),
+        ("PASS\nPASS", True),
+        ("FAIL: was red\nPASS", True),
         ("PASS.", None),
         ("Pass", None),
         ("PASS FAIL", None),
@@ -53,6 +56,13 @@ def test_no_clear_word_is_a_fail_that_says_so():
     assert not found.passed
     assert found.notes.startswith("looks good")
     assert "the last line must be PASS or FAIL alone" in found.notes
+
+
+def test_a_pass_after_a_fail_is_a_fail_that_says_so():
+    found = verdict("FAIL\nthe tests pass now\nPASS", commit="c", reviewer="bob")
+    assert not found.passed
+    assert "both FAIL and PASS stand alone on a line" in found.notes
+    assert "both" not in verdict("PASS\nFAIL", commit="c", reviewer="bob").notes
 
 
 def test_a_verdict_counts_for_exactly_one_commit():

@@ -1,4 +1,4 @@
-"""What a reviewer said: the last line decides, and a verdict holds for one commit."""
+"""What a reviewer decided: its last line, unless another line contradicts it; for one commit."""
 
 from collections.abc import Iterable
 from itertools import cycle, islice
@@ -23,17 +23,23 @@ class Verdict:
 
 
 def said(text: str) -> bool | None:
-    """What the last line that is not empty says: exactly PASS, exactly FAIL, or neither."""
+    """The verdict of the last line that is not empty: exactly PASS, exactly FAIL, or none.
+
+    A PASS counts only if no other line is exactly FAIL: a reviewer that gave both has not decided.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else ""
-    return {PASS: True, FAIL: False}.get(last)
+    if not lines or lines[-1] not in {PASS, FAIL}:
+        return None
+    return FAIL not in lines
 
 
 def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
-    """No clear word is a FAIL, with a note that says so."""
+    """Without a clear verdict it is a FAIL, with a note that explains why."""
     heard, notes = said(text), text.strip()
     if heard is None:
         notes = f"{notes}\n\n(no verdict: the last line must be {PASS} or {FAIL} alone)".strip()
+    elif not heard and notes.endswith(PASS):
+        notes = f"{notes}\n\n(both {FAIL} and {PASS} stand alone on a line: that is a {FAIL})"
     return Verdict(commit=commit, reviewer=reviewer, passed=heard is True, notes=notes)
 
 
