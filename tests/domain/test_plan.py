@@ -103,7 +103,7 @@ def test_the_targets_of_tasks_that_only_wait_for_an_agent_are_foreseen_in_their_
     )
     assert starting_next(world, 50.0, rules=RULES) == ("old", "main")
     assert starting_next(world, 51.0, rules=RULES) == ("old", "main", "main")
-    assert starting_next(world, 50.0, rules=replace(RULES, only_task="1")) == ("main",)
+    assert starting_next(world, 50.0, rules=replace(RULES, only_tasks=("1",))) == ("main",)
 
 
 @pytest.mark.parametrize("made", [{"branch": "crew-1"}, {"worktree": "/trees/1"}])

@@ -220,7 +220,7 @@ def test_a_pause_survives_a_restart():
 
 
 def test_who_runs_one_task_takes_up_no_other():
-    alone = Rules(only_task="2")
+    alone = Rules(only_tasks=("2",))
     world = given(*idle("A", "B"), *todo("1", "2", "3"))
     assert started(world, 1.0, rules=alone) == ["2"]
 
@@ -228,7 +228,7 @@ def test_who_runs_one_task_takes_up_no_other():
 @pytest.mark.parametrize(("only", "steps"), [("1", [Step(subject="1.1")]), ("2", [])])
 def test_who_runs_one_task_does_no_step_of_another(only, steps):
     world = holding("working", task_written="in_progress")
-    assert plan(world, 1.0, rules=Rules(only_task=only)) == steps
+    assert plan(world, 1.0, rules=Rules(only_tasks=(only,))) == steps
 
 
 def test_who_runs_one_task_waits_for_nothing_that_concerns_another():
@@ -237,5 +237,5 @@ def test_who_runs_one_task_waits_for_nothing_that_concerns_another():
     world = given(*rows(holding("working", agent_retry_at=80.0)), *others)
     at = {"run 1.1": 80.0, "run anthropic": 500.0}
     assert waits(world, 50.0, rules=SHARED) == {**at, "run 2": 900.0}
-    assert waits(world, 50.0, rules=replace(SHARED, only_task="1")) == at
-    assert waits(world, 50.0, rules=replace(SHARED, only_task="9")) == {}
+    assert waits(world, 50.0, rules=replace(SHARED, only_tasks=("1",))) == at
+    assert waits(world, 50.0, rules=replace(SHARED, only_tasks=("9",))) == {}

@@ -187,6 +187,90 @@ def test_a_loop_whose_rounds_are_spent_ends_with_6_and_says_why(stage):
     assert manifest(stage)["state"] == "failed"
 
 
+# Beside a runner
+
+
+def test_a_loop_beside_a_runner_keeps_its_review_and_its_proof(stage, running):
+    """The runner sees the task as soon as it exists, and takes it up at once."""
+    running("--agents", "5")
+    play(stage, reviewer='echo "$CREW_TASK_ID" >> "$SCENE/reviewed"; echo PASS')
+    terms = ("--review", "single", "--proof", "exit 1", "--max-rounds", "1", "--json")
+    loops = [stage.start("loop", f"Fix {number}", *terms) for number in range(5)]
+    for loop in loops:
+        out, err = loop.communicate(timeout=PATIENCE_S)
+        assert loop.returncode == 6, err
+        run = json.loads(out)
+        assert (run["state"], run["max_rounds"]) == ("failed", 1)
+        assert run["reason"] == "gave up after 1 rounds: the gate is red"
+    assert stage.git("log", "--format=%s", "main") == "first"
+    said = stage.ok("loop", "Fix it", "--review", "single", "--proof", "test -f file-6", "--json")
+    assert [v["reviewer"] for v in said.json["verdicts"]] == ["bob"]
+    assert stage.git("show", "main:file-6") == "1"
+    assert (stage.folder / "reviewed").read_text() == "6\n"
+
+
+def test_a_loop_that_was_killed_before_its_run_began_has_its_terms(stage):
+    """Any runner may take its task up, at any time later."""
+    crashed = stage.crew(
+        *("loop", "Fix it", "--review", "none", "--proof", "exit 1", "--max-rounds", "1"),
+        CREW_CRASH_AT="runner.wake.before",
+    )
+    assert crashed.code == -9
+    assert stage.crew("run", "--drain", "--agents", "1").code == 6
+    (run,) = stage.ok("runs", "1", "--json").json
+    assert (run["error"], run["max_rounds"]) == ("gave up after 1 rounds: the gate is red", 1)
+    assert stage.ok("show", "1", "--json").json["terms"]["proof"] == "exit 1"
+    assert "proof: exit 1" in stage.ok("show", "1").out
+
+
+HOLD = 'touch "$SCENE/up-$CREW_TASK_ID"; while [ ! -e "$SCENE/go" ]; do sleep 0.05; done\n'
+
+
+def test_ctrl_c_beside_a_runner_ends_the_following_only(stage, running):
+    play(stage, worker=HOLD + DONE)
+    running("--agents", "1")
+    process = stage.start("loop", "Fix it")
+    until((stage.folder / "up-1").exists)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert "the runner continues task 1; `crew resume 1` follows it again" in err
+    following = stage.start("resume", "1.1")
+    stage.let_go()
+    assert following.wait(timeout=PATIENCE_S) == 0
+    (run,) = stage.ok("runs", "1", "--json").json
+    assert (run["state"], run["steps"]) == ("complete", 1)
+    following.communicate()
+
+
+def test_a_loop_whose_runner_dies_goes_on_by_itself(stage, running):
+    play(stage, worker=HOLD + DONE)
+    runner = running("--agents", "1")
+    process = stage.start("loop", "Fix it", "--proof", "test -f file-1")
+    until((stage.folder / "up-1").exists)
+    runner.kill()
+    until(lambda: stage.runner_pid() == process.pid)
+    stage.let_go()
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    assert "the runner has ended; task 1 continues in this process" in err
+    assert stage.git("show", "main:file-1") == "1"
+
+
+def test_two_loops_at_once_work_at_the_same_time(stage):
+    """Without a runner the first one is it; each waits until the other is at work too."""
+    both = '[ -e "$SCENE/up-1" ] && [ -e "$SCENE/up-2" ]'
+    meet = f'touch "$SCENE/up-$CREW_TASK_ID"; until {both}; do sleep 0.05; done\n'
+    play(stage, worker=meet + DONE)
+    first = stage.start("loop", "Fix one")
+    until((stage.folder / "up-1").exists)
+    second = stage.start("loop", "Fix two")
+    for process in (first, second):
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, err
+    assert stage.git("ls-tree", "--name-only", "main", "file-1", "file-2") == "file-1\nfile-2"
+
+
 # Interrupted
 
 
@@ -211,13 +295,60 @@ def test_after_ctrl_c_resume_goes_on_in_the_same_session(stage):
 
 
 def test_a_run_that_failed_is_resumed_as_a_new_try_in_its_session(stage):
-    play(stage, reviewer="echo FAIL")
+    play(stage, reviewer='echo "no tests"; echo FAIL')
     assert stage.crew("loop", "Fix it", "--review", "single", "--max-rounds", "1").code == 6
+    again = stage.crew("resume", "1.1", "--json")
+    assert (again.code, again.json["id"], again.json["max_rounds"]) == (6, "1.2", 1)
+    assert again.json["reason"] == "gave up after 1 rounds: the review failed"
+    assert "no tests" in told(stage, "1.2-1-1")
     play(stage, reviewer="echo PASS")
     stage.ok("resume", "1")
     sessions = (stage.folder / "sessions").read_text().split()
     assert len({*sessions[::2]}) == 1
-    assert [r["state"] for r in stage.ok("runs", "1", "--json").json] == ["failed", "complete"]
+    runs = stage.ok("runs", "1", "--json").json
+    assert [r["state"] for r in runs] == ["failed", "failed", "complete"]
+
+
+def test_a_run_that_is_complete_and_not_merged_is_resumed_at_its_merge(stage):
+    killed = stage.crew("loop", "Fix it", CREW_CRASH_AT="git.commit_merge.before")
+    assert killed.code == -9
+    assert stage.ok("show", "1", "--json").json["status"] == "done"
+    said = stage.ok("resume", "1.1")
+    assert said.err.splitlines()[-1] == "task 1 is merged"
+    (run,) = stage.ok("runs", "1", "--json").json
+    assert (run["state"], run["round"], run["steps"]) == ("complete", 1, 1)
+    assert stage.git("show", "main:file-1") == "1"
+    assert stage.ok("resume", "1").err.splitlines()[-1] == "task 1 is merged"
+
+
+def test_a_run_whose_agent_is_stuck_ends_with_its_error_and_resume_tries_again(stage):
+    stage.configure("[log]\nlevel = 'info'\n")
+    play(stage, worker='echo "the key is wrong" >&2; exit 3\n')
+    said = stage.crew("loop", "Fix it", "--max-rounds", "3")
+    *_, why, hint = said.err.splitlines()
+    assert said.code == 6
+    assert why.startswith("crew: task 1 is not finished: agent A is stuck: ")
+    assert "3" in why
+    assert "`crew resume 1` tries again" in hint
+    assert "is stuck" in stage.crew("resume", "1").err.splitlines()[-2]
+    play(stage, worker=DONE)
+    run = stage.ok("resume", "1", "--json").json
+    assert (run["id"], run["state"], run["max_rounds"]) == ("1.1", "complete", 3)
+
+
+def test_a_task_that_was_stopped_or_killed_is_resumed_with_its_terms(stage, running):
+    play(stage, worker=HOLD + DONE)
+    runner = running("--agents", "1")
+    process = stage.start("loop", "Fix it", "--proof", "test -f file-1")
+    until((stage.folder / "up-1").exists)
+    stage.ok("stop", "1")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, "stopped with agent A" in err) == (6, True)
+    runner.terminate()
+    runner.communicate(timeout=PATIENCE_S)
+    stage.let_go()
+    stage.ok("resume", "1")
+    assert manifest(stage, "1.2")["proof_command"] == "test -f file-1"
 
 
 @pytest.mark.parametrize(("args", "code"), [(["resume", "9"], 3), (["resume", "1.1"], 3)])

@@ -7,6 +7,7 @@ import pytest
 
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.task import TaskState
+from crew.domain.terms import read_terms
 from crew.tasks.snapshot import Snapshot
 from crew.tasks.source import (
     BUILT_IN,
@@ -70,6 +71,7 @@ def test_a_new_task_is_read_back_whole(source):
         base="main",
         issue=9,
         skip_review=True,
+        terms=read_terms({"reviewers": ["a", "b"], "max_rounds": 3, "proof": 'x\n---\n"é"'}),
     )
     item = source.show(source.add(new, at=AT))
     assert {name: getattr(item, name) for name in NewTask.__dataclass_fields__} == {

@@ -8,6 +8,7 @@ from crew.domain import (
     pane_requests,
     quest_requests,
     requests,
+    resume_requests,
     speaking,
 )
 from crew.domain.errors import UsageError
@@ -18,6 +19,7 @@ from crew.domain.world import World
 VERBS: Mapping[str, Verb] = {
     **requests.VERBS,
     **pane_requests.VERBS,
+    **resume_requests.VERBS,
     **speaking.VERBS,
     **quest_requests.VERBS,
     **channel_people.VERBS,

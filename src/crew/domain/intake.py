@@ -83,6 +83,7 @@ def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
         "target": item.base or intake.target,
         "issue": item.issue,
         "skip_review": item.skip_review,
+        "terms": item.terms,
         "corrupt": item.corrupt is not None,
         "quest": quest_of(item),
         "missing_at": None,

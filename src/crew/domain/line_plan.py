@@ -86,29 +86,16 @@ def returned(
     after = apply(world, back)
     if run is None or run.state != RunState.COMPLETE:
         return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
+    aside = {"merge_commit": merge_commit, "merge_head": task.head, "merge_paths": merge_paths}
     if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not run.pane:
         reason = f"conflicts with {merge_commit[:12]} in {', '.join(merge_paths)}"
-        return [back, *failed(after, run, reason, at=at)]
+        return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
     if run.round >= run.max_rounds and not run.pane:
         reason = f"the merge queue sent it back after {run.round} rounds"
-        return [back, *failed(after, run, reason, at=at)]
+        return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
     if is_walked(world, run):
-        aside = {"merge_commit": merge_commit, "merge_head": task.head, "merge_paths": merge_paths}
         return [back, *taken_back(after, run, ask=ask, notes=notes, at=at, **aside)]
-    return [
-        back,
-        *sent_back(
-            after,
-            run,
-            ask=ask,
-            notes=notes,
-            rules=rules,
-            at=at,
-            merge_commit=merge_commit,
-            merge_head=task.head,
-            merge_paths=merge_paths,
-        ),
-    ]
+    return [back, *sent_back(after, run, ask=ask, notes=notes, rules=rules, at=at, **aside)]
 
 
 def queue(world: World, target: str) -> list[Task]:

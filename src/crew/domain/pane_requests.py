@@ -31,10 +31,10 @@ def start(asked: Asked) -> Answer:
     if run is not None:
         return Answer(facts=tuple(_carry_on(asked, run)), reply=run.id)
     new = _new_run(asked, task)
-    return Answer(facts=tuple(_begin(asked, task, new)), reply=new.id)
+    return Answer(facts=tuple(begin(asked, task, new)), reply=new.id)
 
 
-def _begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
+def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
     if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone: nobody works at it
         back = moved(task, "reset", to=TaskState.TODO, at=asked.at)
         return [back, *started(replace(task, state=TaskState.TODO), run, at=asked.at)]

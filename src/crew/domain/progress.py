@@ -74,16 +74,17 @@ def _staggered(world: World, run: Run, rules: Rules, *, at: float) -> list[Fact]
 
 
 def new_run(task: Task, *, kind: str, rules: Rules, at: float) -> Run:
-    """The next try at a task, for nobody yet."""
+    """The next try at a task, on the task's own terms; no agent has it yet."""
     number = task.run_count + 1
+    terms: dict[str, Any] = {"max_rounds": rules.max_rounds, **dict(task.terms)}
     return Run(
         id=f"{task.id}.{number}",
         task=task.id,
         number=number,
         agent_kind=kind,
-        max_rounds=rules.max_rounds,
         ask=Ask.FIRST if number == 1 else Ask.RESUMED,
         started_at=at,
+        **terms,
     )
 
 
@@ -171,8 +172,10 @@ def sent_back(
         ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
         and complaints >= rules.same_complaint_limit
     )
+    told = {"ask": ask, "notes": notes[-NOTES_LIMIT:], **changes}
     if not run.pane and (run.round >= run.max_rounds or stubborn):
-        return failed(world, run, f"gave up after {run.round} rounds: {WHY[ask]}", at=at)
+        reason = f"gave up after {run.round} rounds: {WHY[ask]}"
+        return failed(world, run, reason, at=at, **told)
     agent = agent_of(world, run)
     facts = [
         moved(
@@ -182,14 +185,12 @@ def sent_back(
             at=at,
             round=run.round + 1,
             step=0,
-            ask=ask,
-            notes=notes[-NOTES_LIMIT:],
             complaint=ask,
             complaints=complaints,
             error="",
             ended_at=None,
             untyped=_is_typed(run, ask, notes),
-            **changes,
+            **told,
         )
     ]
     if agent is not None:
@@ -215,20 +216,22 @@ WHY = {
 }
 
 
-def failed(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
+def failed(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
     """The run is over without success; the task can be restarted, nothing of it is removed.
 
-    In a quest a person is asked instead, and the run goes on with the answer.
+    In a quest a person is asked instead, and the run goes on with the answer. `told` is what the
+    agent would have been told next: a run that resumes this one begins with it.
     """
     if is_walked(world, run):
         return blocked(world, run, reason, at=at)
-    return broken_off(world, run, reason, at=at)
+    return broken_off(world, run, reason, at=at, **told)
 
 
-def broken_off(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
-    """It ends here, in a quest too; whoever starts the task again begins a new run."""
+def broken_off(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
+    """It ends here, in a quest too; a later start of the task begins a new run."""
     task = world.tasks[run.task]
-    facts = [moved(run, "failed", to=RunState.FAILED, at=at, error=reason, ended_at=at, agent=None)]
+    over = {"error": reason, "ended_at": at, "agent": None, **told}
+    facts = [moved(run, "failed", to=RunState.FAILED, at=at, **over)]
     if task.state == TaskState.IN_PROGRESS:
         facts.append(moved(task, "failed", to=TaskState.ERROR, at=at, queued_at=None))
     agent = agent_of(world, run)

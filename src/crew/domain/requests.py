@@ -81,7 +81,7 @@ def assign(asked: Asked) -> Answer:
     return Answer(facts=tuple(assigned(asked.world, agent, task, rules=asked.rules, at=asked.at)))
 
 
-def _unstuck(agent: Agent, *, at: float) -> Answer:
+def unstuck(agent: Agent, *, at: float) -> Answer:
     """A stuck agent tries again at once; if it fails again, its waits are at the cap."""
     if agent.state != AgentState.STUCK:
         raise Conflict(
@@ -155,7 +155,7 @@ def retry(asked: Asked) -> Answer:
         None,
     )
     if agent is not None:
-        return _unstuck(agent, at=asked.at)
+        return unstuck(agent, at=asked.at)
     task = find_task(asked.world, named)
     run = asked.world.runs.get(task.run or "")
     forgotten = task.state == TaskState.IN_PROGRESS and (run is None or not run.is_live)

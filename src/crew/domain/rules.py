@@ -26,7 +26,7 @@ class Rules:
     keep_worktrees: bool = False
     rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
-    only_task: str = ""
+    only_tasks: tuple[str, ...] = ()
     only_channel: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
     stagger_s: float = 5.0
@@ -39,11 +39,11 @@ class Rules:
 
     def means(self, task: str) -> bool:
         """Whether this task is one of those that the crew works at now."""
-        return self.only_task in ("", task) and not self.only_channel
+        return (not self.only_tasks or task in self.only_tasks) and not self.only_channel
 
     def means_channel(self, channel: str) -> bool:
         """Whether crew drives the conversation in this channel now."""
-        return self.only_channel in ("", channel) and not self.only_task
+        return self.only_channel in ("", channel) and not self.only_tasks
 
     def provider(self, kind: str) -> str:
         """Who serves the models of a configured agent."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
+from crew.domain.terms import Terms
 
 
 class TaskState(StrEnum):
@@ -69,6 +70,7 @@ class Task:
     `written` is the state the source was last told or last told us.
     `quest` is the one whose workflow leads it; until its walk begins, nobody starts it.
     `missing_at` is since when its source does not tell of it; a while later it is `gone`.
+    `terms` are what its runs do otherwise than the config says.
     `not_before` lets a killed task rest, so that a person can close or change it first.
     """
 
@@ -86,6 +88,7 @@ class Task:
     target: str = ""
     issue: int | None = None
     skip_review: bool | None = None
+    terms: Terms = ()
     corrupt: bool = False
     quest: str = ""
     run: str | None = None

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED, TaskState
+from crew.domain.terms import Terms
 
 DEFAULT_PRIORITY = 2
 
@@ -39,6 +40,7 @@ class TaskItem:
     started: float | None = None
     review_count: int = 0
     skip_review: bool | None = None  # None leaves it to the config
+    terms: Terms = ()
     comments: tuple[Comment, ...] = ()
     corrupt: str | None = None
 

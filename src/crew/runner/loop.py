@@ -13,7 +13,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from crew.agents.output import one_line
@@ -21,7 +21,7 @@ from crew.agents.ownership import kill_leftovers
 from crew.domain.answering import answer
 from crew.domain.channel_agents import VERBS as MEMBER_VERBS
 from crew.domain.councils import is_awaited
-from crew.domain.errors import CrewError, UsageError
+from crew.domain.errors import CrewError, TryLater, UsageError
 from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
 from crew.domain.pane import ended
@@ -186,11 +186,24 @@ class Runner:
             return Answer(reply=os.getpid())
         if request.verb == "mcp_url":
             return Answer(reply=self.outside.mcp_url)
-        return answer(self.engine.world, request, rules=self.workplace.rules, at=time.time())
+        if request.verb == "go_on":
+            self._take_on(str(request.args["task"]))
+        return answer(self.engine.world, request, rules=self.engine.rules, at=time.time())
+
+    def _take_on(self, task: str) -> None:
+        """A runner that is up for single tasks only is up for this one too, to its end."""
+        only = self.engine.rules.only_tasks
+        if channel := self.engine.rules.only_channel:
+            raise TryLater(
+                f"the runner that is up works for the channel {channel} only",
+                hint=f"`crew resume {task}` goes on when that has ended",
+            )
+        if only and task not in only:
+            self.engine.rules = replace(self.engine.rules, only_tasks=(*only, task))
 
     def _answer_step(self, request: Request) -> Answer:
         """What only a step that is under way may ask."""
-        world, rules = self.engine.world, self.workplace.rules
+        world, rules = self.engine.world, self.engine.rules
         run = speaking_run(world, request.args)
         if request.verb == "progress":
             self.doing(str(run.agent), one_line(str(request.args["text"])))

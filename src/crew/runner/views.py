@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crew.domain.question import Question
     from crew.domain.run import Run
     from crew.domain.task_item import TaskItem
+    from crew.domain.terms import Terms
     from crew.domain.world import World
 
 
@@ -121,6 +122,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "created": moment(item.created),
         "started": moment(item.started),
         "review_count": item.review_count,
+        "terms": _terms_view(item.terms),
         "comments": [_comment_view(comment) for comment in item.comments],
         "run": run_view(run) if run else None,
         "corrupt": item.corrupt,
@@ -128,6 +130,10 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "awaits_merge": task is not None and task.awaits_merge,
         "session": run.pane if run and run.is_pane_open else None,
     }
+
+
+def _terms_view(terms: Terms) -> dict[str, Any]:
+    return {name: list(told) if isinstance(told, tuple) else told for name, told in terms}
 
 
 def _comment_view(comment: Any) -> dict[str, Any]:

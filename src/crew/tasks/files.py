@@ -3,7 +3,7 @@
     meta.json       {"schema": 1, "namespace": "default", "next_id": 2}
     1.md            front matter, description, comment blocks
     1.meta.json     status and lifecycle
-    1.crew.json     dependencies and priority, only where a task has them
+    1.crew.json     dependencies, priority and terms, only where a task has them
 
 The original refuses a field it does not know, in `1.meta.json` and in the front matter alike, but
 looks only at files called `<number>.md` and `<number>.meta.json`. What it has no field for stands
@@ -97,8 +97,10 @@ class FilesSource:
             task = str(number)
             folder.write_text(self._last_id, task)
             self._keep_next_id(number + 1)
-            if new.deps or new.priority != DEFAULT_PRIORITY:
-                extras = files_format.new_extras(deps=new.deps, priority=new.priority)
+            if new.deps or new.terms or new.priority != DEFAULT_PRIORITY:
+                extras = files_format.new_extras(
+                    deps=new.deps, priority=new.priority, terms=new.terms
+                )
                 folder.write_text(self._path(task, ".crew.json"), extras)
             folder.write_text(self._path(task, ".meta.json"), files_format.new_meta(new, at=at))
             folder.write_text(self._path(task, ".md"), files_format.new_markdown(new))

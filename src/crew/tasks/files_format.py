@@ -5,6 +5,7 @@ from typing import Any
 
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
+from crew.domain.terms import Terms, read_terms
 from crew.tasks import comment_blocks, front_matter, json_text, moments
 from crew.tasks.front_matter import FrontMatter
 from crew.tasks.source import NewTask, TaskChanges
@@ -112,7 +113,7 @@ def _count(fields: Mapping[str, Any], key: str) -> int:
 
 
 def extra_fields(front: FrontMatter, extras: str | None) -> dict[str, Any]:
-    """Dependencies and priority: a line in the front matter wins over the file beside it."""
+    """Dependencies and priority, where a line in the front matter wins, and the terms."""
     beside = json_text.read_object(extras) if extras is not None else {}
     deps = beside.get("deps", [])
     if (line := front.get("deps")) is not None:
@@ -122,7 +123,8 @@ def extra_fields(front: FrontMatter, extras: str | None) -> dict[str, Any]:
         raise ValueError("deps is not a list of ids")
     if str(priority) not in {"0", "1", "2", "3", "4"}:
         raise ValueError(f"the priority {priority!r} is not a number from 0 to 4")
-    return {"deps": tuple(dict.fromkeys(deps)), "priority": int(priority)}
+    terms = read_terms(beside.get("terms", {}))
+    return {"deps": tuple(dict.fromkeys(deps)), "priority": int(priority), "terms": terms}
 
 
 def new_markdown(new: NewTask) -> str:
@@ -146,8 +148,9 @@ def new_meta(new: NewTask, *, at: float) -> str:
     )
 
 
-def new_extras(*, deps: tuple[str, ...], priority: int) -> str:
-    return json_text.dump({"schema": SCHEMA, "deps": list(deps), "priority": priority})
+def new_extras(*, deps: tuple[str, ...], priority: int, terms: Terms = ()) -> str:
+    fields = {"schema": SCHEMA, "deps": list(deps), "priority": priority}
+    return json_text.dump({**fields, "terms": dict(terms) or None})
 
 
 def changed_markdown(markdown: str, changes: TaskChanges) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from crew.domain.frozen import frozen
 from crew.domain.task import TaskState
 from crew.domain.task_item import Comment, TaskItem
+from crew.domain.terms import read_terms
 
 Signature: TypeAlias = str
 """Change time, inode and size of each file of a task; another text means that it changed."""
@@ -135,6 +136,7 @@ _MADE_ANEW: dict[str, Callable[[Any], Any]] = {
     "status": TaskState,
     "labels": tuple,
     "deps": tuple,
+    "terms": lambda pairs: read_terms(dict(pairs)),
     "comments": _comments,
 }
 """How the fields that JSON has no type for are made of what it has."""

@@ -10,6 +10,7 @@ from crew.domain.frozen import frozen
 from crew.domain.names import task_id
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
+from crew.domain.terms import Terms
 from crew.tasks.snapshot import Snapshot
 
 GROUP = "crew.task_sources"
@@ -33,6 +34,7 @@ class NewTask:
     base: str | None = None
     issue: int | None = None
     skip_review: bool | None = None
+    terms: Terms = ()
 
 
 @frozen
@@ -100,7 +102,7 @@ class TaskSource(Protocol):
         """The full id for an id or the unique beginning of one."""
 
     def add(self, new: NewTask, *, at: float) -> str:
-        """Make a task and give back its id."""
+        """Make a task and give back its id; it appears with everything that `new` holds."""
 
     def edit(self, task: str, changes: TaskChanges) -> None: ...
 

@@ -4,13 +4,15 @@ A note begins with a line `**<moment>**`. Where a text that we write holds such 
 backslash goes before it, one more than it has; it is read with one less.
 """
 
+import json
 import re
 from dataclasses import replace
 
 from crew.domain.frozen import frozen
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, Comment, TaskItem
-from crew.tasks import front_matter, moments
+from crew.domain.terms import read_terms
+from crew.tasks import front_matter, json_text, moments
 from crew.tasks.front_matter import FrontMatter
 from crew.tasks.source import Lifecycle, NewComment, NewTask, TaskChanges
 
@@ -87,6 +89,7 @@ def read_item(task: str, text: str) -> TaskItem:
         started=moments.from_text(front.get("crew-started")),
         review_count=_number(front.get("crew-review-count")) or 0,
         skip_review=_flag(front.get("crew-skip-review")),
+        terms=read_terms(json_text.read_object(front.get("crew-terms") or "{}")),
         comments=comments(content.notes),
     )
 
@@ -170,6 +173,7 @@ def new_ticket(task: str, new: NewTask, *, at: float) -> str:
         "crew-agent": new.agent or "",
         "crew-base": new.base or "",
         "crew-skip-review": _flag_text(new.skip_review),
+        "crew-terms": json.dumps(dict(new.terms)) if new.terms else "",
     }
     lines = tuple(f"{key}: {value}" for key, value in fields.items() if value)
     body = f"{_escape(new.body)}\n\n" if new.body else ""

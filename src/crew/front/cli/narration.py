@@ -1,5 +1,6 @@
 """What a person sees while the crew runs: a live frame in a terminal, else one line a change."""
 
+import functools
 import sys
 import threading
 from collections.abc import Iterator
@@ -22,15 +23,20 @@ LOOK_EVERY_S = 0.25
 
 
 @contextmanager
-def narrated(call: Call, workplace: "Workplace") -> Iterator[None]:
-    """A thread that reads the store as any other program would; the runner knows nothing of it."""
+def narrated(call: Call, workplace: "Workplace", *, task: str = "") -> Iterator[None]:
+    """A thread that reads the store as any other program would; the runner knows nothing of it.
+
+    `task` limits the lines to those about one task and the merge queues.
+    """
     if call.quiet:
         yield
         return
     over = threading.Event()
-    look = _live if call.is_live and not call.json else _lines
     start = last_fact(workplace.db)
-    thread = threading.Thread(target=look, args=(call, workplace, over, start), daemon=True)
+    look = functools.partial(_lines, workplace, over, start, task)
+    if call.is_live and not call.json:
+        look = functools.partial(_live, call, workplace, over)
+    thread = threading.Thread(target=look, daemon=True)
     thread.start()
     try:
         yield
@@ -39,7 +45,7 @@ def narrated(call: Call, workplace: "Workplace") -> Iterator[None]:
         thread.join(timeout=5)
 
 
-def _lines(call: Call, workplace: "Workplace", over: threading.Event, last: int) -> None:  # noqa: ARG001
+def _lines(workplace: "Workplace", over: threading.Event, last: int, task: str) -> None:
     db = open_database(workplace.folder / "crew.db")
     while True:
         is_last = over.wait(LOOK_EVERY_S)
@@ -48,11 +54,17 @@ def _lines(call: Call, workplace: "Workplace", over: threading.Event, last: int)
         except CrewError:
             found = []
         for _, fact in found:
-            if words := told(fact):
+            if _concerns(fact, task) and (words := told(fact)):
                 print(f"{moment(fact.at)} {words}", file=sys.stderr, flush=True)
         last = found[-1][0] if found else last
         if is_last:
             return
+
+
+def _concerns(fact: Fact, task: str) -> bool:
+    """About this task, one of its runs, or a merge queue; without a task, about anything."""
+    about = fact.subject.rpartition(".")[0] if fact.kind == "run" else fact.subject
+    return not task or fact.kind == "line" or (fact.kind in {"task", "run"} and about == task)
 
 
 def told(fact: Fact) -> str | None:
@@ -80,7 +92,7 @@ def _told_of_line(fact: Fact) -> str | None:
     return None
 
 
-def _live(call: Call, workplace: "Workplace", over: threading.Event, number: int) -> None:  # noqa: ARG001
+def _live(call: Call, workplace: "Workplace", over: threading.Event) -> None:
     db = open_database(workplace.folder / "crew.db")
     painter = Painter(sys.stderr)
     while True:

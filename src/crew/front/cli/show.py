@@ -70,8 +70,9 @@ def _print(call: Call, view: dict[str, Any]) -> None:
     say(f"{name}  {line(view['title'])}  {state}")
     if view["corrupt"]:
         say(f"  cannot be read: {line(view['corrupt'])}")
-    for name in (*FIELDS, *MORE_FIELDS):
-        value = view[name]
+    given = {name: view[name] for name in (*FIELDS, *MORE_FIELDS)}
+    terms = {name: value or "none" for name, value in view["terms"].items()}
+    for name, value in {**given, **terms}.items():
         if value not in (None, [], ""):
             words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             say(f"  {name.replace('_', ' ')}: {line(words)}")

@@ -1,0 +1,31 @@
+"""Terms: what a task asks of its runs in place of what the config says; it is born with them."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Terms: TypeAlias = tuple[tuple[str, str | int | tuple[str, ...]], ...]
+"""Names and values in the order of `NAMES`; a term that is not there is left to the config."""
+
+NAMES = ("reviewers", "max_rounds", "done_word", "proof")
+"""Each is a field of a run. No `reviewers` at all, `()`, means that none is asked."""
+
+
+def read_terms(values: object) -> Terms:
+    """The terms that a task's file holds; ValueError names the one that cannot be read."""
+    if not isinstance(values, Mapping):
+        raise ValueError("the terms are not an object")  # noqa: TRY004 - the text is wrong
+    if unknown := sorted(values.keys() - set(NAMES)):
+        raise ValueError(f"the term {unknown[0]!r} is unknown; there are {', '.join(NAMES)}")
+    return tuple((name, _value(name, values[name])) for name in NAMES if name in values)
+
+
+def _value(name: str, value: Any) -> str | int | tuple[str, ...]:
+    match name, value:
+        case "reviewers", list() | tuple() if all(isinstance(one, str) and one for one in value):
+            return tuple(value)
+        case "max_rounds", int() if not isinstance(value, bool) and value >= 1:
+            return value
+        case "done_word" | "proof", str() if value.strip():
+            return value
+        case _:
+            raise ValueError(f"the term {name} cannot be {value!r}")
