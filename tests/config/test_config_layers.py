@@ -351,7 +351,7 @@ def test_the_line_of_a_key_is_found_wherever_it_stands():
 
 def test_every_table_of_the_settings_has_its_keys():
     tables = {**model.TABLES, "agents": model.AgentsSettings}
-    assert set(tables) | {"keybindings"} == set(model.Settings.__dataclass_fields__)
+    assert set(tables) | {"keybindings", "roles"} == set(model.Settings.__dataclass_fields__)
     assert all(readers(table) for table in tables.values())
 
 
@@ -497,3 +497,13 @@ def test_every_built_in_cli_is_a_worker_a_reviewer_and_a_manager(cli):
         assert agent.interactive_resume
         assert agent.adapter == cli
     assert agents.named(f"{cli}-reviewer") != agents.named(f"{cli}-manager")
+
+
+def test_a_role_of_the_config_says_how_long_it_keeps_its_session(repo):
+    assert (
+        root(repo, '[roles.codeweaver]\nsession = "quest"').roles["codeweaver"].session == "quest"
+    )
+    with pytest.raises(UsageError, match=r"roles\.codeweaver\.session") as refused:
+        root(repo, '[roles.codeweaver]\nsession = "for ever"')
+    assert "item" in refused.value.hint
+    assert "quest" in refused.value.hint

@@ -86,7 +86,7 @@ def test_a_small_workflow_is_read_as_it_is_written(tmp_path):
     assert (check.limit, dict(check.routes)) == (4, {"green": "done", "red": "write"})
 
 
-@pytest.mark.parametrize("name", ["claudex", "council", "pair", "quest", "solo"])
+@pytest.mark.parametrize("name", ["claudex", "council", "pair", "plan", "quest", "solo"])
 def test_every_built_in_workflow_is_sound_and_survives_being_kept(name):
     found = find_workflow(None, name)
     assert found.description
@@ -200,7 +200,7 @@ def test_a_file_of_the_repository_replaces_a_built_in_one(tmp_path):
     (folder / "pair.toml").write_text(SMALL)
     (folder / "mine.toml").write_text(SMALL)
     files = workflow_files(tmp_path)
-    assert list(files) == ["claudex", "council", "pair", "quest", "solo", "mine"]
+    assert list(files) == ["claudex", "council", "pair", "plan", "quest", "solo", "mine"]
     assert find_workflow(tmp_path, "pair").description == "two who share the work"
     assert find_workflow(tmp_path, "mine") == replace(find_workflow(tmp_path, "pair"), name="mine")
 
@@ -233,7 +233,7 @@ def test_a_name_that_nobody_has_is_answered_with_the_nearest(tmp_path):
     assert refused.value.hint == "did you mean quest?"
     with pytest.raises(NotFound) as refused:
         find_workflow(tmp_path, "zzz")
-    assert "claudex, council, pair, quest, solo" in refused.value.hint
+    assert "claudex, council, pair, plan, quest, solo" in refused.value.hint
 
 
 def test_workflows_and_what_their_roles_are_told_are_part_of_a_wheel(tmp_path):
@@ -242,6 +242,6 @@ def test_workflows_and_what_their_roles_are_told_are_part_of_a_wheel(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     files = [*BUILT_IN.rglob("*.toml"), *BUILT_IN.rglob("*.md")]
-    assert len(files) == 11
+    assert len(files) == 14
     for file in files:
         assert f"crew/config/workflows/{file.relative_to(BUILT_IN).as_posix()}" in packed

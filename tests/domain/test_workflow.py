@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crew.config.workflows import BUILT_IN, load_workflow
 from crew.domain.workflow import (
     DONE,
     Does,
@@ -13,6 +14,7 @@ from crew.domain.workflow import (
     as_text,
     faults,
     from_text,
+    session_count,
 )
 from domain.quest_life import built_in
 
@@ -168,3 +170,28 @@ def test_all_faults_are_named_at_once():
         replace(SOLO, stages=(role("wizard", "nowhere"), role("maker", DONE, stage="late")))
     )
     assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "for_five"),
+    [
+        ("solo", (1, 0, 0), 1),
+        ("pair", (2, 0, 0), 2),
+        ("claudex", (3, 0, 0), 3),
+        ("plan", (2, 1, 0), 7),
+        ("quest", (3, 2, 0), 13),
+    ],
+)
+def test_a_workflow_counts_the_sessions_of_the_way_on_which_nothing_is_sent_back(
+    name, count, for_five
+):
+    found = session_count(load_workflow(BUILT_IN / f"{name}.toml"))
+    assert tuple(found) == count
+    assert found.for_items(5, slots=3) == for_five
+
+
+def test_a_session_that_is_kept_counts_once_for_each_slot_in_use():
+    workflow = load_workflow(BUILT_IN / "quest.toml")
+    kept = replace(workflow.roles["codeweaver"], session="quest")
+    found = session_count(replace(workflow, roles={**workflow.roles, "codeweaver": kept}))
+    assert (found.for_items(5, slots=3), found.for_items(2, slots=3)) == (3 + 5 + 3, 3 + 2 + 2)

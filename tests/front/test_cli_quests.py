@@ -41,7 +41,11 @@ def small(scene):
 def test_a_new_quest_prints_its_id_and_says_how_to_go_on(small):
     said = small.ok("quest", "new", "Request", "--workflow", "small", "--slots", "2")
     assert said.out == "1\n"
-    assert said.err == "`crew run` carries it out; `crew quest show 1` tells how far it is\n"
+    assert said.err == (
+        "small takes 2 sessions plus 1 for each item: 7 for a plan of 5 items, "
+        "more when work is sent back\n"
+        "`crew run` carries it out; `crew quest show 1` shows its progress\n"
+    )
     task = small.ok("show", "1", "--json").json
     assert task["labels"] == ["quest"]
     assert task["quest"]["id"] == "1"
@@ -297,3 +301,28 @@ def test_ids_and_workflows_complete_in_the_shell(small):
     assert completed("quest", "show", "") == ["1"]
     assert completed("quest", "new", "x", "--workflow", "s") == ["solo", "small"]
     assert completed("workflows", "q") == ["quest"]
+
+
+@pytest.mark.parametrize("session", ["item", "quest"])
+def test_the_plan_workflow_takes_a_planner_a_builder_for_each_item_and_one_review(scene, session):
+    plan = scene.folder / "plan.json"
+    plan.write_text(json.dumps([step("a"), step("b", "a")]))
+    planned = {"as_planner": [complete({"run": f"crew quest plan '{plan}'"})]}
+    built = {f"Step {name}": {"as_builder": [written(f"{name}.txt")]} for name in "ab"}
+    script = scene.folder / "script.json"
+    script.write_text(json.dumps({"tasks": {"Request": planned, **built}}))
+    (scene.root / ".crew/config.toml").write_text(
+        "[run]\nagents = 1\n[agents]\nworker_default = 'scripted'\nreviewer_default = 'judge'\n"
+        f"[agents.scripted]\nscript = {json.dumps(str(script))}\n"
+        "[agents.judge]\nrole = 'reviewer'\ncommand_template = 'echo PASS'\n"
+        f"[roles.builder]\nsession = '{session}'\n[complete]\ncommand = 'true'\n"
+    )
+    scene.ok("quest", "new", "Request", "--workflow", "plan", "--slots", "1")
+    assert drained(scene).code == 0
+    shown = scene.ok("quest", "show", "1", "--json").json
+    assert (shown["state"], shown["steps_done"]) == ("complete", 2)
+    roles = [[one["role"] for one in part["sessions"]] for part in (shown, *shown["steps"])]
+    assert roles == [["planner"], ["builder"], ["builder"]]
+    assert [one["outcome"] for one in shown["gates"]] == ["pass"]
+    builders = {one["session"] for part in shown["steps"] for one in part["sessions"]}
+    assert len(builders) == (1 if session == "quest" else 2)

@@ -4,7 +4,7 @@ import pytest
 
 from crew.config.workflows import BUILT_IN
 
-NAMES = ["claudex", "council", "pair", "quest", "solo"]
+NAMES = ["claudex", "council", "pair", "plan", "quest", "solo"]
 
 
 def test_the_built_in_ones_are_listed_with_and_without_a_repository(scene, tmp_path):

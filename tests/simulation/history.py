@@ -81,6 +81,7 @@ class History:
         if chance.random() < QUESTING:
             self.quests = self.state.quests = Quests(self.state, chance, self._ask)
             self.items = self.quests.items(self.items)
+            self.rules = replace(self.rules, movable_sessions=frozenset({"scripted", "other"}))
 
     def run(self) -> None:
         rng = self.state.rng

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from crew.domain.fact import Fact
 from crew.domain.quest import Quest, QuestState, StepState, Walk
 from crew.domain.question import About, Question, QuestionState
-from crew.domain.run import RunState
+from crew.domain.run import Run, RunState
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.workflow import from_text
 from crew.domain.world import World
@@ -24,6 +24,7 @@ def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
             _check_put_off(world, world.walks[fact.subject], repo)
         elif fact.kind == "run" and fact.trigger == "step_started":
             _check_step(world, world.runs[fact.subject].task)
+            _check_session(world, world.runs[fact.subject])
         elif fact.kind == "question" and fact.target == QuestionState.WITHDRAWN:
             _check_withdrawn(world, world.questions[fact.subject])
         elif fact.kind == "quest" and fact.target == QuestState.COMPLETE:
@@ -38,6 +39,13 @@ def check_slots(world: World) -> None:
     )
     for quest, count in busy.items():
         assert count <= world.quests[quest].slots, f"quest {quest} uses {count} slots"
+
+
+def _check_session(world: World, run: Run) -> None:
+    """A CLI loses the words of one of two steps that share a session."""
+    others = [other for other in world.runs.values() if other.stepping and other.id != run.id]
+    clash = [other.id for other in others if other.session == run.session]
+    assert not clash, f"{run.id} and {clash} are in the session {run.session} at once"
 
 
 def _check_step(world: World, task: str) -> None:

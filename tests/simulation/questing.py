@@ -30,7 +30,11 @@ SHARE = 0.05
 
 LEAN = {
     "deepest": 1,
-    "roles": {"thinker": {}, "maker": {"retries": 1}, "mender": {"agent": "other"}},
+    "roles": {
+        "thinker": {},
+        "maker": {"retries": 1, "session": "quest"},
+        "mender": {"agent": "other"},
+    },
     "stages": [
         {"name": "think", "role": "thinker", "plans": True, "complete": "walk"},
         {"name": "walk", "steps": True, "complete": "proof"},
@@ -43,7 +47,10 @@ LEAN = {
         {"name": "ward", "gate": True, "green": "done", "red": "make", "limit": 2},
     ],
 }
-"""Another workflow than the built-in one: gates and reviews of the whole, hardly any retries."""
+"""Another workflow than the built-in one: gates and reviews of the whole, hardly any retries.
+
+Its maker keeps a session for the quest.
+"""
 
 BARE = {
     "roles": {"thinker": {}, "maker": {}},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from crew.config.aliases import spellings
-from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding
+from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding, RoleSettings
 from crew.config.nearest import nearest
 from crew.config.values import Reader
 from crew.domain.errors import UsageError
@@ -54,6 +54,8 @@ def _model(path: tuple[str, ...]) -> type | None:
             return AgentsSettings
         case ("agents", _, _):
             return AgentSettings
+        case ("roles", _, _):
+            return RoleSettings
         case ("tui", "keybindings", _, _):
             return KeyBinding
         case (table, _):
@@ -79,10 +81,12 @@ def check(layer: Layer) -> None:
             _check_table(layer, (name,), _table(layer, (name,), value), TABLES[name])
         elif name == "agents":
             _check_agents(layer, _table(layer, (name,), value))
+        elif name == "roles":
+            _check_roles(layer, _table(layer, (name,), value))
         elif name == "tui":
             _check_tui(layer, _table(layer, (name,), value))
         else:
-            raise unknown_key(layer, (name,), [*TABLES, "agents", "tui"])
+            raise unknown_key(layer, (name,), [*TABLES, "agents", "roles", "tui"])
 
 
 def _check_agents(layer: Layer, agents: Mapping[str, Any]) -> None:
@@ -91,6 +95,12 @@ def _check_agents(layer: Layer, agents: Mapping[str, Any]) -> None:
     for name, value in agents.items():
         if isinstance(value, dict):
             _check_table(layer, ("agents", name), value, AgentSettings)
+
+
+def _check_roles(layer: Layer, roles: Mapping[str, Any]) -> None:
+    for name, value in roles.items():
+        path = ("roles", name)
+        _check_table(layer, path, _table(layer, path, value), RoleSettings)
 
 
 def _check_tui(layer: Layer, tui: Mapping[str, Any]) -> None:

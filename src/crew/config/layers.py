@@ -10,7 +10,7 @@ from typing import Any
 from crew.config.aliases import with_own_names
 from crew.config.checking import Layer, check, readers
 from crew.config.inheritance import resolved_agents, with_template
-from crew.config.model import TABLES, AgentsSettings, KeyBinding, Settings
+from crew.config.model import TABLES, AgentsSettings, KeyBinding, RoleSettings, Settings
 from crew.config.variables import variable_layers
 from crew.domain.errors import UsageError
 
@@ -161,6 +161,10 @@ def merged_settings(layers: Iterable[Layer]) -> Settings:
     return Settings(
         **{name: model(**_fields(model, values[name])) for name, model in TABLES.items()},
         agents=AgentsSettings(**_fields(AgentsSettings, of_all), by_name=resolved_agents(agents)),
+        roles={
+            name: RoleSettings(**_fields(RoleSettings, role))
+            for name, role in values.get("roles", {}).items()
+        },
         keybindings={
             key: KeyBinding(**_fields(KeyBinding, value)) for key, value in bindings.items()
         },

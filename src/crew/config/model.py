@@ -23,9 +23,13 @@ from crew.config.values import (
 )
 from crew.domain.errors import NotFound
 from crew.domain.frozen import frozen
+from crew.domain.workflow import KeepsSession
 
 ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp")
 """The ways to drive an agent's program."""
+
+MOVABLE_SESSIONS = frozenset({"claude", "codex", "codex-exec", "scripted"})
+"""Adapters whose program resumes a session in another folder than the one it began in."""
 
 
 @frozen
@@ -172,6 +176,13 @@ class KeyBinding:
 
 
 @frozen
+class RoleSettings:
+    """A role of the workflows; None leaves it to the workflow."""
+
+    session: str | None = choice(*KeepsSession, default=None)
+
+
+@frozen
 class AgentSettings:
     """One agent, with everything it inherits already filled in; `args` begin with `system_args`."""
 
@@ -237,6 +248,7 @@ class Settings:
     notify: NotifySettings
     cluster: ClusterSettings
     agents: AgentsSettings
+    roles: Mapping[str, RoleSettings]
     keybindings: Mapping[str, KeyBinding]
 
 
@@ -255,4 +267,4 @@ TABLES: Mapping[str, type] = {
     "notify": NotifySettings,
     "cluster": ClusterSettings,
 }
-"""The tables that are nothing but keys; `agents` and `tui` have tables inside."""
+"""The tables that are nothing but keys; `agents`, `roles` and `tui` have tables inside."""

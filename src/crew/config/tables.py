@@ -36,6 +36,10 @@ class Table:
     def text(self, key: str) -> str:
         return str(self._read(key, "", lambda value: isinstance(value, str), "a text"))
 
+    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        words = " or ".join(choices)
+        return str(self._read(key, default, lambda value: value in choices, words))
+
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         return tuple(self._read(key, list(default), _are_texts, "a list of texts"))
 

@@ -9,7 +9,16 @@ from crew.config.nearest import nearest
 from crew.config.tables import Table, Wrong
 from crew.config.toml_text import line_of
 from crew.domain.errors import NotFound, UsageError
-from crew.domain.workflow import ALL_SIGNALS, OUTCOMES, Does, Role, Stage, Workflow, faults
+from crew.domain.workflow import (
+    ALL_SIGNALS,
+    OUTCOMES,
+    Does,
+    KeepsSession,
+    Role,
+    Stage,
+    Workflow,
+    faults,
+)
 
 BUILT_IN = Path(__file__).with_name("workflows")
 
@@ -23,7 +32,7 @@ _KEYS = (
     "stages",
     "step_stages",
 )
-_ROLE_KEYS = ("owns", "agent", "signals", "followups", "retries")
+_ROLE_KEYS = ("owns", "agent", "signals", "followups", "retries", "session")
 _STAGE_KEYS = (
     *("name", "role", "gate", "review", "steps", "council"),
     *("plans", "takes_back", "limit", "rounds"),
@@ -129,6 +138,7 @@ def _role(name: str, roles: Table, instructions: str) -> Role:
         signals=table.texts("signals", ALL_SIGNALS),
         followups=table.texts("followups"),
         retries=table.count("retries", None),
+        session=table.choice("session", tuple(KeepsSession), KeepsSession.ITEM),
     )
 
 

@@ -11,6 +11,7 @@ from crew.domain.whereabouts import (
     is_held,
     is_told,
     waits_for_steps,
+    wanted_kind,
 )
 from crew.domain.world import World, apply_all
 
@@ -83,13 +84,13 @@ def _is_sent_back(world: World, task: Task) -> bool:
 def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> bool:
     """A task that asks for a kind nobody is may go to anybody: a slot can run any agent."""
     run = world.runs.get(task.run or "") if _is_sent_back(world, task) else None
-    wanted = run.agent_kind if run else task.wants_agent
+    wanted = run.agent_kind if run else wanted_kind(world, task)
     return wanted is None or wanted == agent.agent_kind or wanted not in kinds
 
 
 def _kind_for(world: World, agent: Agent, task: Task) -> str:
     run = world.runs.get(task.run or "") if _is_sent_back(world, task) else None
-    return run.agent_kind if run else task.wants_agent or agent.agent_kind
+    return run.agent_kind if run else wanted_kind(world, task) or agent.agent_kind
 
 
 def is_shut(world: World, kind: str, now: float, rules: Rules) -> bool:

@@ -9,8 +9,8 @@ from crew.domain.channel_story import Story
 from crew.domain.channel_turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
 from crew.domain.fact import Fact
 from crew.domain.rules import Rules
-from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
-from crew.domain.stepping import FRESH_SESSION, limited, served
+from crew.domain.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.stepping import limited, served
 from crew.domain.world import World, noted
 
 CRASHES_AFTER = 3

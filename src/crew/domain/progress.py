@@ -7,12 +7,13 @@ from crew.domain.agent import Agent, AgentState
 from crew.domain.fact import Fact
 from crew.domain.frozen import frozen
 from crew.domain.provider import ProviderState
+from crew.domain.quest_sessions import session_to_resume
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import Task, TaskState
 from crew.domain.walking import blocked
-from crew.domain.whereabouts import beginning, is_walked
+from crew.domain.whereabouts import beginning, is_walked, wanted_kind
 from crew.domain.world import World, born, moved, noted
 
 NOTES_LIMIT = 16_000
@@ -55,8 +56,11 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
             *_taken_up(agent, task, run, at=at),
             *_staggered(world, run, rules, at=at),
         ]
-    new = new_run(task, kind=task.wants_agent or agent.agent_kind, rules=rules, at=at)
+    kind = wanted_kind(world, task) or agent.agent_kind
+    new = new_run(task, kind=kind, rules=rules, at=at)
     new = replace(new, agent=agent.id, **beginning(world, task.id))
+    if task.id in world.walks:
+        new = replace(new, **session_to_resume(world, new, role=new.role, kind=kind))
     return [
         *started(task, new, at=at),
         _taken(agent, task, new.id, at=at),

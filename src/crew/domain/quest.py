@@ -118,7 +118,8 @@ class Said(NamedTuple):
 class Quest:
     """Its id is that of the task that holds the request, and that task's branch is the quest's.
 
-    `definition` is its workflow as it was when the quest began.
+    `definition` is its workflow as it was when the quest began. `sessions` are those that a role
+    keeps for its next item: the role, its agent kind and the session, the newest last.
     """
 
     kind: ClassVar[str] = "quest"
@@ -132,6 +133,7 @@ class Quest:
     plan: tuple[tuple[object, ...], ...] = ()
     plan_number: int = 0
     created_at: float = 0.0
+    sessions: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def steps(self) -> tuple[PlannedStep, ...]:

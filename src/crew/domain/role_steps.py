@@ -6,11 +6,12 @@ from crew.domain.agent import AgentState
 from crew.domain.fact import Fact
 from crew.domain.followups import followed
 from crew.domain.quest import StepState
+from crew.domain.quest_sessions import session_dropped, session_kept
 from crew.domain.releasing import agent_of
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import SignalKind
-from crew.domain.step import ErrorKind, StepError, StepOutcome
+from crew.domain.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
 from crew.domain.walking import blocked, retries, told
 from crew.domain.whereabouts import acting, is_walked, role_of
 from crew.domain.world import Draft, World, apply, moved, noted
@@ -51,6 +52,8 @@ def after_step(
             draft.add(*blocked(draft.world, draft.world.runs[before.id], reason, at=at))
     if signal == SignalKind.NEEDS_ROLE_FOLLOWUP:
         draft.add(*followed(draft.world, before, at=at))
+    if signal == SignalKind.COMPLETE:
+        draft.add(*session_kept(draft.world, draft.world.runs[before.id], rules=rules, at=at))
     return draft.facts
 
 
@@ -72,6 +75,8 @@ def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: floa
     failures = base.failures + 1
     draft = Draft(world)
     draft.add(noted(base, "role_failed", at=at, failures=failures))
+    if error.kind in FRESH_SESSION:
+        draft.add(*session_dropped(draft.world, run, at=at))
     if error.message == _silence(run):
         draft.add(noted(draft.world.runs[run.id], "said_nothing", at=at, ask=Ask.NO_SIGNAL))
     limit = min(retries(role_of(world, run)), rules.stuck_after - 2)

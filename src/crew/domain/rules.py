@@ -8,7 +8,10 @@ from crew.domain.frozen import frozen
 
 @frozen
 class Rules:
-    """The defaults are those of the seeds."""
+    """The defaults are those of the seeds.
+
+    `movable_sessions` are the agent kinds whose CLI resumes a session in another folder.
+    """
 
     max_steps: int = 20
     max_rounds: int = 20
@@ -29,6 +32,7 @@ class Rules:
     only_tasks: tuple[str, ...] = ()
     only_channel: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
+    movable_sessions: frozenset[str] = frozenset()
     stagger_s: float = 5.0
     signal_grace_s: float = 30.0
     interrupt_grace_s: float = 5.0

@@ -25,6 +25,18 @@ class ErrorKind(StrEnum):
     NOT_INSTALLED = "not_installed"
 
 
+FRESH_SESSION = frozenset(
+    {
+        ErrorKind.SESSION_IN_USE,
+        ErrorKind.SESSION_UNKNOWN,
+        ErrorKind.TIMEOUT,
+        ErrorKind.STALLED,
+        ErrorKind.CONTEXT_FULL,
+    }
+)
+"""Errors that are answered once with a new session, at once and without counting."""
+
+
 @frozen
 class StepError:
     """What went wrong, in one sentence; `reset_at` is when a rate limit ends, if known."""

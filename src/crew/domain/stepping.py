@@ -14,19 +14,8 @@ from crew.domain.role_steps import after_step, judged
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import SignalKind
-from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.world import World, apply_all, born, moved, noted
-
-FRESH_SESSION = frozenset(
-    {
-        ErrorKind.SESSION_IN_USE,
-        ErrorKind.SESSION_UNKNOWN,
-        ErrorKind.TIMEOUT,
-        ErrorKind.STALLED,
-        ErrorKind.CONTEXT_FULL,
-    }
-)
-"""Errors that are answered once with a new session, at once and without counting."""
 
 
 def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:

@@ -6,6 +6,7 @@ from crew.domain.agent import AgentState
 from crew.domain.asking import new_question
 from crew.domain.fact import Fact
 from crew.domain.quest import Said, StepState, Walk, role_counter
+from crew.domain.quest_sessions import is_used_elsewhere, session_to_resume
 from crew.domain.question import About
 from crew.domain.releasing import agent_of, freed
 from crew.domain.run import Ask, Run, RunState
@@ -62,7 +63,8 @@ def entered(
 def _called(
     world: World, run: Run, role: str, *, ask: Ask, notes: str, at: float, trigger: str
 ) -> Fact:
-    again = role == run.role and run.session_used and ask != Ask.ROLE
+    is_free = not is_used_elsewhere(world, run, run.session)
+    again = role == run.role and run.session_used and is_free and ask != Ask.ROLE
     changes: dict[str, Any] = {
         "role": role,
         "round": run.round + 1,
@@ -88,15 +90,17 @@ def called_agent(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
-    """A session that knows nothing, of the agent that this role is for."""
+    """A new session of the agent that this role is for, or one that the role kept for its quest."""
     known = workflow_of(world, world.walks[run.task]).roles.get(role)
     agent, task = agent_of(world, run), world.tasks[run.task]
-    kind = task.wants_agent or (agent.agent_kind if agent else run.agent_kind)
+    wanted = (known.agent if known else "") or task.wants_agent
+    kind = wanted or (agent.agent_kind if agent else run.agent_kind)
     return {
-        "agent_kind": (known.agent if known else "") or kind,
+        "agent_kind": kind,
         "session": "",
         "session_used": False,
         "session_number": run.session_number + 1,
+        **session_to_resume(world, run, role=role, kind=kind),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from crew.domain.quest import Quest, Walk, role_counter
 from crew.domain.run import Ask, Run
-from crew.domain.task import FINISHED
+from crew.domain.task import FINISHED, Task
 from crew.domain.workflow import DONE, Does, Role, Stage, Workflow, from_text
 from crew.domain.world import World
 
@@ -46,6 +46,15 @@ def role_of(world: World, run: Run) -> Role | None:
     if not is_walked(world, run):
         return None
     return workflow_of(world, world.walks[run.task]).roles.get(run.role)
+
+
+def wanted_kind(world: World, task: Task) -> str | None:
+    """The agent kind that the role whose turn it is asks for, else the one the task asks for."""
+    if task.id not in world.walks:
+        return task.wants_agent
+    walk = acting(world, task.id)
+    role = workflow_of(world, walk).roles.get(walk.role)
+    return (role.agent if role else "") or task.wants_agent
 
 
 def is_held(world: World, task: str) -> bool:

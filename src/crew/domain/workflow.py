@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from crew.domain.frozen import frozen
 from crew.domain.names import is_agent_name
@@ -18,6 +18,13 @@ DONE = "done"
 """Where a way through the stages ends."""
 
 ALL_SIGNALS = tuple(SignalKind)
+
+
+class KeepsSession(StrEnum):
+    """How long a role keeps one session of its CLI: for one item, or for the whole quest."""
+
+    ITEM = "item"
+    QUEST = "quest"
 
 
 class Does(StrEnum):
@@ -44,6 +51,7 @@ class Role:
     """Who acts: what it owns, what it may signal, who often follows; `agent` is a configured one.
 
     `retries` is how often it may begin again at the same step before a person is asked.
+    `session` is `quest` for a role that takes its session along to the next item.
     """
 
     name: str
@@ -53,6 +61,7 @@ class Role:
     signals: tuple[str, ...] = ALL_SIGNALS
     followups: tuple[str, ...] = ()
     retries: int | None = None
+    session: str = KeepsSession.ITEM
 
 
 @frozen
@@ -88,6 +97,40 @@ class Workflow:
     roles: Mapping[str, Role] = field(default_factory=dict)
     stages: tuple[Stage, ...] = ()
     step_stages: tuple[Stage, ...] = ()
+
+
+class SessionCount(NamedTuple):
+    """How many sessions of a CLI a workflow takes when nothing is sent back.
+
+    `kept` are those of roles that keep theirs for the quest: one for each slot that is in use.
+    """
+
+    fixed: int
+    per_item: int
+    kept: int
+
+    def for_items(self, items: int, *, slots: int) -> int:
+        return self.fixed + self.per_item * items + self.kept * min(items, slots)
+
+
+def session_count(workflow: Workflow) -> SessionCount:
+    items = [role for stage in _good_way(workflow.step_stages) for role in stage.roles]
+    kept = {name for name in items if workflow.roles[name].session == KeepsSession.QUEST}
+    return SessionCount(
+        fixed=sum(len(stage.roles) for stage in _good_way(workflow.stages)),
+        per_item=sum(name not in kept for name in items),
+        kept=len(kept),
+    )
+
+
+def _good_way(stages: tuple[Stage, ...]) -> Iterator[Stage]:
+    """The stages that work passes through when each one ends well."""
+    by_name = {stage.name: stage for stage in stages}
+    here = stages[0].name if stages else DONE
+    while here in by_name:
+        stage = by_name.pop(here)
+        yield stage
+        here = stage.routes[OUTCOMES[stage.does][0]]
 
 
 def as_text(workflow: Workflow) -> str:

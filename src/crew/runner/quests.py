@@ -6,13 +6,13 @@ It begins with a task for the request, then the quest about it.
 import time
 from dataclasses import replace
 
-from crew.config.model import AgentsSettings
+from crew.config.model import AgentsSettings, Settings
 from crew.config.workflows import find_workflow
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.requests import Request
 from crew.domain.task import TaskState
 from crew.domain.task_item import QUEST_LABEL
-from crew.domain.workflow import Does, Stage, Workflow, as_text
+from crew.domain.workflow import Does, Stage, Workflow, as_text, from_text
 from crew.domain.world import World
 from crew.runner.asking import ask
 from crew.runner.quest_views import tasks_of
@@ -33,7 +33,7 @@ def begin_quest(
     """
     if not text.strip():
         raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
-    found = with_agents(find_workflow(workplace.root, workflow), workplace.settings.agents)
+    found = configured(find_workflow(workplace.root, workflow), workplace.settings)
     wanted = found.slots if slots is None else slots
     if not 1 <= wanted <= MOST_SLOTS:
         raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
@@ -48,6 +48,11 @@ def begin_quest(
             workplace.source.remove(task)
         raise
     return task
+
+
+def quest_workflow(workplace: Workplace, quest: str) -> Workflow:
+    """The workflow that a quest began with."""
+    return from_text(load_world(workplace.db).quests[quest].definition)
 
 
 def _find_unbegun(workplace: Workplace, new: NewTask) -> str | None:
@@ -71,6 +76,17 @@ def _is_given_up(world: World, quest: str) -> bool:
     tasks = [world.tasks[task] for task in mine]
     is_held = any(agent.task in mine for agent in world.agents.values())
     return not is_held and all(task.is_written for task in tasks)
+
+
+def configured(workflow: Workflow, settings: Settings) -> Workflow:
+    """The workflow as this repository's config has it: its agents, and how roles keep sessions."""
+    found = with_agents(workflow, settings.agents)
+    kept = {name: one.session for name, one in settings.roles.items() if one.session}
+    roles = {
+        name: replace(role, session=kept.get(name, role.session))
+        for name, role in found.roles.items()
+    }
+    return replace(found, roles=roles)
 
 
 def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:

@@ -161,11 +161,19 @@ def rules_from(settings: "Settings") -> Rules:
         providers={
             name: agent.provider or agent.adapter for name, agent in settings.agents.by_name.items()
         },
+        movable_sessions=_movable_sessions(settings),
         reviewers=_reviewers(settings),
         min_reviews=settings.complete.min_reviews,
         skip_review=settings.complete.skip_review,
         merge_completed=settings.complete.merge,
     )
+
+
+def _movable_sessions(settings: "Settings") -> frozenset[str]:
+    from crew.config.model import MOVABLE_SESSIONS  # noqa: PLC0415 - settings have loaded it
+
+    agents = settings.agents.by_name
+    return frozenset(name for name, one in agents.items() if one.adapter in MOVABLE_SESSIONS)
 
 
 def _reviewers(settings: "Settings") -> tuple[str, ...]:

@@ -20,10 +20,11 @@ from crew.front.cli.command import command, common_flags
 from crew.front.cli.output import dollars, narrate, print_json, say, table
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.quest_drawing import quest_drawing
+from crew.front.cli.workflow_drawing import expected_sessions
 from crew.front.cli.workflows import complete_workflows
 from crew.runner.asking import ask
 from crew.runner.quest_views import load_view, quest_line
-from crew.runner.quests import MOST_SLOTS, begin_quest, cancel_quest
+from crew.runner.quests import MOST_SLOTS, begin_quest, cancel_quest, quest_workflow
 from crew.store.facts import load_rows, load_world
 from crew.store.lock import find_runner
 
@@ -56,12 +57,13 @@ def quest() -> None:
     "--workflow",
     default="quest",
     shell_complete=complete_workflows,
-    help="The workflow that leads it; quest.",
+    show_default=True,
+    help="The workflow that leads it.",
 )
 @click.option(
     "--slots",
     type=click.IntRange(1, MOST_SLOTS),
-    help="How many steps may be worked at at once; else the workflow says.",
+    help="Items to run in parallel.  [default: the workflow's]",
 )
 @pass_call
 def new(call: Call, text: str, workflow: str, slots: int | None) -> None:
@@ -74,8 +76,9 @@ def new(call: Call, text: str, workflow: str, slots: int | None) -> None:
         return
     say(made)
     is_up = find_runner(workplace.lock_file) is not None
-    goes_on = "the runner takes it up now" if is_up else "`crew run` carries it out"
-    narrate(call, f"{goes_on}; `crew quest show {made}` tells how far it is")
+    next_step = "the runner takes it up now" if is_up else "`crew run` carries it out"
+    narrate(call, expected_sessions(quest_workflow(workplace, made)))
+    narrate(call, f"{next_step}; `crew quest show {made}` shows its progress")
 
 
 @command("list", example="crew quest list\ncrew quest list --json")

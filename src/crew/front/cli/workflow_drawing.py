@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 
 from crew.domain.walking import RETRIES
-from crew.domain.workflow import ALL_SIGNALS, OUTCOMES, Does, Role, Stage, Workflow
+from crew.domain.workflow import (
+    ALL_SIGNALS,
+    OUTCOMES,
+    Does,
+    KeepsSession,
+    Role,
+    SessionCount,
+    Stage,
+    Workflow,
+    session_count,
+)
 
 
 def drawing(workflow: Workflow) -> list[str]:
@@ -17,7 +27,35 @@ def drawing(workflow: Workflow) -> list[str]:
     return [*lines, "", "roles", *_roles(workflow)]
 
 
+SAMPLE_ITEMS = 5
+
+
+def expected_sessions(workflow: Workflow) -> str:
+    """How many sessions a quest takes when nothing is sent back, for a person who pays for them."""
+    count = session_count(workflow)
+    if not workflow.step_stages:
+        return f"{workflow.name} takes {_sessions(count.fixed)}, more when work is sent back"
+    sample = count.for_items(SAMPLE_ITEMS, slots=workflow.slots)
+    return (
+        f"{workflow.name} takes {_sessions(count.fixed)} plus {_for_items(count, workflow.slots)}: "
+        f"{sample} for a plan of {SAMPLE_ITEMS} items, more when work is sent back"
+    )
+
+
+def _sessions(number: int) -> str:
+    return f"{number} session" if number == 1 else f"{number} sessions"
+
+
+def _for_items(count: SessionCount, slots: int) -> str:
+    parts = [
+        f"{count.per_item} for each item" if count.per_item else "",
+        f"up to {count.kept * slots} kept over all items" if count.kept else "",
+    ]
+    return " and ".join(part for part in parts if part)
+
+
 def _limits(workflow: Workflow) -> Iterator[str]:
+    yield f"  {expected_sessions(workflow).removeprefix(f'{workflow.name} ')}"
     if workflow.step_stages:
         yield f"  slots {workflow.slots}, at most {workflow.most_steps} steps"
     yield f"  at most {workflow.deepest} roles wait for each other"
@@ -69,5 +107,6 @@ def _may(role: Role) -> str:
         f"often followed by {', '.join(role.followups)}" if role.followups else "",
         f"{RETRIES if role.retries is None else role.retries} retries",
         f"agent {role.agent}" if role.agent else "",
+        "keeps its session for the quest" if role.session == KeepsSession.QUEST else "",
     ]
     return "; ".join(part for part in parts if part)

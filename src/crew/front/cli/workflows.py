@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from crew.config.workflows import BUILT_IN, find_workflow, load_workflow, workflow_files
 from crew.domain.errors import CrewError
-from crew.domain.workflow import Workflow
+from crew.domain.workflow import Workflow, session_count
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.endings import error_document
@@ -95,7 +95,8 @@ def workflow_view(workflow: Workflow, file: Path) -> dict[str, Any]:
     """The data of a workflow; stages and roles in the order of the file."""
     values = asdict(workflow)
     roles = list(values.pop("roles").values())
-    return {**values, "roles": roles, "where": _where(file), "error": None}
+    sessions = session_count(workflow)._asdict()
+    return {**values, "roles": roles, "sessions": sessions, "where": _where(file), "error": None}
 
 
 def _where(file: Path) -> str:
