@@ -321,6 +321,16 @@ def test_a_setting_of_channels_under_two_names_has_the_value_of_its_own_one(repo
     assert root(repo, '[channel]\ntimeoutAt = "5s"\n').channel.timeout_s == 5
 
 
+@pytest.mark.parametrize("table", ["agents", "workers"])
+def test_the_setup_script_of_an_agent_has_the_name_of_its_document_too(repo, table):
+    script = f'[{table}.mine]\ninherit = "claude"\nworktree_setup_script = "cd {{{{.Worktree}}}}"\n'
+    assert root(repo, script).agents.named("mine").setup_script == "cd {{.Worktree}}"
+    both = f'{script}setup_script = "make"\n'
+    assert root(repo, both).agents.named("mine").setup_script == "make"
+    told = mistake(repo, script.replace(".Worktree", ".Nowhere"))
+    assert ("agents.mine.setup_script" in told, ":3" in told) == (True, table == "agents")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -214,6 +214,12 @@ def test_a_person_attaches_types_leaves_and_the_session_goes_on(open_desk, attac
     assert again.ended() == 0
 
 
+def test_start_takes_its_agent_by_the_name_of_worker_too(desk):
+    desk.new()
+    desk.ok("start", "1", "--worker", "fake")
+    assert desk.task()["run"]["kind"] == "fake"
+
+
 def test_what_is_sent_is_typed_and_entered(open_desk):
     open_desk.ok("send", "1", "echo answer-$((40+2))")
     until(lambda: open_desk.shows("answer-42"))
@@ -683,6 +689,16 @@ def test_a_review_that_fails_is_answered_and_one_that_passes_completes(reviewed)
     assert (task["status"], task["review_count"], asked(reviewed)) == ("done", 4, 4)
     assert [c["type"] for c in task["comments"]] == ["report"] * 4
     assert len(task["run"]["verdicts"]) == 4
+
+
+def test_a_review_leaves_its_prompt_and_a_script_that_repeats_it(open_desk):
+    commit = open_desk.commit("a.txt")
+    verdict(open_desk, "PASS\n")
+    open_desk.ok("review", "1")
+    scripts = open_desk.root / ".crew/scripts"
+    assert commit in (scripts / "review-1-prompt.txt").read_text()
+    again = subprocess.run([scripts / "review-1.sh"], capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stdout, asked(open_desk)) == (0, "PASS\n", 2)
 
 
 def test_an_old_pass_never_approves_a_new_commit(reviewed):

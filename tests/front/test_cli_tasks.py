@@ -230,6 +230,17 @@ def test_comments_are_kept_in_order(scene):
     assert scene.crew("comment", "1", " ").code == 2
 
 
+def test_worker_is_another_name_for_the_agent_of_a_task(scene):
+    scene.ok("new", "--title", "a", "--worker", "sh")
+    assert scene.ok("show", "1", "--json").json["agent"] == "sh"
+    scene.ok("new", "--title", "b", "--worker", "sh", "--agent", "sh")
+    said = scene.crew("new", "--title", "c", "--worker", "sh", "--agent", "claude")
+    assert (said.code, "two agents are named: claude and sh" in said.err) == (2, True)
+    assert scene.crew("new", "--title", "c", "--worker", "nobody").code == 3
+    said = scene.crew("start", "1", "claude", "--worker", "sh")
+    assert (said.code, "two agents are named: claude and sh" in said.err) == (2, True)
+
+
 def test_close_and_reopen_tell_the_file(scene):
     scene.ok("new", "--title", "a")
     assert scene.ok("close", "1", "--reason", "not wanted").err == "task 1 is closed\n"

@@ -1,4 +1,4 @@
-"""Other names for the settings of channels: those of the document that channels are built on."""
+"""Other names for settings: those of the documents that channels and agents are built on."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +15,14 @@ OTHER_NAMES: Mapping[str, str] = {
     "autoDetectSilenceSeconds": "auto_detect_silence",
 }
 
+AGENT_NAMES: Mapping[str, str] = {"worktree_setup_script": "setup_script"}
+
+
+def agent_with_own_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent's table under crew's own names, of which each counts before the other."""
+    own = {key: value for key, value in fields.items() if key not in AGENT_NAMES}
+    return {AGENT_NAMES[key]: fields[key] for key in fields if key in AGENT_NAMES} | own
+
 
 def with_own_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """The same under crew's own names; where a key stands there under both, crew's own counts."""
@@ -30,6 +38,8 @@ def with_own_names(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_path(path: tuple[str, ...]) -> tuple[str, ...]:
     """The path of a key under crew's own names."""
+    if len(path) == 3 and path[0] == "agents":
+        return (*path[:2], AGENT_NAMES.get(path[2], path[2]))
     if len(path) != 2 or path[0] not in (TABLE, OTHER_TABLE):
         return path
     return (TABLE, OTHER_NAMES.get(path[1], path[1]))
@@ -38,6 +48,8 @@ def own_path(path: tuple[str, ...]) -> tuple[str, ...]:
 def spellings(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Every path under which a file may have this key, crew's own first."""
     yield path
+    if path[0] == "agents":
+        yield from ((*path[:-1], other) for other, own in AGENT_NAMES.items() if own == path[-1])
     if path[0] == TABLE:
         keys = [path[1:], *((other,) for other, own in OTHER_NAMES.items() if (own,) == path[1:])]
         yield from ((table, *key) for table in (TABLE, OTHER_TABLE) for key in keys)

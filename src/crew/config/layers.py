@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from crew.config.aliases import with_own_names
+from crew.config.aliases import agent_with_own_names, with_own_names
 from crew.config.checking import Layer, check, readers
 from crew.config.inheritance import resolved_agents, with_template
 from crew.config.model import TABLES, AgentsSettings, KeyBinding, RoleSettings, Settings
@@ -120,7 +120,9 @@ def modern(values: Mapping[str, Any]) -> dict[str, Any]:
     agents = result.get("agents")
     if isinstance(agents, dict):
         result["agents"] = {
-            name: with_template(fields) if isinstance(fields, dict) else fields
+            name: with_template(agent_with_own_names(fields))
+            if isinstance(fields, dict)
+            else fields
             for name, fields in agents.items()
         }
     return result

@@ -3,13 +3,16 @@
 import asyncio
 import logging
 import os
+import shlex
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from crew.agents.adapter import Watch, adapter_for
+from crew.agents.environment import shim_folder
 from crew.agents.ownership import MARKER_VARIABLE, find_process, kill_marked
+from crew.agents.session_script import put_file
 from crew.config.prompts import prompt
 from crew.domain.errors import CrewError
 from crew.domain.review import PASS, Verdict, verdict
@@ -44,11 +47,21 @@ class Reviews:
         await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
         try:
             order = self._order(run, task, item, commit=commit, reviewer=reviewer, path=path)
+            await asyncio.to_thread(self._keep_files, task.id, order)
             found = await self._ask(order, commit)
         finally:
             await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
         await asyncio.to_thread(keep_verdict, self.workplace, task.id, found, name=name)
         return found
+
+    def _keep_files(self, task: str, order: StepOrder) -> None:
+        """What was asked, and a script that asks for the same review once more."""
+        scripts = self.workplace.folder / "scripts"
+        crew = str(shim_folder(order) / "crew")
+        command = (crew, "-C", str(self.workplace.root), "review", task, "--agent", order.kind)
+        put_file(scripts / f"review-{task}-prompt.txt", order.prompt, mode=0o600)
+        text = f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
+        put_file(scripts / f"review-{task}.sh", text, mode=0o700)
 
     def tidy(self) -> None:
         """End the reviews whose crew was killed; one that another process runs goes on."""

@@ -12,7 +12,13 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.drafts import Draft, block_number, read_drafts, read_file
 from crew.front.cli.output import print_json, say
-from crew.front.cli.params import complete_kinds, complete_tasks, text_or_stdin
+from crew.front.cli.params import (
+    complete_kinds,
+    complete_tasks,
+    one_agent,
+    text_or_stdin,
+    worker_option,
+)
 from crew.tasks.source import NewTask, TaskChanges
 
 if TYPE_CHECKING:
@@ -49,11 +55,20 @@ crew new --from tasks.md"""
 @click.option(
     "--agent", metavar="A", shell_complete=complete_kinds, help="The agent that takes it."
 )
+@worker_option
 @click.option("--skip-review", is_flag=True, default=None, help="Do without a review.")
 @click.option("--from", "file", metavar="FILE", help="Make every task of a file; - is stdin.")
 @pass_call
 def new(
-    call: Call, /, *, file: str | None, title: str | None, body: str | None, **flags: object
+    call: Call,
+    /,
+    *,
+    file: str | None,
+    title: str | None,
+    body: str | None,
+    agent: str | None,
+    worker: str | None,
+    **flags: object,
 ) -> None:
     """Make a task, or many from a file.
 
@@ -61,6 +76,7 @@ def new(
     `parent: 1`, `after: 1, #12`, `---`, text; a bare number is a block of the file.
     """
     workplace = call.workplace()
+    flags["agent"] = one_agent(agent, worker)
     asks_gh = title is None and flags["issue"] is not None
     if (file is None) == (title is None and not asks_gh):
         raise UsageError(

@@ -114,6 +114,18 @@ def kind_option(text: str) -> Decorator:
     return click.option("--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help=text)
 
 
+worker_option = click.option(
+    "--worker", metavar="A", shell_complete=complete_kinds, help="Another name for the agent."
+)
+
+
+def one_agent(agent: str | None, worker: str | None) -> str | None:
+    """The agent that was named, by either name; two different ones are a mistake."""
+    if agent and worker and agent != worker:
+        raise UsageError(f"two agents are named: {agent} and {worker}", hint="name one of them")
+    return agent or worker
+
+
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 
 

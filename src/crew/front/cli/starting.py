@@ -14,7 +14,13 @@ from crew.front.cli.changing import is_written
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
 from crew.front.cli.output import narrate, print_json
-from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
+from crew.front.cli.params import (
+    complete_kinds,
+    one_agent,
+    task_argument,
+    text_or_stdin,
+    worker_option,
+)
 from crew.runner.asking import ask
 from crew.runner.views import task_view
 from crew.store.facts import load_world
@@ -30,6 +36,7 @@ PATIENCE_S = 3600.0
 @command("start", example='crew start 12\ncrew start 12 codex -m o3 -p "mind the tests"')
 @task_argument()
 @click.argument("agent", required=False, shell_complete=complete_kinds)
+@worker_option
 @click.option("-m", "--model", help="The model; else the agent's own default.")
 @click.option("-p", "--prompt", multiple=True, help="Words to add to the prompt; - is stdin.")
 @click.option("-c", "--continue", "resume", is_flag=True, help="Go on with its last session.")
@@ -41,6 +48,7 @@ def start(
     *,
     task: str,
     agent: str | None,
+    worker: str | None,
     model: str | None,
     prompt: tuple[str, ...],
     **how: bool,
@@ -53,6 +61,7 @@ def start(
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
+    agent = one_agent(agent, worker)
     if not how["headless"]:
         _need_tmux()
     args: dict[str, Any] = {
