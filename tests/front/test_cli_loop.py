@@ -384,13 +384,38 @@ def test_with_a_runner_up_a_question_frees_the_slot_for_the_next_task(stage, run
     play(stage, worker=ask_once)
     stage.ok("new", "--title", "one")
     stage.ok("new", "--title", "two")
-    running("--agents", "1")
+    runner = running("--agents", "1")
     until(lambda: stage.status("2") == "merged")
     assert stage.status("1") == "in_progress"
+    _check_that_people_see_it(stage)
     said = stage.crew("answer", "q1", "the first", "--json")
     assert (said.code, said.json["status"], said.json["answer"]) == (0, "answered", "the first")
     until(lambda: stage.status("1") == "merged")
     assert stage.crew("answer", "q1", "the second").code == 5
+    seen = stage.ok("ps").err + stage.ok("list", "-a").out + stage.crew().err
+    assert "asks q1" not in seen
+    assert "crew inbox" not in seen
+    runner.terminate()
+    _, err = runner.communicate(timeout=PATIENCE_S)
+    assert f"Z {ASKED}\n" in err
+
+
+ASKED = 'task 1 asks q1: Which one? (crew answer q1 "…")'
+
+
+def _check_that_people_see_it(stage):
+    """A question that waits stands wherever people look."""
+    assert ASKED in stage.ok("ps").err
+    assert ASKED in stage.ok("dashboard", "--once").out
+    assert [one["id"] for one in stage.ok("dashboard", "--json").json["questions"]] == ["q1"]
+    listed = stage.ok("list")
+    assert "one (asks q1: Which one?)" in listed.out
+    assert "1 question waits: crew inbox" in listed.err
+    assert [one["questions"] for one in stage.ok("list", "-a", "--json").json] == [["q1"], []]
+    assert 'asks q1: Which one? (crew answer q1 "…")' in stage.ok("show", "1").out
+    (shown,) = stage.ok("show", "1", "--json").json["questions"]
+    assert (shown["id"], shown["answer_with"]) == ("q1", 'crew answer q1 "…"')
+    assert stage.crew().err.endswith("\n1 question waits: crew inbox\n")
 
 
 @pytest.mark.parametrize(("question", "code"), [("q9", 3), ("", 3)])

@@ -9,9 +9,12 @@ import signal
 import subprocess
 import termios
 import time
+from dataclasses import replace
 
 import pytest
 
+from crew.domain.question import Question
+from crew.front.cli.asked import asked_lines
 from front.conftest import CREW, PATIENCE_S
 
 RUN_FIELDS = set(
@@ -40,6 +43,20 @@ def test_people_are_told_what_to_do_when_there_is_nothing(scene):
         assert said.out == ""
         assert said.err
         assert scene.ok(command, "-q").err == ""
+
+
+def test_of_many_questions_the_oldest_are_shown_and_the_others_counted():
+    questions = [
+        Question(id=f"q{n}", task=str(n), run="r", role="worker", question="why? " * n, asked_at=-n)
+        for n in range(1, 41, 8)
+    ]
+    *shown, more = asked_lines(questions)
+    assert [words[: words.index(":")] for words in shown] == [
+        *("task 33 asks q33", "task 25 asks q25", "task 17 asks q17"),
+    ]
+    assert all(len(words) < 105 for words in shown)
+    assert more == "2 more questions wait: crew inbox"
+    assert list(asked_lines([replace(questions[0], state="answered")])) == []
 
 
 def test_logs_and_peek_show_what_the_agent_printed(drained):

@@ -7,6 +7,7 @@ import pytest
 from crew.domain.agent import Agent
 from crew.domain.channel import Member
 from crew.domain.merge_queue import Line
+from crew.domain.question import Question
 from crew.domain.run import Run
 from crew.domain.task import Task
 from crew.domain.world import World, born
@@ -30,6 +31,8 @@ def db(tmp_path):
         Line(id="main", waiting="a file is in the way"),
         Member(id="room/pm", channel="room", name="pm", speaking=True),
         Member(id="room/dev", channel="room", name="dev"),
+        Question(id="q1", task="1", run="1.1", role="worker", question='is it "open"?'),
+        Question(id="q2", task="1", run="1.1", role="worker", question='"open"?', state="answered"),
     ]
     record(opened, World(), [born(row, "made", at=1.0) for row in rows])
     yield opened
@@ -48,6 +51,7 @@ def test_only_what_an_agent_holds_is_read(db):
     assert [one.name for one in plain.members.values()] == ["pm"]
     assert set(plain.tasks) == {"1"}
     assert set(plain.runs) == {"1.1"}
+    assert [one.question for one in plain.questions.values()] == ['is it "open"?']
 
 
 def test_a_row_older_than_a_field_has_its_default(db):

@@ -13,7 +13,7 @@ from crew.domain.run import Run
 from crew.domain.task import FINISHED, Task
 from crew.domain.whereabouts import acting
 from crew.domain.world import World
-from crew.runner.views import moment, question_view, total
+from crew.runner.views import asked_view, moment, total
 from crew.runner.workplace import Workplace
 from crew.store.database import Database
 from crew.store.facts import facts_after, load_world
@@ -63,7 +63,7 @@ def quest_view(world: World, quest: Quest, *, request: str, passed: Passed) -> d
             {"id": walk.key, "title": world.tasks[walk.task].title, **_walked(world, walk, passed)}
             for walk in given_up
         ],
-        "questions": [_asked(one) for one in open_questions(world, quest)],
+        "questions": [asked_view(one) for one in open_questions(world, quest)],
     }
 
 
@@ -161,10 +161,6 @@ def _followups(world: World, asker: Walk) -> list[dict[str, Any]]:
         for walk in world.walks.values()
         if walk.asker == asker.id
     ]
-
-
-def _asked(question: Question) -> dict[str, Any]:
-    return {**question_view(question), "answer_with": f'crew answer {question.id} "…"'}
 
 
 def open_questions(world: World, quest: Quest) -> list[Question]:

@@ -161,6 +161,15 @@ def question_view(question: Question) -> dict[str, Any]:
     }
 
 
+def asked_view(question: Question) -> dict[str, Any]:
+    """An open question with the command that answers it."""
+    return {**question_view(question), "answer_with": answer_command(question.id)}
+
+
+def answer_command(question: str) -> str:
+    return f'crew answer {question} "…"'
+
+
 def open_question_views(world: World) -> list[dict[str, Any]]:
     """What waits for a person, the oldest first."""
     found = [question for question in world.questions.values() if question.is_open]

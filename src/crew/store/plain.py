@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from crew.store.database import Database, translated
 
 if TYPE_CHECKING:
+    from crew.domain.question import Question
     from crew.domain.run import Run
     from crew.domain.world import World
 
@@ -33,13 +34,30 @@ class PlainRow:
 
 
 def load_agents(db: Database) -> "World":
-    """A world of the agents, with the tasks and runs they hold, the lines, and who speaks now."""
+    """A world of the agents: their tasks and runs, the lines, the speakers, the open questions."""
     agents, lines = _rows(db, "agent"), _rows(db, "line")
     runs = _rows(db, "run", {row.run for row in agents.values()})
     tasks = _rows(db, "task", {row.task for row in agents.values()})
     members = {row.id: row for row in _rows_where(db, "member", "$.speaking")}
-    world = SimpleNamespace(agents=agents, tasks=tasks, runs=runs, lines=lines, members=members)
+    world = SimpleNamespace(
+        agents=agents,
+        tasks=tasks,
+        runs=runs,
+        lines=lines,
+        members=members,
+        questions={one.id: one for one in load_questions(db)},
+    )
     return cast("World", world)
+
+
+def load_questions(db: Database) -> "list[Question]":
+    """The questions that wait for a person."""
+    with translated():
+        found = db.execute(
+            "SELECT value FROM rows WHERE kind = 'question' AND instr(value, '\"open\"')"
+            " AND json_extract(value, '$.state') = 'open'"
+        ).fetchall()
+    return cast("list[Question]", [PlainRow("question", json.loads(value)) for (value,) in found])
 
 
 def find_run(db: Database, run: str) -> "Run | None":

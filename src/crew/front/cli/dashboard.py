@@ -15,7 +15,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.frame import Painter, frame_lines
 from crew.front.cli.output import print_json, say
-from crew.runner.views import agent_view, agents_by_age
+from crew.runner.views import agent_view, agents_by_age, open_question_views
 from crew.store.database import Database, change_count
 from crew.store.facts import load_world
 from crew.store.lock import find_runner
@@ -94,6 +94,7 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
             "agents": agents,
             "speaking": speaking,
             "waiting": waiting,
+            "questions": open_question_views(world),
             "awaits_merge": [task.id for task in world.tasks.values() if task.awaits_merge],
         }
     )

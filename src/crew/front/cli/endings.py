@@ -53,6 +53,7 @@ def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
             )
         case click.exceptions.NoArgsIsHelpError() if not as_json and error.ctx:
             print(error.ctx.get_help(), file=sys.stderr)
+            _count_questions(error.ctx, call)
             return 2
         case click.ClickException():
             message, _, hint = _usage(error).partition("\n")
@@ -63,6 +64,14 @@ def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
             return _tell("failed", _os_words(error), _os_hint(error), 1, as_json=as_json)
         case _:
             return _tell("bug", *_bug(error, call), 1, as_json=as_json)
+
+
+def _count_questions(ctx: click.Context, call: Call) -> None:
+    """`crew` alone is what people type to see how things are."""
+    from crew.front.cli.asked import count_line  # noqa: PLC0415 - for `crew` alone
+
+    if ctx.parent is None and (words := count_line(call.directory)):
+        print(f"\n{words}", file=sys.stderr)
 
 
 def _tell(

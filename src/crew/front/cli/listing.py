@@ -1,7 +1,8 @@
 """`crew list` and `crew ready`: the tasks, one a line."""
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,15 +14,17 @@ from crew.domain.names import task_id
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem, blockers
 from crew.domain.world import with_rows
+from crew.front.cli.asked import asked_words, count_words, open_questions
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, table
 from crew.front.cli.params import complete_tasks
 from crew.front.cli.sessions import runs_at_terminals
 from crew.store.facts import load_rows, load_world
-from crew.store.plain import load_unmerged
+from crew.store.plain import load_questions, load_unmerged
 
 if TYPE_CHECKING:
+    from crew.domain.question import Question
     from crew.domain.run import Run
     from crew.runner.workplace import Workplace
     from crew.tasks.snapshot import Items
@@ -69,7 +72,13 @@ def list_tasks(
         from crew.runner.views import task_view  # noqa: PLC0415 - for those who ask for JSON
 
         world = load_world(workplace.db)
-        print_json([task_view(items[task], world) for task in chosen])
+        asked = _asked(open_questions(world.questions.values()))
+        print_json(
+            [
+                {**task_view(items[task], world), "questions": [one.id for one in asked[task]]}
+                for task in chosen
+            ]
+        )
     else:
         _print(call, workplace, chosen, items, sessions)
 
@@ -128,12 +137,16 @@ def _print(
     agents = load_rows(workplace.db, "agent").values()
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
     holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in sessions.items()}
+    questions = load_questions(workplace.db)
     if chosen:
-        table(HEAD, rows(chosen, items, holders, unmerged=load_unmerged(workplace.db)), call)
+        notes = _notes(load_unmerged(workplace.db), questions)
+        table(HEAD, rows(chosen, items, holders, notes=notes), call)
     elif items:
         narrate(call, "no such task among the open ones: `crew list -a` shows all")
     else:
         narrate(call, 'no tasks yet: crew new --title "…" makes one')
+    if questions:
+        narrate(call, f"{len(questions)} {count_words(len(questions))}")
     lines = [row for row in load_rows(workplace.db, "line").values() if isinstance(row, Line)]
     if lines:
         from crew.front.cli.ps import deliveries  # noqa: PLC0415 - only once work was merged
@@ -142,15 +155,32 @@ def _print(
             narrate(call, words)
 
 
+def _asked(questions: "Iterable[Question]") -> "Mapping[str, list[Question]]":
+    found: defaultdict[str, list[Question]] = defaultdict(list)
+    for one in questions:
+        found[one.task].append(one)
+    return found
+
+
+def _notes(unmerged: Iterable[str], questions: "Iterable[Question]") -> list[tuple[str, str]]:
+    """What waits for a person, by task: a merge, or an answer."""
+    asked = [(one.task, f"({asked_words(one)})") for one in open_questions(questions)]
+    return [*((task, f"(waits for crew merge {task})") for task in unmerged), *asked]
+
+
 def rows(
-    chosen: list[str], items: "Items", holders: Mapping[str, str], *, unmerged: Sequence[str] = ()
+    chosen: list[str],
+    items: "Items",
+    holders: Mapping[str, str],
+    *,
+    notes: Iterable[tuple[str, str]] = (),
 ) -> Iterator[tuple[str, ...]]:
     """From columns: to make ten thousand tasks takes longer than to print a line for each."""
     status, priority, agent = map(items.column, ("status", "priority", "agent"))
     titles = _titles(items, status)
-    for task in unmerged:
+    for task, words in notes:
         if task in titles:
-            titles[task] += f" (waits for crew merge {task})"
+            titles[task] += f" {words}"
     for task in chosen:
         yield (
             task,

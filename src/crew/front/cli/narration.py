@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
+from crew.domain.question import Question
+from crew.front.cli.asked import asked_line
 from crew.front.cli.call import Call
 from crew.front.cli.frame import Painter, frame_lines
 from crew.front.cli.output import line
@@ -71,6 +73,8 @@ def told(fact: Fact) -> str | None:
     """A change of state as a line; what is no change of state goes without saying."""
     if fact.kind == "line":
         return _told_of_line(fact)
+    if (fact.kind, fact.trigger) == ("question", "asked"):
+        return asked_line(Question(id=fact.subject, **fact.changes))
     if fact.target is None:
         return None
     if fact.source == fact.target or (fact.kind, fact.trigger) == ("task", "seen"):

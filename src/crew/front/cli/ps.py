@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from crew.front.cli.asked import asked_lines
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
@@ -71,12 +72,13 @@ MOST_UNMERGED = 5
 def around(
     world: "World", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
 ) -> Iterable[str]:
-    """What a person should know besides the agents: the runner, who speaks, what waits."""
+    """What a person should know besides the agents: the runner, the speakers, what waits."""
     if runner is None:
         yield "no runner is up: `crew run` starts one"
     else:
         yield f"runner: pid {runner['pid']}, since {runner['started']}"
         yield from speakers(world)
+    yield from asked_lines(world.questions.values())
     yield from deliveries(world)
     for task in unmerged[:MOST_UNMERGED]:
         yield f"task {task} is {waits_for_merge(task)}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from crew.domain.task_item import blockers
 from crew.domain.world import World
+from crew.front.cli.asked import LONGEST, open_questions
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, line, painted, print_json, safe, say, status
@@ -13,7 +14,7 @@ from crew.front.cli.sessions import runs_at_terminals
 from crew.front.cli.undo import checkpoint_view
 from crew.git.checkpoints import checkpoints
 from crew.runner.quest_views import quest_part
-from crew.runner.views import run_view, task_view
+from crew.runner.views import asked_view, run_view, task_view
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         "blocked_by": list(blockers(item, workplace.snapshot().by_id)),
         "close_reason": (row.close_reason if row else "") or None,
         "quest": quest_part(world, row) if row else None,
+        "questions": [
+            asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
+        ],
         "runs": [run_view(run) for run in runs],
         "checkpoints": [checkpoint_view(kept) for kept in checkpoints(workplace.repo, task)],
         "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
@@ -94,6 +98,9 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
         what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
         where = f", at {part['stage']}" if part["stage"] else f": {part['reason']}"
         yield f"quest: {what}{where} (`crew quest show {part['id']}` tells more)"
+    for one in view["questions"]:
+        words = line(one["question"], limit=LONGEST)
+        yield f"asks {one['id']}: {words} ({one['answer_with']})"
     if view["awaits_merge"]:
         yield f"waits for its merge: crew merge {view['id']}"
     if view["session"]:
