@@ -34,7 +34,9 @@ def test_it_is_decided_as_soon_as_all_agree():
     assert room.channel.decision == ""
     room.speaks("dev", "fine\nAGREE")
     assert room.channel.agreed
-    assert room.channel.decision == "Shall we?: agreed\n\npm: yes\nAGREE\n\ndev: fine\nAGREE"
+    assert (
+        room.channel.decision == "Shall we?: agreed\n\npm:\n> yes\n> AGREE\n\ndev:\n> fine\n> AGREE"
+    )
     assert (room.active, room.due) == ([], [])
     assert [fact.trigger for fact in room.facts if fact.trigger == "decided"] == ["decided"]
 
@@ -54,7 +56,7 @@ def test_when_the_rounds_are_spent_the_last_words_stand():
     room.speaks("dev", "no\nOBJECT")
     assert not room.channel.agreed
     assert room.channel.decision.startswith("Shall we?: not agreed after 1 rounds")
-    assert "dev: no\nOBJECT" in room.channel.decision
+    assert "dev:\n> no\n> OBJECT" in room.channel.decision
 
 
 def test_when_nobody_has_more_to_say_the_last_words_stand():
@@ -132,7 +134,10 @@ def test_a_verdict_can_be_read_from_posts_alone():
     posts = [Post(id="c/1", channel="c", sequence=1, sender="a", text="AGREE", at=1.0)]
     assert council_verdict(channel, posts, members=["a", "b"]) is None
     spent = council_verdict(channel, posts, members=["a", "b"], spent="after 2 rounds")
-    assert (spent.agreed, spent.text) == (False, "t: not agreed after 2 rounds\n\na: AGREE\n\nb: …")
+    assert (spent.agreed, spent.text) == (
+        False,
+        "t: not agreed after 2 rounds\n\na:\n> AGREE\n\nb: …",
+    )
 
 
 def test_a_channel_can_be_opened_from_within_the_domain():

@@ -28,7 +28,9 @@ def test_the_other_role_acts_first_in_a_session_of_its_own_and_is_told_why():
     run = life.begin(task)
     assert (run.role, run.ask) == ("spiritmender", "role")
     assert run.session != asker.session
-    assert run.notes == "codeweaver needs you to act first.\n\n40 lint errors\n\nsee x.py"
+    assert run.notes == (
+        "codeweaver needs you to act first, and says why:\n> 40 lint errors\n>\n> see x.py"
+    )
     assert life.world.walks[task].state == "waiting_for_role"
 
 
@@ -40,7 +42,7 @@ def test_with_resume_the_asker_goes_on_in_its_very_session_with_what_the_other_s
     assert (run.role, run.session, run.session_used) == ("codeweaver", asker.session, True)
     assert (run.ask, run.notes) == (
         "followed",
-        "spiritmender has done its part:\n\nall 40 are mended",
+        "spiritmender has done its part, and says:\n> all 40 are mended",
     )
     assert life.walk(task).id == task
     life.say(task, "complete", summary="s")

@@ -331,10 +331,10 @@ def test_work_that_passes_is_done_and_waits_for_a_person_to_merge_it():
 @pytest.mark.parametrize(
     ("evidence", "ask", "notes"),
     [
-        ({"uncommitted": ("a", "b")}, "uncommitted", "a\nb"),
+        ({"uncommitted": ("a", "b")}, "uncommitted", "> a\n> b"),
         ({"has_commits": False}, "nothing_committed", ""),
-        ({"gate_passed": False, "gate_output": "1 failed"}, "red_gate", "1 failed"),
-        ({"gate_passed": True, "conflicts": ("a", "b")}, "conflict", "a\nb"),
+        ({"gate_passed": False, "gate_output": "1 failed"}, "red_gate", "> 1 failed"),
+        ({"gate_passed": True, "conflicts": ("a", "b")}, "conflict", "> a\n> b"),
         ({"gate_passed": True, "review_notes": "bob:\nno"}, "review", "bob:\nno"),
     ],
 )

@@ -228,7 +228,7 @@ def test_start_headless_reopens_a_done_task_for_an_agent():
 def test_changes_send_a_done_task_back_to_its_session_with_the_words():
     world = ask(given(*queued("1")), "changes", notes="more tests")
     run = run_of(world)
-    assert (run.is_waiting, run.ask, run.notes) == (True, "changes", "more tests")
+    assert (run.is_waiting, run.ask, run.notes) == (True, "changes", "> more tests")
     assert world.tasks["1"].state == "in_progress"
 
 
@@ -264,13 +264,18 @@ def test_a_done_task_of_which_crew_knows_no_run_cannot_be_reopened(verb):
 def test_changes_reach_the_agent_at_a_terminal_that_is_open():
     world = ask(done_at_terminal(), "changes", notes="more tests")
     run = run_of(world)
-    assert (run.state, run.pane_pid, run.notes, run.untyped) == ("working", 42, "more tests", True)
+    assert (run.state, run.pane_pid, run.notes, run.untyped) == (
+        "working",
+        42,
+        "> more tests",
+        True,
+    )
     assert not run.is_waiting
 
 
 def test_words_that_come_with_a_start_reach_the_terminal_that_is_still_open():
     run = run_of(start(done_at_terminal(), told="the docs too"))
-    assert (run.notes, run.untyped) == ("the docs too", True)
+    assert (run.notes, run.untyped) == ("> the docs too", True)
     assert not run_of(start(done_at_terminal())).untyped
 
 

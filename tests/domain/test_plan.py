@@ -403,7 +403,7 @@ def test_the_culprit_goes_back_to_its_session_with_the_output():
     world = decided(given(*queued("1", "2"), line_of("1", "2", results=RED_TWICE)))
     task, run, line = world.tasks["1"], world.runs["1.1"], world.lines["main"]
     assert (task.state, task.head, task.queued_at) == ("in_progress", "", None)
-    assert (run.state, run.ask, run.notes) == ("working", Ask.RED_GATE, "1 failed")
+    assert (run.state, run.ask, run.notes) == ("working", Ask.RED_GATE, "> 1 failed")
     assert (run.round, run.agent, run.merge_head) == (2, None, "head-1")
     assert line.failure_rate > line_of().failure_rate
     assert world.tasks["2"].is_queued

@@ -6,7 +6,6 @@ import pytest
 
 from crew.domain.agent import Agent
 from crew.domain.progress import (
-    NOTES_LIMIT,
     Evidence,
     Prepared,
     abandoned,
@@ -17,6 +16,7 @@ from crew.domain.progress import (
     prepared,
     sent_back,
 )
+from crew.domain.quotation import LONGEST_NOTES
 from crew.domain.rules import Rules
 from crew.domain.run import Ask
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
@@ -365,11 +365,11 @@ WORST = Evidence(
 
 
 MENDED_ONE_BY_ONE = [
-    ({}, Ask.UNCOMMITTED, "a.py\nb.py"),
+    ({}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
     ({"uncommitted": ()}, Ask.CONFLICT, ""),
-    ({"unmerged": False}, Ask.LOST_SIDE, "theirs.py"),
+    ({"unmerged": False}, Ask.LOST_SIDE, "> theirs.py"),
     ({"lost_sides": ()}, Ask.NOTHING_COMMITTED, ""),
-    ({"has_commits": True}, Ask.RED_GATE, "1 failed"),
+    ({"has_commits": True}, Ask.RED_GATE, "> 1 failed"),
 ]
 
 
@@ -384,17 +384,17 @@ def test_of_several_faults_the_one_that_hides_the_others_is_told():
 
 
 def test_long_notes_keep_their_end():
-    output = "start" + "x" * NOTES_LIMIT + "the last line"
+    output = "start" + "x" * LONGEST_NOTES + "the last line"
     evidence = Evidence(head="h", gate_passed=False, gate_output=output)
     notes = check(holding("done"), evidence).runs["1.1"].notes
-    assert len(notes) == NOTES_LIMIT
+    assert len(notes) == LONGEST_NOTES
     assert notes.endswith("the last line")
 
 
 def test_of_very_many_uncommitted_files_the_first_are_named():
     files = tuple(f"{number}.py" for number in range(1000))
     notes = check(holding("done"), Evidence(head="h", uncommitted=files)).runs["1.1"].notes
-    assert notes.splitlines() == list(files[:200])
+    assert notes.splitlines() == [f"> {file}" for file in files[:200]]
 
 
 def round_with(world, evidence, *, rules=RULES):

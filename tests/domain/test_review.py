@@ -80,7 +80,7 @@ def test_every_note_of_those_who_said_no_is_told_and_none_of_the_others():
     also = Verdict(commit="c", reviewer="cleo", passed=False, notes="a typo")
     assert complaints([yes]) is None
     assert complaints([]) is None
-    assert complaints([yes, no, also]) == "bob:\nno tests\n\ncleo:\na typo"
+    assert complaints([yes, no, also]) == "bob:\n> no tests\n\ncleo:\n> a typo"
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_the_next_role_is_told_what_the_last_one_said_in_a_session_of_its_own():
     life.gate(task)
     run = life.begin(task)
     assert (run.role, run.ask, run.session != first) == ("siegemaster", "role", True)
-    assert "codeweaver said:\n\nthe parser is built" in run.notes
+    assert "codeweaver said:\n> the parser is built" in run.notes
 
 
 def test_what_a_role_leaves_uncommitted_goes_back_to_it():
@@ -229,7 +229,7 @@ def test_a_question_frees_the_slot_and_the_answer_resumes_the_very_session():
     life.ask("answer", question=life.question.id, text="the second")
     run = life.begin(task)
     assert (run.session, run.ask, run.session_used) == (session, "answer", True)
-    assert run.notes == "You asked: which one?\n\nThe answer: the second"
+    assert run.notes == "You asked:\n> which one?\n\nThe answer:\n> the second"
     assert life.walk(task).state == "in_progress"
 
 

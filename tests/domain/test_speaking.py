@@ -138,7 +138,7 @@ def test_the_answer_lets_the_run_go_on_in_its_own_session():
     question, run = world.questions["q1"], world.runs["1.1"]
     assert (question.state, question.answer, question.answered_at) == ("answered", "the first", 50)
     assert (run.ask, run.session, run.question) == (Ask.ANSWER, "s1", "")
-    assert run.notes == "You asked: Which one?\n\nThe answer: the first"
+    assert run.notes == "You asked:\n> Which one?\n\nThe answer:\n> the first"
     assert run.is_waiting
 
 

@@ -47,7 +47,7 @@ def test_a_red_gate_leads_to_whoever_mends_with_its_output():
     life, task = built()
     life.gate(task, passed=False, output="E   assert 1 == 2")
     run = life.begin(task)
-    assert (run.role, run.notes) == ("spiritmender", "E   assert 1 == 2")
+    assert (run.role, run.notes) == ("spiritmender", "> E   assert 1 == 2")
     life.say(task, "complete", summary="mended")
     life.end(task)
     life.look(task)
@@ -74,8 +74,8 @@ def test_the_third_red_gate_blocks_the_step_with_a_question_that_tells_the_whole
     order = ["all done", "failure 0", "mended 0", "failure 1", "mended 1", "failure 2"]
     places = [told.index(words) for words in order]
     assert places == sorted(places)
-    assert "codeweaver (complete): all done" in told
-    assert "ward (red): failure 0" in told
+    assert "codeweaver (complete):\n> all done" in told
+    assert "ward (red):\n> failure 0" in told
 
 
 def test_of_a_blocked_step_the_dependents_wait_and_the_independent_go_on():
@@ -94,7 +94,7 @@ def test_the_answer_rearms_the_step_and_is_told_to_the_role_together_with_the_fa
     run = life.begin(task)
     assert run.role == "spiritmender"
     assert "failure 2" in run.notes
-    assert "The answer: the fixture is wrong" in run.notes
+    assert "The answer:\n> the fixture is wrong" in run.notes
     assert life.walk(task).visits == ()
     life.say(task, "complete", summary="s")
     life.end(task)

@@ -67,7 +67,7 @@ def test_partly_complete_goes_on_in_a_new_session_that_is_told_where(outcome):
     world = ended(under_way("partially-complete", "Continue at: the rest"), outcome)
     agent, run = world.agents["A"], world.runs["1.1"]
     assert (run.session, run.session_used, run.session_number) == ("", False, 1)
-    assert (run.ask, run.notes) == (Ask.PARTIAL, "Continue at: the rest")
+    assert (run.ask, run.notes) == (Ask.PARTIAL, "> Continue at: the rest")
     assert (run.state, run.round, agent.state, agent.error_count) == ("working", 1, "working", 0)
 
 

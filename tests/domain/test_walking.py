@@ -28,7 +28,7 @@ def test_a_role_that_is_called_too_often_blocks_the_step_and_a_person_is_asked()
     assert life.question.question == (
         "step a is blocked: spiritmender was called 5 times. What shall spiritmender do?"
     )
-    assert "codeweaver (needs-role-followup): again 0" in life.question.context
+    assert "codeweaver (needs-role-followup):\n> again 0" in life.question.context
     assert (life.question.task, life.question.role) == (task, "spiritmender")
 
 
@@ -40,7 +40,7 @@ def test_with_the_answer_the_role_that_was_called_begins():
     run = life.begin(task)
     assert (run.role, run.ask) == ("spiritmender", "role")
     assert "again 4" in run.notes
-    assert "The answer: once more" in run.notes
+    assert "The answer:\n> once more" in run.notes
     assert life.walk(task).state == "in_progress"
 
 
@@ -95,10 +95,9 @@ def test_the_story_of_a_step_has_every_word_with_who_said_it():
     life.turn(task, summary="built")
     life.gate(task, passed=False, output="red")
     assert story(life.world, task, "and now?").split("\n\n") == [
-        "codeweaver (partially-complete): Done so far: half",
-        "Continue at: x",
-        "codeweaver (complete): built",
-        "ward (red): red",
+        "codeweaver (partially-complete):\n> Done so far: half\n>\n> Continue at: x",
+        "codeweaver (complete):\n> built",
+        "ward (red):\n> red",
         "and now?",
     ]
     assert [one.session for one in life.walk(task).said] == ["2.1/0", "2.1/1", ""]

@@ -200,7 +200,7 @@ def test_a_question_is_read_whole_and_answered_at_the_shell_or_over_mcp(small):
     assert '`crew inbox q1` tells all of it; answer with: crew answer q1 "…"' in listed.err
     shown = small.ok("inbox", "q1")
     assert shown.lines[0].startswith("q1  writer of task 3 asks, ")
-    assert shown.lines[2] == "Which colour?"
+    assert shown.lines[2] == "> Which colour?"
     assert shown.err == 'answer with: crew answer q1 "…"\n'
     assert small.crew("inbox", "q9").code == 3
 

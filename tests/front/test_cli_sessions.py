@@ -513,7 +513,7 @@ def test_complete_in_the_worktree_knows_its_task(open_desk):
     ("prepare", "says"),
     [
         (lambda desk: None, "nothing is committed"),
-        (lambda desk: (desk.worktree() / "loose").write_text("x"), "uncommitted work\nloose"),
+        (lambda desk: (desk.worktree() / "loose").write_text("x"), "uncommitted work\n> loose"),
         (lambda desk: desk.commit("broken"), "the gate is red"),
     ],
 )
@@ -531,7 +531,7 @@ def test_complete_tells_of_a_conflict_before_anybody_merges(open_desk):
     open_desk.git("commit", "-q", "-am", "ours")
     said = open_desk.crew("complete", "1")
     assert said.code == 6
-    assert "conflicts with what landed meanwhile\nreadme" in said.err
+    assert "conflicts with what landed meanwhile\n> readme" in said.err
     folder = open_desk.worktree()
     subprocess.run(["git", "merge", "-q", "-s", "ours", "main"], cwd=folder, check=True)
     open_desk.ok("complete", "1")
@@ -627,7 +627,7 @@ def test_a_done_task_can_be_opened_once_more(open_desk):
 def test_requested_changes_reach_the_agent_at_its_terminal(either):
     either.commit("a.txt")
     either.ok("complete", "1")
-    said = either.ok("comment", "1", "-R", "echo heard-$((40+2))")
+    said = either.ok("comment", "1", "-R", "/dev/null; echo heard-$((40+2))")
     assert "typed into its terminal" in said.err
     until(lambda: either.shows("heard-42"))
     assert (either.status("1"), either.sessions()) == ("in_progress", ["crew-1"])

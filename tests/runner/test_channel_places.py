@@ -24,7 +24,7 @@ def test_each_word_has_its_number_and_who_said_it():
         late=True,
     )
     told = conversation((*_posts("hello"), person))
-    assert told == "#1 pm:\nhello\n\n#2 ann (a person) to pm, late:\nand?"
+    assert told == "#1 pm:\n> hello\n\n#2 ann (a person) to pm, late:\n> and?"
     assert conversation(()) == ""
 
 
@@ -32,8 +32,8 @@ def test_of_a_conversation_without_end_the_newest_is_told_and_where_the_rest_is(
     told = conversation(_posts(*(f"{n} " + "x" * 10_000 for n in range(1, 100_001, 1_000))))
     assert len(told) < LONGEST_CONVERSATION + 1_000
     assert told.startswith("(#1 to #81 are left out here; `crew channel tail room` shows them)")
-    assert "\n\n#82 pm:\n81001 xxx" in told
-    assert "#100 pm:\n99001 xxx" in told
+    assert "\n\n#82 pm:\n> 81001 xxx" in told
+    assert "#100 pm:\n> 99001 xxx" in told
 
 
 def test_the_last_word_is_always_told():

@@ -111,7 +111,7 @@ def test_a_persons_word_reaches_the_running_step_and_is_not_given_again():
             stage.say("use the blue one")
             word = await call.controls.next()
             assert isinstance(word, Say)
-            assert word.text == "ann says in the channel:\nuse the blue one"
+            assert word.text == "#2 ann (a person):\n> use the blue one"
             call.heard(word.message)
             return _said(call, "blue it is")
         return _said(call, "")

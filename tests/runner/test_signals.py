@@ -199,7 +199,7 @@ def test_a_message_is_passed_on_to_the_step_under_way_and_read_when_that_ends_we
 
     stage = Stage(act)
     stage.until_idle_or(lambda: stage.run.state == "reviewing")
-    assert states == [("mind the tests", "queued"), "given"]
+    assert states == [("From ann (m1):\n> mind the tests", "queued"), "given"]
     assert stage.world.messages["m1"].state == "read"
 
 

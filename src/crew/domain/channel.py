@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
+from crew.domain.quotation import attributed
 
 
 class TurnState(StrEnum):
@@ -53,6 +54,10 @@ class Way(StrEnum):
 
     DRIVEN = "driven"
     CONNECTED = "connected"
+
+
+CREW = "crew"
+"""The sender of what crew itself posts in a channel."""
 
 
 class Author(StrEnum):
@@ -255,6 +260,18 @@ class Post:
     author: str = Author.AGENT
     to: tuple[str, ...] = ()
     late: bool = False
+
+    @property
+    def by_line(self) -> str:
+        """The author and the addressees. crew opens councils itself, which makes it no person."""
+        is_person = self.author == Author.PERSON and self.sender != CREW
+        to = f" to {', '.join(self.to)}" if self.to else ""
+        return f"{self.sender}{' (a person)' if is_person else ''}{to}{', late' * self.late}"
+
+    @property
+    def shown(self) -> str:
+        """As an agent reads it, in its prompt or in the middle of a turn."""
+        return attributed(f"#{self.sequence} {self.by_line}", self.text)
 
 
 def member_id(channel: str, name: str) -> str:

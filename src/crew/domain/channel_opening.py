@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from crew.domain.channel import (
+    CREW,
     Author,
     Channel,
     ChannelState,
@@ -40,7 +41,7 @@ def opened(
     members: Iterable[NewMember],
     *,
     at: float,
-    asked_by: str = "crew",
+    asked_by: str = CREW,
 ) -> list[Fact]:
     """A new channel with its members; its topic is the first thing that is said in it."""
     members = tuple(members)
@@ -96,6 +97,8 @@ def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
 
 
 def join_in(story: Story, new: NewMember) -> None:
+    if new.name == CREW:
+        raise UsageError(f"{CREW} is the name crew itself posts under", hint="choose another name")
     member = Member(
         id=member_id(story.name, new.name),
         channel=story.name,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from crew.domain.channel import (
+    CREW,
     Channel,
     Interrupting,
     Member,
@@ -39,7 +40,7 @@ from crew.domain.world import World
 def new_channel(asked: Asked) -> Answer:
     args = dict(asked.args)
     members = [NewMember(**one) for one in args.pop("members", ())]
-    by = str(args.pop("sender", "crew"))
+    by = str(args.pop("sender", CREW))
     args["topic"] = sayable(str(args.get("topic", "")))
     args.setdefault("rounds", default_rounds(members))
     channel = Channel(id=str(args.pop("channel")), opened_at=asked.at, **args)

@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crew.domain.channel import Author, Channel, Member, Mode, Post, TurnState, member_id, post_id
+from crew.domain.channel import (
+    CREW,
+    Author,
+    Channel,
+    Member,
+    Mode,
+    Post,
+    TurnState,
+    member_id,
+    post_id,
+)
 from crew.domain.fact import Fact
 from crew.domain.world import World, apply_all, born, moved, noted
 
@@ -83,7 +93,7 @@ class Story:
         return post
 
     def announce(self, text: str) -> None:
-        self.post("crew", text, author=Author.SYSTEM)
+        self.post(CREW, text, author=Author.SYSTEM)
 
 
 def _place(channel: Channel, name: str, state: TurnState) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from crew.domain.channel import Author, Channel, Member, Post, TurnState
 from crew.domain.channel_posts import can_speak, posts_after
 from crew.domain.channel_story import Story
 from crew.domain.frozen import frozen
+from crew.domain.quotation import attributed, headline
 
 AGREE = "AGREE"
 OBJECT = "OBJECT"
@@ -88,5 +89,5 @@ def _last_words(posts: Iterable[Post]) -> dict[str, Post]:
 def _text(
     channel: Channel, votes: Mapping[str, str], last: Mapping[str, Post], *, head: str
 ) -> str:
-    words = [f"{name}: {last[name].text}" if name in last else f"{name}: …" for name in votes]
-    return "\n\n".join((f"{channel.topic}: {head}" if channel.topic else head, *words))
+    words = [attributed(name, last[name].text) if name in last else f"{name}: …" for name in votes]
+    return "\n\n".join((f"{headline(channel.topic)}: {head}" if channel.topic else head, *words))

@@ -3,6 +3,7 @@
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.quest import StepState, Walk
+from crew.domain.quotation import attributed
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.signals import Signal, SignalKind
 from crew.domain.walking import called_agent, entered
@@ -89,7 +90,8 @@ def followed(world: World, before: Run, *, at: float) -> list[Fact]:
     base = draft.world.walks[base.id]
     draft.add(noted(base, "handed_over", at=at, acting=walk.id, followups=base.followups + 1))
     draft.add(moved(draft.world.walks[walk.id], "slot_assigned", to=StepState.IN_PROGRESS, at=at))
-    notes = f"{before.role} needs you to act first.\n\n{before.signal_notes}"
+    needs = f"{before.role} needs you to act first, and says why"
+    notes = attributed(needs, before.signal_notes)
     draft.add(*entered(draft.world, run, walk.role, ask=Ask.ROLE, notes=notes, at=at))
     return draft.facts
 
@@ -112,7 +114,7 @@ def handed_back(world: World, run: Run, *, at: float) -> list[Fact]:
     base = draft.world.walks[run.task]
     draft.add(noted(base, "handed_back", at=at, acting=walk.id))
     if goes_on:
-        notes = f"{done_by} has done its part:\n\n{words}"
+        notes = attributed(f"{done_by} has done its part, and says", words)
         draft.add(_resumed(run, walk, notes=notes, at=at), *called_agent(world, run, at=at))
     return draft.facts
 

@@ -21,6 +21,7 @@ from crew.domain.merge_queue import (
 )
 from crew.domain.names import landed_ref
 from crew.domain.progress import failed, sent_back
+from crew.domain.quotation import quoted
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, RunState
 from crew.domain.task import Task, TaskState
@@ -55,7 +56,9 @@ def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) ->
     )
     return [
         worse,
-        *returned(world, candidate.task, ask=Ask.RED_GATE, notes=result.notes, rules=rules, at=now),
+        *returned(
+            world, candidate.task, ask=Ask.RED_GATE, notes=quoted(result.notes), rules=rules, at=now
+        ),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from crew.domain.frozen import frozen
 from crew.domain.machine import Machine, Move
+from crew.domain.quotation import attributed
 
 LONGEST_MESSAGE = 100_000
 """Characters; of a message for a task, or of what is said in a channel."""
@@ -44,3 +45,8 @@ class Message:
     at: float
     state: str = MessageState.QUEUED
     step: str = ""
+
+    @property
+    def shown(self) -> str:
+        """As an agent reads it, in its prompt or in the middle of a step."""
+        return attributed(f"From {self.sender} ({self.id})", self.text)

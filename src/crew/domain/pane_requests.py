@@ -9,6 +9,7 @@ from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.names import pane_name
 from crew.domain.progress import broken_off, new_run, sent_back, started
+from crew.domain.quotation import LONGEST_NOTES, quoted
 from crew.domain.requests import SHOW, Answer, Asked, Verb, can_start, why_not
 from crew.domain.review import Verdict, recorded
 from crew.domain.run import Ask, Leaving, Run, RunState
@@ -135,7 +136,7 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
             asked.world,
             run,
             ask=Ask.CHANGES,
-            notes=notes,
+            notes=quoted(notes, most=LONGEST_NOTES),
             rules=asked.rules,
             at=asked.at,
             max_rounds=run.max_rounds,

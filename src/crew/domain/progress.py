@@ -8,6 +8,7 @@ from crew.domain.fact import Fact
 from crew.domain.frozen import frozen
 from crew.domain.provider import ProviderState
 from crew.domain.quest_sessions import session_to_resume
+from crew.domain.quotation import LONGEST_NOTES, headline, quoted
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
@@ -15,9 +16,6 @@ from crew.domain.task import Task, TaskState
 from crew.domain.walking import blocked
 from crew.domain.whereabouts import beginning, is_walked, wanted_kind
 from crew.domain.world import World, born, moved, noted
-
-NOTES_LIMIT = 16_000
-"""Gate output and conflicts are told to the agent up to this many characters, the end of them."""
 
 
 @frozen
@@ -148,20 +146,24 @@ def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
 
 def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
     if evidence.uncommitted:
-        return Ask.UNCOMMITTED, "\n".join(evidence.uncommitted[:200])
+        return Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])
     if evidence.unmerged:
         return Ask.CONFLICT, ""
     if evidence.lost_sides:
-        return Ask.LOST_SIDE, "\n".join(evidence.lost_sides)
+        return Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)
     if not evidence.has_commits:
         return Ask.NOTHING_COMMITTED, ""
     if evidence.gate_passed is False:
-        return Ask.RED_GATE, evidence.gate_output
+        return Ask.RED_GATE, quoted(evidence.gate_output, most=LONGEST_NOTES)
     if evidence.conflicts:
-        return Ask.CONFLICT, "\n".join(evidence.conflicts)
+        return Ask.CONFLICT, _quoted_lines(evidence.conflicts)
     if evidence.review_notes is not None:
         return Ask.REVIEW, evidence.review_notes
     return None, ""
+
+
+def _quoted_lines(names: tuple[str, ...]) -> str:
+    return quoted("\n".join(map(headline, names)), most=LONGEST_NOTES)
 
 
 def sent_back(
@@ -176,7 +178,7 @@ def sent_back(
         ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
         and complaints >= rules.same_complaint_limit
     )
-    told = {"ask": ask, "notes": notes[-NOTES_LIMIT:], **changes}
+    told = {"ask": ask, "notes": notes, **changes}
     if not run.pane and (run.round >= run.max_rounds or stubborn):
         reason = f"gave up after {run.round} rounds: {WHY[ask]}"
         return failed(world, run, reason, at=at, **told)

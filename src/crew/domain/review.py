@@ -5,6 +5,7 @@ from itertools import cycle, islice
 
 from crew.domain.fact import Fact
 from crew.domain.frozen import frozen
+from crew.domain.quotation import LONGEST_NOTES, attributed
 from crew.domain.run import Run
 from crew.domain.world import noted
 
@@ -73,4 +74,5 @@ def complaints(verdicts: Iterable[Verdict]) -> str | None:
     said_no = [found for found in verdicts if not found.passed]
     if not said_no:
         return None
-    return "\n\n".join(f"{found.reviewer}:\n{found.notes}" for found in said_no)
+    notes = (attributed(found.reviewer, found.notes, most=LONGEST_NOTES) for found in said_no)
+    return "\n\n".join(notes)

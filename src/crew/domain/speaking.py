@@ -9,6 +9,7 @@ from crew.domain.fact import Fact
 from crew.domain.followups import check_signal
 from crew.domain.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.question import About, Question, QuestionState
+from crew.domain.quotation import attributed
 from crew.domain.requests import Answer, Asked, Verb, find_task
 from crew.domain.run import Ask, Run
 from crew.domain.signals import Signal, SignalKind, read_signal
@@ -100,10 +101,11 @@ def _answer_text(asked: Asked, question: Question) -> str:
 
 def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
     """Whoever asked is told the answer; whoever was blocked begins its part again with it."""
-    notes = f"You asked: {question.question}\n\nThe answer: {text}"
+    answer = attributed("The answer", text)
+    notes = f"{attributed('You asked', question.question)}\n\n{answer}"
     ask: str = Ask.ANSWER
     if question.about == About.BLOCKED:
-        said = f"A person was asked: {question.question}\n\nThe answer: {text}"
+        said = f"{attributed('A person was asked', question.question)}\n\n{answer}"
         notes = f"{run.notes}\n\n{said}".strip()
         ask = Ask.ANSWER if run.ask in _WITHOUT_NOTES else run.ask
     return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="")

@@ -7,6 +7,7 @@ from crew.domain.fact import Fact
 from crew.domain.followups import handed_back
 from crew.domain.progress import Evidence, complaint, completed, sent_back
 from crew.domain.quest import Walk
+from crew.domain.quotation import LONGEST_NOTES, attributed, quoted
 from crew.domain.releasing import agent_of, freed
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, Run, RunState
@@ -107,14 +108,15 @@ def gate_judged(
 ) -> list[Fact]:
     """Green leads on; red leads where the workflow says, as often as it says."""
     if passed:
-        return _judged(world, run, "green", is_good=True, notes="", head=head, at=at)
-    return _judged(world, run, "red", is_good=False, notes=output, ask=Ask.RED_GATE, at=at)
+        return _judged(world, run, "green", "", is_good=True, head=head, at=at)
+    notes = quoted(output, most=LONGEST_NOTES)
+    return _judged(world, run, "red", output, is_good=False, notes=notes, ask=Ask.RED_GATE, at=at)
 
 
 def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: float) -> list[Fact]:
     if notes is None:
-        return _judged(world, run, "pass", is_good=True, notes="", head=head, at=at)
-    return _judged(world, run, "fail", is_good=False, notes=notes, ask=Ask.REVIEW, at=at)
+        return _judged(world, run, "pass", "", is_good=True, head=head, at=at)
+    return _judged(world, run, "fail", notes, is_good=False, notes=notes, ask=Ask.REVIEW, at=at)
 
 
 def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: float) -> list[Fact]:
@@ -123,13 +125,14 @@ def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: floa
     draft = Draft(world)
     if agreed:
         draft.add(told(world, run.task, "council", outcome, words, at=at))
-    draft.add(*_judged(draft.world, run, outcome, is_good=agreed, notes=words, at=at))
+    draft.add(*_judged(draft.world, run, outcome, words, is_good=agreed, notes=words, at=at))
     return draft.facts
 
 
 def _judged(
-    world: World, run: Run, outcome: str, *, is_good: bool, at: float, **how: Any
+    world: World, run: Run, outcome: str, words: str, *, is_good: bool, at: float, **how: Any
 ) -> list[Fact]:
+    """`words` go into the task's story, `notes` to the role that follows."""
     base = world.walks[run.task]
     here = stage_named(world, base, base.stage)
     visits = dict(base.visits)
@@ -137,7 +140,7 @@ def _judged(
     draft = Draft(world)
     draft.add(noted(base, f"stage_{outcome}", at=at, visits=tuple(visits.items())))
     if not is_good:
-        draft.add(told(draft.world, run.task, here.name, outcome, how["notes"], at=at))
+        draft.add(told(draft.world, run.task, here.name, outcome, words, at=at))
     draft.add(*routed(draft.world, run, outcome, at=at, **how))
     run = draft.world.runs[run.id]
     spent = here.limit is not None and visits[here.name] >= here.limit
@@ -195,7 +198,7 @@ def _last_words(base: Walk) -> str:
     if not base.said:
         return ""
     last = base.said[-1]
-    return f"{last.role} said:\n\n{last.words}"
+    return attributed(f"{last.role} said", last.words)
 
 
 def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:

@@ -9,6 +9,7 @@ from crew.domain.message import Message, MessageState
 from crew.domain.progress import failed
 from crew.domain.provider import Provider, ProviderState
 from crew.domain.question import About, QuestionState
+from crew.domain.quotation import quoted
 from crew.domain.releasing import agent_of, freed
 from crew.domain.role_steps import after_step, judged
 from crew.domain.rules import Rules
@@ -143,7 +144,7 @@ def _renewed(run: Run) -> dict[str, Any]:
         "session_used": False,
         "session_number": run.session_number + 1,
         "ask": Ask.PARTIAL,
-        "notes": run.signal_notes,
+        "notes": quoted(run.signal_notes),
     }
 
 

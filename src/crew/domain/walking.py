@@ -8,6 +8,7 @@ from crew.domain.fact import Fact
 from crew.domain.quest import Said, StepState, Walk, role_counter
 from crew.domain.quest_sessions import is_used_elsewhere, session_to_resume
 from crew.domain.question import About
+from crew.domain.quotation import attributed
 from crew.domain.releasing import agent_of, freed
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.whereabouts import acting, role_in, stages_of, workflow_of
@@ -153,7 +154,7 @@ def _named(walk: Walk) -> str:
 
 def story(world: World, task: str, notes: str = "") -> str:
     """What every role said, the last word last, and what is known besides."""
-    said = [f"{one.role} ({one.signal}): {one.words}" for one in world.walks[task].said]
+    said = [attributed(f"{one.role} ({one.signal})", one.words) for one in world.walks[task].said]
     return "\n\n".join(part for part in (*said, notes) if part)
 
 

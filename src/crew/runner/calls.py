@@ -11,6 +11,7 @@ from crew.config.prompts import prompt
 from crew.domain.errors import NotFound
 from crew.domain.message import Message
 from crew.domain.progress import WHY
+from crew.domain.quotation import headline, quoted
 from crew.domain.run import NEW_SESSION, Ask, Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
@@ -149,10 +150,9 @@ def _prompt(workplace: Workplace, call: StepCall, item: TaskItem, held: str) -> 
 
 
 def _messages(messages: tuple[Message, ...]) -> str:
-    """Each with who sent it, so that nobody is taken for somebody else."""
     if not messages:
         return ""
-    told = "\n\n".join(f"From {one.sender} ({one.id}):\n{one.text}" for one in messages)
+    told = "\n\n".join(one.shown for one in messages)
     return f"There are messages for you:\n\n{told}\n"
 
 
@@ -162,8 +162,8 @@ def _values(
     return {
         "agent": str(run.agent),
         "task": task.id,
-        "title": item.title,
-        "body": item.body,
+        "title": headline(item.title),
+        "body": quoted(item.body),
         "branch": task.branch,
         "target": task.target,
         "worktree": str(workplace.root / task.worktree),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crew.agents.adapter import Watch, adapter_for
 from crew.config.prompts import prompt
-from crew.domain.channel import Author, Member, Post
+from crew.domain.channel import Member, Post
 from crew.domain.names import landed_ref
 from crew.domain.step import StepOrder, StepOutcome
 from crew.git.repository import ref_tip
@@ -117,11 +117,8 @@ class ChannelPlaces:
 
 
 def conversation(posts: Sequence[Post]) -> str:
-    """Posts as an agent reads them: each with its number and who said it, so nobody is confused.
-
-    Of more than an agent can take in the newest are told, and where the others can be read.
-    """
-    told = [f"#{post.sequence} {_sender(post)}:\n{post.text}" for post in posts]
+    """Posts as an agent reads them; of more than it can take in, the newest."""
+    told = [post.shown for post in posts]
     sizes = accumulate(len(text) for text in reversed(told))
     count = max(1, sum(size <= LONGEST_CONVERSATION for size in sizes))
     if left_out := posts[:-count]:
@@ -129,9 +126,3 @@ def conversation(posts: Sequence[Post]) -> str:
         older = f"(#{first} to #{last} are left out here; `crew channel tail {channel}` shows them)"
         return "\n\n".join((older, *told[-count:]))
     return "\n\n".join(told)
-
-
-def _sender(post: Post) -> str:
-    who = f"{post.sender} (a person)" if post.author == Author.PERSON else post.sender
-    to = f" to {', '.join(post.to)}" if post.to else ""
-    return f"{who}{to}{', late' if post.late else ''}"

@@ -101,14 +101,13 @@ class Engine:
         """To the step that is under way, if there is one; else it waits for the next."""
         run = self.world.tasks[message.task].run or ""
         if run in self._controls and f"run {run}" in self.under_way:
-            self._controls[run].tell(Say(message=message.id, text=message.text))
+            self._controls[run].tell(Say(message=message.id, text=message.shown))
 
     def _inject(self, post: Post) -> None:
         """Into the turn that is under way, where the channel wants that."""
         for member in injected_into(self.world, post):
             if member in self._controls and f"turn {member}" in self.under_way:
-                words = f"{post.sender} says in the channel:\n{post.text}"
-                self._controls[member].tell(Say(message=post.id, text=words))
+                self._controls[member].tell(Say(message=post.id, text=post.shown))
 
     def _controls_of(self, run: str) -> Controls:
         self._controls[run] = Controls()

@@ -16,7 +16,7 @@ from crew.domain.merge_queue import (
     tested,
 )
 from crew.domain.names import landed_ref
-from crew.domain.progress import NOTES_LIMIT
+from crew.domain.quotation import LONGEST_NOTES
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
 from crew.domain.world import moved, noted
@@ -195,7 +195,7 @@ async def test_candidate(desk: Desk, command: Command) -> list[Fact]:
     tasks = [c for c in _line(desk, command).candidates if c.commit == command.commit]
     gate = await desk.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
     line = _line(desk, command)
-    notes = "" if gate.passed else gate.output[-NOTES_LIMIT:]
+    notes = "" if gate.passed else gate.output[-LONGEST_NOTES:]
     result = TestResult(commit=command.commit, passed=gate.passed, times=1, notes=notes)
     results = tuple(tuple(r) for r in tested(line, result))
     return [noted(line, "tested", at=desk.now(), results=results)]

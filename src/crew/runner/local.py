@@ -13,6 +13,7 @@ from crew.domain.channel import Member
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
+from crew.domain.quotation import LONGEST_NOTES, attributed
 from crew.domain.review import Verdict
 from crew.domain.run import NEW_SESSION, Ask, Run
 from crew.domain.step import StepOutcome
@@ -213,7 +214,9 @@ class LocalOutside:
         path = Path(task.worktree)
         log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
         changed = git(path, "status", "--short")
-        return f"Commits:\n{log or '(none)'}\n\nUncommitted:\n{changed or '(nothing)'}"
+        commits = attributed("Commits", log or "(none)")
+        uncommitted = attributed("Uncommitted", changed or "(nothing)", most=LONGEST_NOTES)
+        return f"{commits}\n\n{uncommitted}"
 
     async def checkpoint(self, task: Task, label: str) -> None:
         """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""

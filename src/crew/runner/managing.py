@@ -15,6 +15,7 @@ from crew.config.prompts import prompt
 from crew.domain.board import Move, Point, board, next_move
 from crew.domain.errors import CrewError
 from crew.domain.intake import Intake, seen
+from crew.domain.quotation import headline
 from crew.domain.step import StepOrder, StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.calls import agent_settings, agent_spec
@@ -129,7 +130,7 @@ class AutoManager:
 
 
 def board_text(points: tuple[Point, ...]) -> str:
-    return "\n".join(f"{p.task} [{p.state}] {p.title}: {p.why}" for p in points)
+    return "\n".join(f"{p.task} [{p.state}] {headline(p.title)}: {headline(p.why)}" for p in points)
 
 
 def _has_terminal(points: tuple[Point, ...]) -> bool:

@@ -15,6 +15,7 @@ from crew.agents.ownership import MARKER_VARIABLE, find_process, kill_marked
 from crew.agents.session_script import put_file
 from crew.config.prompts import prompt
 from crew.domain.errors import CrewError
+from crew.domain.quotation import headline, quoted
 from crew.domain.review import PASS, Verdict, verdict
 from crew.domain.run import Run
 from crew.domain.step import StepOrder
@@ -103,8 +104,8 @@ class Reviews:
         words = prompt(
             "reviewer",
             task=task.id,
-            title=item.title,
-            body=item.body,
+            title=headline(item.title),
+            body=quoted(item.body),
             commit=commit,
             target=task.target,
         )

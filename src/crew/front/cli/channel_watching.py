@@ -19,9 +19,9 @@ from crew.front.cli.output import (
     painted,
     print_json,
     print_json_line,
-    safe,
     say,
     table,
+    under,
 )
 from crew.front.cli.params import channel_argument
 from crew.runner.channel_views import channel_view, load_channels, load_posts, post_view
@@ -83,7 +83,7 @@ def show(call: Call, name: str) -> None:
     say(f"{view['name']}: {view['state']}, {view['mode']}, {view['interrupt']}, {limit}")
     for word in ("topic", "decision"):
         if view[word]:
-            say(f"{word}: {safe(view[word], call)}")
+            say(under(word, view[word]))
     say(f"turn: {view['turn'] or 'nobody'}; then: {', '.join(view['queue']) or 'nobody'}")
     for one in view["held"]:
         say(f"held until the turn ends: {line(one['text'])} ({one['from']})")
@@ -131,10 +131,8 @@ def print_posts(call: Call, posts: "Iterable[Post]") -> None:
         if call.json:
             print_json_line(post_view(post))
             continue
-        late = " (late)" if post.late else ""
-        to = f" to {', '.join(post.to)}" if post.to else ""
-        head = painted(f"{post.sender}{to}{late}", "bold", call)
-        say(f"{str(moment(post.at))[11:19]} {head}: {safe(post.text, call)}")
+        head = painted(line(post.by_line), "bold", call)
+        say(under(f"{str(moment(post.at))[11:19]} {head}", post.text))
 
 
 def _follow(

@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import Any, TextIO
 
 from crew.agents.output import one_line, plain, printable
+from crew.domain.quotation import quoted
 from crew.front.cli.call import Call
 
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
@@ -64,6 +65,17 @@ def safe(text: str, call: Call) -> str:
     if call.has_colour(sys.stdout):
         return printable(text.encode(errors="surrogateescape"))
     return plain(text)
+
+
+def quotation(text: str) -> str:
+    """Text of an agent or a task in an answer that agents read too: it cannot pose as crew's."""
+    return quoted(plain(text))
+
+
+def under(head: str, text: str) -> str:
+    """One line behind its head; more than one as a quotation below it."""
+    shown = plain(text).strip()
+    return f"{head}: {shown}" if len(shown.splitlines()) < 2 else f"{head}:\n{quoted(shown)}"
 
 
 def line(text: str, *, limit: int = 200) -> str:

@@ -8,7 +8,7 @@ from crew.domain.world import World
 from crew.front.cli.asked import LONGEST, open_questions
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import dollars, line, painted, print_json, safe, say, status
+from crew.front.cli.output import dollars, line, painted, print_json, quotation, say, status
 from crew.front.cli.params import task_argument
 from crew.front.cli.sessions import runs_at_terminals
 from crew.front.cli.undo import checkpoint_view
@@ -84,11 +84,11 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         say(f"  {words}")
     if view["body"]:
         say()
-        say(safe(view["body"], call))
+        say(quotation(view["body"]))
     for comment in view["comments"]:
         kind = f" ({line(comment['type'])})" if comment["type"] else ""
         say(f"\n{line(comment['author'] or 'somebody')}{kind}, {comment['at'] or 'some time ago'}:")
-        say(safe(comment["text"], call))
+        say(quotation(comment["text"]))
     _print_history(call, view)
 
 

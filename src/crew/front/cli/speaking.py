@@ -10,7 +10,7 @@ from crew.domain.requests import Request
 from crew.domain.speaking import find_question
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import line, narrate, print_json, safe, say, table
+from crew.front.cli.output import line, narrate, print_json, quotation, say, table, under
 from crew.front.cli.params import text_or_stdin
 from crew.runner.asking import ask
 from crew.runner.views import open_question_views, question_view
@@ -95,9 +95,9 @@ def _show(call: Call, view: dict[str, Any]) -> None:
         print_json(view)
         return
     asked = f"{view['id']}  {view['role']} of task {view['task']} asks, {view['asked_at']}:"
-    answer = f"{view['status']}: {view['answer'] or '…'}" if view["status"] != "open" else ""
-    parts = (asked, view["question"], view["context"] or "", answer)
-    say(safe("\n\n".join(part for part in parts if part), call))
+    answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
+    parts = (asked, quotation(view["question"]), quotation(view["context"] or ""), answer)
+    say("\n\n".join(part for part in parts if part))
     if view["status"] == "open":
         narrate(call, f'answer with: crew answer {view["id"]} "…"')
 

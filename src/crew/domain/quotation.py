@@ -1,0 +1,51 @@
+"""How crew shows text that others wrote: behind a mark, so that it is never taken for crew's own.
+
+People, agents and programs write messages, task texts, reviews and output. Whatever crew passes on
+of that begins each line with `> `; the line above names the author. No line that crew writes itself
+begins so, and nothing inside a quotation can start a line without the mark.
+"""
+
+MARK = "> "
+CUT = f"{MARK}[…]"
+
+LONGEST_NOTES = 16_000
+"""Characters of one quotation in an agent's notes: a gate's output, a review."""
+
+_LONGEST_HEADLINE = 300
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
+_IN_QUOTES = {code: None for code in _CONTROLS if code != ord("\t")}
+_IN_HEADLINES = dict.fromkeys(_CONTROLS, " ")
+
+
+def quoted(text: str, *, most: int | None = None) -> str:
+    """The text with the mark before each line; of more than `most` characters, the end of it.
+
+    Everything that some reader takes for the end of a line ends one here: form feeds, Unicode's
+    separators and the like.
+    """
+    lines = [f"{MARK}{line.translate(_IN_QUOTES)}".rstrip() for line in text.splitlines()]
+    shown = "\n".join(lines)
+    return shown if most is None or len(shown) <= most else _ending(lines, most)
+
+
+def attributed(author: str, text: str, *, most: int | None = None) -> str:
+    """A quotation under the name of its author."""
+    return f"{headline(author)}:\n{quoted(text, most=most)}"
+
+
+def headline(text: str) -> str:
+    """A name or a title on one line, for a line that crew writes itself."""
+    return " ".join(text.translate(_IN_HEADLINES).split())[:_LONGEST_HEADLINE]
+
+
+def _ending(lines: list[str], most: int) -> str:
+    """As many whole lines as fit, the last ones; of a last line that does not fit, its end."""
+    room, kept = most - len(CUT) - 1, list[str]()
+    for line in reversed(lines):
+        if len(line) + 1 > room:
+            break
+        room -= len(line) + 1
+        kept.append(line)
+    if not kept:
+        kept = [MARK + lines[-1][len(MARK) :][-max(1, room - len(MARK)) :]]
+    return "\n".join((CUT, *reversed(kept)))
