@@ -29,24 +29,28 @@ VALUES = {
     "given": "3 to 5",
     "why": "a person asked for changes",
     "help": "What `crew` can do: ${title}.",
+    "held": "some commits",
+    "brief": "The request: ${title}",
+    "ending": "How it ends: ${ending}.",
 }
 
 ENDINGS = {
-    "reviewer": "your verdict alone",
-    "interactive": "crew complete",
-    "sent_back": "run `crew complete` again",
-    "manager": "the `crew` command",
-    "role": "send your signal",
-    "followed": "send your signal",
-    "no_plan": "send complete",
-    "no_signal": "send your signal",
-    "role_system": "exactly one signal",
-    "channel_system": "end it with TURN_COMPLETE",
-    "channel_turn": "end with TURN_COMPLETE",
-    "channel_again": "end with TURN_COMPLETE",
-    "channel_council": "before TURN_COMPLETE",
+    "ending_task": "alone on a line",
+    "ending_role": "send one signal and end your turn",
+    "ending_terminal": "crew complete",
+    "ending_member": "TURN_COMPLETE",
 }
-"""How those end who do not end with the word: by a verdict, a command, a signal, or not at all."""
+"""How each kind of session ends. Every prompt of such a session has these words from here."""
+
+OTHERS = {
+    "reviewer": "your verdict alone",
+    "manager": "the `crew` command",
+    "manager_auto": "alone on a line",
+    "role_system": "exactly one signal",
+    "channel_council": "before TURN_COMPLETE",
+    "recap": "called for now",
+}
+"""Prompts whose session ends otherwise, or that are a part of another prompt."""
 
 
 @pytest.mark.parametrize("name", prompt_names())
@@ -62,16 +66,17 @@ def test_every_reason_to_call_an_agent_has_its_prompt():
     assert "system" in prompt_names()
 
 
-@pytest.mark.parametrize("name", sorted({*prompt_names()} - {*ENDINGS}))
-def test_every_step_is_told_the_word_that_ends_the_work(name):
-    assert "done_word" in prompt_fields(name)
-    assert "alone on a line" in prompt(name, **VALUES)
+@pytest.mark.parametrize("name", sorted({*prompt_names()} - {*ENDINGS, *OTHERS}))
+def test_every_prompt_has_the_ending_of_its_session_from_one_place(name):
+    assert "ending" in prompt_fields(name)
+    text = prompt(name, **VALUES)
+    assert not [words for words in ("alone on a line", "send your signal") if words in text]
 
 
-@pytest.mark.parametrize("name", ENDINGS)
-def test_those_who_end_otherwise_are_told_how(name):
-    assert "done_word" not in prompt_fields(name)
-    assert ENDINGS[name] in prompt(name, **VALUES)
+@pytest.mark.parametrize(("name", "words"), {**ENDINGS, **OTHERS}.items())
+def test_each_ending_is_said_once(name, words):
+    assert "ending" not in prompt_fields(name)
+    assert words in prompt(name, **VALUES)
 
 
 NOTES = ["red_gate", "uncommitted", "conflict", "lost_side", "resumed", "review", "partial"]

@@ -200,7 +200,7 @@ def test_a_merge_that_drops_what_landed_goes_back_even_if_its_gate_is_green(day)
     assert "lost_side" in sent
     assert sent.count("lost_side") == sent.count("conflict")
     told = _proof(day, "prompt-dropper").splitlines()
-    assert {"idle.txt", "shared.txt"} <= set(told)
+    assert {"> idle.txt", "> shared.txt"} <= set(told)
     assert (day.path / "idle.txt").exists()
 
 

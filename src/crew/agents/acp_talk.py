@@ -24,7 +24,7 @@ from crew.agents.acp_errors import CannotLoad, Refused
 from crew.agents.acp_turn import AcpTurn
 from crew.agents.acp_wire import Wire
 from crew.agents.adapter import AgentSpec, Permission, Watch
-from crew.agents.event_stream import count_of, mapping, with_instructions
+from crew.agents.event_stream import count_of, mapping
 from crew.agents.session_memory import SessionMemory
 from crew.domain.step import StepOrder
 
@@ -50,8 +50,7 @@ async def converse(
         if spec.model:
             await _choose_model(agent, turn.session, options, spec.model)
         turn.is_open = True
-        prompt = order.prompt if order.resume else with_instructions(spec.system_prompt, order)
-        answer = await _prompt(agent, turn, prompt.encode(errors="replace").decode())
+        answer = await _prompt(agent, turn, order.prompt.encode(errors="replace").decode())
         turn.stop_reason = answer.stop_reason
         turn.input_tokens, turn.output_tokens = _tokens(answer)
 

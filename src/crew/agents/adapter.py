@@ -4,7 +4,8 @@ import asyncio
 import importlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
+from enum import StrEnum
 from typing import Literal, Protocol
 
 from crew.agents.sandbox import Sandbox
@@ -106,22 +107,65 @@ class Adapter(Protocol):
     ) -> StepOutcome: ...
 
 
-_ADAPTERS: Mapping[AdapterName, tuple[str, str]] = {
-    "command": ("command", "CommandAdapter"),
-    "scripted": ("scripted", "ScriptedAdapter"),
-    "claude": ("claude", "ClaudeAdapter"),
-    "codex": ("codex", "CodexAdapter"),
-    "codex-exec": ("codex_exec", "CodexExecAdapter"),
-    "opencode": ("opencode", "OpenCodeAdapter"),
-    "gemini": ("gemini", "GeminiAdapter"),
-    "acp": ("acp", "AcpAdapter"),
+class Place(StrEnum):
+    """Where a CLI takes its system prompt."""
+
+    OWN = "own"
+    """In a flag or a field of its own, with each step."""
+
+    FIRST_PROMPT = "first_prompt"
+    """Nowhere else: in the first prompt of a session, which remembers it."""
+
+    EVERY_PROMPT = "every_prompt"
+    """Nowhere else, and the program has no session that could remember it."""
+
+
+_ADAPTERS: Mapping[AdapterName, tuple[str, str, Place]] = {
+    "command": ("command", "CommandAdapter", Place.EVERY_PROMPT),
+    "scripted": ("scripted", "ScriptedAdapter", Place.EVERY_PROMPT),
+    "claude": ("claude", "ClaudeAdapter", Place.OWN),
+    "codex": ("codex", "CodexAdapter", Place.OWN),
+    "codex-exec": ("codex_exec", "CodexExecAdapter", Place.OWN),
+    "opencode": ("opencode", "OpenCodeAdapter", Place.FIRST_PROMPT),
+    "gemini": ("gemini", "GeminiAdapter", Place.FIRST_PROMPT),
+    "acp": ("acp", "AcpAdapter", Place.FIRST_PROMPT),
 }
-"""Where each one is; it is loaded when used, for some bring much along."""
+"""The module and class of each, loaded when used, for some bring much along."""
+
+
+def remembers(adapter: str) -> bool:
+    """Whether the sessions of such an agent know what earlier steps were told."""
+    return _ADAPTERS[adapter][2] is not Place.EVERY_PROMPT  # type: ignore[index]
+
+
+def placed(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, StepOrder]:
+    """The system prompt where this agent's program takes it: what its adapter sends."""
+    place = _ADAPTERS[spec.adapter][2]
+    if place is Place.OWN or not spec.system_prompt:
+        return spec, order
+    without = replace(spec, system_prompt="")
+    if place is Place.FIRST_PROMPT and order.resume:
+        return without, order
+    return without, replace(order, prompt=f"{spec.system_prompt.rstrip()}\n\n{order.prompt}")
+
+
+@frozen
+class _Instructed:
+    """Any adapter, with the system prompt where its program takes it."""
+
+    make: Callable[[AgentSpec, Mapping[str, str]], Adapter]
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self, order: StepOrder, watch: Watch, controls: Controls | None = None
+    ) -> StepOutcome:
+        spec, order = placed(self.spec, order)
+        return await self.make(spec, self.caller).run_step(order, watch, controls)
 
 
 def adapter_for(spec: AgentSpec, *, caller: Mapping[str, str] | None = None) -> Adapter:
     """The adapter of a configured agent; `caller` is the environment agents may inherit from."""
-    module, name = _ADAPTERS[spec.adapter]
-    make: Callable[[AgentSpec, Mapping[str, str]], Adapter]
+    module, name, _ = _ADAPTERS[spec.adapter]
     make = getattr(importlib.import_module(f"crew.agents.{module}"), name)
-    return make(spec, os.environ if caller is None else caller)
+    return _Instructed(make=make, spec=spec, caller=os.environ if caller is None else caller)

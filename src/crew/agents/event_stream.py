@@ -7,7 +7,6 @@ from typing import Any
 
 from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain
 from crew.agents.step_process import TEXT_TAIL
-from crew.domain.step import StepOrder
 
 LONGEST_EVENT = 8 * 1_048_576  # a tool's result may carry an image
 
@@ -54,11 +53,6 @@ class Words:
         if short and short != self._last_doing:
             self._last_doing = short
             self._doing(short)
-
-
-def with_instructions(system_prompt: str, order: StepOrder) -> str:
-    """The first prompt of a session, for CLIs that take no system prompt."""
-    return f"{system_prompt}\n\n{order.prompt}" if system_prompt else order.prompt
 
 
 def mapping(event: Event, name: str) -> Event:

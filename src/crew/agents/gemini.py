@@ -8,7 +8,7 @@ from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import Words, with_instructions
+from crew.agents.event_stream import Words
 from crew.agents.first_run import answer_first_run
 from crew.agents.gemini_events import GeminiRun, judge
 from crew.agents.process import program_path
@@ -62,9 +62,7 @@ class GeminiAdapter:
             self.spec,
             argv=("sh", "-c", _WITH_AUTHOR, "sh", *gemini_argv(self.spec, order)),
             env=environment,
-            stdin=order.prompt
-            if order.resume
-            else with_instructions(self.spec.system_prompt, order),
+            stdin=order.prompt,
             watch=watch,
             on_output=run.take,
         )

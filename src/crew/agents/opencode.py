@@ -10,7 +10,7 @@ from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import Words, with_instructions
+from crew.agents.event_stream import Words
 from crew.agents.opencode_events import OpenCodeRun, judge
 from crew.agents.pipes import Talk
 from crew.agents.session_memory import session_memory
@@ -41,8 +41,7 @@ class OpenCodeAdapter:
         memory = session_memory("opencode", order)
         session = memory.name_for(order.session) if order.resume else ""
         run = OpenCodeRun(words=Words(order.done_word, watch.doing))
-        prompt = order.prompt if session else with_instructions(self.spec.system_prompt, order)
-        talk = Talk(prompt.encode(errors="surrogateescape"))
+        talk = Talk(order.prompt.encode(errors="surrogateescape"))
         talk.close()
 
         def on_output(chunk: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What an agent is told and given for one step: prompt, environment, limits."""
+"""What an agent is given for one step: its program, environment and limits."""
 
 import logging
 import os
@@ -7,16 +7,10 @@ from pathlib import Path
 from crew.agents.adapter import AgentSpec
 from crew.agents.first_run import answer_first_run
 from crew.config.model import AgentSettings
-from crew.config.prompts import prompt
 from crew.domain.errors import NotFound
-from crew.domain.message import Message
-from crew.domain.progress import WHY
-from crew.domain.quotation import headline, quoted
-from crew.domain.run import NEW_SESSION, Ask, Run
+from crew.domain.run import Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
-from crew.domain.task_item import TaskItem
-from crew.domain.workflow import Role
 from crew.runner.belongings import linked_folders
 from crew.runner.outside import StepCall
 from crew.runner.tokens import Tokens
@@ -66,8 +60,7 @@ def agent_spec(
     )
 
 
-def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) -> StepOrder:
-    """`held` is what the branch holds already, told to a session that does not know it."""
+def step_order(workplace: Workplace, call: StepCall, prompt: str) -> StepOrder:
     run, task = call.run, call.task
     settings = workplace.settings.run
     return StepOrder(
@@ -75,7 +68,7 @@ def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) 
         agent=str(run.agent),
         kind=run.agent_kind,
         worktree=workplace.root / task.worktree,
-        prompt=_prompt(workplace, call, item, held),
+        prompt=prompt,
         session=run.session,
         resume=call.resume,
         log=workplace.task_log(task.id),
@@ -90,98 +83,21 @@ def step_order(workplace: Workplace, call: StepCall, item: TaskItem, held: str) 
 
 
 def pane_order(
-    workplace: Workplace, run: Run, task: Task, item: TaskItem, *, session: str
+    workplace: Workplace, run: Run, task: Task, prompt: str, *, session: str
 ) -> StepOrder:
-    """What goes into a terminal session; one that is resumed knows its task."""
-    values = _values(workplace, run, task, item, "")
-    words = "" if run.session_used and run.ask == Ask.CONTINUE else prompt("interactive", **values)
-    settings = agent_settings(workplace, run.agent_kind)
-    extra = (settings.prompt or workplace.settings.agents.worker_prompt, run.told)
+    """The start of a terminal session."""
     return StepOrder(
         key=f"{workplace.repo_id}/{run.id}/pane",
         agent=run.agent_kind,
         kind=run.agent_kind,
         worktree=workplace.root / task.worktree,
-        prompt="\n".join(text for text in (words, *extra) if text),
+        prompt=prompt,
         session=session,
         resume=run.session_used,
         log=workplace.task_log(task.id),
         done_word=workplace.rules.done_word,
         env=step_environment(workplace, run, task),
     )
-
-
-def sent_back_words(workplace: Workplace, run: Run, task: Task) -> str:
-    """What is typed into a terminal session whose done work came back."""
-    item = TaskItem(id=task.id, title=task.title)
-    values = _values(workplace, run, task, item, "")
-    return prompt("sent_back", why=WHY[Ask(run.ask)], **values).strip()
-
-
-def system_prompt(workplace: Workplace, call: StepCall, item: TaskItem) -> str:
-    values = _values(workplace, call.run, call.task, item, "")
-    own = agent_settings(workplace, call.run.agent_kind).system_prompt
-    common = prompt("system", **values)
-    parts = (common, _role_words(call.role) if call.role else "", own)
-    return "\n".join(part for part in parts if part)
-
-
-def _role_words(role: Role) -> str:
-    """Who the agent is in a quest: what it owns, what it may signal, and how."""
-    others = ", ".join(role.followups)
-    return prompt(
-        "role_system",
-        role=role.name,
-        owns=role.owns,
-        instructions=role.instructions,
-        signals=", ".join(role.signals),
-        followups=f"Often asked to follow: {others}." if others else "",
-    )
-
-
-def _prompt(workplace: Workplace, call: StepCall, item: TaskItem, held: str) -> str:
-    run = call.run
-    settings = agent_settings(workplace, run.agent_kind)
-    words = prompt(run.ask, **_values(workplace, run, call.task, item, held))
-    extra = settings.prompt or workplace.settings.agents.worker_prompt
-    starts = run.ask in NEW_SESSION
-    said = (words, extra if starts else "", run.told, _messages(call.messages))
-    return "\n".join(text for text in said if text)
-
-
-def _messages(messages: tuple[Message, ...]) -> str:
-    if not messages:
-        return ""
-    told = "\n\n".join(one.shown for one in messages)
-    return f"There are messages for you:\n\n{told}\n"
-
-
-def _values(
-    workplace: Workplace, run: Run, task: Task, item: TaskItem, held: str
-) -> dict[str, str]:
-    return {
-        "agent": str(run.agent),
-        "task": task.id,
-        "title": headline(item.title),
-        "body": quoted(item.body),
-        "branch": task.branch,
-        "target": task.target,
-        "worktree": str(workplace.root / task.worktree),
-        "notes": _notes(run, held),
-        "done_word": run.done_word or workplace.rules.done_word,
-        "role": run.role,
-    }
-
-
-def _notes(run: Run, held: str) -> str:
-    if run.ask == Ask.RESUMED:
-        return held
-    if run.ask in {Ask.PARTIAL, Ask.ROLE}:
-        return f"{run.notes}\n\n{held}".strip()
-    if run.ask == Ask.CONFLICT:
-        files = "\n".join(f"  {path}" for path in run.merge_paths)
-        return f"The commit to merge: {run.merge_commit}\nConflicts:\n{files}\n\n{run.notes}"
-    return run.notes
 
 
 def step_environment(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from crew.agents.adapter import Watch, adapter_for
+from crew.agents.adapter import Watch, adapter_for, remembers
 from crew.config.prompts import prompt
 from crew.domain.channel import Member, Post
 from crew.domain.names import landed_ref
@@ -23,9 +23,6 @@ FOLDER = ".channel-"
 
 LONGEST_CONVERSATION = 200_000
 """Characters of a conversation that one step is told: a session has room for this and an answer."""
-
-_FORGETFUL = frozenset({"command"})
-"""Adapters without a session: each step of theirs is told the conversation from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +93,20 @@ class ChannelPlaces:
     def _system_prompt(self, call: TurnCall) -> str:
         channel, member = call.channel, call.member
         others = ", ".join(name for name in channel.members if name != member.name) or "nobody else"
-        common = prompt("channel_system", agent=member.name, channel=channel.id, others=others)
+        common = prompt(
+            "channel_system",
+            agent=member.name,
+            channel=channel.id,
+            others=others,
+            ending=_ending(),
+        )
         vote = prompt("channel_council") if channel.council else ""
         own = agent_settings(self.workplace, member.agent_kind).system_prompt or ""
         return "\n".join(part for part in (common, vote, own) if part)
 
     def _prompt(self, call: TurnCall) -> str:
         adapter = agent_settings(self.workplace, call.member.agent_kind).adapter
-        posts = call.before() if adapter in _FORGETFUL else call.posts
+        posts = call.posts if remembers(adapter) else call.before()
         said = conversation(posts)
         name = "channel_turn" if not call.was_cut_off else "channel_again"
         given = f"{call.member.acknowledged + 1} to {call.member.given}"
@@ -113,7 +116,12 @@ class ChannelPlaces:
             channel=call.channel.id,
             messages=said or "(nothing new)",
             given=given,
+            ending=_ending(),
         )
+
+
+def _ending() -> str:
+    return prompt("ending_member").strip()
 
 
 def conversation(posts: Sequence[Post]) -> str:

@@ -15,7 +15,7 @@ from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
 from crew.domain.quotation import LONGEST_NOTES, attributed
 from crew.domain.review import Verdict
-from crew.domain.run import NEW_SESSION, Ask, Run
+from crew.domain.run import Ask, Run
 from crew.domain.step import StepOutcome
 from crew.domain.step_task import StepTask
 from crew.domain.task import Task, TaskState
@@ -32,7 +32,6 @@ from crew.runner.calls import (
     agent_spec,
     answer_first_questions,
     step_order,
-    system_prompt,
 )
 from crew.runner.channel_places import ChannelPlaces
 from crew.runner.furnishing import furnish, worker_settings
@@ -43,6 +42,7 @@ from crew.runner.planned_tasks import PlannedTasks
 from crew.runner.reviews import Reviews
 from crew.runner.spares import Spares
 from crew.runner.step_log import says_done, start_step
+from crew.runner.step_words import Seen, instructions, needs_the_task, step_prompt
 from crew.runner.workplace import Workplace
 from crew.tasks.source import NewComment
 
@@ -175,13 +175,13 @@ class LocalOutside:
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
-        item, held = await _thread(self._made_ready, call)
-        order = step_order(workplace, call, item, held)
+        seen = await _thread(self._made_ready, call)
+        order = step_order(workplace, call, step_prompt(workplace, call, seen))
         settings = agent_settings(workplace, call.run.agent_kind)
         spec = agent_spec(
             workplace,
             settings,
-            system_prompt(workplace, call, item),
+            instructions(workplace, call, seen),
             model=call.run.model,
         )
         if self.mcp_url:
@@ -193,21 +193,22 @@ class LocalOutside:
             watch = replace(watch, asked=lambda leave: asked(leave.tool, leave.detail))
         return await adapter_for(spec).run_step(order, watch, call.controls)
 
-    def _made_ready(self, call: StepCall) -> tuple[TaskItem, str]:
+    def _made_ready(self, call: StepCall) -> Seen:
         """What takes the disk is done in one go: the way to a thread and back costs time too."""
         run, task = call.run, call.task
         if not call.resume:
             place = self.workplace.root / task.worktree
             answer_first_questions(self.workplace, run.agent_kind, place)
-        return self._told(run, task)
+        return self._seen(call)
 
-    def _told(self, run: Run, task: Task) -> tuple[TaskItem, str]:
+    def _seen(self, call: StepCall) -> Seen:
         """The text of a task is for a session that does not know it; others know it by name."""
-        if run.ask not in NEW_SESSION:
-            return TaskItem(id=task.id, title=task.title), ""
+        run, task = call.run, call.task
+        if not needs_the_task(self.workplace, call):
+            return Seen(item=TaskItem(id=task.id, title=task.title))
         item = self.workplace.source.show(task.id)
         is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
-        return item, "" if is_first else self._held(run, task)
+        return Seen(item=item, held="" if is_first else self._held(run, task))
 
     def _held(self, run: Run, task: Task) -> str:
         """What the branch holds, for a session that does not know."""

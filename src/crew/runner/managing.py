@@ -21,6 +21,7 @@ from crew.domain.world import World, apply_all
 from crew.runner.calls import agent_settings, agent_spec
 from crew.runner.panes import Terminal, open_terminal
 from crew.runner.step_log import start_step
+from crew.runner.step_words import own_words
 from crew.runner.workplace import Workplace
 from crew.store.facts import load_world
 from crew.store.lock import find_runner
@@ -36,7 +37,8 @@ LOOK_AFRESH_S = 60.0
 
 def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: str) -> None:
     """A terminal session in the repository's root; one that is there is left as it is."""
-    order = _order(workplace, kind, instructions, session=str(uuid.uuid4()), key="manager")
+    words = _instructions(workplace, kind, instructions)
+    order = _order(workplace, kind, words, session=str(uuid.uuid4()), key="manager")
     terminal = Terminal(
         pane=PANE,
         script="manager",
@@ -105,19 +107,18 @@ class AutoManager:
         self.steps += 1
         self.say(f"step {self.steps}, to be decided: {sum(p.decidable for p in points)}")
         words = prompt("manager_auto", board=board_text(points), done_word="DONE")
-        first = "" if self.steps > 1 else self.instructions
         order = _order(
             self.workplace,
             self.kind,
-            f"{first}\n{words}".strip(),
+            words,
             session=self.session,
             key=f"manager/{self.session}/{self.steps}",
             resume=self.steps > 1,
         )
         start_step(order.log, agent="manager", step=f"{self.steps}")
-        spec = agent_spec(
-            self.workplace, agent_settings(self.workplace, self.kind), "", model=self.model
-        )
+        settings = agent_settings(self.workplace, self.kind)
+        told = _instructions(self.workplace, self.kind, self.instructions)
+        spec = agent_spec(self.workplace, settings, told, model=self.model)
         watch = Watch(started=lambda _pid: None, doing=self.say)
         outcome = await adapter_for(spec).run_step(order, watch)
         if outcome.error is not None:
@@ -127,6 +128,10 @@ class AutoManager:
             )
         self.session = outcome.session or self.session
         return outcome
+
+
+def _instructions(workplace: Workplace, kind: str, common: str) -> str:
+    return own_words(common, agent_settings(workplace, kind).system_prompt)
 
 
 def board_text(points: tuple[Point, ...]) -> str:
@@ -141,7 +146,7 @@ def _order(
     workplace: Workplace, kind: str, words: str, *, session: str, key: str, resume: bool = False
 ) -> StepOrder:
     settings = agent_settings(workplace, kind)
-    extra = settings.prompt or workplace.settings.agents.manager_prompt
+    extra = own_words(workplace.settings.agents.manager_prompt, settings.prompt)
     return StepOrder(
         key=f"{workplace.repo_id}/{key}",
         agent="manager",

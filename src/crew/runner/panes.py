@@ -27,8 +27,8 @@ from crew.runner.calls import (
     agent_spec,
     answer_first_questions,
     pane_order,
-    sent_back_words,
 )
+from crew.runner.step_words import sent_back_words, terminal_prompt
 from crew.runner.workplace import Workplace
 
 
@@ -110,7 +110,8 @@ class Panes:
     workplace: Workplace
 
     def open(self, run: Run, task: Task, item: TaskItem, *, session: str) -> Opened:
-        order = pane_order(self.workplace, run, task, item, session=session)
+        words = terminal_prompt(self.workplace, run, task, item)
+        order = pane_order(self.workplace, run, task, words, session=session)
         crew, number = str(shim_folder(order) / "crew"), str(run.pane_number)
         terminal = Terminal(
             pane=run.pane,

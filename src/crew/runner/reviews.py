@@ -24,6 +24,7 @@ from crew.domain.task_item import TaskItem
 from crew.git.worktrees import ensure_detached, remove_worktree
 from crew.runner.calls import agent_settings, agent_spec, step_environment
 from crew.runner.step_log import start_step
+from crew.runner.step_words import own_words
 from crew.runner.workplace import Workplace
 from crew.tasks.source import Lifecycle, NewComment
 
@@ -100,7 +101,7 @@ class Reviews:
         settings = agent_settings(workplace, reviewer)
         name = path.name.removeprefix(_FOLDER)
         key = f"{workplace.repo_id}/review/{name}"
-        extra = settings.prompt or workplace.settings.agents.reviewer_prompt
+        extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)
         words = prompt(
             "reviewer",
             task=task.id,
