@@ -33,9 +33,15 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "a task is merged before its target branch has it",
+        "runner/landing.py",
+        "if await desk.outside.contains(ancestor=task.landed_commit, descendant=done.commit)",
+        "",
+    ),
+    Mutant(
         "a task starts before what it depends on",
         "domain/assigning.py",
-        "and all(_is_finished(world, dep) for dep in task.deps)",
+        "and all(_is_over(world, dep) for dep in task.deps)",
         "",
     ),
     Mutant(
@@ -77,7 +83,7 @@ MUTANTS = (
     Mutant(
         "what is delivered is delivered again",
         "domain/line_plan.py",
-        "if line.delivered == line.integration or line.upstream:",
+        "if is_current or line.upstream:",
         "if line.upstream:",
     ),
     Mutant(
@@ -119,14 +125,14 @@ MUTANTS = (
     Mutant(
         "a line that a person brought together is not built anew",
         "runner/landing.py",
-        "return [_delivered(line, integration, at=desk.now()), *moved_on]",
-        "return [_delivered(line, integration, at=desk.now())]",
+        "return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips)]",
+        "return [*facts, *lost]",
     ),
     Mutant(
         "a quest goes on before its steps are delivered",
         "domain/whereabouts.py",
-        "is_delivered = line is None or line.delivered == line.integration",
-        "is_delivered = True",
+        "return any(task is None or task.state not in FINISHED for task in tasks)",
+        "return any(task is None or not task.is_over for task in tasks)",
     ),
 )
 

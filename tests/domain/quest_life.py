@@ -172,7 +172,7 @@ class Life:
         )
 
     def land(self, task: str) -> None:
-        self.record([moved(self.world.tasks[task], "landed", to="merged", at=self.now)])
+        self.record([moved(self.world.tasks[task], "delivered", to="merged", at=self.now)])
 
     def send_back(self, task: str, **how: object) -> None:
         """The merge queue does."""

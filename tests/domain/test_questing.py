@@ -108,17 +108,14 @@ def test_the_worktree_of_the_request_is_removed_while_its_steps_walk_and_comes_b
 
 def test_the_request_waits_until_its_steps_are_delivered_to_its_branch():
     life = Life().planned(a="")
-    line = life.world.lines.get("crew-1")
-    assert line is None
-    life.turn(life.task("a"))
-    life.gate(life.task("a"))
-    life.turn(life.task("a"))
-    line = replace(life.world.lines["crew-1"], integration="c9", delivered="c8")
-    life.world = replace(life.world, lines={"crew-1": line})
-    life.land(life.task("a"))
+    task = life.task("a")
+    life.turn(task)
+    life.gate(task)
+    life.turn(task)
+    life.record([noted(life.world.tasks[task], "landed", at=life.now, landed_commit="c9")])
+    assert life.world.walks[task].is_over
     assert life.run(ROOT).role == "pathseeker"
-    life.world = replace(life.world, lines={"crew-1": replace(line, delivered="c9")})
-    life.record([])
+    life.land(task)
     assert life.run(ROOT).role == "lawbringer"
 
 

@@ -14,7 +14,7 @@ class TestTaskMachine(MachineContract):
     seed = (
         ("todo", "in_progress", "started"),
         ("in_progress", "done", "completed"),
-        ("done", "merged", "landed"),
+        ("done", "merged", "delivered"),
         ("in_progress", "closed", "closed"),
         ("in_progress", "error", "failed"),
         ("error", "in_progress", "started"),

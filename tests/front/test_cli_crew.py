@@ -116,7 +116,13 @@ def test_drain_as_json_is_one_document_that_holds_the_error_too(scene):
     stuck = next(a for a in scene.ok("ps", "--json").json if a["status"] == "stuck")
     scene.ok("retry", stuck["name"])
     said = scene.ok("run", "--drain", "--json")
-    assert said.json == {"merged": ["1"], "not_merged": [], "waiting": []}
+    assert said.json == {
+        "merged": ["1"],
+        "landed": [],
+        "not_merged": [],
+        "awaits_merge": [],
+        "waiting": [],
+    }
 
 
 def test_a_task_that_failed_before_does_not_spoil_the_next_drain(scene):

@@ -298,12 +298,21 @@ class History:
             task = world.tasks.get(fact.subject)
             if fact.kind != "task" or task is None:
                 continue
-            waits = any(world.tasks[dep].state not in FINISHED for dep in task.deps)
+            if fact.target == TaskState.MERGED:
+                self._check_merged(task)
+            waits = any(not world.tasks[dep].is_over for dep in task.deps)
             if waits and fact.trigger == "started" and fact.source == TaskState.TODO:
                 raise Broken(f"task {task.id} started before what it waits for")
             is_done = fact.trigger == "completed" and not self._is_in_quest(task)
             if is_done and task.head not in self.state.gate_passed:
                 raise Broken(f"task {task.id} is done without a green gate")
+
+    def _check_merged(self, task: Task) -> None:
+        """Whoever reads `merged` finds the work in the target branch."""
+        repo = self.state.repo
+        tip = repo.tip_of(task.target)
+        if not (tip and repo.contains(task.landed_commit, tip) and repo.contains(task.head, tip)):
+            raise Broken(f"task {task.id} is merged, but {task.target} does not have it")
 
     def _is_in_quest(self, task: Task) -> bool:
         """Its workflow says what is tested when, and quests look where their work is."""

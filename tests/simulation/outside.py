@@ -373,21 +373,21 @@ class SimulatedOutside:
         if self._chance(self.state.faults.person):
             self._person_commits()
         if repo.contains(repo.integration, repo.target):
-            return Delivered(state="current")
+            return Delivered(state="current", commit=repo.target)
         if not repo.contains(repo.target, repo.integration):
             return Delivered(state="diverged")
         if self._chance(self.state.faults.busy_checkout):
             return Delivered(state="waiting", reason="a file is being edited", remedy="commit it")
         repo.target = repo.integration
         self._maybe_die()
-        return Delivered(state="delivered")
+        return Delivered(state="delivered", commit=repo.target)
 
     def _deliver_to_branch(self, target: str) -> Delivered:
         """Nobody has a quest's branch checked out but the quest itself."""
         repo = self.state.repo
         tip, landed = repo.branches[target], repo.integration_of(target)
         if repo.contains(landed, tip):
-            return Delivered(state="current")
+            return Delivered(state="current", commit=tip)
         if not repo.contains(tip, landed):
             return Delivered(state="diverged")
         tree = repo.worktrees.get(target.removeprefix("crew-"))
@@ -397,7 +397,7 @@ class SimulatedOutside:
             tree.head = landed
         repo.branches[target] = landed
         self._maybe_die()
-        return Delivered(state="delivered")
+        return Delivered(state="delivered", commit=landed, is_shown=tree is not None)
 
     def _person_commits(self) -> None:
         repo = self.state.repo

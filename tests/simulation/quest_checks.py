@@ -68,7 +68,7 @@ def _check_needed(world: World, task: str) -> None:
 
 
 def _check_dependencies(world: World, task: str, repo: Repository) -> None:
-    """Whatever a step waits for is in the quest's branch, or was given up."""
+    """Whatever a step waits for has landed for the quest's branch, or was given up."""
     if not world.tasks[task].quest:
         return
     assert task in world.walks, f"task {task} began before its walk"
@@ -78,10 +78,10 @@ def _check_dependencies(world: World, task: str, repo: Repository) -> None:
     for dep in {*world.tasks[task].deps, *(tasks[key] for deps in planned for key in deps)}:
         assert dep, f"task {task} began before a step that is no task yet"
         found = world.tasks[dep]
-        assert found.state in FINISHED, f"task {task} began before {dep}"
-        if found.state == TaskState.MERGED:
+        assert found.is_over, f"task {task} began before {dep}"
+        if found.landed_commit:
             landed = repo.integration_of(found.target)
-            assert repo.contains(found.head, landed), f"{dep} is merged and nowhere"
+            assert repo.contains(found.head, landed), f"{dep} has landed and is nowhere"
 
 
 def _check_put_off(world: World, base: Walk, repo: Repository) -> None:
@@ -122,7 +122,7 @@ def _check_chain(world: World, task: str, walks: list[Walk]) -> None:
     """One role acts; whoever else is there waits for it, each for one other, nobody twice."""
     base = world.walks[task]
     state = world.tasks[task].state
-    if state in FINISHED:
+    if world.tasks[task].is_over:
         assert all(walk.is_over for walk in walks), f"task {task} is {state}, its walk is not over"
         return
     acting = world.walks[base.acting or base.id]

@@ -83,6 +83,44 @@ def test_a_line_is_built_anew_once_a_person_has_brought_it_together_with_the_tar
     assert (after.delivered, after.waiting, after.upstream) == ("landed", "", True)
 
 
+class Branch:
+    """A target branch at a commit, and an integration ref; commits are named by what they have."""
+
+    def __init__(self, target: str, integration: str) -> None:
+        self.target, self.integration = target, integration
+
+    async def deliver(self, target):
+        state = "current" if self.target.startswith(self.integration) else "delivered"
+        self.target = max(self.target, self.integration)
+        return Delivered(state=state, commit=self.target)
+
+    async def tips(self, target):
+        return Tips(integration=self.integration, target=self.target)
+
+    async def contains(self, *, ancestor, descendant):
+        return descendant.startswith(ancestor)
+
+
+def delivered(branch: Branch, landed_commit: str):
+    task = Task(
+        id="1", state=TaskState.DONE, target="main", queued_at=1.0, landed_commit=landed_commit
+    )
+    world = with_rows([Line(id="main", integration=branch.integration), task])
+    desk = SimpleNamespace(outside=branch, world=lambda: world, now=lambda: 2.0)
+    return apply_all(world, asyncio.run(deliver(desk, Deliver(subject="main")))).tasks["1"]
+
+
+def test_a_delivery_merges_the_tasks_that_the_branch_has_now_and_no_other():
+    assert delivered(Branch("a", "ab"), "ab").state == TaskState.MERGED
+    assert delivered(Branch("abc", "ab"), "ab").state == TaskState.MERGED
+    assert delivered(Branch("a", "ab"), "abc").state == TaskState.DONE
+
+
+def test_a_landing_that_no_ref_has_any_more_is_made_again():
+    lost = delivered(Branch("a", "a"), "ab")
+    assert (lost.is_queued, lost.landed_commit) == (True, "")
+
+
 def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_back():
     agent = Agent(id="A", agent_kind="x", state=AgentState.DONE, task="1", run="1.1", killing=True)
     task = Task(id="1", state=TaskState.IN_PROGRESS, run="1.1", worktree="trees/1")

@@ -5,7 +5,7 @@ from crew.domain.fact import Fact
 from crew.domain.planning import chains_behind
 from crew.domain.progress import assigned
 from crew.domain.rules import Rules
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import Task, TaskState
 from crew.domain.whereabouts import (
     has_slot,
     is_held,
@@ -45,21 +45,21 @@ def starting_next(world: World, now: float, *, rules: Rules) -> tuple[str, ...]:
 
 
 def is_ready(world: World, task: Task) -> bool:
-    """todo, readable, and every dependency merged or closed; an unknown dependency blocks."""
+    """todo, readable, and every dependency landed or closed; an unknown dependency blocks."""
     return (
         task.state == TaskState.TODO
         and (not task.quest or task.id in world.walks)
         and not is_held(world, task.id)
         and not task.corrupt
         and task.is_there
-        and all(_is_finished(world, dep) for dep in task.deps)
+        and all(_is_over(world, dep) for dep in task.deps)
         and is_told(world, task.id)
     )
 
 
-def _is_finished(world: World, task: str) -> bool:
+def _is_over(world: World, task: str) -> bool:
     found = world.tasks.get(task)
-    return found is not None and found.state in FINISHED
+    return found is not None and found.is_over
 
 
 def _waiting_tasks(world: World, now: float) -> list[Task]:

@@ -65,7 +65,8 @@ def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
         return _why_todo(world, task, runner_up=runner_up)
     if task.state == TaskState.DONE:
         waits = "in the merge queue" if task.is_queued else f"done; crew merge {task.id} merges it"
-        return waits, not (task.is_queued and runner_up)
+        waits = f"landed, on its way to {task.target}" if task.awaits_delivery else waits
+        return waits, not ((task.is_queued or task.awaits_delivery) and runner_up)
     run = world.runs.get(task.run or "")
     if task.state == TaskState.ERROR:
         return f"failed: {run.error if run and run.error else 'for an unknown reason'}", True
@@ -86,5 +87,5 @@ def _why_todo(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
     missing = [dep for dep in task.deps if dep not in known]
     if missing:
         return f"depends on {', '.join(missing)}, which nobody knows", True
-    waits_for = [dep for dep in task.deps if known[dep].state not in FINISHED]
+    waits_for = [dep for dep in task.deps if not known[dep].is_over]
     return f"waits for {', '.join(waits_for)}", False

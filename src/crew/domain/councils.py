@@ -11,7 +11,7 @@ from crew.domain.fact import Fact
 from crew.domain.quest import Walk
 from crew.domain.run import Run, RunState
 from crew.domain.stations import council_judged
-from crew.domain.task import FINISHED, TaskState
+from crew.domain.task import TaskState
 from crew.domain.walking import blocked, story
 from crew.domain.whereabouts import role_in, stage_named, stages_of, workflow_of
 from crew.domain.workflow import Does, from_text
@@ -52,7 +52,7 @@ def _has_its_walk(world: World, channel: Channel) -> bool:
     walk, task = world.walks.get(channel.task), world.tasks.get(channel.task)
     if walk is None or walk.is_over or walk.council != channel.id:
         return False
-    return task is not None and not task.gone and task.state not in FINISHED
+    return task is not None and not task.gone and not task.is_over
 
 
 def _is_at_council(world: World, walk: Walk) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from crew.domain.fact import Fact
 from crew.domain.frozen import frozen
 from crew.domain.progress import abandoned
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import Task, TaskState
 from crew.domain.task_item import TaskItem, quest_of
 from crew.domain.world import World, born, moved, noted
 
@@ -17,7 +17,7 @@ _ADOPTED = {
     (TaskState.ERROR, TaskState.CLOSED): "closed",
     (TaskState.ERROR, TaskState.TODO): "reopened",
 }
-"""What a person may do to a task outside of crew; anything else crew writes over."""
+"""What a person may do to a task that has not landed; anything else crew writes over."""
 
 GIVEN_UP_AFTER_S = 3600.0
 """How long a file may be away, as while another branch is checked out, until its task is gone."""
@@ -57,7 +57,7 @@ def give_up(world: World, now: float) -> list[Fact]:
 def given_up_at(world: World) -> dict[str, float]:
     """When each task that is missing now will be gone."""
     return {
-        task.id: task.missing_at + (0.0 if task.state in FINISHED else GIVEN_UP_AFTER_S)
+        task.id: task.missing_at + (0.0 if task.is_over else GIVEN_UP_AFTER_S)
         for task in world.tasks.values()
         if task.missing_at is not None
     }
@@ -112,7 +112,7 @@ def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[F
 
 def _status_edited(world: World, task: Task, item: TaskItem, intake: Intake) -> list[Fact]:
     trigger = _ADOPTED.get((TaskState(task.state), TaskState(item.status)))
-    if trigger is None or task.state != task.written:
+    if trigger is None or task.state != task.written or task.awaits_delivery:
         return [noted(task, "read", at=intake.at, written=item.status)]
     adopted = moved(task, trigger, to=item.status, at=intake.at, written=item.status)
     return [adopted, *abandoned(world, task, at=intake.at)]

@@ -146,12 +146,19 @@ def _line_work(
 
 
 def _should_deliver(world: World, line: Line, now: float, *, rules: Rules) -> bool:
-    if line.delivered == line.integration or line.upstream:
+    is_current = line.delivered == line.integration and not undelivered(world, line.id)
+    if is_current or line.upstream:
         return False
     working = any(agent.run and agent.state in AT_WORK for agent in world.agents.values())
     working = working or any(task.is_queued for task in world.tasks.values())
-    recently = line.delivered_at is not None and now - line.delivered_at < rules.deliver_every_s
+    pause_s = rules.deliver_every_s if line.is_shown else 0.0
+    recently = line.delivered_at is not None and now - line.delivered_at < pause_s
     return not (working and recently)
+
+
+def undelivered(world: World, target: str) -> list[Task]:
+    """The tasks that have landed for this target, whose branch does not have them yet."""
+    return [t for t in world.tasks.values() if t.awaits_delivery and t.target == target]
 
 
 def delivery_waits(world: World, rules: Rules) -> dict[str, float]:

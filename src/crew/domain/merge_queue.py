@@ -85,6 +85,7 @@ class Line:
     `held` are tasks that conflict with somebody before them, who may still fail, or wait for a
     trial; `cleared` are those in the chain that passed one.
     `target_seen` is where the target stood when the line was built; `upstream`: it moved since.
+    `is_shown` says that the last delivery changed the files of a checkout, which happens rarely.
     """
 
     kind: ClassVar[str] = "line"
@@ -103,6 +104,7 @@ class Line:
     failure_rate: float = 0.1
     delivered: str = ""
     delivered_at: float | None = None
+    is_shown: bool = True
     waiting: str = ""
     remedy: str = ""
     upstream: bool = False

@@ -4,7 +4,7 @@ from crew.domain.fact import Fact
 from crew.domain.frozen import frozen
 from crew.domain.releasing import freed
 from crew.domain.run import Ask, Leaving, Run, RunState
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import Task, TaskState
 from crew.domain.world import World, moved, noted
 
 
@@ -112,4 +112,4 @@ def not_inspected(run: Run, reason: str, *, at: float) -> list[Fact]:
 
 def is_over(run: Run, task: Task) -> bool:
     """The task needs its worktree no more, so nobody may sit in it."""
-    return task.run == run.id and (task.state in FINISHED or task.gone or task.cleaning)
+    return task.run == run.id and (task.is_over or task.gone or task.cleaning)

@@ -10,7 +10,15 @@ from crew.domain.fact import Fact
 from crew.domain.names import pane_name
 from crew.domain.progress import broken_off, new_run, sent_back, started
 from crew.domain.quotation import LONGEST_NOTES, quoted
-from crew.domain.requests import SHOW, Answer, Asked, Verb, can_start, why_not
+from crew.domain.requests import (
+    SHOW,
+    Answer,
+    Asked,
+    Verb,
+    can_start,
+    refuse_landed,
+    why_not,
+)
 from crew.domain.review import Verdict, recorded
 from crew.domain.run import Ask, Leaving, Run, RunState
 from crew.domain.task import FINISHED, Task, TaskState
@@ -148,6 +156,7 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
 def changes(asked: Asked) -> Answer:
     """A done task goes back with what is wrong with it, to its own session."""
     task = asked.task()
+    refuse_landed(task)
     if task.state != TaskState.DONE:
         raise Conflict(
             f"task {task.id} is {task.state}, not done",
@@ -239,6 +248,7 @@ def reviewed(asked: Asked) -> Answer:
 
 
 def _live_run(asked: Asked, task: Task) -> Run | None:
+    refuse_landed(task)
     if task.state in FINISHED:
         raise Conflict(f"task {task.id} is {task.state}", hint="nothing more happens to it")
     run = asked.world.runs.get(task.run or "")

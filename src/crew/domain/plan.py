@@ -30,7 +30,7 @@ from crew.domain.questing import follow
 from crew.domain.question import About, QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import NEW_SESSION, Run, RunState
-from crew.domain.task import FINISHED, Task
+from crew.domain.task import Task
 from crew.domain.whereabouts import walks_steps
 from crew.domain.world import World, moved, noted
 
@@ -129,7 +129,7 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
     if run is not None and run.pane:
         return False
     held = any(agent.task == task.id for agent in world.agents.values())
-    over = task.gone or (task.state in FINISHED and not rules.keep_worktrees)
+    over = task.gone or (task.is_over and not rules.keep_worktrees)
     return task.cleaning or ((over or walks_steps(world, task.id)) and not held)
 
 

@@ -159,7 +159,7 @@ def _with_task(before: PlannedStep | None, step: PlannedStep) -> PlannedStep:
 
 def _dropped(world: World, step: PlannedStep, *, at: float) -> list[Fact]:
     task = world.tasks.get(step.task)
-    if task is None or task.state in FINISHED:
+    if task is None or task.is_over:
         return []
     closed = moved(
         task, "closed", to=TaskState.CLOSED, at=at, close_reason="the plan has changed", head=""
@@ -200,7 +200,7 @@ def next_to_tell(world: World, quest: Quest) -> list[PlannedStep]:
 
 def _can_be_told(world: World, step: PlannedStep) -> bool:
     task = world.tasks.get(step.task)
-    return task is None or (task.state not in FINISHED and not task.corrupt)
+    return task is None or not (task.is_over or task.corrupt)
 
 
 def told_steps(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:

@@ -6,7 +6,7 @@ from crew.domain.fact import Fact
 from crew.domain.progress import abandoned
 from crew.domain.quest import Quest, QuestState, StepState, Walk
 from crew.domain.stations import steps_walked
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import Task, TaskState
 from crew.domain.whereabouts import acting
 from crew.domain.world import World, moved, noted
 
@@ -36,7 +36,7 @@ def _lost_closed(world: World, walks: list[Walk], *, at: float) -> list[Fact]:
     return [
         fact
         for task in tasks
-        if task is not None and task.gone and task.state not in FINISHED
+        if task is not None and task.gone and not task.is_over
         for fact in (closed(task, _LOST, at=at), *abandoned(world, task, at=at))
     ]
 
@@ -47,7 +47,7 @@ def _strays_closed(world: World, *, at: float) -> list[Fact]:
         closed(task, f"quest {task.quest} does not plan it any more", at=at)
         for task in world.tasks.values()
         if task.quest
-        and task.state not in FINISHED
+        and not task.is_over
         and task.id not in world.walks
         and task.quest in world.quests
         and not is_telling(world.quests[task.quest])
@@ -76,7 +76,7 @@ def _ended(world: World, quest: Quest, *, at: float) -> list[Fact]:
 def _steps_closed(world: World, quest: Quest, *, at: float) -> Iterator[Fact]:
     for step in quest.steps:
         task = world.tasks.get(step.task)
-        if task is not None and task.state not in FINISHED:
+        if task is not None and not task.is_over:
             yield closed(task, f"quest {quest.id} was cancelled", at=at)
             yield from abandoned(world, task, at=at)
 
@@ -90,10 +90,10 @@ def _followed(world: World, walk: Walk, *, at: float) -> list[Fact]:
     task = world.tasks.get(walk.task)
     if task is None:
         return []
-    if task.state == TaskState.MERGED and not walk.asker:
+    if (task.state == TaskState.MERGED or task.awaits_delivery) and not walk.asker:
         trigger = "complete" if walk.state == StepState.IN_PROGRESS else "by_hand"
         return [moved(walk, trigger, to=StepState.COMPLETE, at=at, acting="")]
-    if task.state in FINISHED or task.gone:
+    if task.is_over or task.gone:
         return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
     if task.state == TaskState.DONE and (walk.asker or walk.acting):
         return _finished_by_hand(walk, str(world.runs[str(task.run)].role), at=at)

@@ -114,8 +114,10 @@ def cleanup(asked: Asked) -> Answer:
 
 
 def merge(asked: Asked) -> Answer:
-    """Put a done task into the queue; one that waits already is simply tried again."""
+    """Put a done task into the queue; one that waits there, or has landed, is tried again."""
     task = asked.task()
+    if task.awaits_delivery:
+        return Answer(facts=_delivery_asked(asked.world, task.target, at=asked.at), reply=task.id)
     if task.state != TaskState.DONE:
         raise Conflict(f"task {task.id} is {task.state}, not done", hint=SHOW)
     head = str(asked.args.get("head") or task.head)
@@ -127,6 +129,21 @@ def merge(asked: Asked) -> Answer:
     return Answer(facts=(queued,), reply=task.id)
 
 
+def deliver(asked: Asked) -> Answer:
+    """Compare this target branch with what landed for it, also when it had all that before."""
+    target = str(asked.args["target"])
+    return Answer(facts=_delivery_asked(asked.world, target, at=asked.at), reply=target)
+
+
+def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]:
+    """At once, however short ago the last delivery was."""
+    line = world.lines.get(target)
+    if line is None:
+        return ()
+    fresh = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
+    return (noted(line, "delivery_asked", at=at, **fresh),)
+
+
 def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
     """Nothing in itself: whoever is asked looks at what is due, such as a delivery."""
     return Answer()
@@ -134,6 +151,7 @@ def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the s
 
 def close(asked: Asked) -> Answer:
     task = asked.task()
+    refuse_landed(task)
     if task.state in FINISHED:
         how = f"`crew show {task.id}` tells how it ended"
         raise Conflict(f"task {task.id} is {task.state} already", hint=how)
@@ -180,6 +198,15 @@ def find_task(world: World, task: str) -> Task:
     return world.tasks[task]
 
 
+def refuse_landed(task: Task) -> None:
+    """What has landed is never taken back: it only has to reach its target branch."""
+    if task.awaits_delivery:
+        raise Conflict(
+            f"task {task.id} has landed and waits for its delivery to {task.target}",
+            hint=f"`crew merge {task.id}` delivers it; `crew new` makes a task for more work",
+        )
+
+
 def can_start(world: World, task: Task) -> bool:
     """A failed task may be started again although it waits for others, if it can be read."""
     restarts = task.state == TaskState.ERROR and not task.corrupt and task.is_there
@@ -196,7 +223,7 @@ def why_not(world: World, task: Task) -> str:
     if task.quest and task.id not in world.walks:
         return not_walked(world, task)
     tasks = world.tasks
-    open_deps = [d for d in task.deps if d not in tasks or tasks[d].state not in FINISHED]
+    open_deps = [d for d in task.deps if d not in tasks or not tasks[d].is_over]
     return f"it waits for {', '.join(open_deps)}"
 
 
@@ -233,6 +260,7 @@ VERBS: Mapping[str, Verb] = {
     "kill": kill,
     "cleanup": cleanup,
     "merge": merge,
+    "deliver": deliver,
     "close": close,
     "look": look,
 }

@@ -10,7 +10,7 @@ from crew.domain.followups import check_signal
 from crew.domain.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.question import About, Question, QuestionState
 from crew.domain.quotation import attributed
-from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.requests import Answer, Asked, Verb, find_task, refuse_landed
 from crew.domain.run import Ask, Run
 from crew.domain.signals import Signal, SignalKind, read_signal
 from crew.domain.stepping import given, messages_for
@@ -131,6 +131,7 @@ def find_question(world: World, named: str) -> Question:
 def message(asked: Asked) -> Answer:
     """For whoever works at a task; it is given with the next step."""
     task = find_task(asked.world, str(asked.args["task"]))
+    refuse_landed(task)
     if task.state in FINISHED:
         raise Conflict(
             f"task {task.id} is {task.state}: nobody will read it",

@@ -14,7 +14,6 @@ from crew.domain.run import Ask, Run, RunState
 from crew.domain.walking import blocked, entered, told
 from crew.domain.whereabouts import (
     acting,
-    have_arrived,
     is_unfinished,
     role_in,
     stage_named,
@@ -220,7 +219,7 @@ def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
         return []
     run = world.runs.get(task.run or "")
     target = stage_named(world, base, base.stage).routes["complete"]
-    if target == DONE or (run is not None and run.pane) or not have_arrived(world, quest):
+    if target == DONE or (run is not None and run.pane) or is_unfinished(world, quest):
         return []
     if run is not None and run.state == RunState.REVIEWING:
         return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")

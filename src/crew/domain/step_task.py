@@ -2,7 +2,6 @@
 
 from crew.domain.frozen import frozen
 from crew.domain.quest import PlannedStep, Quest
-from crew.domain.task import FINISHED
 from crew.domain.task_item import QUEST_LABEL
 from crew.domain.world import World
 
@@ -31,7 +30,7 @@ class StepTask:
 
 def step_task(world: World, quest: Quest, step: PlannedStep) -> StepTask:
     tasks = {other.key: other.task for other in quest.steps}
-    over = (task.id for task in world.tasks.values() if task.state in FINISHED)
+    over = (task.id for task in world.tasks.values() if task.is_over)
     return StepTask(
         quest=quest.id,
         key=step.key,

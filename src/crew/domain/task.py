@@ -18,7 +18,7 @@ class TaskState(StrEnum):
 
 
 FINISHED = frozenset({TaskState.MERGED, TaskState.CLOSED})
-"""What satisfies a dependency."""
+"""The states in which a task stays for ever."""
 
 _CLOSE = "a task can be given up whatever its state"
 
@@ -28,7 +28,13 @@ TASK = Machine(
     moves=(
         Move(source="todo", target="in_progress", trigger="started"),
         Move(source="in_progress", target="done", trigger="completed", meaning="checks passed"),
-        Move(source="done", target="merged", trigger="landed", meaning="it is in the target"),
+        Move(source="done", target="merged", trigger="delivered", meaning="the target has it"),
+        Move(
+            source="done",
+            target="merged",
+            trigger="landed",
+            added="facts of earlier versions have it, from before a landed task waited for this",
+        ),
         Move(source="in_progress", target="closed", trigger="closed"),
         Move(source="in_progress", target="error", trigger="failed", meaning="ended or stopped"),
         Move(source="error", target="in_progress", trigger="started", meaning="restarted"),
@@ -72,6 +78,8 @@ class Task:
     `missing_at` is since when its source does not tell of it; a while later it is `gone`.
     `terms` are what its runs do otherwise than the config says.
     `not_before` lets a killed task rest, so that a person can close or change it first.
+    `landed_commit` is set when its work is in the integration ref, from which it is never taken
+    back; the task is `merged` once its target branch has that commit too.
     """
 
     kind: ClassVar[str] = "task"
@@ -116,7 +124,20 @@ class Task:
 
     @property
     def is_queued(self) -> bool:
-        return self.queued_at is not None and self.state == TaskState.DONE
+        """It waits for its turn to land."""
+        return (
+            self.state == TaskState.DONE and self.queued_at is not None and not self.landed_commit
+        )
+
+    @property
+    def awaits_delivery(self) -> bool:
+        """It has landed, and its target branch does not have it yet."""
+        return self.state == TaskState.DONE and self.landed_commit != ""
+
+    @property
+    def is_over(self) -> bool:
+        """No work on it is left: what waited for it starts, on top of what landed."""
+        return self.state in FINISHED or self.awaits_delivery
 
     @property
     def awaits_merge(self) -> bool:

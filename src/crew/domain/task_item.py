@@ -1,6 +1,6 @@
 """A task as its source tells it, and what its dependencies mean."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED, TaskState
@@ -59,9 +59,15 @@ def quest_of(item: TaskItem) -> str:
     return ""
 
 
-def blockers(item: TaskItem, by_id: Mapping[str, TaskItem]) -> tuple[str, ...]:
-    """The dependencies that still hold the task back; an id that nobody knows holds it too."""
-    return tuple(dep for dep in item.deps if not _is_finished(by_id.get(dep)))
+def blockers(
+    item: TaskItem, by_id: Mapping[str, TaskItem], landed: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The dependencies that still hold the task back; an id that nobody knows holds it too.
+
+    `landed` are tasks that only wait for their delivery, which their files do not say.
+    """
+    held = (dep for dep in item.deps if not _is_finished(by_id.get(dep)))
+    return tuple(dep for dep in held if dep not in landed)
 
 
 def _is_finished(item: TaskItem | None) -> bool:

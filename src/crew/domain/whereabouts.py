@@ -63,20 +63,13 @@ def is_held(world: World, task: str) -> bool:
         return _does(world, task) is Does.COUNCIL
     walk = world.walks[task]
     is_last = stage_named(world, walk, walk.stage).routes["complete"] == DONE
-    return not (is_last and have_arrived(world, task))
+    return not is_last or is_unfinished(world, task)
 
 
 def is_unfinished(world: World, quest: str) -> bool:
     """Whether a step of the plan is not made, not in the quest's branch, or not given up yet."""
     tasks = [world.tasks.get(step.task) for step in world.quests[quest].steps]
     return any(task is None or task.state not in FINISHED for task in tasks)
-
-
-def have_arrived(world: World, quest: str) -> bool:
-    """Whether every step is in the quest's branch, where whoever looks there sees it."""
-    line = world.lines.get(world.tasks[quest].branch)
-    is_delivered = line is None or line.delivered == line.integration
-    return is_delivered and not is_unfinished(world, quest)
 
 
 def walks_steps(world: World, task: str) -> bool:
@@ -103,7 +96,7 @@ def waits_for_steps(world: World, task: str) -> bool:
     if base is None or not base.key:
         return False
     deps = [world.tasks.get(dep) for dep in world.tasks[task].deps]
-    is_early = any(dep is None or dep.state not in FINISHED for dep in deps)
+    is_early = any(dep is None or not dep.is_over for dep in deps)
     return is_early or not is_told(world, task)
 
 

@@ -26,10 +26,12 @@ class Delivery:
     """What came of a delivery; `commit` is where the target is now.
 
     `remedy` is what the person may type next, also after one that was made.
+    `is_shown` says that the files of a checkout had to follow.
     """
 
     state: State
     commit: str
+    is_shown: bool = True
     reason: str = ""
     remedy: str = ""
 
@@ -103,7 +105,7 @@ def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Deli
     if checkout is None:
         advance(repo, branch, to=landed, expected=tip, keep_open=lock)
         _catch_up(repo, target, old=tip, new=landed, hold_s=hold_s, lock=lock)
-        return Delivery(state="delivered", commit=landed)
+        return Delivery(state="delivered", commit=landed, is_shown=False)
     moved = sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
     return Delivery(state="delivered", commit=landed, remedy=_update_command(checkout.path, moved))
 

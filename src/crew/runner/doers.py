@@ -99,7 +99,7 @@ async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
     task = desk.task(command)
     await desk.outside.checkpoint(task, "before its worktree is removed")
     await desk.outside.remove_worktree(task)
-    if task.state == TaskState.MERGED:
+    if task.landed_commit:
         await desk.outside.delete_branch(task)
     return [noted(task, "worktree_removed", at=desk.now(), worktree="", cleaning=False)]
 

@@ -1,12 +1,13 @@
 """do, for the merge queue: assemble the line, test candidates, land, deliver."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from crew.domain import commands
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
-from crew.domain.line_plan import queue, returned
+from crew.domain.line_plan import queue, returned, undelivered
 from crew.domain.merge_queue import (
     Line,
     TestResult,
@@ -21,13 +22,14 @@ from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
 from crew.domain.world import moved, noted
 from crew.runner.desk import Desk, Doer
-from crew.runner.outside import MergeResult, Tips
+from crew.runner.outside import Delivered, MergeResult, Tips
 
 
 @dataclass(slots=True, kw_only=True)
 class _Assembly:
     """The line while it is being put together; `known` are the merges of the line as it was."""
 
+    tips: Tips
     base: str
     proven: bool
     known: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
@@ -37,7 +39,7 @@ class _Assembly:
     trials: list[tuple[str, tuple[tuple[str, str, str], ...]]] = field(default_factory=list)
     cleared: tuple[tuple[str, str], ...] = ()
     held: list[tuple[str, str]] = field(default_factory=list)
-    landed: list[Task] = field(default_factory=list)
+    landed: list[tuple[Task, str]] = field(default_factory=list)
     conflicts: list[tuple[Task, MergeResult]] = field(default_factory=list)
 
 
@@ -61,7 +63,7 @@ async def assemble(desk: Desk, command: Command) -> list[Fact]:
 
 
 async def _add_trial(desk: Desk, assembly: _Assembly, base: str, tasks: list[Task]) -> None:
-    trial = _Assembly(base=base, tip=base, proven=True, known=assembly.known)
+    trial = _Assembly(tips=assembly.tips, base=base, tip=base, proven=True, known=assembly.known)
     for task in tasks:
         await _append(desk, trial, task)
     if trial.chain:
@@ -75,14 +77,16 @@ async def _base(desk: Desk, tips: Tips, target: str) -> _Assembly:
     """The integration tip with everybody else's commits on the target."""
     contains = desk.outside.contains
     if await contains(ancestor=tips.target, descendant=tips.integration):
-        return _Assembly(base=tips.integration, tip=tips.integration, proven=True)
+        return _Assembly(tips=tips, base=tips.integration, tip=tips.integration, proven=True)
     if await contains(ancestor=tips.integration, descendant=tips.target):
-        return _Assembly(base=tips.target, tip=tips.target, proven=True)
+        return _Assembly(tips=tips, base=tips.target, tip=tips.target, proven=True)
     merged = await desk.outside.merge_target(tips, target)
     if merged.commit:
-        return _Assembly(base=merged.commit, tip=merged.commit, proven=False)
+        return _Assembly(tips=tips, base=merged.commit, tip=merged.commit, proven=False)
     reason = f"{target} and what crew landed conflict in {', '.join(merged.conflicts)}"
-    return _Assembly(base=tips.integration, tip=tips.integration, proven=True, waiting=reason)
+    return _Assembly(
+        tips=tips, base=tips.integration, tip=tips.integration, proven=True, waiting=reason
+    )
 
 
 def _merges_in(line: Line) -> dict[tuple[str, str, str], str]:
@@ -102,7 +106,7 @@ async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
         assembly.tip = commit
         return
     if await outside.contains(ancestor=task.head, descendant=assembly.base):
-        assembly.landed.append(task)
+        await _add_contained(desk, assembly, task)
         return
     merged = await _merge(desk, task, onto=assembly.tip)
     if merged.commit:
@@ -115,6 +119,15 @@ async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
         assembly.held.append((task.id, task.head))
     else:
         assembly.conflicts.append((task, merged))
+
+
+async def _add_contained(desk: Desk, assembly: _Assembly, task: Task) -> None:
+    """It has landed already, or is part of a task on trial, with which it lands or fails."""
+    for tip in (assembly.tips.target, assembly.tips.integration):
+        if await desk.outside.contains(ancestor=task.head, descendant=tip):
+            assembly.landed.append((task, tip))
+            return
+    assembly.held.append((task.id, task.head))
 
 
 async def _merge(desk: Desk, task: Task, *, onto: str) -> MergeResult:
@@ -157,8 +170,8 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
             remedy=f"git merge {landed_ref(target)}" if assembly.waiting else "",
         )
     ]
-    for task in assembly.landed:
-        facts += _landed(desk, task.id, task.head, assembly.base)
+    for task, commit in assembly.landed:
+        facts += _landed(desk, task.id, task.head, commit)
     for task, conflict in assembly.conflicts:
         if _still_waits(desk, task.id, task.head):
             facts += _conflicted(desk, task, conflict, onto=assembly.base)
@@ -187,7 +200,7 @@ def _landed(desk: Desk, task: str, head: str, commit: str) -> list[Fact]:
     if not _still_waits(desk, task, head):
         return []
     row = desk.world().tasks[task]
-    return [moved(row, "landed", to=TaskState.MERGED, at=desk.now(), landed_commit=commit)]
+    return [noted(row, "landed", at=desk.now(), landed_commit=commit)]
 
 
 async def test_candidate(desk: Desk, command: Command) -> list[Fact]:
@@ -239,12 +252,17 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     """What stands in the way is recorded once; then it is tried again until it is gone."""
     integration = _line(desk, command).integration
     done = await desk.outside.deliver(command.subject)
-    line = _line(desk, command)
     if done.state == "delivered":
-        return [_delivered(line, integration, at=desk.now(), remedy=done.remedy)]
-    moved_on = _upstream_moved(desk, line, await desk.outside.tips(line.id))
+        changes = {"delivered": integration, "is_shown": done.is_shown}
+        return await _delivered(desk, command, done, **changes)
+    landed = undelivered(desk.world(), command.subject)
+    tips = await desk.outside.tips(command.subject)
     if done.state == "current":  # also when a person brought together what was red together
-        return [_delivered(line, integration, at=desk.now()), *moved_on]
+        facts = await _delivered(desk, command, done, delivered=integration)
+        lost = await _landings_lost(desk, landed, tips, facts)
+        return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips)]
+    line = _line(desk, command)
+    moved_on = _upstream_moved(desk, line, tips)
     desk.later(command, desk.now() + desk.rules.delivery_retry_s)
     if done.state == "diverged":
         return moved_on
@@ -254,11 +272,37 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     return [waits]
 
 
-def _delivered(line: Line, commit: str, *, at: float, remedy: str = "") -> Fact:
-    """`remedy` is how the person gets the files of a submodule that came with it."""
-    return noted(
-        line, "delivered", at=at, delivered=commit, delivered_at=at, waiting="", remedy=remedy
-    )
+async def _delivered(desk: Desk, command: Command, done: Delivered, **changes: Any) -> list[Fact]:
+    """What the target branch has now is merged, and not a moment before.
+
+    The remedy is how the person gets the files of a submodule that came with it.
+    """
+    arrived = [
+        task.id
+        for task in undelivered(desk.world(), command.subject)
+        if await desk.outside.contains(ancestor=task.landed_commit, descendant=done.commit)
+    ]
+    tasks, at = desk.world().tasks, desk.now()
+    changes |= {"delivered_at": at, "waiting": "", "remedy": done.remedy}
+    return [
+        noted(_line(desk, command), "delivered", at=at, **changes),
+        *(moved(tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
+    ]
+
+
+async def _landings_lost(
+    desk: Desk, landed: Sequence[Task], tips: Tips, delivered: Sequence[Fact]
+) -> list[Fact]:
+    """A person has set the integration ref back: what it does not have any more lands again."""
+    merged = {fact.subject for fact in delivered if fact.kind == "task"}
+    return [
+        noted(task, "landing_lost", at=desk.now(), landed_commit="")
+        for task in landed
+        if task.id not in merged
+        and not await desk.outside.contains(
+            ancestor=task.landed_commit, descendant=tips.integration
+        )
+    ]
 
 
 def _upstream_moved(desk: Desk, line: Line, tips: Tips) -> list[Fact]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -324,7 +324,7 @@ class LocalOutside:
 
     async def deliver(self, target: str) -> Delivered:
         done = await _thread(landing.deliver, self.workplace.repo, target)
-        return Delivered(state=done.state, reason=done.reason, remedy=done.remedy)
+        return Delivered(**asdict(done))
 
     async def write_task(self, task: Task) -> None:
         await _thread(self._write_task, task)

@@ -51,9 +51,14 @@ class GateResult:
 
 @frozen
 class Delivered:
-    """What came of a delivery: current, delivered, waiting or diverged."""
+    """What came of a delivery: current, delivered, waiting or diverged.
+
+    `commit` is where the target branch is now; `is_shown` says that a checkout shows it.
+    """
 
     state: str
+    commit: str = ""
+    is_shown: bool = True
     reason: str = ""
     remedy: str = ""
 

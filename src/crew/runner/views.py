@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from crew.domain.fact import Fact
     from crew.domain.question import Question
     from crew.domain.run import Run
+    from crew.domain.task import Task
     from crew.domain.task_item import TaskItem
     from crew.domain.terms import Terms
     from crew.domain.world import World
@@ -128,12 +129,23 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "corrupt": item.corrupt,
         "landed_commit": (task and task.landed_commit) or None,
         "awaits_merge": task is not None and task.awaits_merge,
+        "delivery": _delivery(world, task) if task and task.awaits_delivery else None,
         "session": run.pane if run and run.is_pane_open else None,
     }
 
 
 def _terms_view(terms: Terms) -> dict[str, Any]:
     return {name: list(told) if isinstance(told, tuple) else told for name, told in terms}
+
+
+def _delivery(world: World, task: Task) -> dict[str, Any]:
+    """What a task that landed waits for; no reason means that nothing is in the way."""
+    line = world.lines.get(task.target)
+    return {
+        "target": task.target,
+        "reason": (line.waiting if line else "") or None,
+        "remedy": (line.remedy if line else "") or None,
+    }
 
 
 def _comment_view(comment: Any) -> dict[str, Any]:

@@ -35,9 +35,10 @@ class PlainRow:
 
 def load_agents(db: Database) -> "World":
     """A world of the agents: their tasks and runs, the lines, the speakers, the open questions."""
-    agents, lines = _rows(db, "agent"), _rows(db, "line")
+    agents = _rows(db, "agent")
+    lines, landed = _lines(db)
     runs = _rows(db, "run", {row.run for row in agents.values()})
-    tasks = _rows(db, "task", {row.task for row in agents.values()})
+    tasks = _rows(db, "task", {row.task for row in agents.values()}) | landed
     members = {row.id: row for row in _rows_where(db, "member", "$.speaking")}
     world = SimpleNamespace(
         agents=agents,
@@ -58,6 +59,21 @@ def load_questions(db: Database) -> "list[Question]":
             " AND json_extract(value, '$.state') = 'open'"
         ).fetchall()
     return cast("list[Question]", [PlainRow("question", json.loads(value)) for (value,) in found])
+
+
+def load_lines(db: Database) -> "World":
+    """A world of the lines, with the tasks that landed and are not delivered yet."""
+    lines, landed = _lines(db)
+    return cast("World", SimpleNamespace(lines=lines, tasks=landed))
+
+
+def _lines(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
+    """All tasks are looked at only when something is on its way."""
+    lines = _rows(db, "line")
+    if all(line.delivered == line.integration for line in lines.values()):
+        return lines, {}
+    found = [row for row in _rows_where(db, "task", "$.landed_commit") if row.state == "done"]
+    return lines, {row.id: row for row in found}
 
 
 def find_run(db: Database, run: str) -> "Run | None":
@@ -84,10 +100,12 @@ def load_unmerged(db: Database) -> list[str]:
 
 
 def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
-    """The rows in which this field is something other than nothing."""
+    """The rows in which this field is something other than nothing; a text counts as it is."""
     with translated():
         found = db.execute(
-            "SELECT value FROM rows WHERE kind = ? AND json_extract(value, ?)", (kind, field)
+            "SELECT value FROM rows WHERE kind = ?"
+            " AND coalesce(json_extract(value, ?), '') NOT IN ('', 0)",
+            (kind, field),
         ).fetchall()
     return [PlainRow(kind, json.loads(value)) for (value,) in found]
 

@@ -213,20 +213,25 @@ def worktrees(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noq
 
 
 def deliveries(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
-    from crew.git.landing import repair_sync  # noqa: PLC0415
-    from crew.store.facts import load_world  # noqa: PLC0415
+    """Compares the landed refs, and what is recorded as landed, with the target branches."""
+    from crew.front.cli.undelivered import deliver_all, undelivered  # noqa: PLC0415
 
-    if repair and find_runner(workplace.lock_file) is None:
-        repair_sync(workplace.repo)
-    waiting = [line for line in load_world(workplace.db).lines.values() if line.waiting]
-    for line in waiting:
+    found = undelivered(workplace)
+    if repair and found and find_runner(workplace.lock_file) is None:
+        deliver_all(workplace, found)
+        left = undelivered(workplace)
+        for target in found.keys() - left.keys():
+            message = f"delivered to {target} what had landed for it"
+            yield Finding(check="deliveries", message=message, is_repaired=True)
+        found = left
+    for target, late in found.items():
         yield Finding(
             check="deliveries",
-            message=f"what landed cannot be delivered to {line.id}: {line.waiting}",
-            fix=line.remedy or "`crew run` delivers it when the way is free",
+            message=f"{target} does not have what landed for it: {late.what}",
+            fix=late.fix,
             is_wrong=True,
         )
-    if not waiting:
+    if not found:
         yield Finding(check="deliveries", message="everything that landed is delivered")
 
 

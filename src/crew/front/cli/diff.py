@@ -116,7 +116,7 @@ def _nothing_to_show(workplace: "Workplace", change: Change) -> CrewError:
         )
     row = load_world(workplace.db).tasks.get(task)
     if row is not None and row.landed_commit:
-        hint = f"it is merged: git show {row.landed_commit[:12]}"
+        hint = f"it has landed: git show {row.landed_commit[:12]}"
     else:
         hint = f"`crew checkpoints {task}` lists what was kept of it"
     return NotFound(f"task {task} has neither a worktree nor a branch {change.branch}", hint=hint)

@@ -10,11 +10,12 @@ from crew.domain.assigning import is_ready
 from crew.domain.errors import CheckFailed, TryLater
 from crew.domain.question import Question
 from crew.domain.requests import Request
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import FINISHED, Task
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.endings import INTERRUPTED
 from crew.front.cli.leftovers import why_not
+from crew.front.cli.merge import late
 from crew.front.cli.narration import narrated
 from crew.front.cli.output import line, narrate, print_json
 from crew.front.cli.run import open_log
@@ -100,8 +101,8 @@ def _prepare(runner: Runner, request: Request, task: str) -> None:
 def _is_at_rest(world: World, task: str) -> bool:
     """Nothing more happens to it by itself: it is finished, or only a person can help."""
     row = world.tasks[task]
-    if row.state in FINISHED:
-        return _is_delivered(world, row)
+    if row.state in FINISHED or row.awaits_delivery:
+        return row.state in FINISHED or _waits(world, row) != ""
     if row.is_queued:
         return False
     run = world.runs.get(row.run or "")
@@ -112,11 +113,10 @@ def _is_at_rest(world: World, task: str) -> bool:
     return bool(run.question or run.pane or is_stuck) or not row.is_there
 
 
-def _is_delivered(world: World, task: Task) -> bool:
-    """Its target holds it, or waits for a person to clear the way."""
+def _waits(world: World, task: Task) -> str:
+    """What keeps a landed task from its target branch; a person has to clear the way."""
     found = world.lines.get(task.target)
-    is_there = found is None or found.waiting or found.delivered == found.integration
-    return task.state != TaskState.MERGED or bool(is_there)
+    return found.waiting if found is not None and task.awaits_delivery else ""
 
 
 def _open_question(world: World, task: str) -> Question | None:
@@ -138,18 +138,13 @@ def _answered(call: Call, workplace: "Workplace", question: Question) -> bool:
 def _tell(call: Call, world: World, task: str, broken_off: int) -> int:
     """The last line says why it ended; where the following was broken off, it is said already."""
     row = world.tasks[task]
-    found = world.lines.get(row.target)
-    waits = found.waiting if found is not None and row.state == TaskState.MERGED else ""
-    code = broken_off or _code(row, waits)
+    code = broken_off or _code(row)
     if call.json:
-        print_json(_document(world, row, waits))
+        print_json(_document(world, row))
     if call.json or broken_off:
         return code
-    if waits:
-        raise TryLater(
-            f"task {task} is merged, its delivery to {row.target} waits: {waits}",
-            hint=(found.remedy if found else "") or f"`crew resume {task}` delivers it",
-        )
+    if row.awaits_delivery:
+        raise late(world, row)
     if code == 0:
         narrate(call, f"task {task} is {row.state}")
         return 0
@@ -157,16 +152,16 @@ def _tell(call: Call, world: World, task: str, broken_off: int) -> int:
     raise CheckFailed(f"task {task} is not finished: {why}", hint=_hint(world, row))
 
 
-def _code(task: Task, waits: str) -> int:
-    if task.state not in FINISHED:
-        return CheckFailed.exit_code
-    return TryLater.exit_code if waits else 0
+def _code(task: Task) -> int:
+    if task.awaits_delivery:
+        return TryLater.exit_code
+    return 0 if task.state in FINISHED else CheckFailed.exit_code
 
 
-def _document(world: World, task: Task, waits: str) -> dict[str, Any]:
+def _document(world: World, task: Task) -> dict[str, Any]:
     """The run as `crew runs` shows it, and why it ended."""
     run = world.runs.get(task.run or "")
-    why = waits or None if task.state in FINISHED else why_not(world, task)
+    why = None if task.state in FINISHED else _waits(world, task) or why_not(world, task)
     return {**(run_view(run) if run else {"task": task.id}), "status": task.state, "reason": why}
 
 

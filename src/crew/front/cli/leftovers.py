@@ -5,7 +5,7 @@ from typing import Any
 
 from crew.domain.agent import AgentState
 from crew.domain.requests import no_commit, not_read, not_walked
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import Task, TaskState
 from crew.domain.whereabouts import is_held, waits_for_steps
 from crew.domain.world import World
 from crew.front.cli.call import Call
@@ -19,13 +19,13 @@ TRY_LATER = 75
 
 
 def unfinished(before: World, after: World) -> list[Task]:
-    """The tasks that are neither merged nor closed; not those that had failed before.
+    """The tasks that have neither landed nor been closed; not those that had failed before.
 
     Nor those that are done and wait for a person to merge them.
     """
     left = []
     for task in after.tasks.values():
-        if task.gone or task.state in FINISHED or task.awaits_merge:
+        if task.gone or task.is_over or task.awaits_merge:
             continue
         old = before.tasks.get(task.id)
         failed_before = old is not None and old.state == task.state == TaskState.ERROR
@@ -42,7 +42,9 @@ def unmerged(world: World) -> list[Task]:
 def drained_code(world: World, left: list[Task]) -> int:
     if left:
         return CHECK_FAILED
-    return TRY_LATER if any(line.waiting for line in world.lines.values()) else 0
+    is_late = any(line.waiting for line in world.lines.values())
+    is_late = is_late or any(task.awaits_delivery for task in world.tasks.values())
+    return TRY_LATER if is_late else 0
 
 
 def why_not(world: World, task: Task) -> str:
@@ -69,7 +71,7 @@ def why_not(world: World, task: Task) -> str:
 
 def _open_deps(world: World, task: Task) -> list[str]:
     tasks = world.tasks
-    return [dep for dep in task.deps if dep not in tasks or tasks[dep].state not in FINISHED]
+    return [dep for dep in task.deps if dep not in tasks or not tasks[dep].is_over]
 
 
 def _blocker(world: World, dep: str) -> str:
@@ -78,6 +80,8 @@ def _blocker(world: World, dep: str) -> str:
 
 
 def _by_state(world: World, task: Task) -> str:
+    if task.awaits_delivery:
+        return f"it has landed and waits for its delivery to {task.target}"
     if task.state == TaskState.DONE:
         return "it waits in the merge queue" if task.is_queued else no_commit(task)
     if task.state == TaskState.IN_PROGRESS and is_held(world, task.id):
@@ -96,7 +100,7 @@ def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:
         print(f"not merged: {task.id} {line(task.title)} ({task.state}): {why}", file=sys.stderr)
     for task in unmerged(world):
         narrate(call, f"{task.id} {line(task.title)} is {waits_for_merge(task.id)}")
-    for words in deliveries(world):
+    for words in deliveries(world, runner_up=False):
         print(words, file=sys.stderr)
 
 
@@ -117,8 +121,10 @@ def summary(world: World, left: list[Task], code: int) -> dict[str, Any]:
         for one in world.lines.values()
         if one.waiting
     ]
+    landed = [task.id for task in world.tasks.values() if task.awaits_delivery]
     document = {
         "merged": [task.id for task in merged],
+        "landed": landed,
         "not_merged": views,
         "awaits_merge": [task.id for task in unmerged(world)],
         "waiting": waiting,

@@ -2,18 +2,16 @@
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crew.domain.agent import Agent
 from crew.domain.frozen import frozen
-from crew.domain.merge_queue import Line
 from crew.domain.names import task_id
 from crew.domain.task import FINISHED, TaskState
 from crew.domain.task_item import TaskItem, blockers
-from crew.domain.world import with_rows
 from crew.front.cli.asked import asked_words, count_words, open_questions
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -21,11 +19,14 @@ from crew.front.cli.output import narrate, print_json, table
 from crew.front.cli.params import complete_tasks
 from crew.front.cli.sessions import runs_at_terminals
 from crew.store.facts import load_rows, load_world
-from crew.store.plain import load_questions, load_unmerged
+from crew.store.lock import find_runner
+from crew.store.plain import load_lines, load_questions, load_unmerged
 
 if TYPE_CHECKING:
     from crew.domain.question import Question
     from crew.domain.run import Run
+    from crew.domain.task import Task
+    from crew.domain.world import World
     from crew.runner.workplace import Workplace
     from crew.tasks.snapshot import Items
 
@@ -67,7 +68,8 @@ def list_tasks(
         list_namespaces(call, workplace, wish, None if all_namespaces else namespace)
         return
     items = workplace.snapshot().by_id
-    chosen = choose(wish, items)
+    lines = load_lines(workplace.db)
+    chosen = choose(wish, items, lines.tasks)
     if call.json:
         from crew.runner.views import task_view  # noqa: PLC0415 - for those who ask for JSON
 
@@ -80,7 +82,7 @@ def list_tasks(
             ]
         )
     else:
-        _print(call, workplace, chosen, items, sessions)
+        _print(call, workplace, Shown(chosen=chosen, items=items, lines=lines, sessions=sessions))
 
 
 @frozen
@@ -94,7 +96,17 @@ class Wish:
     ready: bool = False
 
 
-def choose(wish: Wish, items: "Items") -> list[str]:
+@frozen
+class Shown:
+    """What is to be printed: tasks, and what is known of those that landed or are at terminals."""
+
+    chosen: list[str]
+    items: "Items"
+    lines: "World"
+    sessions: "Mapping[str, Run]"
+
+
+def choose(wish: Wish, items: "Items", landed: Collection[str] = ()) -> list[str]:
     """The tasks of that kind, in the order in which they are shown."""
     hidden = () if wish.everything else FINISHED
     shown = set(wish.statuses) or {state for state in TaskState if state not in hidden}
@@ -105,7 +117,7 @@ def choose(wish: Wish, items: "Items") -> list[str]:
         parent, parents = task_id(wish.parent), items.column("parent")
         chosen = [task for task in chosen if parents[task] == parent]
     if wish.ready:
-        could = [items[task] for task in chosen if could_start(items[task], items)]
+        could = [items[task] for task in chosen if could_start(items[task], items, landed)]
         chosen = [item.id for item in in_turn(could)]
     return chosen
 
@@ -118,8 +130,11 @@ def ready(ctx: click.Context, *, labels: tuple[str, ...]) -> None:
     ctx.invoke(list_tasks, labels=labels, ready=True)
 
 
-def could_start(item: TaskItem, items: Mapping[str, TaskItem]) -> bool:
-    return item.status == TaskState.TODO and not item.corrupt and not blockers(item, items)
+def could_start(
+    item: TaskItem, items: Mapping[str, TaskItem], landed: Collection[str] = ()
+) -> bool:
+    is_open = item.status == TaskState.TODO and not item.corrupt
+    return is_open and not blockers(item, items, landed)
 
 
 def in_turn(items: list[TaskItem]) -> list[TaskItem]:
@@ -127,31 +142,26 @@ def in_turn(items: list[TaskItem]) -> list[TaskItem]:
     return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
 
 
-def _print(
-    call: Call,
-    workplace: "Workplace",
-    chosen: list[str],
-    items: "Items",
-    sessions: "Mapping[str, Run]",
-) -> None:
+def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:
     agents = load_rows(workplace.db, "agent").values()
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
-    holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in sessions.items()}
+    holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in shown.sessions.items()}
     questions = load_questions(workplace.db)
-    if chosen:
-        notes = _notes(load_unmerged(workplace.db), questions)
-        table(HEAD, rows(chosen, items, holders, notes=notes), call)
-    elif items:
+    if shown.chosen:
+        notes = _notes(load_unmerged(workplace.db), questions, shown.lines.tasks.values())
+        landed = shown.lines.tasks
+        table(HEAD, rows(shown.chosen, shown.items, holders, landed=landed, notes=notes), call)
+    elif shown.items:
         narrate(call, "no such task among the open ones: `crew list -a` shows all")
     else:
         narrate(call, 'no tasks yet: crew new --title "…" makes one')
     if questions:
         narrate(call, f"{len(questions)} {count_words(len(questions))}")
-    lines = [row for row in load_rows(workplace.db, "line").values() if isinstance(row, Line)]
-    if lines:
+    if shown.lines.lines:
         from crew.front.cli.ps import deliveries  # noqa: PLC0415 - only once work was merged
 
-        for words in deliveries(with_rows(lines)):
+        runner_up = find_runner(workplace.lock_file) is not None
+        for words in deliveries(shown.lines, runner_up=runner_up):
             narrate(call, words)
 
 
@@ -162,10 +172,16 @@ def _asked(questions: "Iterable[Question]") -> "Mapping[str, list[Question]]":
     return found
 
 
-def _notes(unmerged: Iterable[str], questions: "Iterable[Question]") -> list[tuple[str, str]]:
-    """What waits for a person, by task: a merge, or an answer."""
-    asked = [(one.task, f"({asked_words(one)})") for one in open_questions(questions)]
-    return [*((task, f"(waits for crew merge {task})") for task in unmerged), *asked]
+def _notes(
+    unmerged: Iterable[str], questions: "Iterable[Question]", landed: "Iterable[Task]"
+) -> Iterator[tuple[str, str]]:
+    """What a task waits for that its file does not say: a merge, a delivery, or an answer."""
+    for task in unmerged:
+        yield task, f"(waits for crew merge {task})"
+    for one in landed:
+        yield one.id, f"(landed, not in {one.target} yet)"
+    for question in open_questions(questions):
+        yield question.task, f"({asked_words(question)})"
 
 
 def rows(
@@ -173,11 +189,12 @@ def rows(
     items: "Items",
     holders: Mapping[str, str],
     *,
+    landed: Collection[str] = (),
     notes: Iterable[tuple[str, str]] = (),
 ) -> Iterator[tuple[str, ...]]:
     """From columns: to make ten thousand tasks takes longer than to print a line for each."""
     status, priority, agent = map(items.column, ("status", "priority", "agent"))
-    titles = _titles(items, status)
+    titles = _titles(items, status, landed)
     for task, words in notes:
         if task in titles:
             titles[task] += f" {words}"
@@ -191,13 +208,13 @@ def rows(
         )
 
 
-def _titles(items: "Items", status: Mapping[str, str]) -> dict[str, str]:
+def _titles(items: "Items", status: Mapping[str, str], landed: Collection[str]) -> dict[str, str]:
     """With their labels and what they wait for, where there is any; or why it cannot be read."""
     titles, labels, deps, corrupt = map(items.column, ("title", "labels", "deps", "corrupt"))
     finished = {task for task, state in status.items() if state in FINISHED and not corrupt[task]}
     for task in [task for task, value in labels.items() if value]:
         titles[task] += f" [{', '.join(labels[task])}]"
     for task in [task for task, value in deps.items() if value and status[task] == TaskState.TODO]:
-        if waits_for := [dep for dep in deps[task] if dep not in finished]:
+        if waits_for := [dep for dep in deps[task] if dep not in finished and dep not in landed]:
             titles[task] += f" (blocked by {', '.join(waits_for)})"
     return titles | {task: f"[corrupt] {why}" for task, why in corrupt.items() if why}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from crew.domain.errors import CheckFailed, TryLater
 from crew.domain.requests import Request, find_task
-from crew.domain.task import TaskState
+from crew.domain.task import Task, TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -36,15 +36,14 @@ def merge(call: Call, subject: str) -> None:
     task = task_of(workplace, subject)
     row = load_world(workplace.db).tasks.get(task)
     is_merged = row is not None and row.state == TaskState.MERGED
-    # What is merged may still wait for its delivery, which looking at the line tries again.
     request = Request(verb="look" if is_merged else "merge", args={"task": task})
 
     def settled(world: World) -> bool:
         now = world.tasks.get(task)
-        if now is None or now.state == TaskState.DONE:
+        if now is None:
             return False
-        line = world.lines.get(now.target)
-        return line is None or line.waiting != "" or line.delivered == line.integration
+        is_blocked = now.awaits_delivery and world.lines[now.target].waiting != ""
+        return now.state != TaskState.DONE or is_blocked
 
     ask(workplace, request, settled=settled, only=LANDING, timeout_s=PATIENCE_S)
     _tell(call, workplace, task)
@@ -53,6 +52,8 @@ def merge(call: Call, subject: str) -> None:
 def _tell(call: Call, workplace: "Workplace", task: str) -> None:
     world = load_world(workplace.db)
     row = find_task(world, task)
+    if row.awaits_delivery:
+        raise late(world, row)
     if row.state != TaskState.MERGED:
         run = world.runs.get(row.run or "")
         why = (run.error or run.notes if run else "").strip().partition("\n")[0]
@@ -60,15 +61,20 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
             f"task {task} was not merged, it is {row.state}{': ' + why if why else ''}",
             hint=f"`crew show {task}` tells why; `crew run` lets an agent go on with it",
         )
-    line = world.lines.get(row.target)
-    if line is not None and line.waiting:
-        raise TryLater(
-            f"task {task} is merged, its delivery to {line.id} waits: {line.waiting}",
-            hint=line.remedy or "`crew run` delivers it when the way is free",
-        )
     if call.json:
         print_json(task_view(workplace.source.show(task), world))
     else:
+        line = world.lines.get(row.target)
         narrate(call, f"task {task} is merged into {row.target}")
         if line is not None and line.remedy:
             narrate(call, f"it has submodules that moved; this brings their files: {line.remedy}")
+
+
+def late(world: World, task: Task) -> TryLater:
+    """It has landed, and something keeps it from its target branch."""
+    line = world.lines.get(task.target)
+    return TryLater(
+        f"task {task.id} has landed, its delivery to {task.target} waits"
+        + (f": {line.waiting}" if line is not None and line.waiting else ""),
+        hint=(line.remedy if line else "") or f"`crew merge {task.id}` delivers it",
+    )

@@ -75,6 +75,8 @@ def told(fact: Fact) -> str | None:
         return _told_of_line(fact)
     if (fact.kind, fact.trigger) == ("question", "asked"):
         return asked_line(Question(id=fact.subject, **fact.changes))
+    if (fact.kind, fact.trigger) == ("task", "landed"):
+        return f"task {fact.subject}: landed, and waits for its delivery"
     if fact.target is None:
         return None
     if fact.source == fact.target or (fact.kind, fact.trigger) == ("task", "seen"):

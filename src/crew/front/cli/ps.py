@@ -79,7 +79,7 @@ def around(
         yield f"runner: pid {runner['pid']}, since {runner['started']}"
         yield from speakers(world)
     yield from asked_lines(world.questions.values())
-    yield from deliveries(world)
+    yield from deliveries(world, runner_up=runner is not None)
     for task in unmerged[:MOST_UNMERGED]:
         yield f"task {task} is {waits_for_merge(task)}"
     if more := len(unmerged[MOST_UNMERGED:]):
@@ -99,10 +99,20 @@ def speakers(world: "World") -> Iterable[str]:
             yield f"{one.name} speaks in {where}: crew channel tail {one.channel} -f"
 
 
-def deliveries(world: "World") -> Iterable[str]:
+def deliveries(world: "World", *, runner_up: bool) -> Iterable[str]:
+    """What landed and is not in its target branch yet: why, and the command that delivers it."""
     for line in world.lines.values():
         if line.waiting:
             remedy = f" ({line.remedy})" if line.remedy else ""
             yield f"delivery to {line.id} waits: {line.waiting}{remedy}"
         elif line.remedy:
             yield f"submodules moved with the last delivery to {line.id}: {line.remedy}"
+        if landed := _landed(world, line.id):
+            how = "the runner delivers" if runner_up else f"`crew merge {landed[0]}` delivers"
+            yield f"landed, and not in {line.id} yet: {', '.join(landed)} ({how})"
+
+
+def _landed(world: "World", target: str) -> list[str]:
+    """By the fields that are stored: a property would be asked of the domain's own value."""
+    done = [task for task in world.tasks.values() if task.state == "done"]
+    return sorted(task.id for task in done if task.landed_commit and task.target == target)

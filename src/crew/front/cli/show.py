@@ -57,7 +57,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
     row = world.tasks.get(task)
     return {
         **task_view(item, world),
-        "blocked_by": list(blockers(item, workplace.snapshot().by_id)),
+        "blocked_by": list(blockers(item, workplace.snapshot().by_id, _landed(world))),
         "close_reason": (row.close_reason if row else "") or None,
         "quest": quest_part(world, row) if row else None,
         "questions": [
@@ -67,6 +67,10 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         "checkpoints": [checkpoint_view(kept) for kept in checkpoints(workplace.repo, task)],
         "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
     }
+
+
+def _landed(world: World) -> frozenset[str]:
+    return frozenset(task.id for task in world.tasks.values() if task.awaits_delivery)
 
 
 def _print(call: Call, view: dict[str, Any]) -> None:
@@ -94,6 +98,8 @@ def _print(call: Call, view: dict[str, Any]) -> None:
 
 def _pointers(view: dict[str, Any]) -> Iterator[str]:
     """Where more is to be seen or done, each with its command."""
+    if waits := view["delivery"]:
+        yield f"landed; waits for its delivery to {waits['target']}: {line(_why_late(view))}"
     if part := view["quest"]:
         what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
         where = f", at {part['stage']}" if part["stage"] else f": {part['reason']}"
@@ -105,6 +111,13 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
         yield f"waits for its merge: crew merge {view['id']}"
     if view["session"]:
         yield f"session: {view['session']} (attach with `crew attach {view['id']}`)"
+
+
+def _why_late(view: dict[str, Any]) -> str:
+    waits = view["delivery"]
+    if waits["reason"] is None:
+        return f"the runner delivers it soon, `crew merge {view['id']}` now"
+    return f"{waits['reason']} ({waits['remedy']})"
 
 
 def _print_history(call: Call, view: dict[str, Any]) -> None:

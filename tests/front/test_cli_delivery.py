@@ -1,0 +1,79 @@
+"""What landed is said to be merged once its branch has it, also after a kill in between."""
+
+import pytest
+
+KILLED = -9
+LANDED = {"CREW_CRASH_AT": "git.sync_journal.before"}
+"""The moment right after a task has landed, before anything of its delivery."""
+
+WAYS = (("resume", "{task}"), ("merge", "{task}"), ("run", "--drain", "-q"), ("doctor", "--repair"))
+
+
+@pytest.mark.timeout(300)
+def test_a_crew_killed_between_landing_and_delivery_says_so_and_any_start_delivers(scene):
+    for number, way in enumerate(WAYS, start=1):
+        task = str(number)
+        scene.ok("new", "--title", "one")
+        assert scene.crew("run", "--drain", "-q", **LANDED).code == KILLED
+        assert scene.git("ls-tree", "--name-only", "main", f"file-{task}") == ""
+        assert scene.status(task) != "merged"
+        _check_told(scene, task)
+        scene.ok(*(word.format(task=task) for word in way))
+        assert scene.git("show", f"main:file-{task}") == task
+        assert scene.status(task) == "merged"
+    assert "landed" not in scene.ok("ps").err
+    scene.ok("doctor")
+
+
+def _check_told(scene, task: str) -> None:
+    told = f"landed, and not in main yet: {task} (`crew merge {task}` delivers)"
+    assert told in scene.ok("ps").err
+    listed = scene.ok("list")
+    assert told in listed.err
+    assert "(landed, not in main yet)" in listed.out
+    assert "landed; waits for its delivery to main" in scene.ok("show", task).out
+    shown = scene.ok("show", task, "--json").json
+    assert shown["status"] == "done"
+    assert shown["delivery"] == {"target": "main", "reason": None, "remedy": None}
+    doctor = scene.crew("doctor")
+    assert doctor.code == 1
+    assert f"main does not have what landed for it: task {task}" in doctor.out
+
+
+def test_the_branch_has_a_task_as_soon_as_it_is_said_to_be_merged(scene, running):
+    running()
+    for task in ("1", "2", "3"):
+        scene.ok("new", "--title", "one")
+        scene.ok("poll", task, "--status", "merged")
+        assert scene.git("show", f"main:file-{task}") == task
+
+
+def test_a_blocked_checkout_holds_up_neither_dependents_nor_the_truth(scene):
+    (scene.root / "file-1").write_text("mine\n")
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two", "--after", "1")
+    said = scene.crew("run", "--drain", "--json")
+    assert said.code == 75, said
+    assert (said.json["merged"], said.json["landed"]) == ([], ["1", "2"])
+    assert said.json["not_merged"] == []
+    shown = scene.ok("show", "1", "--json").json
+    assert shown["status"] == "done"
+    assert "file-1" in shown["delivery"]["reason"]
+    refused = scene.crew("close", "1")
+    assert refused.code == 5
+    assert "task 1 has landed and waits for its delivery to main" in refused.err
+    (scene.root / "file-1").unlink()
+    scene.ok("merge", "2")
+    assert scene.git("show", "main:file-1") == "1"
+    assert [scene.status("1"), scene.status("2")] == ["merged", "merged"]
+
+
+def test_doctor_compares_the_branch_with_what_landed_whatever_the_store_says(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain", "-q")
+    scene.git("reset", "-q", "--hard", "HEAD~1")
+    doctor = scene.crew("doctor")
+    assert doctor.code == 1
+    assert "main does not have what landed for it: refs/crew/landed/main" in doctor.out
+    scene.ok("doctor", "--repair")
+    assert scene.git("show", "main:file-1") == "1"
