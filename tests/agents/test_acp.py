@@ -30,7 +30,7 @@ from crew.agents.adapter import (
 )
 from crew.config.model import ADAPTERS, AgentSettings
 from crew.domain.step import ErrorKind, Usage
-from crew.front.cli.agents import missing_program
+from crew.runner.programs import missing_program
 
 __all__ = ["order"]
 

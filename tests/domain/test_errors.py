@@ -9,6 +9,7 @@ EXIT_CODES = {
     "CrewError": 1,
     "UsageError": 2,
     "NotFound": 3,
+    "NotInstalled": 1,
     "NeedsLogin": 4,
     "Conflict": 5,
     "InvalidTransition": 5,

@@ -143,9 +143,9 @@ def test_a_missing_agent_program_is_named(scene):
     scene.configure('[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n')
     scene.ok("new", "--title", "one")
     said = scene.crew("run", "--drain", "--agent", "ghost")
-    assert said.code == 6
-    assert "warning: no-such-program is not installed" in said.err
-    assert "not merged: 1" in said.err
+    assert said.code == 1
+    assert "no-such-program is not installed, and the agent ghost needs it" in said.err
+    assert scene.status("1") == "todo"
 
 
 def test_a_red_gate_and_a_missing_gate_program_end_with_6(scene):

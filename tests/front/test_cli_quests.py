@@ -96,7 +96,17 @@ def test_a_role_whose_agent_nobody_knows_is_told_before_the_quest_begins(small):
     assert small.ok("list", "-a", "--json").json == []
 
 
+def test_a_role_whose_program_is_missing_is_found_before_anything_is_made(small):
+    small.configure('[agents.claude]\ncommand = "no-such-program"\n')
+    said = small.crew("quest", "new", "Request", "--workflow", "claudex")
+    assert said.code == 1
+    assert "no-such-program is not installed, and the agent claude-reviewer needs it" in said.err
+    assert "`crew config set agents.reviewer_default KIND`" in said.err
+    assert small.ok("list", "-a", "--json").json == []
+
+
 def test_a_role_that_only_reviews_has_a_reviewer_of_its_own(small):
+    small.configure('[agents.claude]\ncommand = "sh"\n')
     small.ok("quest", "new", "Request", "--workflow", "claudex")
     facts = small.ok("events", "--subject", "quest:1", "--json").json
     assert len(facts) == 1

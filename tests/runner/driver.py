@@ -42,7 +42,7 @@ def main(repo: Path, scene: dict) -> None:
     def prepare(runner: loop.Runner) -> None:
         runner.take_in()
         kind, count = scene.get("kind", "scripted"), scene.get("agents", 3)
-        runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count}))
+        runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count, "chosen": True}))
         for verb, args in scene.get("first", []):
             runner.heed(Request(verb=verb, args=args))
 

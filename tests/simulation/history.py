@@ -218,11 +218,13 @@ class History:
             agent, task = rng.choice(sorted(engine.world.agents)), rng.choice(self.items).id
             if self.quests:
                 task = rng.choice(sorted(engine.world.tasks))
-            verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close"])
+            verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close", "dismiss"])
             if verb == "close" and rng.random() < 0.6:
                 continue
             for _ in range(rng.choice([1, 1, 2])):
                 self._ask(engine, verb, agent=agent, task=task, subject=rng.choice([agent, task]))
+            if verb == "dismiss":  # a crew of nobody would never end
+                self._ask(engine, "spawn", kind="scripted", at_least=1)
 
     def _ask(self, engine: Engine, verb: str, **args) -> Answer | None:
         """What was answered; None when it was refused."""
@@ -279,6 +281,8 @@ class History:
         carried = [agent.task for agent in world.agents.values() if agent.task]
         if len(carried) != len(set(carried)):
             raise Broken("two agents carry one task")
+        if any(agent.dismissed and agent.task for agent in world.agents.values()):
+            raise Broken("an agent was dismissed in the middle of a task")
         if any(fact.kind == "run" for fact in facts):
             self._check_runs(world)
         self._check_repository()

@@ -7,14 +7,13 @@ from typing import Any, Literal
 from crew.config.aliases import own_path
 from crew.config.checking import Layer, check, typed_value
 from crew.config.editing import folder_held, with_value, write_config
+from crew.config.layer_files import layer_files, user_folder
 from crew.config.layers import (
-    layer_files,
     load_layers,
     merged_settings,
     modern,
     parsed,
     read_file,
-    user_folder,
 )
 from crew.config.origins import Origin, merged_values, origin_of, value_at
 from crew.config.toml_text import key_parts

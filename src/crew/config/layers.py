@@ -10,34 +10,10 @@ from typing import Any
 from crew.config.aliases import agent_with_own_names, with_own_names
 from crew.config.checking import Layer, check, readers
 from crew.config.inheritance import resolved_agents, with_template
+from crew.config.layer_files import BUILT_IN_FILES, layer_files
 from crew.config.model import TABLES, AgentsSettings, KeyBinding, RoleSettings, Settings
 from crew.config.variables import variable_layers
 from crew.domain.errors import UsageError
-
-BUILT_IN_FILES = tuple(Path(__file__).with_name(name) for name in ("defaults.toml", "agents.toml"))
-
-
-def layer_files(
-    repo_root: Path | None, environ: Mapping[str, str] | None = None
-) -> dict[str, Path]:
-    """The files of the config by the name they are told by, the later one winning."""
-    environ = os.environ if environ is None else environ
-    files = {}
-    if (folder := user_folder(environ)) is not None:
-        for file in ("config.toml", "config.override.toml"):
-            files[_short(folder / file, environ.get("HOME", ""))] = folder / file
-    if repo_root is not None:
-        for file in (".crew.toml", ".crew/config.toml", ".crew/config.runtime.toml"):
-            files[file] = repo_root / file
-    return files
-
-
-def user_folder(environ: Mapping[str, str]) -> Path | None:
-    """Where a user's own config is: below XDG_CONFIG_HOME, or below ~/.config."""
-    for name, below in (("XDG_CONFIG_HOME", "crew"), ("HOME", ".config/crew")):
-        if environ.get(name, "").startswith("/"):
-            return Path(environ[name]) / below
-    return None
 
 
 def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> Settings:
@@ -77,11 +53,6 @@ def read_file(path: Path) -> bytes | None:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}", hint="check who may read it"
         ) from error
-
-
-def _short(path: Path, home: str) -> str:
-    is_below = home.startswith("/") and path.is_relative_to(home)
-    return f"~/{path.relative_to(home)}" if is_below else str(path)
 
 
 def read_layer(name: str, content: bytes) -> Layer:

@@ -40,7 +40,12 @@ AGENT = Machine(
         Move(source="working", target="done", trigger="step_limit", meaning="20 steps"),
         Move(source="done", target="working", trigger="sent_back", meaning="the check was red"),
         Move(source="done", target="idle", trigger="released", meaning="the check was green"),
-        Move(source="working", target="stuck", trigger="errors", meaning="five errors in a row"),
+        Move(
+            source="working",
+            target="stuck",
+            trigger="errors",
+            meaning="five errors in a row, or its program is not installed",
+        ),
         Move(source="working", target="idle", trigger="killed"),
         Move(source="stuck", target="idle", trigger="killed"),
         Move(source="ready", target="idle", trigger="killed", added=_KILL),
@@ -99,13 +104,17 @@ AGENT = Machine(
 
 @frozen
 class Agent:
-    """`agent_kind` names the configured agent (claude, scripted, …) behind this slot."""
+    """`agent_kind` names the configured agent (claude, scripted, …) behind this slot.
+
+    A kind that a person chose stays; any other follows the configured default.
+    """
 
     kind: ClassVar[str] = "agent"
     machine: ClassVar[Machine] = AGENT
 
     id: str
     agent_kind: str
+    kind_chosen: bool = False
     state: str = AgentState.IDLE
     started_at: float = 0.0
     task: str | None = None
@@ -120,7 +129,8 @@ class Agent:
     cost_usd: float | None = 0.0
     killing: bool = False
     pid: int | None = None
+    dismissed: bool = False
 
     @property
     def is_free(self) -> bool:
-        return self.state == AgentState.IDLE and not self.killing
+        return self.state == AgentState.IDLE and not (self.killing or self.dismissed)

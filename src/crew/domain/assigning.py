@@ -19,15 +19,16 @@ from crew.domain.world import World, apply_all
 def assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     """Every free agent gets the first of the waiting tasks that it may take."""
     made: list[Fact] = []
-    kinds = frozenset(agent.agent_kind for agent in world.agents.values())
+    kinds = frozenset(agent.agent_kind for agent in world.crew.values())
     free = [agent for agent in world.agents.values() if agent.is_free]
     if not free:
         return []
     for task in _waiting_tasks(world, now):
         if not rules.means(task.id) or not has_slot(world, task.id):
             continue
-        agent = next((a for a in free if _may_take(world, a, task, kinds)), None)
-        if agent is None or is_shut(world, _kind_for(world, agent, task), now, rules):
+        able = (a for a in free if rules.can_use(kind_for(world, a, task)))
+        agent = next((a for a in able if _may_take(world, a, task, kinds)), None)
+        if agent is None or is_shut(world, kind_for(world, agent, task), now, rules):
             continue
         free.remove(agent)
         facts = assigned(world, agent, task, rules=rules, at=now)
@@ -88,7 +89,8 @@ def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str]) -> 
     return wanted is None or wanted == agent.agent_kind or wanted not in kinds
 
 
-def _kind_for(world: World, agent: Agent, task: Task) -> str:
+def kind_for(world: World, agent: Agent, task: Task) -> str:
+    """The kind that would work on this task in this agent's slot."""
     run = world.runs.get(task.run or "") if _is_sent_back(world, task) else None
     return run.agent_kind if run else wanted_kind(world, task) or agent.agent_kind
 

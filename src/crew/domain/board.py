@@ -82,7 +82,7 @@ def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
 
 def _why_todo(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
     if is_ready(world, task):
-        return "ready to start", not (runner_up and world.agents)
+        return "ready to start", not (runner_up and world.crew)
     known = world.tasks
     missing = [dep for dep in task.deps if dep not in known]
     if missing:

@@ -29,6 +29,13 @@ class NotFound(CrewError):
     exit_code = 3
 
 
+class NotInstalled(CrewError):
+    """An agent's program is not on this machine."""
+
+    code = "not_installed"
+    exit_code = 1
+
+
 class NeedsLogin(CrewError):
     """Somebody has to log in or give a token first."""
 

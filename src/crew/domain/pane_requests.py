@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from crew.domain import pane
+from crew.domain.agent_kinds import refuse_unusable
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.names import pane_name
@@ -54,7 +55,11 @@ def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
 
 def _new_run(asked: Asked, task: Task) -> Run:
     last = asked.world.runs.get(task.run or "")
-    run = new_run(task, kind=_kind(asked, last), rules=asked.rules, at=asked.at)
+    kind = _kind(asked, last)
+    refuse_unusable(
+        kind, asked.rules, instead=f"`crew start {task.id} KIND` (`crew agents` lists them)"
+    )
+    run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
     run = replace(run, **beginning(asked.world, task.id))
     run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
     if not asked.args.get("resume") or last is None or not last.session:

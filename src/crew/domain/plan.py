@@ -7,6 +7,7 @@ Both are asked again after every fact, and whatever was lost in a crash is simpl
 from collections.abc import Iterator
 
 from crew.domain.agent import AT_WORK, Agent, AgentState
+from crew.domain.agent_kinds import follow_default
 from crew.domain.assigning import assign, is_ready, is_shut
 from crew.domain.channel_plan import channel_waits, decide_channels, plan_channels
 from crew.domain.commands import (
@@ -51,6 +52,8 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
     if world.quests and (facts := follow(world, now) or follow_councils(world, now)):
         return facts
     if facts := send_back(world, now, rules=rules):
+        return facts
+    if facts := follow_default(world, now, rules=rules):
         return facts
     return assign(world, now, rules=rules) if taking_work else []
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crew.domain.agent import Agent, AgentState
-from crew.domain.assigning import is_ready
+from crew.domain.agent_kinds import followed, following, refuse_unusable
+from crew.domain.assigning import is_ready, kind_for
 from crew.domain.errors import Conflict, NotFound
 from crew.domain.fact import Fact
 from crew.domain.frozen import frozen
@@ -13,7 +14,7 @@ from crew.domain.progress import abandoned, assigned
 from crew.domain.rules import Rules
 from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import has_slot, is_held
-from crew.domain.world import World, born, moved, noted
+from crew.domain.world import FIELDS, World, born, moved, noted
 
 
 @frozen
@@ -49,8 +50,8 @@ Verb = Callable[[Asked], Answer]
 
 def spawn(asked: Asked) -> Answer:
     """New idle agents, by name or by number; `at_least` makes sure that so many exist."""
-    kind = str(asked.args["kind"])
-    taken = frozenset(asked.world.agents)
+    kind, chosen = str(asked.args["kind"]), bool(asked.args.get("chosen"))
+    taken = frozenset(asked.world.crew)
     if name := asked.args.get("name"):
         if name in taken:
             raise Conflict(f"agent {name} exists", hint="`crew ps` shows it; choose another name")
@@ -60,8 +61,37 @@ def spawn(asked: Asked) -> Answer:
         if at_least := asked.args.get("at_least"):
             count = max(0, int(at_least) - len(taken))
         names = next_agent_names(taken, count)
-    agents = [Agent(id=name, agent_kind=kind, started_at=asked.at) for name in names]
-    return Answer(facts=tuple(born(a, "spawned", at=asked.at) for a in agents), reply=list(names))
+    agents = [
+        Agent(id=name, agent_kind=kind, kind_chosen=chosen, started_at=asked.at) for name in names
+    ]
+    return Answer(facts=tuple(_spawned(asked, agent) for agent in agents), reply=list(names))
+
+
+def _spawned(asked: Asked, agent: Agent) -> Fact:
+    """A new agent; one that has the name of a dismissed one takes over nothing but its name."""
+    old = asked.world.agents.get(agent.id)
+    if old is None:
+        return born(agent, "spawned", at=asked.at)
+    values = {name: getattr(agent, name) for name in FIELDS["agent"] if name not in ("id", "state")}
+    return noted(old, "spawned", at=asked.at, **values)
+
+
+def dismiss(asked: Asked) -> Answer:
+    agent = asked.agent()
+    if not agent.is_free:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state} with task {agent.task}",
+            hint=f"`crew kill {agent.id}` puts its task back first; the work is kept",
+        )
+    gone = noted(agent, "dismissed", at=asked.at, dismissed=True)
+    return Answer(facts=(gone,), reply=agent.id)
+
+
+def set_kind(asked: Asked) -> Answer:
+    """From its next task on; the task it has is finished by the kind that began it."""
+    agent, kind = asked.agent(), str(asked.args["kind"])
+    known = noted(agent, "kind_set", at=asked.at, agent_kind=kind, kind_chosen=True)
+    return Answer(facts=(known,), reply=agent.task)
 
 
 def assign(asked: Asked) -> Answer:
@@ -78,7 +108,15 @@ def assign(asked: Asked) -> Answer:
             f"every slot of quest {task.quest} is in use",
             hint="`crew quest show` tells who works at it; the next free slot takes the task",
         )
-    return Answer(facts=tuple(assigned(asked.world, agent, task, rules=asked.rules, at=asked.at)))
+    now = following(agent, asked.rules)
+    refuse_unusable(
+        kind_for(asked.world, now, task),
+        asked.rules,
+        instead=f"`crew agents set {agent.id} KIND` (`crew agents` lists them)",
+    )
+    first = [] if now == agent else [followed(agent, asked.rules, at=asked.at)]
+    given = assigned(asked.world, now, task, rules=asked.rules, at=asked.at)
+    return Answer(facts=(*first, *given))
 
 
 def unstuck(agent: Agent, *, at: float) -> Answer:
@@ -168,8 +206,8 @@ def retry(asked: Asked) -> Answer:
     Also a task that is in progress and that nobody works at, as in a fresh clone.
     """
     named = str(asked.args["subject"])
-    agent = asked.world.agents.get(named) or next(
-        (a for a in asked.world.agents.values() if a.task == named and a.state == AgentState.STUCK),
+    agent = asked.world.crew.get(named) or next(
+        (a for a in asked.world.crew.values() if a.task == named and a.state == AgentState.STUCK),
         None,
     )
     if agent is not None:
@@ -186,8 +224,8 @@ def retry(asked: Asked) -> Answer:
 
 
 def find_agent(world: World, name: str) -> Agent:
-    if name not in world.agents:
-        known = ", ".join(world.agents) or "none yet, `crew spawn` makes one"
+    if name not in world.crew:
+        known = ", ".join(world.crew) or "none yet, `crew spawn` makes one"
         raise NotFound(f"no agent is called {name!r}", hint=f"agents: {known}")
     return world.agents[name]
 
@@ -255,6 +293,8 @@ SHOW = "`crew show` tells its state and what it waits for"
 
 VERBS: Mapping[str, Verb] = {
     "spawn": spawn,
+    "dismiss": dismiss,
+    "set_kind": set_kind,
     "assign": assign,
     "retry": retry,
     "kill": kill,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from crew.domain.agent import AgentState
+from crew.domain.agent_kinds import refuse_unusable
 from crew.domain.errors import Conflict
 from crew.domain.fact import Fact
 from crew.domain.pane_requests import begin
@@ -57,6 +58,7 @@ def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
 def _next_run(asked: Asked, task: Task, last: Run | None) -> Run:
     """The next try; it has the session, the terms and the verdicts of the last one."""
     kind = last.agent_kind if last else task.wants_agent or str(asked.args["default_kind"])
+    refuse_unusable(kind, asked.rules, instead=f"`crew start {task.id} KIND --headless`")
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
     if last is None or task.id in asked.world.walks:
         return replace(run, **beginning(asked.world, task.id))

@@ -11,6 +11,8 @@ class Rules:
     """The defaults are those of the seeds.
 
     `movable_sessions` are the agent kinds whose CLI resumes a session in another folder.
+    `default_kind` is the agent kind that slots follow, `missing` the programs that are not
+    installed, by the kinds that need them; `providers` names every kind that is configured.
     """
 
     max_steps: int = 20
@@ -31,8 +33,10 @@ class Rules:
     done_word: str = "DONE"
     only_tasks: tuple[str, ...] = ()
     only_channel: str = ""
+    default_kind: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
     movable_sessions: frozenset[str] = frozenset()
+    missing: Mapping[str, str] = field(default_factory=dict)
     stagger_s: float = 5.0
     signal_grace_s: float = 30.0
     interrupt_grace_s: float = 5.0
@@ -52,6 +56,14 @@ class Rules:
     def provider(self, kind: str) -> str:
         """Who serves the models of a configured agent."""
         return self.providers.get(kind, kind)
+
+    def is_configured(self, kind: str) -> bool:
+        """Where nothing is known of the configuration, every kind is taken as configured."""
+        return not self.providers or kind in self.providers
+
+    def can_use(self, kind: str) -> bool:
+        """Whether a step of this kind can be started."""
+        return kind not in self.missing and self.is_configured(kind)
 
     def reviews_needed(self, *, skip: bool | None, reviewers: tuple[str, ...] | None = None) -> int:
         """How many reviewers must pass a commit; what the task says wins over the config."""

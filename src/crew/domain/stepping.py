@@ -211,7 +211,27 @@ def _step_failed(
     used["pid"] = None
     if fresh and not run.fresh_retry:
         return [ended, noted(agent, "session_renewed", at=at, last_error=error.message, **used)]
+    if error.kind == ErrorKind.NOT_INSTALLED:
+        return [ended, _stuck_without_program(agent, error.message, at=at, **used)]
     return [ended, _error_counted(agent, error.message, rules=rules, at=at, **used)]
+
+
+def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: Any) -> Fact:
+    """Another try would fail in the same way until a person does something."""
+    ways_out = (
+        f"its program is missing: install it, or choose another agent: "
+        f"`crew agents set {agent.id} KIND`, then `crew kill {agent.id}`"
+    )
+    return moved(
+        agent,
+        "errors",
+        to=AgentState.STUCK,
+        at=at,
+        error_count=agent.error_count + 1,
+        last_error=f"{ways_out} ({message})",
+        retry_at=None,
+        **changes,
+    )
 
 
 def limited(world: World, name: str, error: StepError, rules: Rules, *, at: float) -> Fact:

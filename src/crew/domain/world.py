@@ -59,6 +59,11 @@ class World:
     members: Mapping[str, Member] = field(default_factory=dict)
     posts: Mapping[str, Post] = field(default_factory=dict)
 
+    @property
+    def crew(self) -> dict[str, Agent]:
+        """The agents there are now; `agents` also holds those that were dismissed."""
+        return {name: one for name, one in self.agents.items() if not one.dismissed}
+
     def rows(self, kind: str) -> Mapping[str, Row]:
         rows: Mapping[str, Row] = getattr(self, f"{kind}s")
         return rows

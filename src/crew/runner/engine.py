@@ -97,6 +97,13 @@ class Engine:
         self.told(facts)
         self.changed.set()
 
+    def follow(self, rules: Rules) -> None:
+        """These rules hold from now on: what was decided by the old ones is decided again."""
+        if rules != self.rules:
+            self.rules = rules
+            self._settled = None
+            self.changed.set()
+
     def _pass_on(self, message: Message) -> None:
         """To the step that is under way, if there is one; else it waits for the next."""
         run = self.world.tasks[message.task].run or ""

@@ -1,7 +1,6 @@
 """The runner: holds the lock, drives the engine, hears requests, takes in tasks, ends cleanly."""
 
 import asyncio
-import functools
 import logging
 import os
 import signal
@@ -29,6 +28,8 @@ from crew.domain.requests import Answer, Request
 from crew.domain.world import born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
+from crew.runner.kind_watch import KindWatch
+from crew.runner.last_words import LastWords
 from crew.runner.local import LocalOutside
 from crew.runner.notices import telling_people
 from crew.runner.readers import Readers
@@ -44,7 +45,7 @@ from crew.store.facts import load_world, record
 from crew.store.lock import COMMAND, RUNNER, writer_lock
 from crew.store.replies import Reply
 from crew.store.requests import drop_requests, open_requests
-from crew.store.settings import keep_doing, keep_setting, setting
+from crew.store.settings import keep_setting, setting
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +57,6 @@ LOOKING_SHARE = 50
 
 DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that stands in the way of a delivery."""
-
-DOING_EVERY_S = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,13 +74,16 @@ class Runner:
     interrupted: bool = False
     patient: bool = True
     readers: Readers = field(init=False)
+    kinds: KindWatch = field(init=False)
+    last_words: LastWords = field(init=False)
     _stamp: object = None
-    _unsaid: dict[str, str | None] = field(default_factory=dict)
-    _pauses: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     _blocked_since: float | None = None
 
     def __post_init__(self) -> None:
         self.readers = Readers(self)
+        self.kinds = KindWatch(workplace=self.workplace, engine=self.engine)
+        self.last_words = LastWords(db=self.workplace.db, guarded=self._guarded)
+        self.engine.doing = self.last_words.keep
         self.engine.told = self.readers.tell
 
     async def run(self) -> None:
@@ -99,8 +101,7 @@ class Runner:
                 looking.cancel()
                 self.readers.leave()
                 await self.engine.shut_down()
-                for pause in self._pauses.values():
-                    pause.cancel()
+                self.last_words.leave()
                 await self.files.keep_last()
                 await self.outside.tidy()
 
@@ -206,7 +207,7 @@ class Runner:
         world, rules = self.engine.world, self.engine.rules
         run = speaking_run(world, request.args)
         if request.verb == "progress":
-            self.doing(str(run.agent), one_line(str(request.args["text"])))
+            self.last_words.keep(str(run.agent), one_line(str(request.args["text"])))
             return Answer(reply="noted")
         if request.verb == "get_task":
             return Answer(reply=own_task(world, run, self.workplace.source))
@@ -254,25 +255,6 @@ class Runner:
         self._blocked_since = self._blocked_since or time.monotonic()
         return time.monotonic() - self._blocked_since > DELIVERY_PATIENCE_S
 
-    def doing(self, agent: str, words: str) -> None:
-        """What an agent does now, at most twice a second; its last words are never lost."""
-        is_pausing = agent in self._unsaid
-        self._unsaid[agent] = words
-        if not is_pausing:
-            self._say(agent)
-
-    def _say(self, agent: str) -> None:
-        """The newest words, and then a pause in which newer ones are only remembered."""
-        words = self._unsaid.get(agent)
-        if words is None:
-            self._unsaid.pop(agent, None)
-            return
-        self._unsaid[agent] = None
-        keep_doing(self.workplace.db, agent, words, at=time.time())
-        loop = asyncio.get_running_loop()
-        again = functools.partial(self._guarded, lambda: self._say(agent))
-        self._pauses[agent] = loop.call_later(DOING_EVERY_S, again)
-
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
         """Woken by a byte in a named pipe, which has no limit on the length of its path."""
@@ -287,6 +269,7 @@ class Runner:
 
     def _woken(self, pipe: int) -> None:
         os.read(pipe, 65536)
+        self._guarded(self.kinds.look)
         self._guarded(self.hear_requests)
         self._guarded(self.take_in)
         self.engine.changed.set()
@@ -295,6 +278,7 @@ class Runner:
         """The more tasks there are, the longer a look takes, and the rarer it is."""
         while True:
             began = time.monotonic()
+            self._guarded(self.kinds.look)
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)
             self._guarded(self.look_at_panes)
@@ -331,7 +315,7 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
         now=time.time,
         session_of=workplace.session_of,
     )
-    runner = Runner(
+    return Runner(
         workplace=workplace,
         outside=outside,
         engine=engine,
@@ -339,8 +323,6 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
         files=StateFiles(workplace=workplace, world=lambda: engine.world, failed=engine.fail),
         drain=drain,
     )
-    engine.doing = runner.doing
-    return runner
 
 
 @contextmanager

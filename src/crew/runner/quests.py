@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from crew.config.model import AgentsSettings, Settings
 from crew.config.workflows import find_workflow
+from crew.domain.agent_kinds import refuse_unusable
 from crew.domain.errors import CrewError, UsageError
 from crew.domain.requests import Request
 from crew.domain.task import TaskState
@@ -34,6 +35,7 @@ def begin_quest(
     if not text.strip():
         raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
     found = configured(find_workflow(workplace.root, workflow), workplace.settings)
+    _check_installed(workplace, found)
     wanted = found.slots if slots is None else slots
     if not 1 <= wanted <= MOST_SLOTS:
         raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
@@ -103,6 +105,16 @@ def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:
         if role.agent:
             agents.named(role.agent)
     return replace(workflow, roles=roles)
+
+
+def _check_installed(workplace: Workplace, workflow: Workflow) -> None:
+    """Before anything is made: a role whose program is missing would block the quest later."""
+    reviewer = workplace.settings.agents.reviewer_default
+    for kind in sorted({role.agent for role in workflow.roles.values() if role.agent}):
+        in_config = "`crew config set agents.reviewer_default KIND`"
+        in_workflow = f'`agent = "KIND"` in the workflow {workflow.name}'
+        instead = in_config if kind == reviewer else in_workflow
+        refuse_unusable(kind, workplace.rules, instead=instead)
 
 
 def _all_stages(workflow: Workflow) -> tuple[Stage, ...]:

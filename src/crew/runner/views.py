@@ -58,7 +58,10 @@ def agent_view(world: World, agent: Agent) -> dict[str, Any]:
 
 def agents_by_age(world: World) -> list[Agent]:
     """In the order in which they were made; the store keeps them by name."""
-    return sorted(world.agents.values(), key=lambda a: (a.started_at, len(a.id), a.id))
+    return sorted(
+        (a for a in world.agents.values() if not a.dismissed),
+        key=lambda a: (a.started_at, len(a.id), a.id),
+    )
 
 
 def run_view(run: Run) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, CrewError, UsageError
@@ -121,6 +121,15 @@ class Workplace:
     def rules(self) -> Rules:
         return rules_from(self.settings)
 
+    def renew_agents(self) -> None:
+        """Read the agents of the config again; all other settings stay as they were."""
+        from dataclasses import replace  # noqa: PLC0415 - only a runner needs it
+
+        from crew.config.layers import load_settings  # noqa: PLC0415 - `ps` does without config
+
+        fresh = load_settings(self.root)
+        self.__dict__["settings"] = replace(self.settings, agents=fresh.agents)
+
     def session_of(self, whose: "Run | Member") -> str:
         """Its session; a new one is named after whose it is, so that a repeat names it again."""
         import uuid  # noqa: PLC0415 - lists do without it
@@ -158,22 +167,27 @@ def rules_from(settings: "Settings") -> Rules:
         one_at_a_time=settings.merge.strategy == "serial",
         conflicts_to_agent=settings.merge.conflict == "agent",
         keep_worktrees=settings.worktree.keep,
-        providers={
-            name: agent.provider or agent.adapter for name, agent in settings.agents.by_name.items()
-        },
-        movable_sessions=_movable_sessions(settings),
         reviewers=_reviewers(settings),
         min_reviews=settings.complete.min_reviews,
         skip_review=settings.complete.skip_review,
         merge_completed=settings.complete.merge,
+        **kinds_in(settings),
     )
 
 
-def _movable_sessions(settings: "Settings") -> frozenset[str]:
+def kinds_in(settings: "Settings") -> dict[str, Any]:
+    """The part of the rules that is about the configured agents."""
     from crew.config.model import MOVABLE_SESSIONS  # noqa: PLC0415 - settings have loaded it
+    from crew.runner.programs import missing_programs  # noqa: PLC0415 - lists do without rules
 
     agents = settings.agents.by_name
-    return frozenset(name for name, one in agents.items() if one.adapter in MOVABLE_SESSIONS)
+    movable = (name for name, one in agents.items() if one.adapter in MOVABLE_SESSIONS)
+    return {
+        "default_kind": settings.agents.worker_default,
+        "missing": missing_programs(settings.agents),
+        "providers": {name: one.provider or one.adapter for name, one in agents.items()},
+        "movable_sessions": frozenset(movable),
+    }
 
 
 def _reviewers(settings: "Settings") -> tuple[str, ...]:

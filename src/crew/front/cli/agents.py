@@ -1,24 +1,62 @@
-"""`crew agents`: the configured agents and whether their programs are here."""
+"""`crew agents`: the configured agents, whether their programs are here, and who is which."""
 
-import importlib.util
-import shlex
-import shutil
 from typing import Any
 
+import click
+
 from crew.config.model import AgentSettings, AgentsSettings
+from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
-from crew.front.cli.command import command
-from crew.front.cli.output import print_json, table
+from crew.front.cli.command import CrewGroup, command
+from crew.front.cli.output import narrate, print_json, table
+from crew.front.cli.params import agent_argument, complete_kinds
+from crew.runner.programs import missing_program, program_of, program_path
+from crew.runner.views import agent_view
+from crew.store.facts import load_world
 
 HEAD = ("NAME", "ROLE", "MODEL", "INSTALLED", "DESCRIPTION")
 
 
-@command("agents", example="crew agents\ncrew agents --json")
-@pass_call
-def agents(call: Call) -> None:
+@click.group(
+    "agents", cls=CrewGroup, example="crew agents\ncrew agents --json\ncrew agents set A codex"
+)
+@click.pass_context
+def agents(ctx: click.Context) -> None:
     """List the configured agents.
 
     A star marks those that are meant when none is named."""
+    if ctx.invoked_subcommand is None:
+        _list(ctx.ensure_object(Call))
+
+
+@command("set", example="crew agents set A codex")
+@agent_argument()
+@click.argument("kind", shell_complete=complete_kinds)
+@pass_call
+def set_kind(call: Call, name: str, kind: str) -> None:
+    """Choose the configured agent behind a name of `crew ps`.
+
+    It holds from the agent's next task on. An agent for which nobody chose follows [agents]
+    worker_default, or the --agent of `crew run`.
+    """
+    from crew.runner.asking import ask  # noqa: PLC0415 - the list does without a runner
+
+    workplace = call.workplace()
+    chosen = workplace.settings.agents.named(kind).name
+    task = ask(workplace, Request(verb="set_kind", args={"agent": name, "kind": chosen}))
+    if call.json:
+        world = load_world(workplace.db)
+        print_json(agent_view(world, world.agents[name]))
+        return
+    narrate(call, f"agent {name} is {chosen}{f' after task {task}' if task else ''}")
+    if missing := missing_program(workplace.settings.agents.named(chosen)):
+        narrate(call, f"warning: {missing} is not installed")
+
+
+agents.add_command(set_kind)
+
+
+def _list(call: Call) -> None:
     settings = call.workplace().settings.agents
     views = [_view(one, _defaults(settings)) for one in settings.by_name.values()]
     if call.json:
@@ -45,7 +83,7 @@ def _view(agent: AgentSettings, defaults: dict[str, str]) -> dict[str, Any]:
         "model": agent.default_model,
         "adapter": agent.adapter,
         "program": program,
-        "path": shutil.which(program) if program else None,
+        "path": program_path(agent),
         "installed": missing is None,
         "missing": missing,
         "default": bool(roles),
@@ -63,30 +101,3 @@ def _installed(view: dict[str, Any]) -> str:
     if not view["installed"]:
         return f"no: {view['missing']} is missing"
     return f"yes: {view['path']}" if view["path"] else "yes"
-
-
-def program_of(agent: AgentSettings) -> str | None:
-    """The program that is started first; None where crew brings it along."""
-    if agent.adapter == "scripted":
-        return None
-    if agent.command or not agent.command_template:
-        return agent.command
-    try:
-        words = shlex.split(agent.command_template)
-    except ValueError:
-        return None
-    first = next((word for word in words if "=" not in word.partition("/")[0]), None)
-    return first if first and "{{" not in first else None
-
-
-def missing_program(agent: AgentSettings) -> str | None:
-    """The agent's program if it is not on the path; a relative one is for its worktree to know.
-
-    An agent by the Agent Client Protocol needs crew's extra for it too.
-    """
-    if agent.adapter == "acp" and importlib.util.find_spec("acp") is None:
-        return "crew[acp]"
-    program = program_of(agent)
-    if program is None or shutil.which(program) is not None:
-        return None
-    return None if "/" in program and not program.startswith("/") else program

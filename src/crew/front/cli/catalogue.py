@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "run": Entry("run:run", "Run the crew until you stop it, or until all is done."),
         "stop": Entry("stop:stop", "Stop the runner, or whoever works at a task."),
         "spawn": Entry("crew_agents:spawn", "Add idle agents."),
+        "dismiss": Entry("crew_agents:dismiss", "Remove an idle agent."),
         "assign": Entry("crew_agents:assign", "Give a task to an idle agent."),
         "kill": Entry("crew_agents:kill", "End what an agent does; its task goes back to todo."),
         "retry": Entry("crew_agents:retry", "Let a stuck agent or a failed task try again."),

@@ -152,7 +152,7 @@ def member_from(workplace: "Workplace", world: "World", text: str) -> dict[str, 
         return {"name": name, "agent_kind": workplace.settings.agents.named(kind).name}
     if name in known:
         return {"name": name, "agent_kind": name}
-    agent = world.agents.get(name)
+    agent = world.crew.get(name)
     return {"name": name, "agent_kind": agent.agent_kind if agent else ""}
 
 

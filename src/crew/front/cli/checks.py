@@ -9,8 +9,8 @@ from crew.domain.errors import CrewError
 from crew.domain.frozen import frozen
 from crew.domain.task import FINISHED
 from crew.domain.task_item import dependency_cycles
-from crew.front.cli.agents import missing_program
 from crew.front.cli.call import Call
+from crew.runner.programs import missing_program
 from crew.store.lock import find_runner
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def agents(workplace: "Workplace") -> Iterator[Finding]:
     from crew.store.facts import load_world  # noqa: PLC0415
 
     settings = workplace.settings.agents
-    used = {agent.agent_kind for agent in load_world(workplace.db).agents.values()}
+    used = {agent.agent_kind for agent in load_world(workplace.db).crew.values()}
     for kind in sorted({settings.worker_default, *used}):
         known = settings.by_name.get(kind)
         missing = missing_program(known) if known else None

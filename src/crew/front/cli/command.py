@@ -39,9 +39,25 @@ class CrewCommand(click.Command):
         return [*own, *common_flags(), help_option]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Example"):
-            for line in self.example.splitlines():
-                formatter.write(f"  {line}\n")
+        print_example(formatter, self.example)
+
+
+class CrewGroup(click.Group):
+    """A command that does something by itself too, and has others below it."""
+
+    def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **{**attributes, "invoke_without_command": True})
+        self.params = [*self.params, *common_flags()]
+        self.example = example
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        print_example(formatter, self.example)
+
+
+def print_example(formatter: click.HelpFormatter, example: str) -> None:
+    with formatter.section("Example"):
+        for line in example.splitlines():
+            formatter.write(f"  {line}\n")
 
 
 def command(name: str, *, example: str) -> Callable[[Callable[..., Any]], CrewCommand]:

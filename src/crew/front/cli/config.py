@@ -11,7 +11,8 @@ from crew.config.aliases import own_path
 from crew.config.changing import Change, Scope, set_key
 from crew.config.checking import Layer, has_key
 from crew.config.inheritance import with_inherited
-from crew.config.layers import BUILT_IN_FILES, load_layers, merged_settings
+from crew.config.layer_files import BUILT_IN_FILES
+from crew.config.layers import load_layers, merged_settings
 from crew.config.nearest import nearest
 from crew.config.origins import has, leaves, merged_values, origin_of, value_at
 from crew.config.toml_text import key_parts, written_key, written_value

@@ -1,4 +1,4 @@
-"""The commands for agents: spawn, assign, kill, retry, cleanup."""
+"""The commands for agents: spawn, dismiss, assign, kill, retry, cleanup."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ def spawn(call: Call, name_or_count: str, kind: str | None) -> None:
     One, or as many as you say, called A, B, … unless you give a name. Prints the names.
     """
     workplace = call.workplace()
-    args: dict[str, Any] = {"kind": checked_kind(workplace, kind)}
+    args: dict[str, Any] = {"kind": checked_kind(workplace, kind), "chosen": kind is not None}
     if name_or_count.lstrip("-").isdecimal():
         args["count"] = _count(int(name_or_count))
     else:
@@ -45,6 +45,22 @@ def spawn(call: Call, name_or_count: str, kind: str | None) -> None:
     else:
         for name in names:
             say(name)
+
+
+@command("dismiss", example="crew dismiss C")
+@agent_argument()
+@pass_call
+def dismiss(call: Call, name: str) -> None:
+    """Remove an idle agent.
+
+    Its name may be used again; what it did stays in the logs, the costs and the events.
+    """
+    workplace = call.workplace()
+    ask(workplace, Request(verb="dismiss", args={"agent": name}))
+    if call.json:
+        print_json({"name": name, "dismissed": True})
+    else:
+        narrate(call, f"agent {name} is dismissed")
 
 
 def _count(count: int) -> int:

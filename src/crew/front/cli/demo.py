@@ -99,7 +99,9 @@ def _run(call: Call, workplace: "Workplace") -> World:
 
     def prepare(runner: "Runner") -> None:
         runner.take_in()
-        runner.heed(Request(verb="spawn", args={"kind": "scripted", "at_least": AGENTS}))
+        runner.heed(
+            Request(verb="spawn", args={"kind": "scripted", "chosen": True, "at_least": AGENTS})
+        )
 
     while True:
         with narrated(call, workplace):

@@ -8,11 +8,11 @@ import click
 
 from crew.config.gates import choose_gate, read_gate_files
 from crew.domain.effects import effect
-from crew.front.cli.agents import missing_program
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.git.repository import check_usable, find_repository
+from crew.runner.programs import missing_program
 from crew.runner.workplace import make_workplace
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def _by_state(world: World, task: Task) -> str:
         return f"its steps are not finished (crew quest show {task.id})"
     if task.state == TaskState.IN_PROGRESS:
         return "it is not finished"
-    return "no agent took it" if world.agents else "there are no agents"
+    return "no agent took it" if world.crew else "there are no agents"
 
 
 def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:

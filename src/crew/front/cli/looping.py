@@ -8,6 +8,7 @@ import click
 from crew.domain.errors import Conflict, CrewError, NotFound, UsageError
 from crew.domain.terms import Terms, read_terms
 from crew.domain.world import World
+from crew.front.cli.agent_needs import check_kinds
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
@@ -48,12 +49,10 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     if title is None:
         raise UsageError("the prompt is empty", hint="say what is to be done")
     worker = checked_kind(workplace, kind)
-    new = NewTask(
-        title=title[:LONGEST_TITLE],
-        body=words,
-        agent=worker,
-        terms=_terms(workplace, worker, wishes),
-    )
+    terms = _terms(workplace, worker, wishes)
+    reviewers = dict(terms).get("reviewers", workplace.rules.reviewers)
+    check_kinds(workplace, (worker, *(reviewers if isinstance(reviewers, tuple) else ())))
+    new = NewTask(title=title[:LONGEST_TITLE], body=words, agent=worker, terms=terms)
     task = workplace.source.add(new, at=time.time())
     wake(workplace)
     return drive(call, workplace, task)

@@ -68,7 +68,8 @@ def _rows(ctx: click.Context, kind: str) -> list[CompletionItem]:
 
     with contextlib.suppress(CrewError, OSError):
         rows = load_rows(open_database(load_folder(_call(ctx).directory) / "crew.db"), kind)
-        return [CompletionItem(row.id, help=row.state) for row in rows.values()]
+        there = (row for row in rows.values() if not getattr(row, "dismissed", False))
+        return [CompletionItem(row.id, help=row.state) for row in there]
     return []
 
 

@@ -1,8 +1,10 @@
 """`crew ps`: the agents, at once."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crew.config.glance import glance
 from crew.front.cli.asked import asked_lines
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -29,6 +31,7 @@ def ps(call: Call) -> None:
     sessions = runs_at_terminals(folder, db)
     world = load_agents(db)
     agents = [agent_view(world, agent) for agent in agents_by_age(world)]
+    _bring_up_to_date(agents, world, folder.parent)
     if call.json:
         print_json(agents)
         return
@@ -40,6 +43,23 @@ def ps(call: Call) -> None:
         narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
     for words in around(world, find_runner(folder / "lock"), unmerged=load_unmerged(db)):
         narrate(call, words)
+
+
+def _bring_up_to_date(agents: list[dict[str, Any]], world: "World", root: Path) -> None:
+    """The config may have changed since the rows were written: it decides what an idle agent is."""
+    seen = glance(root) if agents else None
+    if seen is None:
+        return
+    for agent in agents:
+        if agent["status"] != "idle":
+            continue
+        if not world.agents[agent["name"]].kind_chosen:
+            agent["kind"] = seen.worker_default
+        if agent["kind"] not in seen.kinds:
+            agent["last_error"] = (
+                f"no agent is configured as {agent['kind']!r}: add [agents.{agent['kind']}] to "
+                f".crew/config.toml, or `crew agents set {agent['name']} KIND`"
+            )
 
 
 def _row(agent: dict[str, Any]) -> tuple[str, ...]:
@@ -62,7 +82,7 @@ def _note(agent: dict[str, Any]) -> str:
         return f"{error} (crew retry {agent['name']})"
     if error and agent["retry_at"]:
         return f"tries again at {agent['retry_at']}: {error}"
-    return ""
+    return error if error and agent["status"] == "idle" else ""
 
 
 MOST_UNMERGED = 5

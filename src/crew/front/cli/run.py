@@ -2,19 +2,24 @@
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import click
 
+from crew.domain.agent_kinds import left_out
+from crew.domain.intake import Intake, seen
 from crew.domain.requests import Request
-from crew.domain.world import World
+from crew.domain.task import FINISHED
+from crew.domain.world import World, apply_all
+from crew.front.cli.agent_needs import check_needs
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
 from crew.front.cli.leftovers import drained_code, summary, tell_leftovers, unfinished
-from crew.front.cli.output import narrate, print_json, say
+from crew.front.cli.output import print_json, say
 from crew.front.cli.params import kind_option
+from crew.store.facts import load_world
 from crew.store.lock import LockHeld, find_runner
 
 if TYPE_CHECKING:
@@ -29,39 +34,68 @@ crew run --detach && crew dashboard"""
 class _Wanted:
     """What is asked of the runner before it starts; `before` is the world it then finds."""
 
-    kind: str
+    kind: str | None
     at_least: int | None
     before: World = field(default_factory=World)
 
     def prepare(self, runner: "Runner") -> None:
         runner.take_in()
-        has_agents = bool(runner.engine.world.agents)
-        count = self.at_least or (0 if has_agents else runner.workplace.settings.run.agents)
-        if count:
-            runner.heed(Request(verb="spawn", args={"kind": self.kind, "at_least": count}))
+        runner.kinds.default_kind = self.kind or ""
+        runner.kinds.look()
+        if count := self.count(runner.workplace, runner.engine.world):
+            kind = runner.engine.rules.default_kind
+            runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count}))
         self.before = runner.engine.world
+
+    def count(self, workplace: "Workplace", world: World) -> int:
+        """How many agents there must be; 0 leaves it at those there are."""
+        return self.at_least or (0 if world.crew else workplace.settings.run.agents)
+
+    def check(self, call: Call, workplace: "Workplace", *, drain: bool) -> None:
+        """Before anything is assigned; a drain with nothing open has nothing to be refused for."""
+        world = seen_world(workplace)
+        rules = workplace.rules
+        if self.kind:
+            rules = replace(rules, default_kind=self.kind)
+        new_agents = max(0, self.count(workplace, world) - len(world.crew))
+        is_open = any(task.state not in FINISHED for task in world.tasks.values())
+        if is_open or not drain:
+            check_needs(call, left_out(world, rules, new_agents=new_agents), rules)
+
+
+def seen_world(workplace: "Workplace") -> World:
+    """The world with every task that the source has now, as a runner will see it."""
+    world = load_world(workplace.db)
+    intake = Intake(target=workplace.target, at=time.time())
+    return apply_all(world, seen(world, workplace.snapshot().items, intake))
 
 
 @command("run", example=EXAMPLE)
 @click.option(
-    "-n", "--agents", "count", type=click.IntRange(1, 1000), help="Make sure so many agents exist."
+    "-n",
+    "--agents",
+    "count",
+    type=click.IntRange(1, 1000),
+    help="Make sure that this many agents exist.",
 )
-@kind_option("The kind of the agents it makes; else [agents] worker_default.")
+@kind_option("The kind of agent for this run; else [agents] worker_default.")
 @click.option("--drain", is_flag=True, help="End when nothing more can move and all is delivered.")
 @click.option("-d", "--detach", is_flag=True, help="Run in the background and print the pid.")
 @pass_call
 def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach: bool) -> int:
     """Run the crew until you stop it, or until all is done.
 
-    Without agents it makes as many as [run] agents says. With --drain the exit code is 0 if all
+    Without agents it makes as many as [run] agents says. An idle agent is of the kind that holds
+    now, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every
+    agent is missing, it ends with 1 before a task is taken. With --drain the exit code is 0 if all
     it took is merged or closed, 6 if not (the list is on stderr), and 75 if a delivery waits.
     The first Ctrl-C lets running steps finish, the second ends them; no work is lost either way.
     """
     workplace = call.workplace()
-    wanted = _Wanted(kind=checked_kind(workplace, kind), at_least=count)
+    wanted = _Wanted(kind=kind and checked_kind(workplace, kind), at_least=count)
     if (holder := find_runner(workplace.lock_file)) is not None:
         raise LockHeld(holder)
-    _warn_of_missing(call, workplace, wanted.kind)
+    wanted.check(call, workplace, drain=drain)
     if detach:
         return _detach(call, workplace, count=count, kind=kind, drain=drain)
     return _run_here(call, workplace, wanted, drain=drain)
@@ -113,11 +147,3 @@ def open_log(workplace: "Workplace") -> None:
         format="%(asctime)sZ %(levelname)s %(name)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
     )
-
-
-def _warn_of_missing(call: Call, workplace: "Workplace", kind: str) -> None:
-    from crew.front.cli.agents import missing_program  # noqa: PLC0415
-
-    missing = missing_program(workplace.settings.agents.named(kind))
-    if missing is not None:
-        narrate(call, f"warning: {missing} is not installed, and the agent {kind} needs it")

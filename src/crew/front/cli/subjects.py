@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def task_of(workplace: "Workplace", named: str, world: World | None = None) -> str:
     """The task that is meant; an agent's name means its current or last one."""
     world = world or load_world(workplace.db)
-    if named in world.agents:
+    if named in world.crew:
         found = world.agents[named].task or _last_task(workplace, named)
         if found is None:
             raise NotFound(
@@ -23,14 +23,14 @@ def task_of(workplace: "Workplace", named: str, world: World | None = None) -> s
     try:
         return workplace.source.resolve(named)
     except CrewError as error:
-        if world.agents and not named.lstrip("#").isdigit():
-            error.hint = f"agents: {', '.join(world.agents)}; {error.hint}"
+        if world.crew and not named.lstrip("#").isdigit():
+            error.hint = f"agents: {', '.join(world.crew)}; {error.hint}"
         raise
 
 
 def retried(workplace: "Workplace", named: str) -> str:
     """An agent's name as it is, or the full id of a task."""
-    return named if named in load_world(workplace.db).agents else workplace.source.resolve(named)
+    return named if named in load_world(workplace.db).crew else workplace.source.resolve(named)
 
 
 def _last_task(workplace: "Workplace", agent: str) -> str | None:

@@ -75,7 +75,7 @@ async def _called(runner: "Runner", listener: socket.socket) -> None:
 def is_expected(runner: "Runner") -> bool:
     known = runner.workplace.settings.agents.by_name
     world = runner.engine.world
-    kinds = {agent.agent_kind for agent in world.agents.values()}
+    kinds = {agent.agent_kind for agent in world.crew.values()}
     return _has_guests(world) or any(
         known[kind].adapter in SPEAKING_MCP for kind in kinds if kind in known
     )

@@ -1,0 +1,183 @@
+"""What a new user meets first: no agent configured, none installed, no gate, a Ctrl-C."""
+
+import json
+import shutil
+
+import pytest
+
+from front.conftest import until
+
+GHOST = '[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n'
+
+
+def kinds(scene):
+    return {agent["name"]: agent["kind"] for agent in scene.ok("ps", "--json").json}
+
+
+@pytest.fixture
+def new_user(bare_scene, tmp_path):
+    """As the README begins: a crew, a task, and no agent's program on the path."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("git", "sh"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    bare_scene.ok("init")
+    bare_scene.ok("new", "--title", "one")
+    bare_scene.path = str(tools)
+    return bare_scene
+
+
+# an agent that is not configured yet
+
+
+def test_run_before_an_agent_is_configured_makes_nothing_and_says_what_to_do(new_user):
+    said = new_user.crew("run", "--agents", "3", "--drain", PATH=new_user.path)
+    assert said.code == 1
+    message, hint = said.err.splitlines()
+    assert message == "crew: claude is not installed, and the agent claude needs it"
+    assert hint == (
+        "hint: install claude, or choose another agent: "
+        "`crew config set agents.mine.command_template 'PROGRAM {{.Prompt}}'`, "
+        "then `crew config set agents.worker_default mine`"
+    )
+    assert new_user.status("1") == "todo"
+    assert new_user.ok("ps", "--json").json == []
+
+
+def test_the_hint_works_when_typed(new_user):
+    agent = new_user.folder / "agent.sh"
+    agent.write_text("echo 1 > one; git add -A; git commit -qm one; echo DONE\n")
+    new_user.crew("run", PATH=new_user.path)
+    new_user.ok("config", "set", "agents.mine.command_template", f"sh {agent} {{{{.Prompt}}}}")
+    new_user.ok("config", "set", "agents.worker_default", "mine")
+    new_user.ok("run", "--agents", "3", "--drain", PATH=new_user.path)
+    assert new_user.status("1") == "merged"
+    assert set(kinds(new_user).values()) == {"mine"}
+
+
+def test_a_runner_in_the_background_says_why_it_did_not_start(new_user):
+    said = new_user.crew("run", "--detach", PATH=new_user.path)
+    assert said.code == 1
+    assert "claude is not installed" in said.err
+    assert "hint: install claude, or choose another agent" in said.err
+
+
+# idle agents follow the default
+
+
+def test_idle_agents_follow_the_default_and_chosen_ones_do_not(scene):
+    scene.configure(GHOST)
+    scene.ok("spawn", "2")
+    scene.ok("spawn", "Ann", "--agent", "sh")
+    scene.ok("agents", "set", "B", "sh")
+    scene.ok("config", "set", "agents.worker_default", "ghost")
+    assert kinds(scene) == {"A": "ghost", "B": "sh", "Ann": "sh"}
+    scene.ok("new", "--title", "one")
+    scene.ok("new", "--title", "two")
+    said = scene.ok("run", "--drain")
+    assert "left out: no-such-program is not installed, and the agent ghost needs it" in said.err
+    assert scene.status("1") == scene.status("2") == "merged"
+
+
+def test_the_agent_of_a_run_holds_for_that_run(scene):
+    scene.configure(GHOST)
+    scene.ok("config", "set", "agents.worker_default", "ghost")
+    scene.ok("spawn")
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain", "--agent", "sh")
+    assert scene.status("1") == "merged"
+    assert kinds(scene) == {"A": "ghost"}
+
+
+def test_a_change_of_the_config_reaches_a_running_crew(scene, running):
+    scene.configure(GHOST)
+    scene.ok("config", "set", "agents.worker_default", "ghost")
+    scene.ok("spawn", "Ann", "--agent", "sh")
+    scene.ok("spawn", "A")
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one")
+    process = running()
+    until(lambda: scene.agent("Ann")["status"] == "working")
+    scene.ok("new", "--title", "two")
+    assert scene.agent("A")["status"] == "idle"
+    scene.ok("config", "set", "agents.worker_default", "sh")
+    until(lambda: scene.status("2") == "merged")
+    scene.let_go()
+    process.terminate()
+
+
+# agents set, dismiss
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_dismissed_agent_is_gone_and_its_name_is_free(scene, running, runs):
+    if runs:
+        scene.plan("1", "wait")
+        scene.ok("new", "--title", "one")
+        running()
+        until(lambda: scene.agent("A")["status"] == "working")
+        said = scene.crew("dismiss", "A")
+        assert said.code == 5
+        assert "agent A is working with task 1" in said.err
+        assert "`crew kill A`" in said.err
+    scene.ok("spawn", "Zoe")
+    assert scene.ok("dismiss", "Zoe").err == "agent Zoe is dismissed\n"
+    assert "Zoe" not in kinds(scene)
+    until(lambda: "Zoe" not in {agent["name"] for agent in scene.agents()})
+    assert scene.crew("dismiss", "Zoe").code == 3
+    assert scene.ok("spawn", "Zoe").out == "Zoe\n"
+    last = [
+        json.loads(line) for line in scene.ok("events", "--subject", "agent:Zoe", "--json").lines
+    ]
+    assert [fact["trigger"] for fact in last[-1]][-3:] == ["spawned", "dismissed", "spawned"]
+
+
+def test_a_kind_that_is_not_configured_any_more_says_what_to_do(scene):
+    scene.configure(GHOST)
+    scene.ok("spawn", "A", "--agent", "ghost")
+    scene.ok("new", "--title", "one")
+    config = scene.root / ".crew/config.toml"
+    config.write_text(config.read_text().replace(GHOST, ""))
+    for said in (scene.ok("ps"), scene.crew("assign", "A", "1"), scene.crew("run", "--drain")):
+        assert "no agent is configured as 'ghost'" in said.out + said.err
+        assert "add [agents.ghost] to .crew/config.toml" in said.out + said.err
+        assert "`crew agents set A " in said.out + said.err
+    scene.ok("agents", "set", "A", "sh")
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"
+
+
+# a program that is not there
+
+
+def test_start_and_loop_refuse_a_missing_program_before_anything_is_made(scene):
+    scene.configure(GHOST)
+    scene.ok("new", "--title", "one")
+    for args in (["start", "1", "ghost"], ["loop", "do it", "--agent", "ghost"]):
+        said = scene.crew(*args)
+        assert said.code == 1, said
+        assert "no-such-program is not installed" in said.err
+    assert [task["id"] for task in scene.ok("list", "-a", "--json").json] == ["1"]
+    assert scene.status("1") == "todo"
+
+
+def test_a_missing_reviewer_is_found_before_money_is_spent(scene):
+    scene.configure(GHOST + '[review]\nmode = "single"\nagent = "ghost"\n')
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain")
+    assert said.code == 1
+    assert "`crew config set review.mode none`" in said.err
+    assert scene.status("1") == "todo"
+
+
+def test_an_agent_whose_program_vanishes_is_stuck_at_once(scene):
+    program = scene.folder / "mine"
+    program.write_text('#!/bin/sh\nrm "$0"\necho once\n')
+    program.chmod(0o755)
+    scene.configure(f'[agents.mine]\ncommand_template = "{program}"\n')
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain", "--agent", "mine")
+    assert said.code == 6
+    assert "`crew agents set A KIND`, then `crew kill A`" in scene.ok("ps").out
+    (agent,) = scene.ok("ps", "--json").json
+    assert (agent["status"], agent["error_count"]) == ("stuck", 1)
