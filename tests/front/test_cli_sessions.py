@@ -1,6 +1,7 @@
 """One task at a terminal of its own: real tmux, real git, and an agent that does what is typed."""
 
 import contextlib
+import json
 import os
 import pty
 import select
@@ -14,6 +15,7 @@ import pytest
 from crew.agents.ownership import find_process, owned_processes
 from crew.store.database import open_database
 from front.conftest import CREW, PATIENCE_S, Scene, until
+from front.mcp_scene import Step
 
 PANE = """\
 echo "$1 $2" >> "$SCENE/sessions-$CREW_TASK_ID"
@@ -32,6 +34,7 @@ echo DONE
 
 REVIEWER = """\
 echo "$CREW_TASK_ID" >> "$SCENE/reviews"
+printf '%s\\n' "$CREW_TOKEN" "$CREW_MCP_URL" > "$SCENE/reviewer"
 cat "$SCENE/verdict"
 """
 
@@ -627,11 +630,13 @@ def test_a_done_task_can_be_opened_once_more(open_desk):
 def test_requested_changes_reach_the_agent_at_its_terminal(either):
     either.commit("a.txt")
     either.ok("complete", "1")
-    said = either.ok("comment", "1", "-R", "/dev/null; echo heard-$((40+2))")
+    either.ok("send", "1", "echo reading; exec cat > /dev/null")  # an agent that only reads
+    until(lambda: either.shows("\nreading"))
+    said = either.ok("comment", "1", "-R", "more tests")
     assert "typed into its terminal" in said.err
-    until(lambda: either.shows("heard-42"))
+    until(lambda: either.shows("> more tests"))
     assert (either.status("1"), either.sessions()) == ("in_progress", ["crew-1"])
-    assert either.shows("crew complete")
+    until(lambda: either.shows("crew complete"))
     either.commit("b.txt")
     either.ok("complete", "1")
     assert either.status("1") == "done"
@@ -649,6 +654,37 @@ def test_requested_changes_wait_for_an_agent_once_the_terminal_has_ended(open_de
         None,
         "working",
     )
+
+
+def spoken_for(desk, file) -> Step:
+    """Whatever wrote its token and its address into this file, as a client of crew."""
+    token, url = file.read_text().splitlines()
+    return Step(desk, "1", token, url, str(desk.root), desk.worktree())
+
+
+def test_an_agent_at_a_terminal_reads_asks_and_signals_with_a_token_of_its_own(desk, runner):
+    runner()
+    desk.new()
+    desk.ok("start", "1")
+    file = desk.folder / "env"
+    told = f"printf '%s\\n' \"$CREW_TOKEN\" \"$CREW_MCP_URL\" > '{file}.new'"
+    desk.ok("send", "1", f"{told}; mv '{file}.new' '{file}'")
+    until(file.exists)
+    agent = spoken_for(desk, file)
+    assert json.loads(agent.by_http("get-task").text)["id"] == "1"
+    assert agent.by_stdio("report-progress", text="x").refused
+    desk.ok("send", "1", "crew signal needs-user-input --question '/dev/null which colour?'")
+    until(lambda: desk.ok("inbox", "--json").json != [])
+    desk.ok("answer", "q1", "/dev/null blue")
+    until(lambda: desk.shows("> /dev/null blue"))
+    heard = agent.by_http("signal-back", signal="complete", summary="finished")
+    assert "crew checks the work" in heard.text
+    until(lambda: desk.shows("it says DONE and committed nothing"))
+    desk.commit("a.txt")
+    agent.by_stdio("signal-back", signal="complete", summary="finished")
+    desk.wait_for("done")
+    desk.ok("stop", "1")
+    assert "that terminal session is over" in agent.by_http("get-task").text
 
 
 # review
@@ -699,6 +735,22 @@ def test_a_review_leaves_its_prompt_and_a_script_that_repeats_it(open_desk):
     assert commit in (scripts / "review-1-prompt.txt").read_text()
     again = subprocess.run([scripts / "review-1.sh"], capture_output=True, text=True, check=False)
     assert (again.returncode, again.stdout, asked(open_desk)) == (0, "PASS\n", 2)
+
+
+def test_a_reviewer_reads_its_task_and_changes_nothing(desk, runner):
+    runner()
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    verdict(desk, "PASS\n")
+    desk.ok("review", "1")
+    reviewer = spoken_for(desk, desk.folder / "reviewer")
+    for way in (reviewer.by_http, reviewer.by_stdio):
+        assert json.loads(way("get-task").text)["id"] == "1"
+        assert way("signal-back", signal="complete", summary="x").refused
+    said = reviewer.by_shell("signal-back", signal="complete", summary="x")
+    assert (said.refused, "this token is for a review" in said.text) == (True, True)
+    assert desk.status("1") == "in_progress"
 
 
 def test_an_old_pass_never_approves_a_new_commit(reviewed):

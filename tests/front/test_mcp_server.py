@@ -15,8 +15,9 @@ from types import SimpleNamespace
 import pytest
 
 from crew.front.mcp import beside
-from crew.front.mcp.address import address_file, keep_address, open_listener, url_of
+from crew.front.mcp.address import keep_address, open_listener, url_of
 from crew.front.mcp.tools import TOOLS
+from crew.runner.connection import address_file
 from front.conftest import PATIENCE_S, until
 from front.mcp_scene import WAYS, running_crew, waiting_step
 

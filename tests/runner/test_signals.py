@@ -16,6 +16,8 @@ from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.task import Task
 from crew.domain.world import World, apply_all, with_rows
+from crew.front.mcp.offers import OFFERS
+from crew.runner import tokens as runner_tokens
 from crew.runner.engine import Engine
 from crew.runner.outside import StepCall
 from crew.runner.tokens import Tokens
@@ -263,6 +265,34 @@ def test_the_run_and_attempt_are_those_of_the_token_whatever_is_claimed(tokens):
     claimed = {"token": token, "run": "9.9", "attempt": 5, "signal": "complete"}
     checked = tokens.checked(Request(verb="signal", args=claimed))
     assert checked.args == {"run": "1.1", "attempt": 1, "signal": "complete"}
+
+
+def test_a_terminal_has_a_token_of_its_own_and_a_reviewer_one_that_only_reads(tokens):
+    run = Run(id="1.1", task="1", attempt=1, pane_number=2)
+    claimed = {"run": "9.9", "attempt": 5, "terminal": 7, "review": True}
+    terminal = {**claimed, "token": tokens.terminal_token(run)}
+    assert tokens.checked(Request(verb="signal", args=terminal)).args == {
+        "run": "1.1",
+        "terminal": 2,
+    }
+    reviewer = {**claimed, "token": tokens.review_token(run, "c0ffee")}
+    assert tokens.checked(Request(verb="get_task", args=reviewer)).args == {
+        "run": "1.1",
+        "review": True,
+    }
+    for verb in ("signal", "fetch_messages", "progress", "post_message", "plan_steps"):
+        with pytest.raises(NeedsLogin, match="for a review"):
+            tokens.checked(Request(verb=verb, args=reviewer))
+    for args in (terminal, reviewer):
+        with pytest.raises(NeedsLogin):
+            tokens.owner(str(args["token"]))
+        with pytest.raises(NeedsLogin):
+            tokens.checked(Request(verb="channel_join", args=args))
+
+
+def test_the_kinds_of_tokens_have_the_same_names_on_both_sides():
+    kinds = (runner_tokens.MEMBER, runner_tokens.TERMINAL, runner_tokens.REVIEW, "")
+    assert tuple(offer.begins for offer in OFFERS) == kinds
 
 
 def test_what_people_ask_needs_no_token(tokens, tmp_path):

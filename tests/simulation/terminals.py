@@ -82,7 +82,7 @@ class People:
 
     def _act(self, engine: Engine, outside: SimulatedOutside, run: Run) -> None:
         deeds = [self._complete, self._complete, self._stop, self._hand_over, self._vanish]
-        deeds += [self._end, self._end_late, self._merge, self._change]
+        deeds += [self._end, self._end_late, self._merge, self._change, self._signal]
         if self.chance.random() < 0.6:
             self._work(engine, outside, run)
         else:
@@ -119,6 +119,16 @@ class People:
 
     def _change(self, engine: Engine, run: Run) -> None:
         self.ask(engine, "changes", task=run.task, notes="more of it")
+
+    def _signal(self, engine: Engine, run: Run) -> None:
+        self.ask(
+            engine,
+            "signal",
+            run=run.id,
+            terminal=run.pane_number,
+            signal="complete",
+            summary="all of it",
+        )
 
     def _vanish(self, engine: Engine, run: Run) -> None:
         self.state.panes.pop(run.pane, None)

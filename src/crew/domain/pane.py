@@ -107,7 +107,10 @@ def not_inspected(run: Run, reason: str, *, at: float) -> list[Fact]:
     """crew itself could not check it, for want of a gate program, say; work goes on."""
     if run.state != RunState.REVIEWING:
         return []
-    return [moved(run, "sent_back", to=RunState.WORKING, at=at, error=reason)]
+    back = moved(run, "sent_back", to=RunState.WORKING, at=at, error=reason)
+    if not run.signal:  # else `crew complete` waits and prints it
+        return [back]
+    return [back, noted(run, "signal_failed", at=at, signal="", notes=reason, untyped=True)]
 
 
 def is_over(run: Run, task: Task) -> bool:

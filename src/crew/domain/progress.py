@@ -133,7 +133,7 @@ def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
     task = world.tasks[run.task]
     # A person at a terminal looks at the result before it is merged, unless they said otherwise.
     queued_at = None if run.pane and not run.merges else at
-    over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0}
+    over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}
     if not run.pane:
         over["leaving"] = ""  # finished before it could be stopped
     facts = [
@@ -196,6 +196,7 @@ def sent_back(
             error="",
             ended_at=None,
             untyped=_is_typed(run, ask, notes),
+            signal="",
             **told,
         )
     ]
@@ -206,8 +207,9 @@ def sent_back(
 
 def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
     """Whether the reason is typed into the terminal; `crew complete` prints its own complaints."""
-    has_agent = run.state == RunState.COMPLETE and run.is_pane_open and not run.leaving
-    return has_agent and (bool(notes) or ask != Ask.CHANGES)
+    unprinted = run.state == RunState.COMPLETE or bool(run.signal)
+    has_agent = run.is_pane_open and not run.leaving
+    return unprinted and has_agent and (bool(notes) or ask != Ask.CHANGES)
 
 
 WHY = {

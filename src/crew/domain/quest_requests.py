@@ -67,7 +67,7 @@ def find_quest(world: World, quest: str) -> Quest:
 def plan_steps(asked: Asked) -> Answer:
     """A role that plans hands in all steps there are to be; the last plan counts."""
     world = asked.world
-    run = speaking_run(asked)
+    run = speaking_run(world, asked.args)
     role = role_of(world, run)
     quest = world.quests[world.walks[run.task].quest] if role else None
     if role is None or quest is None or role.name not in planners(world, quest):

@@ -8,15 +8,16 @@ from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.fact import Fact
 from crew.domain.followups import check_signal
 from crew.domain.message import LONGEST_MESSAGE, Message, MessageState
+from crew.domain.pane_signals import signal_at_terminal
 from crew.domain.question import About, Question, QuestionState
 from crew.domain.quotation import attributed
 from crew.domain.requests import Answer, Asked, Verb, find_task, refuse_landed
 from crew.domain.run import Ask, Run
 from crew.domain.signals import Signal, SignalKind, read_signal
-from crew.domain.stepping import given, messages_for
+from crew.domain.stepping import given, messages_for, messages_read
 from crew.domain.task import FINISHED
 from crew.domain.walking import answered
-from crew.domain.world import World, born, moved, noted
+from crew.domain.world import World, apply_all, born, moved, noted
 
 _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
 """Asks whose prompts have no room for an answer."""
@@ -24,7 +25,9 @@ _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHIN
 
 def signal(asked: Asked) -> Answer:
     """The first signal of a step counts; it is recorded now and acted on when the step ends."""
-    run = speaking_run(asked)
+    run = speaking_run(asked.world, asked.args)
+    if asked.args.get("terminal") is not None:
+        return signal_at_terminal(asked, run, read_signal(asked.args))
     if run.signal:
         raise Conflict(
             f"this step has signalled {run.signal} already, and the first signal counts",
@@ -108,7 +111,8 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
         said = f"{attributed('A person was asked', question.question)}\n\n{answer}"
         notes = f"{run.notes}\n\n{said}".strip()
         ask = Ask.ANSWER if run.ask in _WITHOUT_NOTES else run.ask
-    return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="")
+    typed = run.is_pane_open and not run.leaving
+    return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="", untyped=typed)
 
 
 def _question(asked: Asked) -> Question:
@@ -148,20 +152,36 @@ def message(asked: Asked) -> Answer:
 
 
 def fetch_messages(asked: Asked) -> Answer:
-    """An agent looks for what came in during its step; it is read once that step ends well."""
-    run = speaking_run(asked)
+    """An agent looks for what came in during its step; it is read once that step ends well.
+
+    A terminal session has no steps: there it is read at once.
+    """
+    run = speaking_run(asked.world, asked.args)
     found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
     facts = [given(message, run.step_key, at=asked.at) for message in found]
+    if asked.args.get("terminal") is not None:
+        facts += messages_read(apply_all(asked.world, facts), run, at=asked.at)
     said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
     return Answer(facts=tuple(facts), reply=said)
 
 
-def speaking_run(asked: Asked) -> Run:
-    """The run whose very step speaks; a late word of an ended one changes nothing."""
-    run = asked.world.runs.get(str(asked.args["run"]))
-    if run is None or not run.stepping or run.attempt != int(asked.args["attempt"]):
+def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
+    """The run whose very step, terminal or review speaks; a late word of an ended one is refused.
+
+    A review only reads, so that it may speak for its run at any time.
+    """
+    run = world.runs.get(str(args["run"]))
+    number = args.get("terminal")
+    if number is not None and (run is None or not _is_in_terminal(run, int(number))):
+        raise Conflict("that terminal session is over, and nothing was changed", hint="end now")
+    is_step = number is None and not args.get("review")
+    if run is None or (is_step and not (run.stepping and run.attempt == int(args["attempt"]))):
         raise Conflict("that step is over, and nothing was changed", hint="end your turn now")
     return run
+
+
+def _is_in_terminal(run: Run, number: int) -> bool:
+    return run.is_pane_open and not run.leaving and run.pane_number == number
 
 
 VERBS: Mapping[str, Verb] = {

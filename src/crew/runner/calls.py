@@ -12,6 +12,7 @@ from crew.domain.run import Run
 from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.runner.belongings import linked_folders
+from crew.runner.connection import connection
 from crew.runner.outside import StepCall
 from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
@@ -96,7 +97,10 @@ def pane_order(
         resume=run.session_used,
         log=workplace.task_log(task.id),
         done_word=workplace.rules.done_word,
-        env=step_environment(workplace, run, task),
+        env={
+            **step_environment(workplace, run, task),
+            **connection(workplace.folder, Tokens(workplace.folder).terminal_token(run)),
+        },
     )
 
 

@@ -25,6 +25,7 @@ from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
 from crew.domain.pane import ended
 from crew.domain.requests import Answer, Request
+from crew.domain.speaking import speaking_run
 from crew.domain.world import born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
@@ -34,7 +35,7 @@ from crew.runner.local import LocalOutside
 from crew.runner.notices import telling_people
 from crew.runner.readers import Readers
 from crew.runner.state_files import StateFiles
-from crew.runner.step_requests import message_from, own_task, readable, speaking_run, writable
+from crew.runner.step_requests import message_from, own_task, readable, writable
 from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
 from crew.runner.unnoticed import ended_unnoticed
@@ -207,7 +208,7 @@ class Runner:
         world, rules = self.engine.world, self.engine.rules
         run = speaking_run(world, request.args)
         if request.verb == "progress":
-            self.last_words.keep(str(run.agent), one_line(str(request.args["text"])))
+            self.last_words.keep(str(run.agent or run.pane), one_line(str(request.args["text"])))
             return Answer(reply="noted")
         if request.verb == "get_task":
             return Answer(reply=own_task(world, run, self.workplace.source))

@@ -23,8 +23,10 @@ from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.git.worktrees import ensure_detached, remove_worktree
 from crew.runner.calls import agent_settings, agent_spec, step_environment
+from crew.runner.connection import connection
 from crew.runner.step_log import start_step
 from crew.runner.step_words import own_words
+from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
 from crew.tasks.source import Lifecycle, NewComment
 
@@ -124,6 +126,7 @@ class Reviews:
             idle_timeout_s=workplace.settings.run.idle_timeout_s,
             env={
                 **step_environment(workplace, run, task, role="reviewer"),
+                **connection(workplace.folder, Tokens(workplace.folder).review_token(run, commit)),
                 MARKER_VARIABLE: self._marker(name),
             },
         )

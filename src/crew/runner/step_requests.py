@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crew.agents.output import plain
-from crew.domain.errors import Conflict, UsageError
+from crew.domain.errors import UsageError
 from crew.domain.message import LONGEST_MESSAGE
 from crew.domain.names import task_id
 from crew.domain.requests import Request
@@ -62,14 +62,6 @@ def _readable(name: str, value: Any, longest: int) -> Any:
     return plain(value)
 
 
-def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
-    """The run whose very step speaks; a late word of an ended one gets nothing."""
-    run = world.runs.get(str(args["run"]))
-    if run is None or not run.stepping or run.attempt != int(args["attempt"]):
-        raise Conflict("that step is over, and nothing was changed", hint="end your turn now")
-    return run
-
-
 def own_task(world: World, run: Run, source: TaskSource) -> dict[str, Any]:
     """The task of a run as its source tells it now."""
     told = task_view(source.show(run.task), world)
@@ -81,7 +73,7 @@ def message_from(run: Run, args: Mapping[str, Any]) -> Request:
     text = str(args["text"]).strip()
     if not text:
         raise UsageError("the message is empty", hint="send it again with a text")
-    sender = f"{run.agent}, who works at task {run.task}"
+    sender = f"{run.agent or run.agent_kind}, who works at task {run.task}"
     return Request(
         verb="message",
         args={"task": task_id(str(args["task"])), "text": text, "sender": sender},

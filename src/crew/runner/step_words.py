@@ -65,9 +65,12 @@ def terminal_prompt(workplace: Workplace, run: Run, task: Task, item: TaskItem) 
 
 
 def sent_back_words(workplace: Workplace, run: Run, task: Task) -> str:
-    """What is typed into a terminal session whose done work came back."""
+    """What is typed into a terminal session: the answer to its question, or why work came back."""
+    if run.ask == Ask.ANSWER:
+        return run.notes
     values = _terminal_values(workplace, run, task, TaskItem(id=task.id, title=task.title))
-    return prompt("sent_back", why=WHY[Ask(run.ask)], **values).strip()
+    why = WHY.get(Ask(run.ask), "crew could not check it")
+    return prompt("sent_back", why=why, **values).strip()
 
 
 def _role_words(role: Role) -> str:

@@ -7,6 +7,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from crew.domain.channel_agents import VERBS as MEMBER_VERBS
 from crew.domain.effects import effect
@@ -23,6 +24,15 @@ VERBS = frozenset(
 MEMBER = "channel:"
 """How the name in a member's token begins; the name of no run does."""
 
+TERMINAL = "terminal:"
+REVIEW = "review:"
+
+READING = frozenset({"get_task"})
+"""What a reviewer may ask: it reads its task and changes nothing."""
+
+_PROVEN = frozenset({"token", "run", "attempt", "terminal", "review"})
+"""What only a token says, whatever a request claims."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -32,6 +42,14 @@ class Tokens:
 
     def token(self, run: Run) -> str:
         return self._signed(f"{run.id}/{run.attempt}")
+
+    def terminal_token(self, run: Run) -> str:
+        """For the agent in a run's terminal session, and for no other session of that run."""
+        return self._signed(f"{TERMINAL}{run.id}/{run.pane_number}")
+
+    def review_token(self, run: Run, commit: str) -> str:
+        """For the reviewer of a run's commit."""
+        return self._signed(f"{REVIEW}{run.id}/{commit}")
 
     def member_token(self, member: str) -> str:
         """For a member of a channel, whoever crew drives and whoever connects by itself."""
@@ -50,10 +68,25 @@ class Tokens:
     def owner(self, token: str) -> tuple[str, int]:
         """The run and the attempt that a token was made for."""
         name = self.prove(token)
-        if name.startswith(MEMBER):
-            raise _of_another_kind("a channel")
+        for kind in (MEMBER, TERMINAL, REVIEW):
+            if name.startswith(kind):
+                raise _of_another_kind(f"a {kind.removesuffix(':')}")
         run, _, attempt = name.rpartition("/")
         return run, int(attempt)
+
+    def _speaker(self, token: str, verb: str) -> dict[str, Any]:
+        """Whose word a request of this verb is: a step's, a terminal's or a reviewer's."""
+        name = self.prove(token)
+        kind = next((one for one in (TERMINAL, REVIEW) if name.startswith(one)), "")
+        run, _, number = name.removeprefix(kind).rpartition("/")
+        if kind == TERMINAL:
+            return {"run": run, "terminal": int(number)}
+        if kind == REVIEW and verb not in READING:
+            raise _of_another_kind("a review")
+        if kind == REVIEW:
+            return {"run": run, "review": True}
+        run, attempt = self.owner(token)
+        return {"run": run, "attempt": attempt}
 
     def member(self, token: str) -> str:
         """The member of a channel that a token was made for."""
@@ -67,11 +100,10 @@ class Tokens:
         if request.verb not in VERBS | MEMBER_VERBS.keys():
             return request
         token = str(request.args.get("token", ""))
-        others = {key: value for key, value in request.args.items() if key != "token"}
+        others = {key: value for key, value in request.args.items() if key not in _PROVEN}
         if request.verb in MEMBER_VERBS:
             return Request(verb=request.verb, args={**others, "member": self.member(token)})
-        run, attempt = self.owner(token)
-        return Request(verb=request.verb, args={**others, "run": run, "attempt": attempt})
+        return Request(verb=request.verb, args={**others, **self._speaker(token, request.verb)})
 
     def _signed(self, name: str) -> str:
         return f"{name}/{self._proof(name)}"

@@ -10,9 +10,9 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import channel_argument, member_argument
-from crew.front.mcp.address import address_file
 from crew.front.mcp.beside import is_installed
 from crew.runner.asking import ask
+from crew.runner.connection import address_file
 from crew.runner.tokens import Tokens
 from crew.store.lock import find_runner
 

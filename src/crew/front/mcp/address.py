@@ -7,16 +7,12 @@ from pathlib import Path
 
 from crew.agents.session_script import put_file
 from crew.domain.effects import effect
+from crew.runner.connection import address_file
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 _ADDRESS = re.compile(rf"http://{re.escape(LOOPBACK)}:(\d{{1,5}})/mcp\n?")
-
-
-def address_file(folder: Path) -> Path:
-    """Has the address as its only line; it stays when the runner ends."""
-    return folder / "mcp-address"
 
 
 def open_listener(folder: Path) -> socket.socket:

@@ -73,7 +73,3 @@ CHANNEL_TOOLS = (
         properties={},
     ),
 )
-
-
-def is_member(token: str) -> bool:
-    return token.startswith(MEMBER)

@@ -25,12 +25,10 @@ from starlette.requests import Request as HttpRequest
 import crew
 from crew.domain.errors import CrewError
 from crew.domain.requests import Request
-from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, CHANNEL_TOOLS, is_member
 from crew.front.mcp.guard import Guard, Receive, Scope, Send, allowed_hosts, bearer, origins
+from crew.front.mcp.offers import OFFERS, Offer, offered
 from crew.front.mcp.tools import (
-    INSTRUCTIONS,
     LONGEST_CALL,
-    TOOLS,
     Said,
     refusal,
     said,
@@ -61,13 +59,13 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
     """Serve until cancelled; answers that are on their way are still given."""
     logging.getLogger("mcp").setLevel(logging.WARNING)
     port = listener.getsockname()[1]
-    steps = session_manager(tool_server(runner, TOOLS, INSTRUCTIONS), port=port)
-    members = session_manager(tool_server(runner, CHANNEL_TOOLS, CHANNEL_INSTRUCTIONS), port=port)
+    sessions = {
+        offer.begins: session_manager(tool_server(runner, offer), port=port) for offer in OFFERS
+    }
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        """A step and a channel's member have tools of their own."""
-        sessions = members if is_member(bearer(scope)) else steps
-        await sessions.handle_request(scope, receive, send)
+        """Each kind of token has tools of its own."""
+        await sessions[offered(bearer(scope)).begins].handle_request(scope, receive, send)
 
     guard = Guard(app=app, port=port, prove=runner.tokens.prove)
     http = Http(
@@ -83,7 +81,9 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
             timeout_graceful_shutdown=FAREWELL_S,
         )
     )
-    async with steps.run(), members.run():
+    async with contextlib.AsyncExitStack() as running:
+        for manager in sessions.values():
+            await running.enter_async_context(manager.run())
         serving = asyncio.ensure_future(http.serve(sockets=[listener]))
         try:
             await asyncio.shield(serving)
@@ -105,23 +105,23 @@ def session_manager(server: Server[Any], *, port: int) -> StreamableHTTPSessionM
     )
 
 
-def tool_server(runner: "Runner", tools: tuple[CrewTool, ...], instructions: str) -> Server[Any]:
+def tool_server(runner: "Runner", offer: Offer) -> Server[Any]:
     async def list_tools(
         _context: Context, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool.model_validate(tool.view()) for tool in tools])
+        return ListToolsResult(tools=[Tool.model_validate(tool.view()) for tool in offer.tools])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         assert context.request is not None
         token = bearer(context.request.scope)
-        answer = await answered(runner, tools, params, token=token)
+        answer = await answered(runner, offer.tools, params, token=token)
         content = TextContent(type="text", text=answer.text)
         return CallToolResult(content=[content], is_error=answer.is_error)
 
     return Server(
         "crew",
         version=crew.__version__,
-        instructions=instructions,
+        instructions=offer.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )

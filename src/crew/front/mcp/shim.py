@@ -11,15 +11,14 @@ from typing import Any, BinaryIO
 
 import crew
 from crew.domain.errors import CrewError, NeedsLogin, TryLater
-from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, CHANNEL_TOOLS, is_member
 from crew.front.mcp.inbox_tools import (
     INBOX_INSTRUCTIONS,
     INBOX_TOOLS,
     done_for_a_person,
     is_in_linked_worktree,
 )
+from crew.front.mcp.offers import offered
 from crew.front.mcp.tools import (
-    INSTRUCTIONS,
     LONGEST_CALL,
     TOOLS,
     Said,
@@ -201,8 +200,8 @@ def _offered() -> tuple[tuple[Tool, ...], str]:
     """The tools and the instructions for whoever started this."""
     if _is_for_a_person():
         return INBOX_TOOLS, INBOX_INSTRUCTIONS
-    is_guest = is_member(_own_token())
-    return (CHANNEL_TOOLS, CHANNEL_INSTRUCTIONS) if is_guest else (TOOLS, INSTRUCTIONS)
+    offer = offered(_own_token())
+    return offer.tools, offer.instructions
 
 
 def _is_for_a_person() -> bool:
