@@ -59,7 +59,13 @@ MUTANTS = (
     Mutant(
         "no checkpoint before a kill",
         "runner/doers.py",
-        'await desk.outside.checkpoint(task, f"kill of agent {agent.id}")',
+        'await kept(desk, task, f"kill of agent {agent.id}")',
+        "pass",
+    ),
+    Mutant(
+        "a step begins behind the lock of a dead one",
+        "runner/steps.py",
+        "await desk.outside.clear_locks(task)",
         "pass",
     ),
     Mutant(

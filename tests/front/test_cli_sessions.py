@@ -351,6 +351,26 @@ def test_a_killed_tmux_server_leaves_an_error_that_can_be_started_again(either):
     until(lambda: either.shows("agent of task 1 is here"))
 
 
+def test_the_locks_of_a_git_that_died_in_a_session_go_with_it(open_desk):
+    """Not while the session is open: it is for whoever works there to say what is dead."""
+    open_desk.commit("a.txt")
+    git_dir = Path(open_desk.git("-C", str(open_desk.worktree()), "rev-parse", "--git-dir"))
+    locks = [
+        git_dir / "index.lock",
+        git_dir / "HEAD.lock",
+        git_dir / "../../refs/heads/crew-1.lock",
+    ]
+    for lock in locks:
+        lock.touch()
+    open_desk.crew("complete", "1")
+    assert all(lock.exists() for lock in locks)
+    open_desk.tmux("kill-server")
+    until(lambda: open_desk.crew("start", "1", "--continue").code == 0)
+    assert not any(lock.exists() for lock in locks)
+    open_desk.commit("b.txt")
+    open_desk.ok("complete", "1")
+
+
 @pytest.mark.parametrize("args", [["list"], ["ps"], ["show", "1"], ["poll", "1", "-s", "error"]])
 def test_without_a_runner_whoever_looks_notices_a_session_that_died(open_desk, args):
     os.kill(int(open_desk.tmux("display-message", "-p", "#{pid}")), signal.SIGKILL)

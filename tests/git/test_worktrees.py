@@ -11,7 +11,6 @@ from crew.git.branches import claim_branch
 from crew.git.refs import Moved
 from crew.git.repository import commit_of, find_repository
 from crew.git.worktrees import (
-    clear_stale_locks,
     delete_branch,
     ensure_detached,
     ensure_worktree,
@@ -420,36 +419,6 @@ def test_a_branch_is_deleted_only_where_it_was_expected_and_free(repo, tree, per
     delete_branch(repo, "crew-7", expected=head)
     delete_branch(repo, "crew-7", expected=head)
     assert commit_of(repo, "crew-7") is None
-
-
-# Stale locks
-
-
-def test_locks_of_the_dead_are_cleared_in_our_worktrees_only(repo, tree, person):
-    make(repo, tree)
-    git_dir = admin(repo, tree)
-    for lock in (git_dir / "index.lock", git_dir / "HEAD.lock"):
-        lock.touch()
-    (repo.common_dir / "refs" / "heads" / "crew-7.lock").touch()
-    (repo.common_dir / "index.lock").touch()
-    assert sorted(clear_stale_locks(repo, tree)) == ["HEAD.lock", "crew-7.lock", "index.lock"]
-    Person(tree).commit({"works": "again"})
-    with pytest.raises(NotFound):
-        clear_stale_locks(repo, person.path)
-    assert (repo.common_dir / "index.lock").exists()
-
-
-def test_a_commit_killed_after_its_ref_moved_is_finished(repo, tree):
-    make(repo, tree)
-    agent = Person(tree)
-    index = admin(repo, tree) / "index"
-    stale = index.read_bytes()
-    agent.commit({"new.txt": "new\n"})
-    index.rename(index.with_name("index.lock"))
-    index.write_bytes(stale)
-    clear_stale_locks(repo, tree)
-    assert state_of(tree).changed == ()
-    assert agent.git("ls-files", "new.txt") == "new.txt"
 
 
 def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person):

@@ -100,7 +100,6 @@ ROAD = Story(
         "agents.append_log",
         "store.doing",
         "git.commit_checkpoint",
-        "git.finish_commit",
         "git.switch_detached",
         "git.write_attributes",
         "git.commit_merge",
@@ -150,6 +149,28 @@ LOST = Story(
         "git.bring_back",
         "git.unstage",
     ),
+)
+
+
+LOCKED = Story(
+    script={
+        "tasks": {
+            "locked": {
+                "steps": [
+                    [
+                        {"run": f'{_GIT_DIR}; cp "$git_dir/index" "$git_dir/old"'},
+                        *work("a.txt"),
+                        {"run": f'{_GIT_DIR}; cd "$git_dir"; mv old index; touch index.lock'},
+                    ],
+                    done(*work("b.txt")),
+                ]
+            },
+        }
+    },
+    tasks=("locked",),
+    options={"agents": 1},
+    after=lambda scene: _holds(scene, "a.txt", "x\n"),
+    names=("git.reset_index", "git.finish_commit"),
 )
 
 
@@ -366,6 +387,7 @@ STORIES = {
     "spoken": SPOKEN,
     "lost": LOST,
     "half made": HALF_MADE,
+    "locked": LOCKED,
     "deaf": DEAF,
     "undone": UNDONE,
     "edited": EDITED,

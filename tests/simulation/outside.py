@@ -132,16 +132,26 @@ class SimulatedOutside:
         found = self.state.repo.worktrees.get(task.id)
         return found is not None and not found.half_made
 
+    async def clear_locks(self, task: Task) -> None:
+        """Only once everything that worked there has ended."""
+        assert task.id not in self.state.stepping, "a lock was cleared under an agent's feet"
+        is_open = any(pane.run.rpartition(".")[0] == task.id for pane in self.state.panes.values())
+        assert not is_open, "a lock was cleared under a terminal"
+        if found := self.state.repo.worktrees.get(task.id):
+            found.locked = False
+
     async def look_at(self, task: Task) -> Look | None:
         found = self.state.repo.worktrees.get(task.id)
         if found is None or found.half_made:
             return None
+        assert not found.locked, "looked at behind a dead lock"
         return Look(head=found.head, uncommitted=tuple(sorted(found.dirty)))
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         state, session = self.state, call.run.session
         assert session not in state.sessions_open, "two writers in one session"
         assert call.task.id in state.repo.worktrees, "a step without a worktree"
+        assert not state.repo.worktrees[call.task.id].locked, "a step behind a dead lock"
         for pane in state.panes.values():
             assert pane.session != session, "an agent and a terminal in one session"
             assert pane.run != call.run.id, "an agent beside a terminal in one worktree"
@@ -185,9 +195,11 @@ class SimulatedOutside:
         faults = self.state.faults
         try:
             await self._effect(20.0)
-        except Crashed:
-            if self._chance(0.5):
+        except (Crashed, asyncio.CancelledError) as end:
+            if isinstance(end, Crashed) and self._chance(0.5):
                 self._commit_something(call)  # its last breath, after the runner died
+            if tree := self.state.repo.worktrees.get(call.task.id):
+                tree.locked = True  # its git was killed in the middle of something
             raise
         if self._chance(faults.lost_worktree):
             self.state.repo.worktrees.pop(call.task.id, None)
@@ -260,6 +272,7 @@ class SimulatedOutside:
         await self._effect()
         tree = self.state.repo.worktrees.get(task.id)
         if tree is not None and not tree.half_made:
+            assert not tree.locked, "kept behind a dead lock"
             self.state.repo.keep(task.id, tree)
         self._maybe_die()
 

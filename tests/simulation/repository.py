@@ -20,6 +20,7 @@ class Worktree:
     head: str
     dirty: dict[str, frozenset[str]] = field(default_factory=dict)
     half_made: bool = False
+    locked: bool = False
 
 
 @dataclass(slots=True)

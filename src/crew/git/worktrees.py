@@ -156,22 +156,6 @@ def state_of(path: Path) -> WorktreeState:
     return load_status(path, git_dir)
 
 
-def clear_stale_locks(repo: Repository, path: Path) -> tuple[str, ...]:
-    """Remove the locks of processes that the caller has proven dead; only in crew's worktrees."""
-    git_dir = _git_dir(repo, path.absolute())
-    if not (git_dir / linked.READY).exists():
-        raise _not_ours(path)
-    _finish_commit(git_dir, path)
-    locks = [lock for lock in git_dir.glob("*.lock") if lock.name != "crew.lock"]
-    branch = _symbolic_head(git_dir)
-    if branch is not None:
-        locks.append(repo.common_dir / f"{branch}.lock")
-    found = [lock for lock in locks if lock.exists()]
-    for lock in found:
-        linked.clear_lock(lock)
-    return tuple(lock.name for lock in found)
-
-
 def refuse_foreign(repo: Repository, path: Path) -> None:
     """Refuse a path that holds something crew did not make."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
@@ -336,19 +320,6 @@ def _delete_empty(path: Path) -> None:
     if path.is_dir():
         (path / ".git").unlink(missing_ok=True)
         path.rmdir()
-
-
-@effect("git.finish_commit")
-def _finish_commit(git_dir: Path, path: Path) -> None:
-    """A commit killed after its ref moved left the new index in `index.lock`: put it in place."""
-    lock = git_dir / "index.lock"
-    if not lock.exists():
-        return
-    env = linked.environment_for(git_dir, path)
-    tree = ask(path, "write-tree", env=env | {"GIT_INDEX_FILE": str(lock)})
-    head = ask(path, "rev-parse", "--verify", "--quiet", "HEAD^{tree}", env=env)
-    if tree.code == 0 and head.code == 0 and tree.out == head.out:
-        lock.rename(git_dir / "index")
 
 
 def _git_dir(repo: Repository, path: Path) -> Path:

@@ -47,3 +47,9 @@ Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
 
 def worktree_lost(desk: Desk, task: Task) -> list[Fact]:
     return [noted(task, "worktree_lost", at=desk.now(), worktree="")]
+
+
+async def kept(desk: Desk, task: Task, label: str) -> None:
+    """A checkpoint of a worktree in which everything that worked there has ended."""
+    await desk.outside.clear_locks(task)
+    await desk.outside.checkpoint(task, label)

@@ -12,7 +12,7 @@ from crew.domain.run import RunState
 from crew.domain.task import TaskState
 from crew.domain.whereabouts import is_walked
 from crew.domain.world import moved, noted
-from crew.runner.desk import Desk, Doer, worktree_lost
+from crew.runner.desk import Desk, Doer, kept, worktree_lost
 from crew.runner.evidence import gather, newest_base
 from crew.runner.steps import step
 from crew.runner.walks import tell_steps, walk_on
@@ -31,6 +31,8 @@ async def prepare(desk: Desk, command: Command) -> list[Fact]:
 
 async def check(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
+    if not run.pane:
+        await desk.outside.clear_locks(task)
     look = await desk.outside.look_at(task)
     if look is None:
         return worktree_lost(desk, task)
@@ -57,6 +59,7 @@ async def recover(desk: Desk, command: Command) -> list[Fact]:
     """Seed 000's recovery table; what it would throw away is kept as a checkpoint first."""
     run, task = desk.run(command)
     agent = desk.world().agents[str(run.agent)]
+    await desk.outside.clear_locks(task)
     look = await desk.outside.look_at(task)
     if look is not None and not look.uncommitted and look.done_said:
         return [
@@ -66,7 +69,7 @@ async def recover(desk: Desk, command: Command) -> list[Fact]:
         ]
     if look is None:  # gone, or half removed: whoever needs the place next finds out
         return killed(desk.world(), agent, at=desk.now(), trigger="reset")
-    await desk.outside.checkpoint(task, f"run {run.id} reset")
+    await kept(desk, task, f"run {run.id} reset")
     await desk.outside.remove_worktree(task)
     facts = killed(desk.world(), agent, at=desk.now(), trigger="reset")
     return [*facts, noted(task, "worktree_removed", at=desk.now(), worktree="")]
@@ -83,7 +86,7 @@ async def kill(desk: Desk, command: Command) -> list[Fact]:
         await desk.cancel(f"run {agent.run}")
     task = desk.world().tasks.get(agent.task or "")
     if task is not None:
-        await desk.outside.checkpoint(task, f"kill of agent {agent.id}")
+        await kept(desk, task, f"kill of agent {agent.id}")
     agent = desk.world().agents[command.subject]
     return killed(desk.world(), agent, at=desk.now(), rest_s=desk.rules.rest_after_kill_s)
 
@@ -97,7 +100,7 @@ async def write_task(desk: Desk, command: Command) -> list[Fact]:
 async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
     """Only once its content is proven to be reachable; the branch goes only when it landed."""
     task = desk.task(command)
-    await desk.outside.checkpoint(task, "before its worktree is removed")
+    await kept(desk, task, "before its worktree is removed")
     await desk.outside.remove_worktree(task)
     if task.landed_commit:
         await desk.outside.delete_branch(task)
@@ -107,7 +110,7 @@ async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
 async def take_over(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     await desk.cancel(f"run {run.id}")
-    await desk.outside.checkpoint(task, f"run {run.id} goes to a terminal")
+    await kept(desk, task, f"run {run.id} goes to a terminal")
     return pane.taken_over(desk.world(), desk.run(command)[0], at=desk.now())
 
 
@@ -133,7 +136,7 @@ async def close_pane(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     await desk.cancel(commands.Inspect(subject=run.id).key)
     await desk.outside.close_pane(run)
-    await desk.outside.checkpoint(task, f"run {run.id} leaves its terminal")
+    await kept(desk, task, f"run {run.id} leaves its terminal")
     return pane.closed(desk.world(), desk.run(command)[0], at=desk.now())
 
 

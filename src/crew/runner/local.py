@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
+from crew.agents.git_processes import have_gits_ended
 from crew.domain.channel import Member
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
@@ -20,7 +22,7 @@ from crew.domain.step import StepOutcome
 from crew.domain.step_task import StepTask
 from crew.domain.task import Task, TaskState
 from crew.domain.task_item import TaskItem
-from crew.git import checkpoints, landing, linked, merges, worktrees
+from crew.git import checkpoints, landing, linked, merges, stale_locks, worktrees
 from crew.git.branches import claim_branch
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
@@ -46,11 +48,17 @@ from crew.runner.step_words import Seen, instructions, needs_the_task, step_prom
 from crew.runner.workplace import Workplace
 from crew.tasks.source import NewComment
 
+log = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "node_modules/")
 """Untracked folders that test runners leave behind; a checkpoint keeps them, nobody must commit."""
+
+
+LOCK_PATIENCE_S = 5.0
+"""How long a git that is alive may take before the locks beside it are left to it."""
 
 
 async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -135,7 +143,7 @@ class LocalOutside:
         head = worktrees.ensure_worktree(
             repo, path, branch=branch, base=base, is_new=is_new, spare=spare
         )
-        worktrees.clear_stale_locks(repo, path)
+        self._clear_locks(path, branch)
         if not task.worktree and not is_new:  # a new branch never had work that could be lost
             self._bring_back(task, path, head)
 
@@ -149,6 +157,17 @@ class LocalOutside:
 
     async def has_worktree(self, task: Task) -> bool:
         return bool(task.worktree) and self._is_worktree(Path(task.worktree))
+
+    async def clear_locks(self, task: Task) -> None:
+        if task.worktree:
+            await _thread(self._clear_locks, Path(task.worktree), task.branch)
+
+    def _clear_locks(self, path: Path, branch: str) -> None:
+        """A git that is alive there is a person's, or outlived the crew that started it."""
+        repo = self.workplace.repo
+        for lock in stale_locks.locks_in(repo, path, branch=branch):
+            if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
+                stale_locks.clear_stale_locks(repo, path, [lock])
 
     async def look_at(self, task: Task) -> Look | None:
         return await _thread(self._look_at, task)
@@ -279,6 +298,10 @@ class LocalOutside:
         """What a runner that was killed has left behind goes."""
         self.reviews.tidy()
         self.spares.tidy()
+        repo = self.workplace.repo
+        for lock in stale_locks.own_ref_locks(repo):
+            if _is_dead(lock, (repo.common_dir,)):
+                stale_locks.clear_stale_locks(repo, repo.root, [lock])
 
     async def tidy(self) -> None:
         """What nobody uses any more goes; gates come last, for the folder goes with them."""
@@ -340,6 +363,12 @@ class LocalOutside:
             )
             source.comment(task.id, reason)
         source.set_status(task.id, TaskState(task.state), at=time.time())
+
+
+def _is_dead(lock: Path, places: tuple[Path, ...]) -> bool:
+    is_dead = have_gits_ended(places, patience_s=LOCK_PATIENCE_S)
+    log.info("%s %s", lock, "was left by a git that was killed" if is_dead else "is in use")
+    return is_dead
 
 
 def _is_noise(path: str) -> bool:

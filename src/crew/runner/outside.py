@@ -117,6 +117,12 @@ class Outside(Protocol):
 
     async def has_worktree(self, task: Task) -> bool: ...
 
+    async def clear_locks(self, task: Task) -> None:
+        """Remove the locks of git that ended processes have left in the task's worktree.
+
+        Only when nothing that crew started for the task is alive there any more.
+        """
+
     async def look_at(self, task: Task) -> Look | None:
         """What is in the worktree, or None when there is none."""
 

@@ -13,7 +13,7 @@ from crew.domain.stepping import given, messages_for, step_ended, step_started
 from crew.domain.task import Task
 from crew.domain.whereabouts import role_of
 from crew.domain.world import born, noted
-from crew.runner.desk import Desk, worktree_lost
+from crew.runner.desk import Desk, kept, worktree_lost
 from crew.runner.outside import StepCall
 
 YES = frozenset({"y", "yes", "allow", "ok"})
@@ -24,6 +24,7 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
     run, task = desk.run(command)
     if not await desk.outside.has_worktree(task):
         return worktree_lost(desk, task)
+    await desk.outside.clear_locks(task)
     if run.stepping and run.signal:
         # It had said all, and crew died before it could act on that.
         await _keep(desk, run, task)
@@ -52,7 +53,7 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
 
 
 async def _keep(desk: Desk, run: Run, task: Task) -> None:
-    await desk.outside.checkpoint(task, f"run {run.id} round {run.round} step {run.step}")
+    await kept(desk, task, f"run {run.id} round {run.round} step {run.step}")
 
 
 def _ended(desk: Desk, command: Command, outcome: StepOutcome) -> list[Fact]:
