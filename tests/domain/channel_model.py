@@ -17,6 +17,7 @@ class Refused(Exception):
 class Agent:
     state: str = "OFFLINE"
     assigned: bool = True
+    disabled: bool = False
     late: bool = False  # its last turn timed out, and what it wanted to say may still come
     beat: float = 0.0
 
@@ -43,7 +44,7 @@ class Model:
             self.agents[name] = Agent()
             return
         agent = self.agents[name]
-        if agent.state in {"QUEUED", "ACTIVE", "WAITING"}:
+        if agent.disabled or agent.state in {"QUEUED", "ACTIVE", "WAITING"}:
             raise Refused
         agent.assigned = True
         if agent.state == "IDLE":
@@ -51,6 +52,8 @@ class Model:
 
     def start(self, name: str) -> None:
         agent = self.agents[name]
+        if agent.disabled:
+            raise Refused
         if agent.state != "OFFLINE":
             self._alive(name)
             return
@@ -66,6 +69,20 @@ class Model:
         if agent.state != "OFFLINE":
             agent.late = False
             self._leave(name, "IDLE")
+
+    def disable(self, name: str) -> None:
+        agent = self.agents[name]
+        if agent.disabled:
+            raise Refused
+        agent.disabled = True
+        if agent.state != "OFFLINE":
+            agent.late = False
+            self._leave(name, "OFFLINE")
+
+    def enable(self, name: str) -> None:
+        if not self.agents[name].disabled:
+            raise Refused
+        self.agents[name].disabled = False
 
     def say(self, name: str, text: str, *, complete: bool) -> None:
         self._there(name)

@@ -76,6 +76,12 @@ class Histories(RuleBasedStateMachine):
         if name in self.model.agents:
             self._both("remove", name, lambda: self.room.ask("remove", member=name))
 
+    @rule(name=names, back=st.booleans())
+    def is_disabled_or_enabled(self, name, back):
+        if name in self.model.agents:
+            verb = "enable" if back else "disable"
+            self._both(verb, name, lambda: self.room.ask(verb, member=name))
+
     @rule(name=names, complete=st.booleans(), out_of_turn=st.integers(0, 3))
     def speaks(self, name, complete, out_of_turn):
         name = name if out_of_turn == 0 else self.model.holder or name
@@ -285,8 +291,16 @@ class DrivenHistories(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from("abc"))
     def somebody_is_assigned_again(self, name):
-        if self.room.states[name] in {"offline", "idle"}:
+        if self.room.states[name] in {"offline", "idle"} and not self.room.member(name).disabled:
             self.room.ask("assign", member=name)
+
+    @rule(name=st.sampled_from("abc"), is_tidied=st.booleans())
+    def somebody_is_disabled_or_enabled(self, name, is_tidied):
+        """Its step ends with its worktree, unless it is enabled again before that."""
+        verb = "enable" if self.room.member(name).disabled else "disable"
+        self.room.ask(verb, member=name)
+        if is_tidied:
+            self._clear_up()
 
     @rule()
     def crew_is_killed(self):
@@ -294,6 +308,7 @@ class DrivenHistories(RuleBasedStateMachine):
         self.running.clear()
         self.room.world = fold(self.room.facts)
         self.room.record(awake(self.room.world, at=self.room.now))
+        self.room.tick()
 
     @invariant()
     def at_most_one_has_the_turn(self):

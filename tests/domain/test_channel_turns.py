@@ -3,8 +3,9 @@
 import pytest
 
 from crew.domain.channel_agents import awake
+from crew.domain.channel_people import find_channel
 from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.world import noted
+from crew.domain.world import World, fold, noted
 from domain.rooms import Room
 
 
@@ -342,13 +343,11 @@ def test_in_a_direct_channel_only_who_is_spoken_to_hears_it_and_answers():
 # Opening and closing
 
 
-def test_a_name_is_taken_once_and_for_ever():
+def test_a_name_is_taken_while_its_channel_is_open():
     room = Room("pm")
-    with pytest.raises(Conflict, match="already, and it is open"):
+    with pytest.raises(Conflict, match="an open channel room already") as refused:
         room.ask("new", members=[])
-    room.ask("close")
-    with pytest.raises(Conflict, match="already, and it is closed"):
-        room.ask("new", members=[])
+    assert "channel close room" in refused.value.hint
 
 
 def test_a_closed_channel_has_no_turns_and_hears_nothing():
@@ -399,7 +398,7 @@ def test_who_cannot_be_given_a_turn_is_refused_with_what_to_do_first():
     for name, words in (
         ("guest", "invite room guest"),
         ("dev", "assign room dev"),
-        ("pm", "queued ends"),
+        ("pm", "override room pm queued"),
     ):
         with pytest.raises(Conflict) as refused:
             room.ask("override", member=name, state="active")
@@ -411,3 +410,167 @@ def test_a_runner_that_starts_says_nothing_about_channels_that_are_closed():
     room.ask("close")
     assert awake(room.world, at=room.now + 5000) == []
     assert room.looks_again_at is None
+
+
+# Disabled by a person
+
+
+def test_a_member_that_is_disabled_is_offline_and_the_next_one_has_the_turn():
+    room = Room("pm", "dev", "qa")
+    assert room.ask("disable", member="pm") == "offline"
+    assert (room.states["pm"], room.active, room.channel.queue) == ("offline", ["dev"], ("qa",))
+    assert room.moves("pm")[-1] == ("active", "offline", "disabled")
+    assert room.texts == ["⚠️ pm disabled, skipping turn"]
+    room.check()
+
+
+@pytest.mark.parametrize("state", ["idle", "queued", "waiting", "offline"])
+def test_a_member_can_be_disabled_in_every_state(state):
+    room = Room("pm", "dev")
+    if state == "waiting":
+        room.by("pm", "wait", seconds=60)
+    name = "dev" if state == "queued" else "pm"
+    if state == "idle":
+        room.ask("remove", member=name)
+    if state == "offline":
+        room.tick(1000)
+    assert room.states[name] == state
+    room.ask("disable", member=name)
+    assert (room.states[name], room.member(name).disabled) == ("offline", True)
+    room.check()
+
+
+def test_a_connected_member_comes_back_when_it_is_enabled_and_joins():
+    room = Room("pm", "dev")
+    room.ask("disable", member="pm")
+    for verb in ("join", "read", "turn_complete"):
+        with pytest.raises(Conflict, match="disabled you") as refused:
+            room.by("pm", verb)
+        assert "channel enable room pm" in refused.value.hint
+    with pytest.raises(Conflict, match="pm is disabled") as refused:
+        room.ask("assign", member="pm")
+    assert "channel enable room pm" in refused.value.hint
+    assert room.ask("enable", member="pm") == "offline"
+    assert room.by("pm", "join")["state"] == "queued"
+
+
+def test_a_driven_member_comes_back_to_the_end_of_the_queue_and_answers_what_it_was_asked():
+    room = Room(driven=("pm", "dev"), topic="hello")
+    room.start("pm")
+    room.ask("disable", member="pm")
+    assert room.due == ["vacate room/pm", "turn room/dev"]
+    room.record([_with(room.member("pm"), housed=False, speaking=False)])
+    assert room.ask("enable", member="pm") == "queued"
+    assert (room.moves("pm")[-2:], room.channel.queue) == (
+        [("offline", "idle", "enabled"), ("idle", "queued", "assigned_to_channel")],
+        ("pm",),
+    )
+    room.speaks("dev", "a word")
+    assert room.due == ["turn room/pm"]
+
+
+def test_a_driven_member_that_took_no_part_is_idle_when_it_is_enabled():
+    room = Room(driven=("pm", "dev"))
+    room.ask("remove", member="pm")
+    room.ask("disable", member="pm")
+    assert room.ask("enable", member="pm") == "idle"
+
+
+def test_a_member_is_disabled_and_enabled_once():
+    room = Room("pm")
+    with pytest.raises(Conflict, match="pm is not disabled in room: it is active"):
+        room.ask("enable", member="pm")
+    room.ask("disable", member="pm")
+    assert room.texts[-1] == "⚠️ No agents available in this channel"
+    with pytest.raises(Conflict, match="pm is disabled in room already") as refused:
+        room.ask("disable", member="pm")
+    assert "channel enable room pm" in refused.value.hint
+    with pytest.raises(Conflict) as refused:
+        room.ask("override", member="pm", state="active")
+    assert "channel enable room pm" in refused.value.hint
+
+
+# Refusals fit the state of the member
+
+
+@pytest.mark.parametrize(
+    ("state", "verb", "words"),
+    [
+        ("active", "assign", "override room pm queued` ends its turn"),
+        ("queued", "assign", "override room pm active` lets it speak next"),
+        ("waiting", "assign", "override room pm active` ends its wait"),
+        ("idle", "remove", "assign room pm` queues it"),
+        ("offline", "remove", "invite room pm` prints how"),
+    ],
+)
+def test_a_person_is_told_what_can_be_done_with_a_member_in_its_state(state, verb, words):
+    room = Room("dev", "pm") if state == "queued" else Room("pm", "dev")
+    if state == "waiting":
+        room.by("pm", "wait")
+    if state == "idle":
+        room.ask("remove", member="pm")
+    if state == "offline":
+        room.tick(1000)
+    assert room.states["pm"] == state
+    with pytest.raises(Conflict) as refused:
+        room.ask(verb, member="pm")
+    assert words in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("queued", "read-messages with waitSeconds"),
+        ("waiting", "over=true"),
+        ("idle", "`crew channel assign room pm`"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["post", "wait"])
+def test_a_member_is_told_what_it_can_do_in_its_state(state, words, verb):
+    room = Room("dev", "pm") if state == "queued" else Room("pm", "dev")
+    if state == "waiting":
+        room.by("pm", "wait")
+    if state == "idle":
+        room.ask("remove", member="pm")
+    with pytest.raises(Conflict) as refused:
+        room.by("pm", verb, **({"text": "hm"} if verb == "post" else {}))
+    assert words in refused.value.hint
+
+
+# Names
+
+
+def test_a_closed_channel_frees_its_name_and_is_found_by_its_number():
+    room = Room("pm", topic="first")
+    room.ask("close")
+    assert room.ask("new", members=[{"name": "pm"}], topic="second", sender="ann") == "room@2"
+    for named, topic in (("room", "second"), ("room@2", "second"), ("room@1", "first")):
+        assert find_channel(room.world, named).topic == topic
+    room.say("hello")
+    assert room.world.channels["room@2"].sequence == 2
+    assert [room.world.members[one].channel for one in room.world.members] == ["room", "room@2"]
+    with pytest.raises(Conflict, match="room@1 is closed"):
+        room.ask("say", channel="room@1", text="x", sender="ann")
+    for unknown in ("room@3", "room@0", "room@x", "room@", "@2", "hall"):
+        with pytest.raises(NotFound):
+            find_channel(room.world, unknown)
+    room.ask("close")
+    assert room.ask("new", members=[], sender="ann") == "room@3"
+    assert fold(room.facts) == room.world
+
+
+def test_a_token_of_a_closed_channel_opens_none_of_its_name():
+    room = Room("pm")
+    room.ask("close")
+    room.ask("new", members=[{"name": "pm"}], sender="ann")
+    with pytest.raises(Conflict, match="channel room is closed"):
+        room.by("pm", "join")
+    room.world = World()
+    with pytest.raises(NotFound, match="no channel 'room'"):
+        room.by("pm", "join")
+
+
+def test_a_person_cannot_choose_a_name_with_a_number():
+    room = Room("pm")
+    with pytest.raises(UsageError, match="cannot be a channel's name"):
+        room.ask("new", channel="room@2", members=[])

@@ -78,6 +78,38 @@ def test_members_come_and_go_and_a_person_decides_who_speaks(talk):
     assert _show(talk)["turn"] == "b"
 
 
+def test_a_member_is_set_offline_and_comes_back(talk):
+    _new(talk, "a=scripted", "b=scripted")
+    assert talk.ok("channel", "disable", "room", "a").out == "a is offline\n"
+    assert _show(talk)["members"][0]["disabled"]
+    assert "disabled" in talk.ok("channel", "show", "room").out
+    for verb, args in (("disable", ()), ("assign", ()), ("override", ("active",))):
+        said = talk.crew("channel", verb, "room", "a", *args, "--json")
+        assert (said.code, "enable room a" in said.json["error"]["hint"]) == (5, True), verb
+    assert talk.ok("channel", "enable", "room", "a", "--json").json["state"] == "queued"
+    assert _states(talk) == {"a": "queued", "b": "active"}
+
+
+def test_a_closed_channel_frees_its_name_and_can_still_be_read(talk):
+    _new(talk, "pm=scripted", topic="The first")
+    talk.ok("channel", "close", "room")
+    assert _new(talk, "pm=scripted", "dev=scripted", topic="How is it?").out == "room\n"
+    talk.ok("channel", "run", "room")
+    assert _texts(talk)[:2] == ["How is it?", "Good morning."]
+    assert (_texts(talk, "room@1"), _texts(talk, "room@2")) == (["The first"], _texts(talk))
+    assert (_show(talk)["name"], _show(talk)["id"]) == ("room", "room@2")
+    listed = talk.ok("channel", "list", "--all")
+    assert [line.split()[:2] for line in listed.lines[1:]] == [
+        ["room@1", "closed"],
+        ["room", "open"],
+    ]
+    facts = talk.ok("events", "--channel", "room", "--json").json
+    assert {fact["channel"] for fact in facts} == {"room@2"}
+    assert talk.crew("channel", "say", "room@1", "hello").code == 5
+    talk.ok("channel", "close", "room")
+    assert not list(talk.root.parent.glob("*-worktrees/.channel-*"))
+
+
 def test_what_cannot_be_done_says_so_with_its_code(talk):
     _new(talk, "scripted")
     for code, args in (

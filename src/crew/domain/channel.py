@@ -66,6 +66,7 @@ class Author(StrEnum):
     SYSTEM = "system"
 
 
+_DISABLED = "the seed's entry conditions of OFFLINE: a person disables an agent"
 _HUMAN = "the seed's exit conditions of WAITING name the human override; its table leaves it out"
 
 TURN = Machine(
@@ -123,8 +124,21 @@ TURN = Machine(
             trigger="human_override",
             added="a person may end a turn that leads nowhere",
         ),
+        *(
+            Move(source=state, target="offline", trigger="disabled", added=_DISABLED)
+            for state in ("idle", "queued", "active", "waiting")
+        ),
+        Move(
+            source="offline",
+            target="idle",
+            trigger="enabled",
+            added="the seed's exit conditions of OFFLINE: the agent is re-enabled",
+        ),
     ),
 )
+
+NUMBERED = "@"
+"""Between the name of a channel and its number; no name has it."""
 
 CHANNEL = Machine(
     name="channel",
@@ -139,6 +153,7 @@ POST = Machine(name="post", first="posted", moves=())
 class Channel:
     """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
 
+    The id of a name's first channel is the name; a later one, once that is closed, has a number.
     `sequence` is the number of the last post. `held` are words of people that wait for the end of
     the turn, each as sender, text, time and then those it is for. `rounds` is how many turns each
     member may have before somebody speaks who is none of them; None is no limit. `decision` is what
@@ -178,12 +193,22 @@ class Channel:
     def is_open(self) -> bool:
         return self.state == ChannelState.OPEN
 
+    @property
+    def name(self) -> str:
+        return self.id.partition(NUMBERED)[0]
+
+    @property
+    def number(self) -> int:
+        """Which one of its name it is, from 1 on."""
+        return int(self.id.partition(NUMBERED)[2] or 1)
+
 
 @frozen
 class Member:
     """One agent in one channel.
 
-    `assigned` says that it is to be queued as soon as it is there. `turn` numbers its turns for
+    `assigned` says that it is to be queued as soon as it is there; while a person has `disabled` it
+    it stays offline. `turn` numbers its turns for
     ever, `turns` counts those since somebody spoke who is no agent. `given` is the last post it was
     given, and `heard` are those it was given out of order; `acknowledged` is the last one that a
     step which ended well, or a later call, proves it had. `was_late` says that its last turn timed
@@ -201,6 +226,7 @@ class Member:
     agent_kind: str = ""
     state: str = TurnState.OFFLINE
     assigned: bool = True
+    disabled: bool = False
     priority: int = 5
     timeout_s: float | None = None
     turn: int = 0

@@ -6,8 +6,9 @@ from itertools import accumulate
 from typing import Any
 
 from crew.domain.channel import Interrupting, Member, Post, TurnState
-from crew.domain.channel_people import find_channel, find_member
+from crew.domain.channel_people import find_member
 from crew.domain.channel_posts import addressed, unseen, without_signal, words_of_people
+from crew.domain.channel_refusals import for_the_member
 from crew.domain.channel_story import Story
 from crew.domain.channel_turns import (
     INTERRUPTED,
@@ -17,7 +18,7 @@ from crew.domain.channel_turns import (
     resume,
     settle,
 )
-from crew.domain.errors import Conflict, UsageError
+from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.fact import Fact
 from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.world import World, noted
@@ -83,7 +84,7 @@ def post(asked: Asked) -> Answer:
 
 def _posted_late(story: Story, member: Member, text: str) -> Answer:
     if not member.was_late:
-        raise Conflict(_not_active(story, member), hint="read-messages waits until you have it")
+        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
     if text.strip():
         story.post(member.name, text, late=True)
     story.note(member.name, "late", was_late=False)
@@ -97,7 +98,7 @@ def turn_complete(asked: Asked) -> Answer:
     if member.state == TurnState.WAITING and member.waits_for != INTERRUPTED:
         resume(story, member.name)
     elif member.state != TurnState.ACTIVE:
-        raise Conflict(_not_active(story, member), hint="read-messages waits until you have it")
+        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
     end_turn(story, member.name, "turn_complete")
     return _done(story, member.name)
 
@@ -107,11 +108,13 @@ def wait(asked: Asked) -> Answer:
     story, member = _present(asked)
     if asked.args.get("over"):
         if member.state != TurnState.WAITING or member.waits_for == INTERRUPTED:
-            raise Conflict(f"you do not wait, you are {member.state}", hint="read-messages")
+            raise Conflict(
+                f"you do not wait, you are {member.state}", hint=for_the_member(story, member)
+            )
         resume(story, member.name)
         return _done(story, member.name)
     if member.state != TurnState.ACTIVE:
-        raise Conflict(_not_active(story, member), hint="only whoever has the turn can pause it")
+        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
     limit_s = min(_number(asked, "seconds") or math.inf, story.channel.wait_timeout_s)
     story.move(
         member.name,
@@ -173,17 +176,22 @@ def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
 
 def _speaker(asked: Asked) -> tuple[Story, Member]:
     channel, _, name = str(asked.args["member"]).partition("/")
-    if not find_channel(asked.world, channel).is_open:
+    if channel not in asked.world.channels:
+        raise NotFound(f"there is no channel {channel!r}", hint="end here; it was removed")
+    if not asked.world.channels[channel].is_open:
         raise Conflict(f"channel {channel} is closed", hint="leave; nobody reads it any more")
     story = Story(world=asked.world, name=channel, at=asked.at)
-    return story, find_member(story, name)
+    member = find_member(story, name)
+    if member.disabled:
+        raise Conflict(f"a person disabled you in {story.name}", hint=for_the_member(story, member))
+    return story, member
 
 
 def _present(asked: Asked) -> tuple[Story, Member]:
     """Every call proves that it is there, and that it had what it was given before."""
     story, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
-        raise Conflict(f"you are offline in {story.name}", hint="call join-channel first")
+        raise Conflict(f"you are offline in {story.name}", hint=for_the_member(story, member))
     changes: dict[str, Any] = {}
     if not member.is_driven and _is_due(story, member):
         changes["heartbeat_at"] = asked.at

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from crew.domain.channel import (
     CREW,
+    NUMBERED,
     Author,
     Channel,
     ChannelState,
@@ -45,7 +46,7 @@ def opened(
 ) -> list[Fact]:
     """A new channel with its members; its topic is the first thing that is said in it."""
     members = tuple(members)
-    _check_new(world, channel, members)
+    _check_new(channel, members)
     story = Story(world=world, name=channel.id, at=at)
     story.tell(born(channel, "opened", at=at))
     for one in members:
@@ -54,6 +55,17 @@ def opened(
         story.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
     settle(story)
     return story.facts
+
+
+def free_id(world: World, name: str) -> str:
+    """The id of a new channel; a name is free again once its channel is closed."""
+    earlier = [one for one in world.channels.values() if one.name == channel_name(name)]
+    if any(one.is_open for one in earlier):
+        raise Conflict(
+            f"there is an open channel {name} already",
+            hint=f"choose another name, or end that one: `crew channel close {name}`",
+        )
+    return f"{name}{NUMBERED}{len(earlier) + 1}" if earlier else channel_name(name)
 
 
 def default_rounds(members: Iterable[NewMember]) -> int | None:
@@ -66,12 +78,7 @@ def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, .
     return tuple(one.name for one in members) if channel.mode == Mode.DIRECT else ()
 
 
-def _check_new(world: World, channel: Channel, members: tuple[NewMember, ...]) -> None:
-    if found := world.channels.get(channel_name(channel.id)):
-        raise Conflict(
-            f"there is a channel {channel.id} already, and it is {found.state}",
-            hint="choose another name; `crew channel list --all` shows those that are taken",
-        )
+def _check_new(channel: Channel, members: tuple[NewMember, ...]) -> None:
     names = [agent_name(one.name) for one in members]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")

@@ -1,9 +1,10 @@
-"""What people ask of channels: open, assign, remove, say, override, close."""
+"""What people ask of channels: open, assign, remove, disable, enable, say, override, close."""
 
 from collections.abc import Iterable, Mapping
 
 from crew.domain.channel import (
     CREW,
+    NUMBERED,
     Channel,
     Interrupting,
     Member,
@@ -15,16 +16,20 @@ from crew.domain.channel_opening import (
     NewMember,
     close,
     default_rounds,
+    free_id,
     join_in,
     opened,
     queue,
     take_out,
 )
 from crew.domain.channel_posts import addressed, sayable
+from crew.domain.channel_refusals import for_a_person
 from crew.domain.channel_story import ALL_AT_ONCE, Story
 from crew.domain.channel_turns import (
     INTERRUPTED,
+    disable,
     end_turn,
+    enqueue,
     grant,
     is_mid_turn,
     people_said,
@@ -43,7 +48,8 @@ def new_channel(asked: Asked) -> Answer:
     by = str(args.pop("sender", CREW))
     args["topic"] = sayable(str(args.get("topic", "")))
     args.setdefault("rounds", default_rounds(members))
-    channel = Channel(id=str(args.pop("channel")), opened_at=asked.at, **args)
+    name = free_id(asked.world, str(args.pop("channel")))
+    channel = Channel(id=name, opened_at=asked.at, **args)
     facts = opened(asked.world, channel, members, at=asked.at, asked_by=by)
     return Answer(facts=tuple(facts), reply=channel.id)
 
@@ -67,10 +73,14 @@ def assign_member(asked: Asked) -> Answer:
 
 
 def _assign_again(story: Story, member: Member) -> None:
+    if member.disabled:
+        raise Conflict(
+            f"{member.name} is disabled in {story.name}", hint=for_a_person(story, member)
+        )
     if member.takes_part:
         raise Conflict(
             f"{member.name} takes part in {story.name} already: it is {member.state}",
-            hint=f"`crew channel override {story.name} {member.name} active` lets it speak next",
+            hint=for_a_person(story, member),
         )
     if member.state == TurnState.OFFLINE and not member.is_driven:
         story.note(member.name, "assigned", assigned=True)
@@ -88,8 +98,40 @@ def remove_member(asked: Asked) -> Answer:
     else:
         raise Conflict(
             f"{member.name} takes no part in {story.name}: it is {member.state}",
-            hint=f"`crew channel show {story.name}` tells who does",
+            hint=for_a_person(story, member),
         )
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+
+
+def disable_member(asked: Asked) -> Answer:
+    """Its turn and its step end; it stays a member that a person can enable again."""
+    story = story_of(asked)
+    member = find_member(story, str(asked.args["member"]))
+    if member.disabled:
+        raise Conflict(
+            f"{member.name} is disabled in {story.name} already", hint=for_a_person(story, member)
+        )
+    disable(story, member.name)
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+
+
+def enable_member(asked: Asked) -> Answer:
+    """A driven member takes part again if it did before; one that connects may join again."""
+    story = story_of(asked)
+    member = find_member(story, str(asked.args["member"]))
+    if not member.disabled:
+        raise Conflict(
+            f"{member.name} is not disabled in {story.name}: it is {member.state}",
+            hint=for_a_person(story, member),
+        )
+    if member.is_driven:
+        story.move(member.name, "enabled", to=TurnState.IDLE, disabled=False, errors=0)
+    else:
+        story.note(member.name, "enabled", disabled=False)
+    if member.is_driven and member.assigned:
+        enqueue(story, member.name)
     settle(story)
     return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
 
@@ -182,12 +224,8 @@ def _speak_next(story: Story, member: Member) -> None:
 
 
 def _refuse_override(story: Story, member: Member) -> None:
-    hint = "queued ends a turn or a wait, active lets somebody in the queue or waiting speak"
-    if member.state == TurnState.OFFLINE and not member.is_driven:
-        hint = f"it has to connect: `crew channel invite {story.name} {member.name}` tells how"
-    elif not member.takes_part:
-        hint = f"`crew channel assign {story.name} {member.name}` queues it"
-    raise Conflict(f"{member.name} is {member.state} in {story.name}", hint=hint)
+    how = "disabled" if member.disabled else member.state
+    raise Conflict(f"{member.name} is {how} in {story.name}", hint=for_a_person(story, member))
 
 
 _OVERRIDES = {
@@ -223,15 +261,22 @@ def story_of(asked: Asked) -> Story:
     name = str(asked.args["channel"])
     channel = find_channel(asked.world, name)
     if not channel.is_open:
-        raise Conflict(f"channel {name} is closed", hint="`crew channel new` opens another one")
-    return Story(world=asked.world, name=name, at=asked.at)
+        raise Conflict(
+            f"channel {name} is closed",
+            hint=f"`crew channel new {channel.name}` opens another one of that name",
+        )
+    return Story(world=asked.world, name=channel.id, at=asked.at)
 
 
-def find_channel(world: World, name: str) -> Channel:
-    if name not in world.channels:
-        known = ", ".join(one.id for one in world.channels.values() if one.is_open) or "none"
-        raise NotFound(f"there is no channel {name!r}", hint=f"open channels: {known}")
-    return world.channels[name]
+def find_channel(world: World, named: str) -> Channel:
+    """The newest channel of a name, or with a number, as in reviews@1, that very one."""
+    name, numbered, number = named.partition(NUMBERED)
+    of_name = (one for one in world.channels.values() if one.name == name)
+    wanted = [one for one in of_name if not numbered or str(one.number) == number]
+    if not wanted:
+        known = ", ".join(one.name for one in world.channels.values() if one.is_open) or "none"
+        raise NotFound(f"there is no channel {named!r}", hint=f"open channels: {known}")
+    return max(wanted, key=lambda one: one.number)
 
 
 def find_member(story: Story, name: str) -> Member:
@@ -245,6 +290,8 @@ VERBS: Mapping[str, Verb] = {
     "channel_new": new_channel,
     "channel_assign": assign_member,
     "channel_remove": remove_member,
+    "channel_disable": disable_member,
+    "channel_enable": enable_member,
     "channel_say": say,
     "channel_override": override,
     "channel_close": close_channel,

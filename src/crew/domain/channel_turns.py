@@ -120,10 +120,24 @@ def lost(story: Story, name: str, reason: str) -> None:
     }.get(TurnState(state), "agent_disconnects")
     values = {**_OVER, "assigned": False, "last_error": reason}
     story.move(name, trigger, to=TurnState.OFFLINE, extra={"reason": reason}, **values)
-    if not story.channel.announces_disconnects or state == TurnState.IDLE:
+    _announce_leaving(story, name, "disconnected", was=state)
+
+
+def disable(story: Story, name: str) -> None:
+    """Offline by a person's wish, until a person enables it; it stays assigned if it was."""
+    state = story.member(name).state
+    if state == TurnState.OFFLINE:
+        story.note(name, "disabled", disabled=True)
         return
-    skipped = ", skipping turn" if state != TurnState.QUEUED else ""
-    story.announce(f"⚠️ {name} disconnected{skipped}")
+    story.move(name, "disabled", to=TurnState.OFFLINE, disabled=True, was_late=False, **_OVER)
+    _announce_leaving(story, name, "disabled", was=state)
+
+
+def _announce_leaving(story: Story, name: str, how: str, *, was: str) -> None:
+    if not story.channel.announces_disconnects or was == TurnState.IDLE:
+        return
+    skipped = ", skipping turn" if was != TurnState.QUEUED else ""
+    story.announce(f"⚠️ {name} {how}{skipped}")
     if not any(one.takes_part for one in story.members()):
         story.announce("⚠️ No agents available in this channel")
 

@@ -96,7 +96,7 @@ class ChannelPlaces:
         common = prompt(
             "channel_system",
             agent=member.name,
-            channel=channel.id,
+            channel=channel.name,
             others=others,
             ending=_ending(),
         )
@@ -113,7 +113,7 @@ class ChannelPlaces:
         return prompt(
             name,
             agent=call.member.name,
-            channel=call.channel.id,
+            channel=call.channel.name,
             messages=said or "(nothing new)",
             given=given,
             ending=_ending(),

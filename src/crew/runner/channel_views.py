@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crew.domain.channel import Post, member_id, post_id
+from crew.domain.channel import NUMBERED, Post, member_id, post_id
 from crew.domain.world import with_rows
 from crew.runner.views import moment
 from crew.store.facts import load_rows, load_some
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def channel_view(world: World, channel: Channel) -> dict[str, Any]:
     members = [world.members[member_id(channel.id, name)] for name in channel.members]
     return {
-        "name": channel.id,
+        "name": channel.name,
+        "id": f"{channel.name}{NUMBERED}{channel.number}",
         "state": channel.state,
         "mode": channel.mode,
         "order": channel.order,
@@ -46,6 +47,7 @@ def member_view(member: Member) -> dict[str, Any]:
     return {
         "name": member.name,
         "state": member.state,
+        "disabled": member.disabled,
         "speaking": member.speaking,
         "way": member.way,
         "kind": member.agent_kind or None,

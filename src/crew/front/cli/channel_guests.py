@@ -5,6 +5,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.channel import member_id
+from crew.domain.channel_people import find_channel
 from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
@@ -12,6 +13,7 @@ from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import channel_argument, member_argument
 from crew.front.mcp.beside import is_installed
 from crew.runner.asking import ask
+from crew.runner.channel_views import load_channels
 from crew.runner.connection import address_file
 from crew.runner.tokens import Tokens
 from crew.store.lock import find_runner
@@ -35,7 +37,8 @@ def invite(call: Call, name: str, member: str) -> None:
     workplace = call.workplace()
     args = {"channel": name, "member": member}
     ask(workplace, Request(verb="channel_invite", args=args))
-    token = Tokens(workplace.folder).member_token(member_id(name, member))
+    found = find_channel(load_channels(workplace.db), name).id
+    token = Tokens(workplace.folder).member_token(member_id(found, member))
     url = _address(workplace)
     servers = _servers(workplace, token, url)
     kept = str(address_file(workplace.folder)) if is_installed() else None

@@ -52,14 +52,16 @@ def list_channels(call: Call, *, closed_too: bool) -> None:
     if call.json:
         print_json(views)
     elif views:
-        table(LIST_HEAD, [_row(view) for view in views], call)
+        newest = {one["name"]: one["id"] for one in views}  # a later one of a name comes later
+        table(LIST_HEAD, [_row(view, newest[view["name"]]) for view in views], call)
     else:
         narrate(call, "no channels yet: `crew channel new NAME --member AGENT` opens one")
 
 
-def _row(view: dict[str, Any]) -> tuple[str, ...]:
+def _row(view: dict[str, Any], newest: str) -> tuple[str, ...]:
+    """A channel whose name another one has by now is named with its number."""
     return (
-        view["name"],
+        view["name"] if view["id"] == newest else view["id"],
         view["state"],
         view["mode"],
         view["turn"] or "-",
@@ -93,6 +95,7 @@ def show(call: Call, name: str) -> None:
 
 def _member_row(view: dict[str, Any]) -> tuple[str, ...]:
     now = view["waits_for"] and f"waits for {view['waits_for']}"
+    now = "disabled" if view["disabled"] else now
     return (
         view["name"],
         view["state"],
@@ -119,7 +122,7 @@ def tail(call: Call, name: str, *, follow: bool, count: int) -> None:
         return
     print_posts(call, shown)
     if follow:
-        _follow(call, workplace, name, after=last, until=_is_closed(name))
+        _follow(call, workplace, channel.id, after=last, until=_is_closed(channel.id))
 
 
 def _is_closed(name: str) -> "Callable[[World], bool]":
@@ -165,8 +168,8 @@ def run(call: Call, name: str) -> int:
     members that connect by themselves it stays until Ctrl-C, or until the channel is closed.
     """
     workplace = call.workplace()
-    find_channel(load_channels(workplace.db), name)
-    return drive(call, workplace, name, after=None, waits_for_guests=True)
+    found = find_channel(load_channels(workplace.db), name).id
+    return drive(call, workplace, found, after=None, waits_for_guests=True)
 
 
 def drive(

@@ -189,6 +189,30 @@ def remove(call: Call, name: str, agent: str) -> None:
     _tell(call, name, agent, _asked(call.workplace(), "remove", name, member=agent))
 
 
+@command("disable", example="crew channel disable reviews codex")
+@channel_argument()
+@member_argument()
+@pass_call
+def disable(call: Call, name: str, agent: str) -> None:
+    """Set somebody offline until it is enabled again; its turn and its step end.
+
+    It stays a member and keeps its session. `crew channel enable` brings it back.
+    """
+    _tell(call, name, agent, _asked(call.workplace(), "disable", name, member=agent))
+
+
+@command("enable", example="crew channel enable reviews codex")
+@channel_argument()
+@member_argument()
+@pass_call
+def enable(call: Call, name: str, agent: str) -> None:
+    """Let somebody come back who was disabled.
+
+    A member that crew drives is queued at the end; one that connects by itself joins again.
+    """
+    _tell(call, name, agent, _asked(call.workplace(), "enable", name, member=agent))
+
+
 @command("override", example="crew channel override reviews codex active")
 @channel_argument()
 @member_argument()
@@ -221,7 +245,10 @@ def say_in_channel(call: Call, name: str, text: str, *, to: tuple[str, ...], wai
         print_json({"channel": name, **reply})
     elif reply.get("held_for"):
         narrate(call, f"it is said when the turn of {', '.join(reply['held_for'])} ends")
-    return drive(call, workplace, name, after=reply.get("sequence")) if wait else 0
+    if not wait:
+        return 0
+    found = find_channel(load_channels(workplace.db), name).id
+    return drive(call, workplace, found, after=reply.get("sequence"))
 
 
 def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) -> dict[str, Any]:
@@ -231,7 +258,7 @@ def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) ->
         args = {"text": words, "sender": person(), "to": list(to)}
         reply: dict[str, Any] = _asked(workplace, "say", name, **args)
         return reply
-    if os.environ.get("CREW_CHANNEL") != name:
+    if os.environ.get("CREW_CHANNEL") != find_channel(load_channels(workplace.db), name).id:
         raise NeedsLogin(
             f"this is an agent's step, and it is no member of {name}",
             hint="say what you have to say in your answer, or ask with `crew signal`",
@@ -264,6 +291,7 @@ def _tell(call: Call, name: str, member: str, state: str) -> None:
 
 
 for _command in (
-    *(new, list_channels, show, assign, remove, say_in_channel, tail, override, close, invite, run),
+    *(new, list_channels, show, assign, remove, disable, enable),
+    *(say_in_channel, tail, override, close, invite, run),
 ):
     channel.add_command(_command)

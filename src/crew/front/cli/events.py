@@ -1,5 +1,6 @@
 """`crew events`: the log of facts."""
 
+import contextlib
 import functools
 import sys
 import time
@@ -7,13 +8,14 @@ from typing import Any
 
 import click
 
+from crew.domain.errors import NotFound
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import line, print_json, print_json_line, say
 from crew.front.cli.params import DURATION, complete_channels, complete_subjects
 from crew.runner.place import load_folder
 from crew.runner.views import fact_view
-from crew.store.database import open_database
+from crew.store.database import Database, open_database
 from crew.store.facts import facts_after
 
 LOOK_EVERY_S = 0.2
@@ -46,7 +48,7 @@ def events(
     db = open_database(load_folder(call.directory) / "crew.db")
     start = 0.0 if since is None else time.time() - since
     look = functools.partial(
-        facts_after, db, subject=_subject(subject), channel=channel, since=start
+        facts_after, db, subject=_subject(subject), channel=_channel(db, channel), since=start
     )
     found = look()
     views = [fact_view(number, fact) for number, fact in found]
@@ -69,6 +71,18 @@ def events(
 def _subject(text: str | None) -> str | None:
     """`#12` and `crew-12` are tasks too."""
     return text.removeprefix("#").removeprefix("crew-") if text else None
+
+
+def _channel(db: Database, name: str) -> str:
+    """The id of the channel that a person names; nothing happened in one that is not there."""
+    if not name:
+        return ""
+    from crew.domain.channel_people import find_channel  # noqa: PLC0415 - for few calls
+    from crew.runner.channel_views import load_channels  # noqa: PLC0415
+
+    with contextlib.suppress(NotFound):
+        return find_channel(load_channels(db), name).id
+    return name
 
 
 def _readable(view: dict[str, Any]) -> str:
