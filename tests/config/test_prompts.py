@@ -30,6 +30,11 @@ VALUES = {
     "why": "a person asked for changes",
     "help": "What `crew` can do: ${title}.",
     "held": "some commits",
+    "quest": "7",
+    "request": "Make ${title}.",
+    "settled": "Nobody decided ${title}.",
+    "plan": "1. a: ${title}",
+    "built": "The parser of ${title}.",
     "brief": "The request: ${title}",
     "ending": "How it ends: ${ending}.",
 }
@@ -49,6 +54,7 @@ OTHERS = {
     "role_system": "exactly one signal",
     "channel_council": "before TURN_COMPLETE",
     "recap": "called for now",
+    "brief": "get-quest",
 }
 """Prompts whose session ends otherwise, or that are a part of another prompt."""
 

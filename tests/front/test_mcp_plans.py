@@ -1,5 +1,7 @@
 """A role that plans hands in its steps over MCP; whatever is wrong with them is told at once."""
 
+import json
+
 import pytest
 
 from front.conftest import PATIENCE_S, Scene
@@ -35,6 +37,8 @@ def test_the_last_plan_counts(planner, way):
     assert planned(planner.scene) == ["a", "b"]
     assert not call("plan-steps", steps=[step("c"), step("a")]).refused
     assert planned(planner.scene) == ["c", "a"]
+    quest = json.loads(call("get-quest").text)
+    assert (quest["request"], [one["id"] for one in quest["steps"]]) == ("Request", ["c", "a"])
 
 
 FAULTS = [
@@ -73,3 +77,6 @@ def test_who_is_not_a_planner_is_told_so(scene):
             heard = getattr(worker, way)("plan-steps", steps=[step("a")])
             assert heard.refused
             assert "only a role that plans may hand in steps" in heard.text
+            heard = getattr(worker, way)("get-quest")
+            assert heard.refused
+            assert "is a part of no quest" in heard.text

@@ -25,6 +25,7 @@ MCP_WAYS = ("by_http", "by_stdio")
 NAMES = [
     "signal-back",
     "get-task",
+    "get-quest",
     "post-message",
     "read-messages",
     "report-progress",

@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from crew.domain.brief import Brief
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened
 from crew.domain.review import Verdict
@@ -344,7 +345,9 @@ class SimulatedOutside:
         self.state.panes.pop(run.pane, None)
         self._maybe_die()
 
-    async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+    async def review(
+        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None
+    ) -> Verdict:
         await self._effect(10.0)
         passed = not self._chance(self.state.faults.flake)
         return Verdict(commit=commit, reviewer=reviewer, passed=passed, notes="hm")

@@ -28,6 +28,15 @@ def quoted(text: str, *, most: int | None = None) -> str:
     return shown if most is None or len(shown) <= most else _ending(lines, most)
 
 
+def quoted_start(text: str, *, most: int) -> str:
+    """As `quoted`, but of a long text the beginning."""
+    whole = quoted(text)
+    if len(whole) <= most:
+        return whole
+    kept = whole[: max(len(MARK), most - len(CUT) - 1)]
+    return f"{kept}\n{CUT}"
+
+
 def attributed(author: str, text: str, *, most: int | None = None) -> str:
     """A quotation under the name of its author."""
     return f"{headline(author)}:\n{quoted(text, most=most)}"

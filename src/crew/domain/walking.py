@@ -19,7 +19,7 @@ RETRIES = 3
 """How often a role may begin again, or fail in a row, where its workflow does not say."""
 
 _LONGEST_STORY = 100
-_LONGEST_WORDS = 2_000
+_LONGEST_WORDS = 4_000
 
 
 def told(

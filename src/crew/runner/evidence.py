@@ -2,6 +2,7 @@
 
 import asyncio
 
+from crew.domain.brief import brief_of
 from crew.domain.progress import Evidence
 from crew.domain.review import Verdict, complaints, recorded, still_to_ask
 from crew.domain.run import Run
@@ -91,6 +92,7 @@ async def asked_for(
 
 async def _verdict(desk: Desk, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
     """Recorded at once: it counts also if another reviewer breaks off and is asked again."""
-    found = await desk.outside.review(run, task, commit=commit, reviewer=reviewer)
+    brief = brief_of(desk.world(), run)
+    found = await desk.outside.review(run, task, commit=commit, reviewer=reviewer, brief=brief)
     desk.record([recorded(desk.world().runs[run.id], found, at=desk.now())])
     return found

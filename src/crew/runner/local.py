@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
 from crew.agents.git_processes import have_gits_ended
+from crew.domain.brief import Brief
 from crew.domain.channel import Member
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
@@ -29,6 +30,7 @@ from crew.git.command import ask, git
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.git.spares import Spare
+from crew.runner.brief_text import read_brief
 from crew.runner.calls import (
     agent_settings,
     agent_spec,
@@ -227,7 +229,8 @@ class LocalOutside:
             return Seen(item=TaskItem(id=task.id, title=task.title))
         item = self.workplace.source.show(task.id)
         is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
-        return Seen(item=item, held="" if is_first else self._held(run, task))
+        held = "" if is_first else self._held(run, task)
+        return Seen(item=item, held=held, brief=read_brief(self.workplace.source, call.brief))
 
     def _held(self, run: Run, task: Task) -> str:
         """What the branch holds, for a session that does not know."""
@@ -282,8 +285,10 @@ class LocalOutside:
     async def close_pane(self, run: Run) -> None:
         await _thread(self.panes.close, run)
 
-    async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
-        return await self.reviews.run(run, task, commit=commit, reviewer=reviewer)
+    async def review(
+        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None
+    ) -> Verdict:
+        return await self.reviews.run(run, task, commit=commit, reviewer=reviewer, brief=brief)
 
     async def speak(self, call: TurnCall) -> StepOutcome:
         return await self.channels.speak(call, mcp_url=self.mcp_url)

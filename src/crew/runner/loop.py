@@ -35,7 +35,7 @@ from crew.runner.local import LocalOutside
 from crew.runner.notices import telling_people
 from crew.runner.readers import Readers
 from crew.runner.state_files import StateFiles
-from crew.runner.step_requests import message_from, own_task, readable, writable
+from crew.runner.step_requests import READING, message_from, readable, writable
 from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
 from crew.runner.unnoticed import ended_unnoticed
@@ -210,8 +210,8 @@ class Runner:
         if request.verb == "progress":
             self.last_words.keep(str(run.agent or run.pane), one_line(str(request.args["text"])))
             return Answer(reply="noted")
-        if request.verb == "get_task":
-            return Answer(reply=own_task(world, run, self.workplace.source))
+        if request.verb in READING:
+            return Answer(reply=READING[request.verb](self.workplace, world, run))
         if request.verb == "post_message":
             request = message_from(run, request.args)
         return answer(world, request, rules=rules, at=time.time())

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from crew.agents.adapter import Controls
+from crew.domain.brief import Brief
 from crew.domain.channel import Channel, Member, Post
 from crew.domain.frozen import frozen
 from crew.domain.message import Message
@@ -69,7 +70,7 @@ class StepCall:
 
     `heard` is told the message that the agent has got, `asked` waits for leave to use a tool, and
     `controls` is how somebody speaks to the step while it is under way. `role` is the one that
-    acts, in a quest.
+    acts in a quest, and `brief` what it is told of that.
     """
 
     run: Run
@@ -82,6 +83,7 @@ class StepCall:
     asked: Callable[[str, str], Awaitable[bool]] | None = None
     controls: Controls | None = None
     role: Role | None = None
+    brief: Brief | None = None
 
 
 @frozen
@@ -147,7 +149,9 @@ class Outside(Protocol):
     async def close_pane(self, run: Run) -> None:
         """End a terminal session and everything that runs in it; nothing, when there is none."""
 
-    async def review(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+    async def review(
+        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None
+    ) -> Verdict:
         """Have a commit reviewed, and keep what is said as a comment of the task."""
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from crew.domain.errors import NotFound
 from crew.domain.fact import Fact
 from crew.domain.quest import PlannedStep, Quest, Walk
 from crew.domain.quest_requests import find_quest
@@ -13,6 +12,7 @@ from crew.domain.run import Run
 from crew.domain.task import FINISHED, Task
 from crew.domain.whereabouts import acting
 from crew.domain.world import World
+from crew.runner.brief_text import read_request
 from crew.runner.views import asked_view, moment, total
 from crew.runner.workplace import Workplace
 from crew.store.database import Database
@@ -183,15 +183,8 @@ def load_view(workplace: Workplace, quest: str) -> dict[str, Any]:
     world = load_world(workplace.db)
     found = find_quest(world, quest)
     passed = load_passed(workplace.db, tasks_of(world, found))
-    return quest_view(world, found, request=_request(workplace, quest), passed=passed)
-
-
-def _request(workplace: Workplace, quest: str) -> str:
-    """Empty when its task was removed, whether crew has noticed that already or not."""
-    try:
-        return workplace.source.show(quest).body
-    except NotFound:
-        return ""
+    request = read_request(workplace.source, quest)
+    return quest_view(world, found, request=request, passed=passed)
 
 
 def load_passed(db: Database, tasks: Iterable[str]) -> Passed:

@@ -14,6 +14,7 @@ from crew.agents.environment import shim_folder
 from crew.agents.ownership import MARKER_VARIABLE, find_process, kill_marked
 from crew.agents.session_script import put_file
 from crew.config.prompts import prompt
+from crew.domain.brief import Brief
 from crew.domain.errors import CrewError
 from crew.domain.quotation import headline, quoted
 from crew.domain.review import PASS, Verdict, verdict
@@ -22,6 +23,7 @@ from crew.domain.step import StepOrder
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.git.worktrees import ensure_detached, remove_worktree
+from crew.runner.brief_text import read_brief
 from crew.runner.calls import agent_settings, agent_spec, step_environment
 from crew.runner.connection import connection
 from crew.runner.step_log import start_step
@@ -43,14 +45,16 @@ _KEY = "review-"
 class Reviews:
     workplace: Workplace
 
-    async def run(self, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+    async def run(
+        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None = None
+    ) -> Verdict:
         """The verdict, which is a comment of the task by the time it is returned."""
-        item = await asyncio.to_thread(self.workplace.source.show, task.id)
+        words = await asyncio.to_thread(self._words, task, commit, brief)
         name = _new_name(task.id)
         path = self.workplace.worktrees / f"{_FOLDER}{name}"
         await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
         try:
-            order = self._order(run, task, item, commit=commit, reviewer=reviewer, path=path)
+            order = self._order(run, task, words, commit=commit, reviewer=reviewer, path=path)
             await asyncio.to_thread(self._keep_files, task.id, order)
             found = await self._ask(order, commit)
         finally:
@@ -96,22 +100,27 @@ class Reviews:
             )
         return verdict(outcome.text, commit=commit, reviewer=order.kind)
 
+    def _words(self, task: Task, commit: str, brief: Brief | None) -> str:
+        source = self.workplace.source
+        item = source.show(task.id)
+        return prompt(
+            "reviewer",
+            task=task.id,
+            title=headline(item.title),
+            body=quoted(item.body),
+            brief=read_brief(source, brief),
+            commit=commit,
+            target=task.target,
+        )
+
     def _order(
-        self, run: Run, task: Task, item: TaskItem, *, commit: str, reviewer: str, path: Path
+        self, run: Run, task: Task, words: str, *, commit: str, reviewer: str, path: Path
     ) -> StepOrder:
         workplace = self.workplace
         settings = agent_settings(workplace, reviewer)
         name = path.name.removeprefix(_FOLDER)
         key = f"{workplace.repo_id}/review/{name}"
         extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)
-        words = prompt(
-            "reviewer",
-            task=task.id,
-            title=headline(item.title),
-            body=quoted(item.body),
-            commit=commit,
-            target=task.target,
-        )
         return StepOrder(
             key=key,
             agent=reviewer,

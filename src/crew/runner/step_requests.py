@@ -1,18 +1,19 @@
 """What a step asks of the runner beside its signals, and what holds for all that is asked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from crew.agents.output import plain
-from crew.domain.errors import UsageError
+from crew.domain.errors import NotFound, UsageError
 from crew.domain.message import LONGEST_MESSAGE
 from crew.domain.names import task_id
 from crew.domain.requests import Request
 from crew.domain.run import Run
 from crew.domain.signals import LONGEST
 from crew.domain.world import World
+from crew.runner.quest_views import load_view
 from crew.runner.views import task_view
-from crew.tasks.source import TaskSource
+from crew.runner.workplace import Workplace
 
 TASK_FIELDS = ("id", "title", "body", "comments", "deps", "status")
 
@@ -62,10 +63,26 @@ def _readable(name: str, value: Any, longest: int) -> Any:
     return plain(value)
 
 
-def own_task(world: World, run: Run, source: TaskSource) -> dict[str, Any]:
+def own_task(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
     """The task of a run as its source tells it now."""
-    told = task_view(source.show(run.task), world)
+    told = task_view(workplace.source.show(run.task), world)
     return {name: told[name] for name in TASK_FIELDS}
+
+
+def own_quest(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
+    """The quest that a run's task is a part of, as `crew quest show --json` prints it."""
+    if run.task not in world.walks:
+        raise NotFound(
+            f"task {run.task} is a part of no quest", hint="get-task tells what there is"
+        )
+    return load_view(workplace, world.walks[run.task].quest)
+
+
+READING: Mapping[str, Callable[[Workplace, World, Run], dict[str, Any]]] = {
+    "get_task": own_task,
+    "get_quest": own_quest,
+}
+"""What a step may read of its own."""
 
 
 def message_from(run: Run, args: Mapping[str, Any]) -> Request:

@@ -21,6 +21,7 @@ class Seen:
 
     item: TaskItem
     held: str = ""
+    brief: str = ""
 
 
 def own_words(common: str, own: str | None) -> str:
@@ -122,7 +123,7 @@ def _values(workplace: Workplace, run: Run, task: Task, seen: Seen) -> dict[str,
         "worktree": str(workplace.root / task.worktree),
         "held": seen.held,
         "notes": _notes(run, seen.held),
-        "brief": "",
+        "brief": seen.brief,
         "role": run.role,
     }
 

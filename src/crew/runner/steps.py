@@ -3,6 +3,7 @@
 import asyncio
 
 from crew.domain.asking import new_question
+from crew.domain.brief import brief_of
 from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.message import MessageState
@@ -44,6 +45,7 @@ async def step(desk: Desk, command: Command) -> list[Fact]:
         asked=lambda tool, detail: _asked(desk, run, tool, detail),
         controls=desk.controls(run.id),
         role=role_of(desk.world(), run),
+        brief=brief_of(desk.world(), run),
     )
     try:
         outcome = await _until_it_ends(desk, call)

@@ -16,7 +16,7 @@ from crew.domain.requests import Request
 from crew.domain.run import Run
 
 VERBS = frozenset(
-    {"signal", "fetch_messages", "progress", "get_task", "post_message", "plan_steps"}
+    {"signal", "fetch_messages", "progress", "get_task", "get_quest", "post_message", "plan_steps"}
 )
 """What only the step itself may say."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from crew.domain.brief import brief_of
 from crew.domain.errors import CheckFailed, Conflict, CrewError, UsageError
 from crew.domain.requests import Request, find_task
 from crew.domain.review import Verdict
@@ -152,7 +153,10 @@ def review(call: Call, task: str, kind: str | None) -> int:
     if run is None or commit is None:
         raise Conflict(f"task {task} has no branch yet", hint=f"`crew start {task}` makes one")
     narrate(call, f"{reviewer} reviews {commit[:12]} of task {task}")
-    found = asyncio.run(Reviews(workplace).run(run, row, commit=commit, reviewer=reviewer))
+    reviewing = Reviews(workplace).run(
+        run, row, commit=commit, reviewer=reviewer, brief=brief_of(world, run)
+    )
+    found = asyncio.run(reviewing)
     verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
     ask(workplace, Request(verb="reviewed", args={"task": task, "verdict": verdict}))
     return _told(call, task, found)

@@ -122,6 +122,15 @@ TOOLS = (
         properties={},
     ),
     Tool(
+        name="get-quest",
+        verb="get_quest",
+        description=(
+            "Read the quest that your task is a part of: the request, the plan with the state of "
+            "every item, what each role said, and the open questions."
+        ),
+        properties={},
+    ),
+    Tool(
         name="post-message",
         verb="post_message",
         description="Leave a message for whoever works at another task.",

@@ -1,0 +1,111 @@
+"""What a role is told of its quest: what was settled, the plan, and what it can build on."""
+
+from typing import NamedTuple
+
+from crew.domain.frozen import frozen
+from crew.domain.quest import PlannedStep, Quest, Said, Walk
+from crew.domain.question import About, QuestionState
+from crew.domain.run import Run
+from crew.domain.signals import SignalKind
+from crew.domain.task import FINISHED, TaskState
+from crew.domain.world import World
+
+
+class Words(NamedTuple):
+    """What one author wrote."""
+
+    author: str
+    words: str
+
+
+class PlanLine(NamedTuple):
+    """An item of the plan and how far it is."""
+
+    key: str
+    title: str
+    state: str
+
+
+class Built(NamedTuple):
+    """What an item left in the quest's branch, in the words of its roles."""
+
+    key: str
+    title: str
+    commit: str
+    summaries: tuple[Words, ...]
+
+
+@frozen
+class Brief:
+    """`key` names the item it is for; it is empty for the request itself."""
+
+    quest: str
+    title: str
+    key: str = ""
+    settled: tuple[Words, ...] = ()
+    plan: tuple[PlanLine, ...] = ()
+    built: tuple[Built, ...] = ()
+
+
+def brief_of(world: World, run: Run) -> Brief | None:
+    """None for a task that belongs to no quest."""
+    walk = world.walks.get(run.task)
+    if walk is None:
+        return None
+    quest = world.quests[walk.quest]
+    request = world.tasks.get(quest.id)
+    return Brief(
+        quest=quest.id,
+        title=request.title if request else "",
+        key=walk.key,
+        settled=(*_decisions(world.walks[quest.id]), *_answers(world, {quest.id, run.task})),
+        plan=tuple(PlanLine(step.key, step.title, _state(world, step)) for step in quest.steps),
+        built=tuple(_built(world, step) for step in _foundations(world, quest, walk)),
+    )
+
+
+def _decisions(request: Walk) -> list[Words]:
+    """The last summary of each role that worked on the request itself."""
+    said = {one.role: one.words for one in request.said if _is_summary(one)}
+    return [Words(f"{role} decided", words) for role, words in said.items()]
+
+
+def _answers(world: World, tasks: set[str]) -> list[Words]:
+    answered = [
+        one
+        for one in world.questions.values()
+        if one.task in tasks
+        and one.state == QuestionState.ANSWERED
+        and one.about != About.PERMISSION
+    ]
+    return [
+        words
+        for one in answered
+        for words in (
+            Words(f"{one.role} asked a person", one.question),
+            Words("The answer", one.answer),
+        )
+    ]
+
+
+def _state(world: World, step: PlannedStep) -> str:
+    task = world.tasks.get(step.task)
+    return TaskState.TODO.value if task is None else task.state
+
+
+def _foundations(world: World, quest: Quest, walk: Walk) -> list[PlannedStep]:
+    """The items that this one waits for; of the request, all that are finished."""
+    steps = {step.key: step for step in quest.steps}
+    wanted = steps[walk.key].deps if walk.key in steps else () if walk.key else tuple(steps)
+    return [steps[key] for key in wanted if key in steps and _state(world, steps[key]) in FINISHED]
+
+
+def _built(world: World, step: PlannedStep) -> Built:
+    walk = world.walks.get(step.task)
+    said = {one.role: one.words for one in walk.said if _is_summary(one)} if walk else {}
+    summaries = tuple(Words(role, words) for role, words in said.items())
+    return Built(step.key, step.title, world.tasks[step.task].landed_commit, summaries)
+
+
+def _is_summary(said: Said) -> bool:
+    return said.signal == SignalKind.COMPLETE and bool(said.words)
