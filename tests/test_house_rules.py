@@ -1,12 +1,15 @@
 """The rules a machine can check: sizes, first sentences, doors, and generated documents."""
 
 import ast
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from crew.config.model import TABLES, AgentSettings, AgentsSettings, RoleSettings
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -81,6 +84,38 @@ def test_every_fault_of_the_benchmark_can_still_be_put_in():
     )
     for file, old in json.loads(done.stdout):
         assert (ROOT / "src" / "crew" / file).read_text().count(old) == 1, f"{file}: {old}"
+
+
+def test_every_key_of_the_configuration_is_read_by_something():
+    """A key that nothing reads is a promise that nothing keeps: see `config/not_yet.py`."""
+    kinds = {**TABLES, "agents": AgentsSettings, "roles": RoleSettings, "by_name": AgentSettings}
+    reading = [_names_in(path) for path in SOURCES if path.name != "model.py"]
+    unread = [
+        f"{table}.{field.name}"
+        for table, model in kinds.items()
+        for field in dataclasses.fields(model)
+        if not any(field.name in names and _sees(names, table, model) for names in reading)
+    ]
+    assert unread == []
+
+
+def _sees(names, table, model):
+    """Whether a file gets hold of this table: by its name, its class, or the agent of a kind."""
+    ways = {table, model.__name__} | ({"agent_settings"} if model is AgentSettings else set())
+    return bool(ways & names) or (model is AgentSettings and "with_template" in names)
+
+
+def _names_in(path):
+    """Attributes, names and whole texts of a file; its imports and keywords are no reading."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Constant) and path.name == "inheritance.py":
+            found.add(node.value)
+    return found
 
 
 @pytest.mark.parametrize("page", ["machines.md"])

@@ -6,8 +6,9 @@ import os
 import pytest
 
 from crew.config import model
-from crew.config.checking import readers
+from crew.config.checking import has_key, readers
 from crew.config.layers import default_settings, load_settings
+from crew.config.not_yet import NOT_YET
 from crew.config.toml_text import line_of
 from crew.domain.errors import NotFound, UsageError
 
@@ -99,17 +100,8 @@ def test_every_key_of_the_contract_is_known(repo):
         source = "tk"
         namespace = "ann"
         new_task_base = "default"
-        [budget]
-        task_usd = 1
-        quest_usd = 2.5
-        day_usd = 3
-        crew_usd = 4
-        step_tokens = 1000
         [sandbox]
         mode = "off"
-        allow_read = ["/a"]
-        allow_write = ["/b"]
-        network = false
         [log]
         level = "warning"
         [diff]
@@ -117,18 +109,10 @@ def test_every_key_of_the_contract_is_known(repo):
         [notify]
         urls = ["https://example.org"]
         command = "notify-send"
-        [cluster]
-        server = "host:1"
-        namespace = "n"
-        remote = "origin"
-        [tui.keybindings]
-        "ctrl+r" = { command = "crew review {{.TaskID}}", description = "Review" }
         """,
     )
     assert settings.review.agents == ("a", "b")
     assert settings.complete.timeout_s == 30
-    assert settings.budget.task_usd == 1.0
-    assert settings.keybindings["ctrl+r"].command == "crew review {{.TaskID}}"
     assert settings.merge.slots == 8
 
 
@@ -160,7 +144,7 @@ def test_one_reviewer_may_be_written_without_a_list(repo):
         ("run.agents = 'x'\n", [".crew.toml:1", "run.agents"]),
         ("[agents.x]\nenv = { A = 1 }\n", ["agents.x.env", "a table of texts"]),
         ("[agents.x]\nargs = '\"'\n", ["agents.x.args", "quotes"]),
-        ("[tui.keybindings]\nx = { description = 'd' }\n", [":2", "tui.keybindings.x", "command"]),
+        ("[tui.keybindings]\nx = { command = 'd' }\n", [":2", "tui.keybindings.x.command", "yet"]),
         (
             "[agents.x]\ncommand_template = '{{.Promt}}'\n",
             [":2", "agents.x.command_template", "{{.Promt}} is unknown", "{{.Prompt}}"],
@@ -173,8 +157,8 @@ def test_one_reviewer_may_be_written_without_a_list(repo):
         ("[agents.x]\ninteractive_template = '{{.Sesion}}'\n", [":2", "{{.Session}}"]),
         ("[agents.x]\ninteractive_resume = '{{end}}'\n", [":2", "has no meaning"]),
         (
-            "[tui.keybindings]\n'x' = { command = 'a {{.TaskId}}' }\n",
-            [":2", "tui.keybindings.x.command", "{{.TaskID}}"],
+            "[agents.claude]\nsetup_script = 'a {{.TaskId}}'\n",
+            [":2", "agents.claude.setup_script", "{{.TaskID}}"],
         ),
         ("[workers.w]\nagent = 3\n", [":2", "agents.w.inherit"]),
         ("[workers.w]\ncomand = 'x'\n", [":2", "agents.w.comand", "command"]),
@@ -361,7 +345,7 @@ def test_the_line_of_a_key_is_found_wherever_it_stands():
 
 def test_every_table_of_the_settings_has_its_keys():
     tables = {**model.TABLES, "agents": model.AgentsSettings}
-    assert set(tables) | {"keybindings", "roles"} == set(model.Settings.__dataclass_fields__)
+    assert set(tables) | {"roles"} == set(model.Settings.__dataclass_fields__)
     assert all(readers(table) for table in tables.values())
 
 
@@ -517,3 +501,31 @@ def test_a_role_of_the_config_says_how_long_it_keeps_its_session(repo):
         root(repo, '[roles.codeweaver]\nsession = "for ever"')
     assert "item" in refused.value.hint
     assert "quest" in refused.value.hint
+
+
+# Keys that nothing reads yet
+
+PROMISES = [(table, key) for table, keys in NOT_YET.items() for key in keys]
+
+
+@pytest.mark.parametrize(("table", "key"), PROMISES)
+def test_a_key_that_is_not_supported_yet_is_refused_by_name(repo, table, key):
+    value = "{ k = { command = 'c' } }" if key == "keybindings" else "1"
+    with pytest.raises(UsageError) as refused:
+        root(repo, f"[{table}]\n{key} = {value}\n")
+    assert f".crew.toml:2: {table}.{key}" in refused.value.message
+    assert "is not supported by this version of crew yet" in refused.value.message
+    variable = f"CREW_{table}_{key}".upper()
+    with pytest.raises(UsageError) as refused:
+        load_settings(repo / "elsewhere", {variable: "1"})
+    assert refused.value.message.startswith(f"{variable}: {table}.{key} is not supported")
+
+
+def test_an_empty_table_of_such_keys_promises_nothing(repo):
+    root(repo, "[budget]\n[cluster]\n[tui.keybindings]\n[gate]\n")
+    with pytest.raises(UsageError, match=r"budget\.foo is not a key"):
+        root(repo, "[budget]\nfoo = 1\n")
+
+
+def test_no_key_is_both_supported_and_not():
+    assert not [path for path in PROMISES if has_key(path)]

@@ -75,8 +75,7 @@ def checked(path: tuple[str, ...], said: str) -> Any:
     nested = value
     for part in reversed(path):
         nested = {part: nested}
-    if path[:2] != ("tui", "keybindings"):  # a binding is whole only together with its command
-        check(Layer(name="config set", text="", values=modern(nested)))
+    check(Layer(name="config set", text="", values=modern(nested)))
     return value
 
 

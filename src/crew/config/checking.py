@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from crew.config.aliases import spellings
-from crew.config.model import TABLES, AgentSettings, AgentsSettings, KeyBinding, RoleSettings
+from crew.config.model import TABLES, AgentSettings, AgentsSettings, RoleSettings
 from crew.config.nearest import nearest
+from crew.config.not_yet import NOT_SUPPORTED, NOT_YET, not_yet_set
 from crew.config.values import Reader
 from crew.domain.errors import UsageError
 from crew.domain.frozen import frozen
@@ -56,8 +57,6 @@ def _model(path: tuple[str, ...]) -> type | None:
             return AgentSettings
         case ("roles", _, _):
             return RoleSettings
-        case ("tui", "keybindings", _, _):
-            return KeyBinding
         case (table, _):
             return TABLES.get(table)
         case _:
@@ -76,6 +75,7 @@ def typed_readers(table: type) -> Mapping[str, Callable[[str], Any]]:
 
 def check(layer: Layer) -> None:
     """Raise for the first thing in this layer that the model does not know or cannot read."""
+    _refuse_not_yet(layer)
     for name, value in layer.values.items():
         if name in TABLES:
             _check_table(layer, (name,), _table(layer, (name,), value), TABLES[name])
@@ -83,10 +83,10 @@ def check(layer: Layer) -> None:
             _check_agents(layer, _table(layer, (name,), value))
         elif name == "roles":
             _check_roles(layer, _table(layer, (name,), value))
-        elif name == "tui":
-            _check_tui(layer, _table(layer, (name,), value))
+        elif name in NOT_YET:
+            _check_empty(layer, (name,), _table(layer, (name,), value))
         else:
-            raise unknown_key(layer, (name,), [*TABLES, "agents", "roles", "tui"])
+            raise unknown_key(layer, (name,), [*TABLES, "agents", "roles"])
 
 
 def _check_agents(layer: Layer, agents: Mapping[str, Any]) -> None:
@@ -103,15 +103,18 @@ def _check_roles(layer: Layer, roles: Mapping[str, Any]) -> None:
         _check_table(layer, path, _table(layer, path, value), RoleSettings)
 
 
-def _check_tui(layer: Layer, tui: Mapping[str, Any]) -> None:
-    for name, bindings in tui.items():
-        if name != "keybindings":
-            raise unknown_key(layer, ("tui", name), ["keybindings"])
-        for key, value in _table(layer, ("tui", name), bindings).items():
-            path = ("tui", name, key)
-            _check_table(layer, path, _table(layer, path, value), KeyBinding)
-            if "command" not in value:
-                raise _mistake(layer, path, "needs a command", hint='add command = "…"')
+def _refuse_not_yet(layer: Layer) -> None:
+    """A key that nothing reads would be a silent promise."""
+    if path := not_yet_set(layer.values):
+        hint = f"take {'.'.join(path)} out; `crew config template` prints every key there is"
+        raise _mistake(layer, path, NOT_SUPPORTED, hint=hint)
+
+
+def _check_empty(layer: Layer, path: tuple[str, ...], table: Mapping[str, Any]) -> None:
+    """A table without any key that this version supports."""
+    for key, value in table.items():
+        if key not in NOT_YET[path[0]] or not isinstance(value, dict):
+            raise unknown_key(layer, (*path, key), NOT_YET[path[0]])
 
 
 def _check_table(

@@ -11,7 +11,7 @@ from crew.config.aliases import agent_with_own_names, with_own_names
 from crew.config.checking import Layer, check, readers
 from crew.config.inheritance import resolved_agents, with_template
 from crew.config.layer_files import BUILT_IN_FILES, layer_files
-from crew.config.model import TABLES, AgentsSettings, KeyBinding, RoleSettings, Settings
+from crew.config.model import TABLES, AgentsSettings, RoleSettings, Settings
 from crew.config.variables import variable_layers
 from crew.domain.errors import UsageError
 
@@ -130,16 +130,12 @@ def merged_settings(layers: Iterable[Layer]) -> Settings:
         values = merged(values, layer.values)
     agents = values["agents"]
     of_all = {key: value for key, value in agents.items() if not isinstance(value, dict)}
-    bindings = values.get("tui", {}).get("keybindings", {})
     return Settings(
         **{name: model(**_fields(model, values[name])) for name, model in TABLES.items()},
         agents=AgentsSettings(**_fields(AgentsSettings, of_all), by_name=resolved_agents(agents)),
         roles={
             name: RoleSettings(**_fields(RoleSettings, role))
             for name, role in values.get("roles", {}).items()
-        },
-        keybindings={
-            key: KeyBinding(**_fields(KeyBinding, value)) for key, value in bindings.items()
         },
     )
 

@@ -114,24 +114,10 @@ class ChannelSettings:
 
 
 @frozen
-class BudgetSettings:
-    """Limits; None is no limit."""
-
-    task_usd: float | None = number(default=None)
-    quest_usd: float | None = number(default=None)
-    day_usd: float | None = number(default=None)
-    crew_usd: float | None = number(default=None)
-    step_tokens: int | None = whole(at_least=1, default=None)
-
-
-@frozen
 class SandboxSettings:
     """What an agent's processes may reach beside their worktree."""
 
     mode: str = choice("auto", "bwrap", "off")
-    allow_read: tuple[str, ...] = texts()
-    allow_write: tuple[str, ...] = texts()
-    network: bool = flag()
 
 
 @frozen
@@ -154,25 +140,6 @@ class NotifySettings:
 
     urls: tuple[str, ...] = web_addresses()
     command: str | None = text(default=None)
-
-
-@frozen
-class ClusterSettings:
-    """The server that places steps on other machines."""
-
-    server: str | None = text(default=None)
-    namespace: str = text()
-    remote: str | None = text(default=None)
-
-
-@frozen
-class KeyBinding:
-    """A key of the terminal view and the command, a template, that it runs."""
-
-    command: str = template(PLACE_NAMES)
-    description: str = text(default="")
-    override: bool = flag(default=False)
-    worktree: bool = flag(default=False)
 
 
 @frozen
@@ -241,15 +208,12 @@ class Settings:
     worktree: WorktreeSettings
     tasks: TaskSettings
     channel: ChannelSettings
-    budget: BudgetSettings
     sandbox: SandboxSettings
     log: LogSettings
     diff: DiffSettings
     notify: NotifySettings
-    cluster: ClusterSettings
     agents: AgentsSettings
     roles: Mapping[str, RoleSettings]
-    keybindings: Mapping[str, KeyBinding]
 
 
 TABLES: Mapping[str, type] = {
@@ -260,11 +224,9 @@ TABLES: Mapping[str, type] = {
     "worktree": WorktreeSettings,
     "tasks": TaskSettings,
     "channel": ChannelSettings,
-    "budget": BudgetSettings,
     "sandbox": SandboxSettings,
     "log": LogSettings,
     "diff": DiffSettings,
     "notify": NotifySettings,
-    "cluster": ClusterSettings,
 }
 """The tables that are nothing but keys; `agents`, `roles` and `tui` have tables inside."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from crew.config.checking import Layer, check, readers, typed_value
 from crew.config.model import TABLES, AgentsSettings
+from crew.config.not_yet import NOT_YET
 
 PREFIX = "CREW_"
 
@@ -35,3 +36,4 @@ def variable_name(path: tuple[str, ...]) -> str:
 def _paths() -> Iterator[tuple[str, str]]:
     for table, model in {**TABLES, "agents": AgentsSettings}.items():
         yield from ((table, key) for key in readers(model))
+    yield from ((table, key) for table, keys in NOT_YET.items() for key in keys)

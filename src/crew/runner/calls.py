@@ -57,7 +57,6 @@ def agent_spec(
         system_prompt=system_prompt,
         script=settings.script or "",
         sandbox=workplace.settings.sandbox.mode,  # type: ignore[arg-type]
-        network=workplace.settings.sandbox.network,
     )
 
 

@@ -14,6 +14,7 @@ from crew.config.inheritance import with_inherited
 from crew.config.layer_files import BUILT_IN_FILES
 from crew.config.layers import load_layers, merged_settings
 from crew.config.nearest import nearest
+from crew.config.not_yet import NOT_SUPPORTED, is_not_yet
 from crew.config.origins import has, leaves, merged_values, origin_of, value_at
 from crew.config.toml_text import key_parts, written_key, written_value
 from crew.domain.errors import CrewError, NotFound
@@ -158,6 +159,8 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _not_set(key: str, values: dict[str, Any]) -> NotFound:
+    if is_not_yet(key_parts(key)):
+        return NotFound(f"{key} {NOT_SUPPORTED}", hint="`crew config template` prints every key")
     if has_key(own_path(key_parts(key))):
         return NotFound(f"nothing is set for {key!r}", hint=f"`crew config set {key} …` sets it")
     near = nearest(key, [written_key(path) for path, _ in leaves(values)])

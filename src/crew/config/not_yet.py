@@ -1,0 +1,35 @@
+"""Keys that have a fixed name and that this version cannot honour: to set one is an error."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+KeyPath = tuple[str, ...]
+
+NOT_SUPPORTED = "is not supported by this version of crew yet"
+
+NOT_YET: Mapping[str, tuple[str, ...]] = {
+    "budget": ("task_usd", "quest_usd", "day_usd", "crew_usd", "step_tokens"),
+    "cluster": ("server", "namespace", "remote"),
+    "gate": ("keep",),
+    "sandbox": ("allow_read", "allow_write", "network"),
+    "tui": ("keybindings",),
+    "worktree": ("kind",),
+}
+"""By their tables. A key leaves this list in the change that builds what it promises."""
+
+
+def is_not_yet(path: KeyPath) -> bool:
+    return len(path) > 1 and path[1] in NOT_YET.get(path[0], ())
+
+
+def not_yet_set(values: Mapping[str, Any]) -> KeyPath | None:
+    """The first of these keys that has a value here; an empty table promises nothing."""
+    return next((path for path in _leaves(values) if is_not_yet(path)), None)
+
+
+def _leaves(values: Mapping[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key)
