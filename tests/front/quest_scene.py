@@ -11,6 +11,7 @@ description = "planned by one, written by another"
 owns = "the plan"
 
 [roles.writer]
+title = "writes the text"
 owns = "the text"
 signals = ["complete", "needs-user-input", "needs-role-followup"]
 

@@ -290,10 +290,13 @@ def test_who_speaks_is_seen_where_the_agents_are_and_what_it_cost_is_counted(tal
     running("--agents", "1")
     words = "slow speaks in room (scripted): crew channel tail room -f"
     until(lambda: words in talk.ok("ps").err)
-    assert words in talk.ok("dashboard", "--once").out
-    assert "total: 32 tokens, $0.50" in talk.ok("dashboard", "--once").out
-    speaking = talk.ok("dashboard", "--json").json["speaking"]
-    assert speaking == [{"channel": "room", "name": "slow", "kind": "scripted"}]
+    framed = talk.ok("dashboard", "--once").out
+    assert words in framed
+    assert "total: 32 tokens, $0.50" in framed
+    assert "channel room: slow has the turn; 1 messages\n" in framed
+    document = talk.ok("dashboard", "--json").json
+    assert [one["name"] for one in document["channels"]] == ["paid", "room"]
+    assert document["speaking"] == [{"channel": "room", "name": "slow", "kind": "scripted"}]
     assert _show(talk)["members"][0]["speaking"] is True
     talk.ok("stop", "--now")
 

@@ -1,10 +1,14 @@
 """`crew quest`: a request begins, is drawn while it goes on, and says what it waits for."""
 
 import json
+import time
 
 import pytest
 
+from crew.front.cli.call import Call
 from crew.front.cli.leftovers import why_not
+from crew.front.cli.quest_table import quest_table, steps_words
+from crew.runner.quest_views import quest_view
 from domain.quest_life import Life, steps
 from front.conftest import until
 from front.quest_scene import asked, complete, drained, questing, signal, step, written
@@ -12,11 +16,12 @@ from front.quest_scene import asked, complete, drained, questing, signal, step, 
 WHOLE = {
     *("id", "title", "state", "workflow", "stage", "slots", "steps_done", "steps_all"),
     *("cost_usd", "known_cost_usd", "input_tokens", "output_tokens", "created", "questions"),
-    *("request", "plan_number", "steps", "given_up"),
+    *("request", "plan_number", "steps", "given_up", "steps_merged"),
 }
 WALKED = {
     *("task", "status", "walk", "stage", "role", "agent", "kind", "branch", "session", "sessions"),
     *("said", "gates", "followups", "error", "task_cost_usd", "agent_steps"),
+    *("role_title", "changed_at"),
 }
 PLANNED = {"id", "title", "description", "dependencies", "files", "acceptance"}
 
@@ -64,7 +69,8 @@ def test_a_new_quest_is_one_whole_document_in_json(small):
     assert (made["steps"], made["steps_all"], made["walk"]) == ([], 0, "pending")
     assert made == small.ok("quest", "show", "1", "--json").json
     shown = small.ok("quest", "show", "#1").out
-    assert "quest 1  Request  open\n  workflow small, no plan yet, 3 slots, $0.00\n" in shown
+    head = "quest 1  Request  open\n  workflow small, no plan yet, 3 slots, cost $0.00, begun "
+    assert shown.startswith(head)
 
 
 @pytest.mark.parametrize(
@@ -136,17 +142,28 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
         *("waiting_for_user", "writer"),
         "write",
     )
-    shown = small.ok("quest", "show", "1").out
-    assert "├─ a  Step a (task 2)  $0.00\n│  merged\n" in shown
+    shown = small.ok("quest", "show", "1", "--full").out
+    assert "├─ a  Step a (task 2)  cost $0.00\n│  merged\n" in shown
     assert (
-        "└─ b  Step b (task 3), after a  $0.00\n   in_progress, waiting_for_user, at write" in shown
+        "└─ b  Step b (task 3), after a  cost $0.00\n   in_progress, waiting_for_user, at write"
+        in shown
     )
+    short = small.ok("quest", "show", "1").out
+    assert [line.split()[:2] for line in short.splitlines()[4:7]] == [
+        *(["ITEM", "TASK"], ["a", "2"], ["b", "3"]),
+    ]
+    assert "b     3     asks q1  " in short
     assert 'q1 (task 3, writer): Which colour?\n  crew answer q1 "…"\n' in shown
     listed = small.ok("quest", "list")
     assert listed.lines[1].split() == ["1", "open", "small", "1/2", "$0.00", "Request"]
     assert "q1 wait for an answer" in listed.err
     step_b = small.ok("show", "3").out
-    assert "quest: step b of quest 1, at write" in step_b
+    assert "quest: step b of quest 1, at write (writer, writes the text)" in step_b
+    assert "of 1000000" not in step_b
+    framed = small.ok("dashboard", "--once").out
+    assert "quest 1 Request: 1 of 2 items done, at walk, asks q1\n" in framed
+    (quest,) = small.ok("dashboard", "--json").json["quests"]
+    assert quest["steps_merged"] == 1
 
     small.ok("answer", "q1", "blue")
     over = drained(small)
@@ -167,7 +184,8 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
         ("writer", "complete"),
     ]
     assert {one["role"] for one in second["sessions"]} == {"writer", "helper"}
-    shown = small.ok("quest", "show", "1").out
+    assert "at write" not in small.ok("show", "3").out
+    shown = small.ok("quest", "show", "1", "--full").out
     spoke = ", ".join(f"{one['role']} {one['session']}" for one in second["sessions"])
     assert f"  sessions: {spoke}\n" in shown
     assert "└─ helper first, for writer: complete, then writer goes on" in shown
@@ -258,6 +276,52 @@ def test_a_step_that_was_put_behind_another_says_what_it_waits_for():
     life.look(task)
     told = why_not(life.world, life.world.tasks[task])
     assert told == f"blocked by {life.task('first')}"
+
+
+def _twelve():
+    """A quest of twelve items, of which some are merged, some are worked at, and one asks."""
+    deps = dict.fromkeys("abcdefghijkl", "")
+    deps |= {"d": "b", "e": "b", "f": "d e", "j": "f", "l": "j k"}
+    life = Life(now=time.time() - 7200).planned(**deps)
+    for key in "abc":
+        life.finish(key)
+    life.turn(life.task("d"), "needs-user-input", question="Which one of them?")
+    life.begin(life.task("e"))
+    return life
+
+
+def _shown(life, monkeypatch, *, columns=80):
+    monkeypatch.setattr("crew.front.cli.quest_table.terminal_width", lambda: columns)
+    view = quest_view(life.world, life.quest, request="", passed={})
+    return list(quest_table(view, Call())), view
+
+
+def test_a_quest_of_twelve_items_has_one_line_for_each_within_eighty_columns(monkeypatch):
+    lines, _ = _shown(_twelve(), monkeypatch)
+    assert lines[1].startswith("  workflow q, 3 of 12 items done, 3 slots, cost $0.00, begun ")
+    assert lines[1].endswith("h ago")
+    assert lines[2] == "  now: at walk, 3 items under way"
+    items = lines[5:17]
+    assert [line.split()[0] for line in items] == list("abcdefghijkl")
+    assert max(map(len, lines)) <= 80
+    state = {line.split()[0]: " ".join(line.split()[2:]) for line in items}
+    assert state["a"].startswith("merged 1h $0.00")
+    assert state["d"].startswith("asks q1 ")
+    assert state["e"].startswith("codeweaver, builds an item 1h $0.00 ")
+    assert state["f"] == "after d, e - - Do f"
+    assert state["i"].startswith("waits for a slot - -")
+    assert lines[-1] == '  crew answer q1 "…"'
+
+
+def test_a_quest_that_is_given_up_has_done_what_is_merged_and_stands_nowhere(monkeypatch):
+    life = _twelve()
+    life.ask("quest_cancel", quest="1")
+    for task in life.world.tasks:
+        life.kill(task) if task in life.working else None
+    lines, view = _shown(life, monkeypatch)
+    assert (view["state"], steps_words(view)) == ("cancelled", "3/12")
+    assert "3 of 12 items merged" in lines[1]
+    assert not any("now:" in line or "asks" in line for line in lines)
 
 
 def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):

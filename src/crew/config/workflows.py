@@ -32,7 +32,7 @@ _KEYS = (
     "stages",
     "step_stages",
 )
-_ROLE_KEYS = ("owns", "agent", "signals", "followups", "retries", "session")
+_ROLE_KEYS = ("title", "owns", "agent", "signals", "followups", "retries", "session")
 _STAGE_KEYS = (
     *("name", "role", "gate", "review", "steps", "council"),
     *("plans", "takes_back", "limit", "rounds"),
@@ -132,6 +132,7 @@ def _role(name: str, roles: Table, instructions: str) -> Role:
     table.only(_ROLE_KEYS)
     return Role(
         name=name,
+        title=table.text("title"),
         owns=table.text("owns"),
         instructions=instructions,
         agent=table.text("agent"),

@@ -50,11 +50,13 @@ OUTCOMES: Mapping[Does, tuple[str, ...]] = {
 class Role:
     """Who acts: what it owns, what it may signal, who often follows; `agent` is a configured one.
 
+    `title` says in a few plain words what it does, as in "plans the items".
     `retries` is how often it may begin again at the same step before a person is asked.
     `session` is `quest` for a role that takes its session along to the next item.
     """
 
     name: str
+    title: str = ""
     owns: str = ""
     instructions: str = ""
     agent: str = ""

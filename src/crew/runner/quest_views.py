@@ -9,8 +9,9 @@ from crew.domain.quest_requests import find_quest
 from crew.domain.question import Question
 from crew.domain.requests import not_walked
 from crew.domain.run import Run
-from crew.domain.task import FINISHED, Task
+from crew.domain.task import FINISHED, Task, TaskState
 from crew.domain.whereabouts import acting
+from crew.domain.workflow import from_text
 from crew.domain.world import World
 from crew.runner.brief_text import read_request
 from crew.runner.views import asked_view, moment, total
@@ -39,6 +40,7 @@ def quest_line(world: World, quest: Quest) -> dict[str, Any]:
         "slots": quest.slots,
         "steps_done": done,
         "steps_all": len(quest.steps),
+        "steps_merged": sum(_is_merged(world, step) for step in quest.steps),
         "cost_usd": cost["cost_usd"],
         "known_cost_usd": cost["known_cost_usd"],
         "input_tokens": cost["input_tokens"],
@@ -86,12 +88,14 @@ def quest_part(world: World, task: Task) -> dict[str, Any] | None:
     if not task.quest:
         return None
     walk = world.walks.get(task.id)
+    role = acting(world, task.id).role if walk else ""
     return {
         "id": task.quest,
         "step": (walk.key if walk else "") or None,
         "stage": (walk.stage if walk else "") or None,
         "walk": acting(world, task.id).state if walk else None,
-        "role": (acting(world, task.id).role if walk else "") or None,
+        "role": role or None,
+        "role_title": role_title(world, task.quest, role) or None,
         "reason": None if walk else not_walked(world, task),
     }
 
@@ -109,12 +113,14 @@ def _walked(world: World, walk: Walk, passed: Passed) -> dict[str, Any]:
     live = run if run and run.is_live else None
     now = world.walks.get(walk.acting) or walk
     cost = total(runs)
+    role = (live.role if live else "") or now.role
     return {
         "task": walk.task,
         "status": task.state if task else "todo",
         "walk": now.state,
         "stage": walk.stage,
-        "role": (live.role if live else "") or now.role or None,
+        "role": role or None,
+        "role_title": role_title(world, walk.quest, role) or None,
         "agent": live.agent if live else None,
         "kind": live.agent_kind if live else None,
         "branch": (task.branch if task else "") or None,
@@ -126,6 +132,7 @@ def _walked(world: World, walk: Walk, passed: Passed) -> dict[str, Any]:
         "error": (live.error if live else "") or None,
         "task_cost_usd": cost["cost_usd"],
         "agent_steps": cost["steps"],
+        "changed_at": moment(_changed_at(walk, runs)),
     }
 
 
@@ -171,6 +178,24 @@ def open_questions(world: World, quest: Quest) -> list[Question]:
 def tasks_of(world: World, quest: Quest) -> frozenset[str]:
     """The request's task and those of all steps there ever were."""
     return frozenset(walk.task for walk in world.walks.values() if walk.quest == quest.id)
+
+
+def role_title(world: World, quest: str, role: str) -> str:
+    """What a role does, in the plain words of the quest's workflow; empty where it has none."""
+    found = world.quests.get(quest)
+    known = from_text(found.definition).roles.get(role) if found and role else None
+    return known.title if known else ""
+
+
+def _changed_at(walk: Walk, runs: Iterable[Run]) -> float | None:
+    """When something last began, ended or was said; None before anything did."""
+    times = [at for run in runs for at in (run.started_at, run.ended_at) if at]
+    return max([*times, *(one.at for one in walk.said)], default=None)
+
+
+def _is_merged(world: World, step: PlannedStep) -> bool:
+    task = world.tasks.get(step.task)
+    return task is not None and task.state == TaskState.MERGED
 
 
 def _is_done(world: World, step: PlannedStep) -> bool:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 MOST_SHOWN = 3
 """How many questions are printed one by one."""
 
-LONGEST = 60
-"""Characters of a question; `crew inbox` has all of it."""
+LONGEST = 42
+"""Characters of a question, so that its line fits a terminal; `crew inbox` has all of it."""
 
 
 def open_questions(found: "Iterable[Question]") -> "list[Question]":

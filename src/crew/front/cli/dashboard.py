@@ -13,8 +13,10 @@ import click
 from crew.domain.agent import SYMBOLS, AgentState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.frame import Painter, frame_lines
+from crew.front.cli.frame import Painter, frame_lines, open_channels, open_quests, role_of
 from crew.front.cli.output import print_json, say
+from crew.runner.channel_views import channel_view
+from crew.runner.quest_views import quest_line
 from crew.runner.views import agent_view, agents_by_age, open_question_views
 from crew.store.database import Database, change_count
 from crew.store.facts import load_world
@@ -73,6 +75,7 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
     agents = [
         {
             **agent_view(world, agent),
+            **role_of(world, agent),
             "symbol": SYMBOLS[AgentState(agent.state)],
             "doing": doing.get(agent.id) if agent.state == AgentState.WORKING else None,
         }
@@ -95,6 +98,8 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
             "speaking": speaking,
             "waiting": waiting,
             "questions": open_question_views(world),
+            "quests": [quest_line(world, one) for one in open_quests(world)],
+            "channels": [channel_view(world, one) for one in open_channels(world)],
             "awaits_merge": [task.id for task in world.tasks.values() if task.awaits_merge],
         }
     )

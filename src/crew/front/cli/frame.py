@@ -1,17 +1,19 @@
 """One frame of the live view: who runs, what it cost so far, and what each agent does now."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from crew.domain.agent import SYMBOLS, Agent, AgentState
-from crew.domain.channel import Member
+from crew.domain.channel import Channel, Member
+from crew.domain.quest import Quest, QuestState
 from crew.domain.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.output import cut, dollars, line, table_lines, thousands
 from crew.front.cli.ps import around
+from crew.runner.quest_views import quest_line, role_title
 from crew.runner.views import agents_by_age
 from crew.store.database import Database
 from crew.store.facts import load_world
@@ -20,6 +22,11 @@ from crew.store.settings import all_doing
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
+
+MOST_LINES = 3
+"""How many quests and how many channels have a line."""
+
+LONGEST_TITLE = 40
 
 HEAD = (" ", "NAME", "STATUS", "TASK", "STEPS", "TOKENS", "COST", "NOW")
 
@@ -36,7 +43,43 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
     runner, *waiting = around(world, find_runner(lock), unmerged=unmerged)
     total = _totals([*agents, *world.members.values()])
-    return [runner, _tasks(world), total, "", *shown, *waiting]
+    return [runner, _tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
+
+
+def open_quests(world: World) -> list[Quest]:
+    found = (one for one in world.quests.values() if one.state == QuestState.OPEN)
+    return sorted(found, key=lambda one: one.created_at)
+
+
+def open_channels(world: World) -> list[Channel]:
+    found = (one for one in world.channels.values() if one.is_open)
+    return sorted(found, key=lambda one: one.opened_at)
+
+
+def role_of(world: World, agent: Agent) -> dict[str, str | None]:
+    """The role that an agent has now, and what that does; None for one that has no role."""
+    run, task = world.runs.get(agent.run or ""), world.tasks.get(agent.task or "")
+    role = (run.role if run and run.is_live else "") or None
+    title = role_title(world, task.quest, role) if role and task else ""
+    return {"role": role, "role_title": title or None}
+
+
+def _quests(world: World) -> Iterator[str]:
+    """Each quest in one line: how far it is, and who acts for the whole of it."""
+    for one in open_quests(world)[:MOST_LINES]:
+        view = quest_line(world, one)
+        items = f"{view['steps_done']} of {view['steps_all']} items done"
+        asks = f", asks {', '.join(view['questions'])}" if view["questions"] else ""
+        progress = items if view["steps_all"] else "no plan yet"
+        title = line(view["title"], limit=LONGEST_TITLE)
+        yield f"quest {one.id} {title}: {progress}, at {view['stage']}{asks}"
+
+
+def _channels(world: World) -> Iterator[str]:
+    for one in open_channels(world)[:MOST_LINES]:
+        turn = f"{one.holder} has the turn" if one.holder else "nobody has the turn"
+        then = f", then {', '.join(one.queue)}" if one.queue else ""
+        yield f"channel {one.name}: {turn}{then}; {one.sequence} messages"
 
 
 def _tasks(world: World) -> str:
@@ -66,8 +109,13 @@ def _row(world: World, agent: Agent, doing: str) -> tuple[str, ...]:
         str(run.steps if run else 0),
         thousands(agent.input_tokens + agent.output_tokens),
         dollars(agent.cost_usd),
-        _now(agent, doing),
+        _with_role(world, agent, _now(agent, doing)),
     )
+
+
+def _with_role(world: World, agent: Agent, words: str) -> str:
+    role = ", ".join(word for word in role_of(world, agent).values() if word)
+    return ": ".join(part for part in (role, words) if part)
 
 
 def _title_limit() -> int:

@@ -101,6 +101,20 @@ def dollars(cost: float | None) -> str:
     )
 
 
+def ago(moment: str | None) -> str:
+    """How long ago a moment was that is written as RFC 3339; in one unit, which is enough."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - for those who show times
+
+    if moment is None:
+        return "-"
+    passed = datetime.now(UTC) - datetime.fromisoformat(moment)
+    seconds = max(0, int(passed.total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit} ago"
+    return f"{seconds}s ago"
+
+
 def thousands(count: int) -> str:
     if count < 10_000:
         return str(count)

@@ -5,7 +5,8 @@ from typing import Any
 
 from crew.domain.task import FINISHED
 from crew.front.cli.call import Call
-from crew.front.cli.output import dollars, line, painted, status
+from crew.front.cli.output import ago, dollars, line, painted, status
+from crew.front.cli.quest_table import quest_head, quest_questions, role_words
 
 View = dict[str, Any]
 WORDS = 100
@@ -13,38 +14,21 @@ WORDS = 100
 
 
 def quest_drawing(view: View, call: Call) -> Iterator[str]:
-    """The lines of `crew quest show`, from the document that `--json` prints."""
-    name = painted(f"quest {view['id']}", "bold", call)
-    yield f"{name}  {line(view['title'])}  {status(view['state'], call)}"
-    yield f"  {_summary(view)}"
+    """The lines of `crew quest show --full`, from the document that `--json` prints."""
+    yield from quest_head(view, call)
     yield from _told(view, "  ", call)
     steps = [*view["steps"], *view["given_up"]]
     for number, step in enumerate(steps, start=1):
         yield from _step(step, call, is_last=number == len(steps))
-    for question in view["questions"]:
-        yield ""
-        who = f"task {question['task']}, {question['role']}"
-        yield f"{painted(question['id'], 'yellow', call)} ({who}): {line(question['question'])}"
-        yield f"  {question['answer_with']}"
-
-
-def _summary(view: View) -> str:
-    done = f"{view['steps_done']} of {view['steps_all']} steps done"
-    parts = [
-        f"workflow {view['workflow']}",
-        done if view["steps_all"] else "no plan yet",
-        f"{view['slots']} slots",
-        dollars(view["cost_usd"]),
-    ]
-    return ", ".join(parts)
+    yield from quest_questions(view, call)
 
 
 def _step(step: View, call: Call, *, is_last: bool) -> Iterator[str]:
     branch, stem = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
     after = f", after {', '.join(step['dependencies'])}" if step.get("dependencies") else ""
     task = f" (task {step['task']})" if step["task"] else ""
-    name = painted(line(step["id"]), "bold", call)
-    yield f"{branch}{name}  {line(step['title'])}{task}{after}  {dollars(step['task_cost_usd'])}"
+    name, cost = painted(line(step["id"]), "bold", call), f"cost {dollars(step['task_cost_usd'])}"
+    yield f"{branch}{name}  {line(step['title'])}{task}{after}  {cost}"
     yield from _told(step, stem, call)
 
 
@@ -56,7 +40,7 @@ def _told(view: View, stem: str, call: Call) -> Iterator[str]:
     for followup in view["followups"]:
         yield from _followup(followup, stem)
     for at, words in sorted([*_said(view), *_judged(view)]):
-        yield f"{stem}  {at} {words}"
+        yield f"{stem}  {ago(at)} {words}"
     if view["error"]:
         yield f"{stem}  {painted(line(view['error']), 'red', call)}"
 
@@ -67,10 +51,9 @@ def _stands(view: View, call: Call) -> str:
     if view["status"] in FINISHED:
         return state
     parts = [f"{view['walk']}" if view["walk"] != view["status"] else ""]
-    if view["stage"]:
+    if view["stage"] and view["walk"] != "pending":
         parts.append(f"at {view['stage']}")
-    if view["role"]:
-        parts.append(f"{view['role']}")
+    parts.append(role_words(view))
     if view["agent"]:
         parts.append(f"agent {view['agent']} ({view['kind']})")
     return ", ".join([state, *(part for part in parts if part)])

@@ -20,6 +20,7 @@ from crew.front.cli.command import command, common_flags
 from crew.front.cli.output import dollars, narrate, print_json, say, table
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.quest_drawing import quest_drawing
+from crew.front.cli.quest_table import quest_table, steps_words
 from crew.front.cli.workflow_drawing import expected_sessions
 from crew.front.cli.workflows import complete_workflows
 from crew.runner.asking import ask
@@ -103,23 +104,27 @@ def _row(view: dict[str, Any]) -> tuple[str, ...]:
         view["id"],
         view["state"],
         view["workflow"],
-        f"{view['steps_done']}/{view['steps_all']}",
+        steps_words(view),
         dollars(view["cost_usd"]),
         view["title"],
     )
 
 
-@command("show", example="crew quest show 12\ncrew quest show 12 --json | jq .steps")
+@command(
+    "show",
+    example="crew quest show 12\ncrew quest show 12 --full\ncrew quest show 12 --json | jq .steps",
+)
 @quest_argument
+@click.option("--full", is_flag=True, help="Also sessions, gates and what each role said.")
 @pass_call
-def show(call: Call, quest_id: str) -> None:
-    """Draw a quest: its steps, who acts, what was said, what it cost, and what it waits for."""
+def show(call: Call, quest_id: str, *, full: bool) -> None:
+    """Show a quest: one line for each item, who acts, what it cost, and what it waits for."""
     workplace = call.workplace()
     view = load_view(workplace, _found(load_world(workplace.db), quest_id).id)
     if call.json:
         print_json(view)
     else:
-        say("\n".join(quest_drawing(view, call)))
+        say("\n".join((quest_drawing if full else quest_table)(view, call)))
 
 
 @command("plan", example="crew quest plan plan.json\ncrew quest plan - < plan.json")

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from crew.domain.task import FINISHED
 from crew.domain.task_item import blockers
+from crew.domain.whereabouts import ENDLESS
 from crew.domain.world import World
 from crew.front.cli.asked import LONGEST, open_questions
 from crew.front.cli.call import Call, pass_call
@@ -102,8 +104,7 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
         yield f"landed; waits for its delivery to {waits['target']}: {line(_why_late(view))}"
     if part := view["quest"]:
         what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
-        where = f", at {part['stage']}" if part["stage"] else f": {part['reason']}"
-        yield f"quest: {what}{where} (`crew quest show {part['id']}` tells more)"
+        yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` tells more)"
     for one in view["questions"]:
         words = line(one["question"], limit=LONGEST)
         yield f"asks {one['id']}: {words} ({one['answer_with']})"
@@ -120,11 +121,22 @@ def _why_late(view: dict[str, Any]) -> str:
     return f"{waits['reason']} ({waits['remedy']})"
 
 
+def _where(view: dict[str, Any], part: dict[str, Any]) -> str:
+    """The stage it is at, and who acts there; what is over is nowhere."""
+    if not part["stage"]:
+        return f": {part['reason']}"
+    if view["status"] in FINISHED:
+        return ""
+    role = ", ".join(word for word in (part["role"], part["role_title"]) if word)
+    return f", at {part['stage']}" + (f" ({role})" if role else "")
+
+
 def _print_history(call: Call, view: dict[str, Any]) -> None:
     if view["runs"]:
         say()
     for run in view["runs"]:
-        rounds = f"round {run['round']} of {run['max_rounds']}, {run['steps']} steps"
+        most = f" of {run['max_rounds']}" if run["max_rounds"] < ENDLESS else ""
+        rounds = f"round {run['round']}{most}, {run['steps']} steps"
         who = f"{run['agent'] or _instead_of_an_agent(view, run)} ({run['kind']})"
         say(f"run {run['id']}: {run['state']}, {who}, {rounds}, {dollars(run['cost_usd'])}")
         if run["error"]:

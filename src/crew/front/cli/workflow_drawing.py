@@ -96,7 +96,8 @@ def _doing(workflow: Workflow, stage: Stage) -> str:
 
 def _roles(workflow: Workflow) -> Iterator[str]:
     for role in workflow.roles.values():
-        yield f"  {role.name}: {role.owns}".rstrip(": ")
+        name = f"{role.name}, {role.title}" if role.title else role.name
+        yield f"  {name}: {role.owns}".rstrip(": ")
         yield f"    {_may(role)}"
 
 
