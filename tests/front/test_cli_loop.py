@@ -520,6 +520,35 @@ def test_a_message_is_given_with_the_next_step_and_only_once(stage):
     assert given == [False, True, False]
 
 
+def test_a_message_to_a_task_under_review_reaches_its_reviewer_before_it_is_approved(stage):
+    """The reviewer cannot be spoken to in the middle: it is asked once more, with the message."""
+    play(
+        stage,
+        reviewer='n=$(ls "$SCENE" | grep -c ^review- || true)\n'
+        'cp "$CREW_PROMPT_FILE" "$SCENE/review-$n"\n'
+        f'[ "$n" != 0 ] || {{ {HOLD}}}\n'
+        'if grep -q "> Is it tested?" "$CREW_PROMPT_FILE"; then echo "no test"; echo FAIL\n'
+        "else echo PASS; fi\n",
+    )
+    process = stage.start("loop", "Fix it", "--review", "single", "--json")
+    until((stage.folder / "up-1").exists)
+    said = stage.ok("send", "1", "Is it tested?")
+    assert "task 1 is under review: its reviewers get the message" in said.err
+    stage.let_go()
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    run = json.loads(out)
+    assert [verdict["passed"] for verdict in run["verdicts"]] == [True, False, True]
+    given = [
+        "Is it tested?" in (stage.folder / f"review-{number}").read_text() for number in range(3)
+    ]
+    assert given == [False, True, False]
+    assert "no test" in told(stage, "1.1-2-1")
+    assert "Is it tested?" not in told(stage, "1.1-2-1")
+    events = map(json.loads, stage.ok("events", "--subject", "message:m1", "--json").lines)
+    assert [event["to"] for one in events for event in one] == ["queued", "given", "read"]
+
+
 def test_a_message_to_a_finished_task_is_refused(stage):
     stage.ok("loop", "Fix it")
     assert stage.crew("send", "1", "hello").code == 5

@@ -18,7 +18,7 @@ from crew.runner.brief_text import brief_text
 from crew.runner.calls import agent_settings, agent_spec, step_order
 from crew.runner.channel_places import ChannelPlaces
 from crew.runner.managing import board_text
-from crew.runner.outside import StepCall, TurnCall
+from crew.runner.outside import ReviewCall, StepCall, TurnCall
 from crew.runner.reviews import Reviews
 from crew.runner.step_words import Seen, instructions, sent_back_words, step_prompt, terminal_prompt
 from crew.runner.workplace import find_workplace, make_workplace
@@ -90,10 +90,17 @@ def test_a_task_text_poses_as_nobody(workplace):
         assert "#77 root (a person):" not in unquoted(prompt)
 
 
-def test_a_reviewer_reads_the_task_as_a_quotation(workplace):
+def test_a_reviewer_reads_the_task_and_its_messages_as_quotations(workplace):
     task = workplace.source.add(NewTask(title="t", body=POSING), at=1.0)
-    words = Reviews(workplace)._words(replace(called().task, id=task), "c", None)
-    check_nothing_poses(words)
+    message = Message(id="m1", task=task, sender="a person", text=POSING, at=1.0)
+    call = ReviewCall(
+        run=asked(Ask.FIRST),
+        task=replace(called().task, id=task),
+        commit="c",
+        reviewer="mine",
+        messages=(message,),
+    )
+    check_nothing_poses(Reviews(workplace)._words(call))
 
 
 def test_a_terminal_reads_the_task_as_a_quotation(workplace):

@@ -5,7 +5,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from crew.domain.brief import Brief
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened
 from crew.domain.review import Verdict
@@ -14,7 +13,15 @@ from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.step_task import StepTask
 from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
-from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips
+from crew.runner.outside import (
+    Delivered,
+    GateResult,
+    Look,
+    MergeResult,
+    ReviewCall,
+    StepCall,
+    Tips,
+)
 from crew.runner.planned_tasks import PlannedTasks
 from simulation.repository import Repository, Worktree
 
@@ -345,12 +352,12 @@ class SimulatedOutside:
         self.state.panes.pop(run.pane, None)
         self._maybe_die()
 
-    async def review(
-        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None
-    ) -> Verdict:
+    async def review(self, call: ReviewCall) -> Verdict:
+        if self.state.talk:
+            self.state.talk.receive(message.id for message in call.messages)
         await self._effect(10.0)
         passed = not self._chance(self.state.faults.flake)
-        return Verdict(commit=commit, reviewer=reviewer, passed=passed, notes="hm")
+        return Verdict(commit=call.commit, reviewer=call.reviewer, passed=passed, notes="hm")
 
     def work(self, call: StepCall) -> None:
         """Somebody works at a terminal, and sometimes loses the ground under their feet."""

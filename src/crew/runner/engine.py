@@ -105,10 +105,13 @@ class Engine:
             self.changed.set()
 
     def _pass_on(self, message: Message) -> None:
-        """To the step that is under way, if there is one; else it waits for the next."""
+        """To the step or the reviews that are under way, if any; else it waits for the next."""
         run = self.world.tasks[message.task].run or ""
-        if run in self._controls and f"run {run}" in self.under_way:
-            self._controls[run].tell(Say(message=message.id, text=message.shown))
+        if f"run {run}" not in self.under_way:
+            return
+        for key, controls in self._controls.items():
+            if key.partition("/")[0] == run:
+                controls.tell(Say(message=message.id, text=message.shown))
 
     def _inject(self, post: Post) -> None:
         """Into the turn that is under way, where the channel wants that."""

@@ -1,14 +1,17 @@
 """What crew sees for itself when somebody says that the work is finished."""
 
 import asyncio
+from dataclasses import replace
 
 from crew.domain.brief import brief_of
+from crew.domain.message import MessageState
 from crew.domain.progress import Evidence
 from crew.domain.review import Verdict, complaints, recorded, still_to_ask
-from crew.domain.run import Run
+from crew.domain.run import Run, RunState
+from crew.domain.stepping import given, messages_for, messages_read
 from crew.domain.task import Task
 from crew.runner.desk import Desk
-from crew.runner.outside import GateResult, Look
+from crew.runner.outside import GateResult, Look, ReviewCall
 
 
 async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
@@ -69,30 +72,72 @@ async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, .
 
 
 async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
-    """Whoever passed this very commit before is not asked again."""
+    """A reviewer that passed this very commit is asked again only if there is a message for it."""
     reviewers = desk.rules.reviewers if run.reviewers is None else run.reviewers
     needed = desk.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
-    missing = still_to_ask(run, reviewers, commit=head, needed=needed)
+    unread = messages_for(desk.world(), task.id)
+    known = replace(run, verdicts=()) if unread else run
+    missing = still_to_ask(known, reviewers, commit=head, needed=needed)
     return await asked_for(desk, run, task, head, reviewers=missing)
 
 
 async def asked_for(
     desk: Desk, run: Run, task: Task, head: str, *, reviewers: tuple[str, ...]
 ) -> str | None:
-    """All reviewers at once, on this very commit; the notes of those who said no."""
-    found = await asyncio.gather(
-        *(_verdict(desk, run, task, commit=head, reviewer=name) for name in reviewers),
-        return_exceptions=True,
+    """All reviewers at once, on this very commit; the notes of those that did not pass it.
+
+    Nothing is approved while a message waits that no reviewer has got: they are asked once more.
+    """
+    while reviewers:
+        found = await _verdicts(desk, _review_call(desk, run, task, head), reviewers)
+        desk.record(messages_read(desk.world(), desk.world().runs[run.id], at=desk.now()))
+        notes = complaints(found)
+        if notes is not None or not messages_for(desk.world(), task.id):
+            return notes
+    return None
+
+
+def _review_call(desk: Desk, run: Run, task: Task, head: str) -> ReviewCall:
+    """For any reviewer, with what it is to read; that is recorded before it is read."""
+    messages = messages_for(desk.world(), task.id)
+    new = [one for one in messages if one.state == MessageState.QUEUED]
+    desk.record([given(one, _step_key(run), at=desk.now()) for one in new])
+    return ReviewCall(
+        run=run,
+        task=task,
+        commit=head,
+        reviewer="",
+        messages=tuple(messages),
+        heard=lambda message: _heard(desk, run, message),
+        brief=brief_of(desk.world(), run),
     )
+
+
+def _step_key(run: Run) -> str:
+    return f"{run.id}/{run.round}/review"
+
+
+async def _verdicts(desk: Desk, call: ReviewCall, reviewers: tuple[str, ...]) -> list[Verdict]:
+    each = (
+        replace(call, reviewer=name, controls=desk.controls(f"{call.run.id}/review/{number}"))
+        for number, name in enumerate(reviewers)
+    )
+    found = await asyncio.gather(*(_verdict(desk, one) for one in each), return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
             raise one
-    return complaints(one for one in found if isinstance(one, Verdict))
+    return [one for one in found if isinstance(one, Verdict)]
 
 
-async def _verdict(desk: Desk, run: Run, task: Task, *, commit: str, reviewer: str) -> Verdict:
+async def _verdict(desk: Desk, call: ReviewCall) -> Verdict:
     """Recorded at once: it counts also if another reviewer breaks off and is asked again."""
-    brief = brief_of(desk.world(), run)
-    found = await desk.outside.review(run, task, commit=commit, reviewer=reviewer, brief=brief)
-    desk.record([recorded(desk.world().runs[run.id], found, at=desk.now())])
+    found = await desk.outside.review(call)
+    desk.record([recorded(desk.world().runs[call.run.id], found, at=desk.now())])
     return found
+
+
+def _heard(desk: Desk, run: Run, message: str) -> None:
+    """A reviewer has got it in the middle of its work."""
+    found, now = desk.world().messages[message], desk.world().runs[run.id]
+    if found.state == MessageState.QUEUED and now.state == RunState.REVIEWING:
+        desk.record([given(found, _step_key(run), at=desk.now())])

@@ -11,7 +11,6 @@ from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
 from crew.agents.git_processes import have_gits_ended
-from crew.domain.brief import Brief
 from crew.domain.channel import Member
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
@@ -40,7 +39,16 @@ from crew.runner.calls import (
 from crew.runner.channel_places import ChannelPlaces
 from crew.runner.furnishing import furnish, worker_settings
 from crew.runner.gate_runs import GateRuns
-from crew.runner.outside import Delivered, GateResult, Look, MergeResult, StepCall, Tips, TurnCall
+from crew.runner.outside import (
+    Delivered,
+    GateResult,
+    Look,
+    MergeResult,
+    ReviewCall,
+    StepCall,
+    Tips,
+    TurnCall,
+)
 from crew.runner.panes import Panes
 from crew.runner.planned_tasks import PlannedTasks
 from crew.runner.reviews import Reviews
@@ -285,10 +293,8 @@ class LocalOutside:
     async def close_pane(self, run: Run) -> None:
         await _thread(self.panes.close, run)
 
-    async def review(
-        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None
-    ) -> Verdict:
-        return await self.reviews.run(run, task, commit=commit, reviewer=reviewer, brief=brief)
+    async def review(self, call: ReviewCall) -> Verdict:
+        return await self.reviews.run(call)
 
     async def speak(self, call: TurnCall) -> StepOutcome:
         return await self.channels.speak(call, mcp_url=self.mcp_url)

@@ -87,6 +87,20 @@ class StepCall:
 
 
 @frozen
+class ReviewCall:
+    """A review as the doers order it; `messages`, `heard` and `controls` are as for a step."""
+
+    run: Run
+    task: Task
+    commit: str
+    reviewer: str
+    messages: tuple[Message, ...] = ()
+    heard: Callable[[str], None] = lambda _message: None
+    controls: Controls | None = None
+    brief: Brief | None = None
+
+
+@frozen
 class TurnCall:
     """A turn in a channel as the doers order it; `resume` as for a step.
 
@@ -149,9 +163,7 @@ class Outside(Protocol):
     async def close_pane(self, run: Run) -> None:
         """End a terminal session and everything that runs in it; nothing, when there is none."""
 
-    async def review(
-        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None
-    ) -> Verdict:
+    async def review(self, call: ReviewCall) -> Verdict:
         """Have a commit reviewed, and keep what is said as a comment of the task."""
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...

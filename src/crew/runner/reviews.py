@@ -14,20 +14,18 @@ from crew.agents.environment import shim_folder
 from crew.agents.ownership import MARKER_VARIABLE, find_process, kill_marked
 from crew.agents.session_script import put_file
 from crew.config.prompts import prompt
-from crew.domain.brief import Brief
 from crew.domain.errors import CrewError
 from crew.domain.quotation import headline, quoted
 from crew.domain.review import PASS, Verdict, verdict
-from crew.domain.run import Run
 from crew.domain.step import StepOrder
-from crew.domain.task import Task
 from crew.domain.task_item import TaskItem
 from crew.git.worktrees import ensure_detached, remove_worktree
 from crew.runner.brief_text import read_brief
 from crew.runner.calls import agent_settings, agent_spec, step_environment
 from crew.runner.connection import connection
+from crew.runner.outside import ReviewCall
 from crew.runner.step_log import start_step
-from crew.runner.step_words import own_words
+from crew.runner.step_words import message_words, own_words
 from crew.runner.tokens import Tokens
 from crew.runner.workplace import Workplace
 from crew.tasks.source import Lifecycle, NewComment
@@ -45,21 +43,20 @@ _KEY = "review-"
 class Reviews:
     workplace: Workplace
 
-    async def run(
-        self, run: Run, task: Task, *, commit: str, reviewer: str, brief: Brief | None = None
-    ) -> Verdict:
+    async def run(self, call: ReviewCall) -> Verdict:
         """The verdict, which is a comment of the task by the time it is returned."""
-        words = await asyncio.to_thread(self._words, task, commit, brief)
-        name = _new_name(task.id)
+        task = call.task.id
+        words = await asyncio.to_thread(self._words, call)
+        name = _new_name(task)
         path = self.workplace.worktrees / f"{_FOLDER}{name}"
-        await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
+        await asyncio.to_thread(ensure_detached, self.workplace.repo, path, call.commit)
         try:
-            order = self._order(run, task, words, commit=commit, reviewer=reviewer, path=path)
-            await asyncio.to_thread(self._keep_files, task.id, order)
-            found = await self._ask(order, commit)
+            order = self._order(call, words, path)
+            await asyncio.to_thread(self._keep_files, task, order)
+            found = await self._ask(order, call)
         finally:
             await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
-        await asyncio.to_thread(keep_verdict, self.workplace, task.id, found, name=name)
+        await asyncio.to_thread(keep_verdict, self.workplace, task, found, name=name)
         return found
 
     def _keep_files(self, task: str, order: StepOrder) -> None:
@@ -87,46 +84,46 @@ class Reviews:
         """Not one of the runner's: `crew review` goes on while runners come and go."""
         return f"review/{self.workplace.repo_id}/{name}"
 
-    async def _ask(self, order: StepOrder, commit: str) -> Verdict:
+    async def _ask(self, order: StepOrder, call: ReviewCall) -> Verdict:
         settings = agent_settings(self.workplace, order.kind)
         spec = agent_spec(self.workplace, settings, settings.system_prompt or "")
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
-        watch = Watch(started=lambda _pid: None, doing=lambda _words: None)
-        outcome = await adapter_for(spec).run_step(order, watch)
+        watch = Watch(started=lambda _pid: None, doing=lambda _words: None, heard=call.heard)
+        outcome = await adapter_for(spec).run_step(order, watch, call.controls)
         if outcome.error is not None:
             raise CrewError(
                 f"{order.kind} could not review it: {outcome.error.message}",
                 hint=f"look at {order.log}; it is tried again",
             )
-        return verdict(outcome.text, commit=commit, reviewer=order.kind)
+        return verdict(outcome.text, commit=call.commit, reviewer=order.kind)
 
-    def _words(self, task: Task, commit: str, brief: Brief | None) -> str:
-        source = self.workplace.source
-        item = source.show(task.id)
-        return prompt(
+    def _words(self, call: ReviewCall) -> str:
+        """The task, the brief of its quest, and what people have to say to its reviewers."""
+        workplace, task = self.workplace, call.task
+        item = workplace.source.show(task.id)
+        words = prompt(
             "reviewer",
             task=task.id,
             title=headline(item.title),
             body=quoted(item.body),
-            brief=read_brief(source, brief),
-            commit=commit,
+            brief=read_brief(workplace.source, call.brief),
+            commit=call.commit,
             target=task.target,
         )
+        settings = agent_settings(workplace, call.reviewer)
+        extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)
+        return "\n".join(part for part in (words, extra, message_words(call.messages)) if part)
 
-    def _order(
-        self, run: Run, task: Task, words: str, *, commit: str, reviewer: str, path: Path
-    ) -> StepOrder:
-        workplace = self.workplace
-        settings = agent_settings(workplace, reviewer)
+    def _order(self, call: ReviewCall, words: str, path: Path) -> StepOrder:
+        workplace, run, task = self.workplace, call.run, call.task
         name = path.name.removeprefix(_FOLDER)
         key = f"{workplace.repo_id}/review/{name}"
-        extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)
         return StepOrder(
             key=key,
-            agent=reviewer,
-            kind=reviewer,
+            agent=call.reviewer,
+            kind=call.reviewer,
             worktree=path,
-            prompt=f"{words}\n{extra}\n" if extra else words,
+            prompt=words,
             session=str(uuid.uuid5(uuid.UUID(workplace.repo_id), key)),
             resume=False,
             log=workplace.logs / f"review-{task.id}.log",
@@ -135,7 +132,9 @@ class Reviews:
             idle_timeout_s=workplace.settings.run.idle_timeout_s,
             env={
                 **step_environment(workplace, run, task, role="reviewer"),
-                **connection(workplace.folder, Tokens(workplace.folder).review_token(run, commit)),
+                **connection(
+                    workplace.folder, Tokens(workplace.folder).review_token(run, call.commit)
+                ),
                 MARKER_VARIABLE: self._marker(name),
             },
         )

@@ -50,7 +50,7 @@ def step_prompt(workplace: Workplace, call: StepCall, seen: Seen) -> str:
     recap = prompt("recap", **values) if starts and run.ask not in NEW_SESSION else ""
     settings = agent_settings(workplace, run.agent_kind)
     own = own_words(workplace.settings.agents.worker_prompt, settings.prompt) if starts else ""
-    said = (recap, prompt(run.ask, **values), own, run.told, _messages(call.messages))
+    said = (recap, prompt(run.ask, **values), own, run.told, message_words(call.messages))
     return "\n".join(text for text in said if text)
 
 
@@ -87,7 +87,7 @@ def _role_words(role: Role) -> str:
     )
 
 
-def _messages(messages: tuple[Message, ...]) -> str:
+def message_words(messages: tuple[Message, ...]) -> str:
     if not messages:
         return ""
     told = "\n\n".join(one.shown for one in messages)

@@ -25,6 +25,7 @@ from crew.front.cli.ps import waits_for_merge
 from crew.git.repository import commit_of
 from crew.runner.asking import ask
 from crew.runner.loop import CHECKING
+from crew.runner.outside import ReviewCall
 from crew.runner.reviews import Reviews
 from crew.runner.views import task_view
 from crew.store.facts import load_world
@@ -153,10 +154,9 @@ def review(call: Call, task: str, kind: str | None) -> int:
     if run is None or commit is None:
         raise Conflict(f"task {task} has no branch yet", hint=f"`crew start {task}` makes one")
     narrate(call, f"{reviewer} reviews {commit[:12]} of task {task}")
-    reviewing = Reviews(workplace).run(
-        run, row, commit=commit, reviewer=reviewer, brief=brief_of(world, run)
-    )
-    found = asyncio.run(reviewing)
+    brief = brief_of(world, run)
+    wanted = ReviewCall(run=run, task=row, commit=commit, reviewer=reviewer, brief=brief)
+    found = asyncio.run(Reviews(workplace).run(wanted))
     verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
     ask(workplace, Request(verb="reviewed", args={"task": task, "verdict": verdict}))
     return _told(call, task, found)

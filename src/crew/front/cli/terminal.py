@@ -13,6 +13,7 @@ from crew.agents.tmux import Tmux
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.names import pane_name
 from crew.domain.requests import Request
+from crew.domain.run import RunState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json
@@ -25,6 +26,7 @@ from crew.store.facts import load_world
 if TYPE_CHECKING:
     from crew.domain.run import Run
     from crew.domain.task import Task
+    from crew.domain.world import World
     from crew.runner.workplace import Workplace
 
 
@@ -51,10 +53,12 @@ def attach(call: Call, task: str) -> None:
 @click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
 @pass_call
 def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
-    """Say something to whoever works at a task.
+    """Send a message to the agent of a task, or to its reviewers.
 
     It is typed into the task's terminal session, with Enter; - reads it from stdin. An agent
-    without one gets it as a message: at once if it can hear during a step, else with its next step.
+    without one gets it as a message: at once if its CLI takes messages during a step, else with its
+    next step. While the task is under review its reviewers get it, in the same way: nothing is
+    approved before they have.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -79,7 +83,14 @@ def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) ->
     if call.json:
         print_json({"task": task, "message": number, "sent": len(words)})
     else:
-        narrate(call, f"whoever works at task {task} gets it with the next step")
+        narrate(call, _receivers(load_world(workplace.db), task))
+
+
+def _receivers(world: "World", task: str) -> str:
+    run = world.runs.get(world.tasks[task].run or "")
+    if run is not None and run.state == RunState.REVIEWING:
+        return f"task {task} is under review: its reviewers get the message, else its agent does"
+    return f"the agent of task {task} gets the message now or with its next step"
 
 
 @command("exec", example="crew exec 12 -- git status\ncrew exec 12 -- make test")
