@@ -124,9 +124,10 @@ class Scene:
         assert said.code == 0, said
         return said
 
-    def start(self, *args: str) -> "subprocess.Popen[str]":
+    def start(self, *args: str, **env: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [CREW, *args],
+            env={**os.environ, **env},
             cwd=self.root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

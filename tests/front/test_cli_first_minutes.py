@@ -1,11 +1,13 @@
 """What a new user meets first: no agent configured, none installed, no gate, a Ctrl-C."""
 
 import json
+import os
 import shutil
+import signal
 
 import pytest
 
-from front.conftest import until
+from front.conftest import PATIENCE_S, until
 
 GHOST = '[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n'
 
@@ -181,3 +183,75 @@ def test_an_agent_whose_program_vanishes_is_stuck_at_once(scene):
     assert "`crew agents set A KIND`, then `crew kill A`" in scene.ok("ps").out
     (agent,) = scene.ok("ps", "--json").json
     assert (agent["status"], agent["error_count"]) == ("stuck", 1)
+
+
+# Ctrl-C and SIGTERM
+
+
+def said_by(process, words):
+    """Read what it prints until it says this."""
+    for line in process.stderr:
+        if words in line:
+            return line
+    raise AssertionError(f"it ended without {words!r}")
+
+
+def test_the_first_ctrl_c_says_what_it_waits_for_and_lets_the_step_finish(scene, running):
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one")
+    runner = running()
+    until(lambda: scene.agent("A")["pid"] is not None)
+    runner.send_signal(signal.SIGINT)
+    line = said_by(runner, "stopping")
+    assert "waiting for A (task 1)" in line
+    assert "Ctrl-C again ends now" in line
+    scene.let_go()
+    assert runner.wait(timeout=PATIENCE_S) == 130
+    assert (scene.root.parent / "my repo-worktrees/1/file-1").exists()
+
+
+def test_the_second_ctrl_c_ends_at_once_and_waits_for_no_git_call(scene, tmp_path):
+    """Here git hangs at the checkpoint of the step that is ended."""
+    slow, tools = tmp_path / "slow", tmp_path / "tools"
+    tools.mkdir()
+    (tools / "git").write_text(
+        f'#!/bin/sh\nwhile [ -e "{slow}" ]; do sleep 0.1; done\nexec {shutil.which("git")} "$@"\n'
+    )
+    (tools / "git").chmod(0o755)
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one")
+    path = f"{tools}:{os.environ['PATH']}"
+    runner = scene.start("run", "--json", PATH=path)
+    try:
+        until(lambda: scene.agent("A")["pid"] is not None)
+        (scene.root.parent / "my repo-worktrees/1/dirty").write_text("not committed\n")
+        runner.send_signal(signal.SIGINT)
+        said_by(runner, "Ctrl-C again")
+        slow.touch()
+        runner.send_signal(signal.SIGINT)
+        out, err = runner.communicate(timeout=PATIENCE_S)
+    finally:
+        slow.unlink(missing_ok=True)
+    assert runner.returncode == 130
+    assert "ending now" in err
+    assert json.loads(out)["error"]["code"] == "interrupted"
+    scene.let_go()
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"
+
+
+def test_sigterm_ends_in_time_with_a_checkpoint_and_the_next_runner_goes_on(scene, running):
+    config = scene.root / ".crew/config.toml"
+    config.write_text(config.read_text().replace("[run]", '[run]\nstop_timeout = "1s"', 1))
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one")
+    runner = running()
+    until(lambda: scene.agent("A")["pid"] is not None)
+    (scene.root.parent / "my repo-worktrees/1/dirty").write_text("not committed\n")
+    runner.terminate()
+    assert "ended in 1 s are ended" in said_by(runner, "stopping")
+    assert runner.wait(timeout=PATIENCE_S) == 0
+    assert "dirty" in scene.git("ls-tree", "--name-only", "refs/crew/checkpoints/1/1")
+    scene.let_go()
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"

@@ -40,6 +40,7 @@ class RunSettings:
     max_steps: int = whole(at_least=1)
     step_timeout_s: float = duration("step_timeout")
     idle_timeout_s: float = duration("idle_timeout")
+    stop_timeout_s: float = duration("stop_timeout")
     backoff_s: float = number()
     max_backoff_s: float = number()
     stuck_after: int = whole(at_least=1)

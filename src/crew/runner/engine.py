@@ -201,8 +201,7 @@ class Engine:
     async def shut_down(self) -> None:
         """End everything; what was interrupted is planned again by the next runner."""
         self.taking_work = False
-        for key in list(self.under_way):
-            await self.cancel(key)
+        await asyncio.gather(*(self.cancel(key) for key in self.under_way))
 
     def _following(self, world: World) -> list[Fact]:
         """All that is decided, one thing after the other: what belongs together is stored once."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
@@ -29,6 +28,7 @@ from crew.domain.speaking import speaking_run
 from crew.domain.world import born
 from crew.git.landing import landed_tips, repair_sync
 from crew.runner.engine import Engine
+from crew.runner.interrupts import Interrupts
 from crew.runner.kind_watch import KindWatch
 from crew.runner.last_words import LastWords
 from crew.runner.local import LocalOutside
@@ -74,6 +74,7 @@ class Runner:
     stopping_now: bool = False
     interrupted: bool = False
     patient: bool = True
+    interrupts: Interrupts = field(default_factory=Interrupts)
     readers: Readers = field(init=False)
     kinds: KindWatch = field(init=False)
     last_words: LastWords = field(init=False)
@@ -364,9 +365,7 @@ def run_crew(
 
 
 async def _run_with_signals(runner: Runner, beside: Beside) -> None:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, runner.interrupt)
-    loop.add_signal_handler(signal.SIGTERM, runner.stop)
+    runner.interrupts.listen(runner)
     async with beside(runner), telling_people(runner.workplace, runner.engine):
         await runner.run()
 

@@ -18,7 +18,7 @@ from crew.front.cli.leftovers import why_not
 from crew.front.cli.merge import late
 from crew.front.cli.narration import narrated
 from crew.front.cli.output import line, narrate, print_json
-from crew.front.cli.run import open_log
+from crew.front.cli.run import interrupts, open_log
 from crew.front.mcp.beside import mcp_server
 from crew.runner.asking import ask
 from crew.runner.loop import Runner, run_crew
@@ -75,13 +75,13 @@ def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -
     """Be the runner, for this task alone. None: another one started a moment before."""
     open_log(workplace)
     try:
-        with narrated(call, workplace):
-            runner = run_crew(
-                workplace,
-                lambda made: _prepare(made, request, task),
-                drain=True,
-                beside=mcp_server,
-            )
+        with narrated(call, workplace) as tell:
+
+            def prepare(runner: Runner) -> None:
+                runner.interrupts = interrupts(call, tell)
+                _prepare(runner, request, task)
+
+            runner = run_crew(workplace, prepare, drain=True, beside=mcp_server)
     except LockHeld:
         return None
     if not runner.stopping or _is_at_rest(runner.engine.world, task):

@@ -14,6 +14,7 @@ from crew.front.cli.output import line, narrate
 from crew.front.cli.ps import deliveries, waits_for_merge
 from crew.runner.views import moment
 
+GO_ON = "`crew run` goes on where it stopped"
 CHECK_FAILED = 6
 TRY_LATER = 75
 
@@ -140,5 +141,5 @@ def _error(code: int, count: int) -> dict[str, Any]:
             "`crew show ID` tells more of each",
         )
     if code == INTERRUPTED:
-        return error_document("interrupted", "interrupted", "`crew run` goes on where it stopped")
+        return error_document("interrupted", "interrupted", GO_ON)
     return error_document("try_later", "a delivery waits", "`waiting` says what stands in the way")

@@ -3,7 +3,7 @@
 import functools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from crew.domain.question import Question
 from crew.front.cli.asked import asked_line
 from crew.front.cli.call import Call
 from crew.front.cli.frame import Painter, frame_lines
-from crew.front.cli.output import line
+from crew.front.cli.output import line, narrate
 from crew.runner.views import moment
 from crew.store.database import open_database
 from crew.store.facts import facts_after, last_fact
@@ -23,25 +23,31 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S = 0.25
 
+Tell = Callable[[str], None]
+
 
 @contextmanager
-def narrated(call: Call, workplace: "Workplace", *, task: str = "") -> Iterator[None]:
+def narrated(call: Call, workplace: "Workplace", *, task: str = "") -> Iterator["Tell"]:
     """A thread that reads the store as any other program would; the runner knows nothing of it.
 
-    `task` limits the lines to those about one task and the merge queues.
+    `task` limits the lines to those about one task and the merge queues. What it yields prints one
+    more line, or shows it below the live frame.
     """
     if call.quiet:
-        yield
+        yield lambda _words: None
         return
     over = threading.Event()
+    notices: list[str] = []
+    tell: Tell = functools.partial(narrate, call)
     start = last_fact(workplace.db)
     look = functools.partial(_lines, workplace, over, start, task)
     if call.is_live and not call.json:
-        look = functools.partial(_live, call, workplace, over)
+        look = functools.partial(_live, call, workplace, over, notices)
+        tell = notices.append
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     try:
-        yield
+        yield tell
     finally:
         over.set()
         thread.join(timeout=5)
@@ -98,13 +104,15 @@ def _told_of_line(fact: Fact) -> str | None:
     return None
 
 
-def _live(call: Call, workplace: "Workplace", over: threading.Event) -> None:
+def _live(
+    call: Call, workplace: "Workplace", over: threading.Event, notices: Sequence[str]
+) -> None:
     db = open_database(workplace.folder / "crew.db")
     painter = Painter(sys.stderr)
     while True:
         is_last = over.wait(LOOK_EVERY_S * 2)
         try:
-            painter.paint(frame_lines(call, workplace, db))
+            painter.paint([*notices[-1:], *frame_lines(call, workplace, db)])
         except CrewError:
             painter.paint(["the store cannot be read at this moment"])
         if is_last:

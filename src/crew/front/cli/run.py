@@ -1,6 +1,8 @@
 """`crew run`: the runner, in the foreground or in the background."""
 
 import logging
+import os
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,13 +18,16 @@ from crew.front.cli.agent_needs import check_needs
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
-from crew.front.cli.leftovers import drained_code, summary, tell_leftovers, unfinished
+from crew.front.cli.endings import INTERRUPTED, error_document
+from crew.front.cli.leftovers import GO_ON, drained_code, summary, tell_leftovers, unfinished
 from crew.front.cli.output import print_json, say
 from crew.front.cli.params import kind_option
 from crew.store.facts import load_world
 from crew.store.lock import LockHeld, find_runner
 
 if TYPE_CHECKING:
+    from crew.front.cli.narration import Tell
+    from crew.runner.interrupts import Interrupts
     from crew.runner.loop import Runner
     from crew.runner.workplace import Workplace
 
@@ -89,7 +94,8 @@ def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach:
     now, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every
     agent is missing, it ends with 1 before a task is taken. With --drain the exit code is 0 if all
     it took is merged or closed, 6 if not (the list is on stderr), and 75 if a delivery waits.
-    The first Ctrl-C lets running steps finish, the second ends them; no work is lost either way.
+    The first Ctrl-C lets running steps finish, the second ends at once; no work is lost either way.
+    SIGTERM ends within [run] stop_timeout, with a checkpoint of every step that did not finish.
     """
     workplace = call.workplace()
     wanted = _Wanted(kind=kind and checked_kind(workplace, kind), at_least=count)
@@ -124,18 +130,36 @@ def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: boo
     from crew.runner.loop import run_crew  # noqa: PLC0415 - the heaviest import of all
 
     open_log(workplace)
-    with narrated(call, workplace):
-        runner = run_crew(workplace, wanted.prepare, drain=drain, beside=mcp_server)
+    with narrated(call, workplace) as tell:
+
+        def prepare(runner: "Runner") -> None:
+            runner.interrupts = interrupts(call, tell)
+            wanted.prepare(runner)
+
+        runner = run_crew(workplace, prepare, drain=drain, beside=mcp_server)
     world = runner.engine.world
     left = unfinished(wanted.before, world)
     code = drained_code(world, left) if drain else 0
     if runner.interrupted:
-        code = 130
+        code = INTERRUPTED
     if drain or runner.interrupted:
         tell_leftovers(call, world, left)
     if call.json:
         print_json(summary(world, left, code))
     return code
+
+
+def interrupts(call: Call, tell: "Tell") -> "Interrupts":
+    """What Ctrl-C prints; one that cannot wait for the answer still prints one document."""
+    from crew.runner.interrupts import Interrupts  # noqa: PLC0415 - only a runner needs it
+
+    def leave() -> None:
+        if call.json:
+            print_json(error_document("interrupted", "interrupted", GO_ON))
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+
+    return Interrupts(tell=tell, leave=leave)
 
 
 def open_log(workplace: "Workplace") -> None:

@@ -1,0 +1,70 @@
+"""How a runner is ended from outside: by Ctrl-C, and by the SIGTERM of a service manager."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crew.runner.engine import Engine
+    from crew.runner.loop import Runner
+
+INTERRUPTED = 130
+
+AT_ONCE_S = 1.0
+"""How long the second Ctrl-C lets processes end in order. Nothing is lost by not waiting: the next
+runner ends and cleans up whatever this one leaves, as after a kill."""
+
+SHARE_FOR_STEPS = 0.8
+"""Of the time that a service manager has; the rest is for ending steps and for checkpoints."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Interrupts:
+    """`tell` shows a person one line; `leave` ends this process without waiting for anything."""
+
+    tell: Callable[[str], None] = lambda _words: None
+    leave: Callable[[], None] = lambda: os._exit(INTERRUPTED)
+
+    def listen(self, runner: "Runner") -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted, runner)
+        loop.add_signal_handler(signal.SIGTERM, self._terminated, runner)
+
+    def _interrupted(self, runner: "Runner") -> None:
+        is_second = runner.interrupted
+        runner.interrupt()
+        if is_second:
+            self.tell("ending now; the next `crew run` goes on from here")
+            last = threading.Timer(AT_ONCE_S, self.leave)
+            last.daemon = True
+            last.start()
+        elif runner.stopping_now:
+            self.tell("ending the steps and keeping their work; Ctrl-C again does not wait")
+        else:
+            self.tell(
+                f"stopping: no new step starts, {_waits_for(runner.engine)}; "
+                "Ctrl-C again ends now, and no work is lost"
+            )
+
+    def _terminated(self, runner: "Runner") -> None:
+        """Steps may finish while the service manager waits; then they end with a checkpoint."""
+        runner.stop()
+        patience_s = SHARE_FOR_STEPS * runner.workplace.settings.run.stop_timeout_s
+        asyncio.get_running_loop().call_later(patience_s, lambda: runner.stop(now=True))
+        self.tell(
+            f"stopping: no new step starts, {_waits_for(runner.engine)}; steps that have not "
+            f"ended in {patience_s:.0f} s are ended, and the next runner goes on with them"
+        )
+
+
+def _waits_for(engine: "Engine") -> str:
+    keys = [key.partition(" ") for key in engine.under_way]
+    runs = [engine.world.runs.get(subject) for kind, _, subject in keys if kind == "run"]
+    steps = [f"{run.agent} (task {run.task})" for run in runs if run is not None]
+    others = len(keys) - len(steps)
+    jobs = [f"{others} other job{'s' if others > 1 else ''}"] if others else []
+    return f"waiting for {', '.join([*steps, *jobs])}" if keys else "nothing is under way"
