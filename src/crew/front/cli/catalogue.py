@@ -53,7 +53,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "complete": Entry("completing:complete", "Have finished work checked, so that it is done."),
         "review": Entry("completing:review", "Have the last commit of a task reviewed now."),
         "loop": Entry("looping:loop", "Run one task through work and review, in the foreground."),
-        "resume": Entry("looping:resume", "Go on with a run that was interrupted or failed."),
+        "resume": Entry(
+            "looping:resume", "Go on with a run that was interrupted, failed, or is not merged yet."
+        ),
         "manager": Entry("manager:manager", "Let an agent manage the tasks."),
     },
     "Quests": {

@@ -12,6 +12,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, line, painted, print_json, quotation, say, status
 from crew.front.cli.params import task_argument
+from crew.front.cli.quest_table import role_words
 from crew.front.cli.sessions import runs_at_terminals
 from crew.front.cli.undo import checkpoint_view
 from crew.git.checkpoints import checkpoints
@@ -127,7 +128,8 @@ def _where(view: dict[str, Any], part: dict[str, Any]) -> str:
         return f": {part['reason']}"
     if view["status"] in FINISHED:
         return ""
-    role = ", ".join(word for word in (part["role"], part["role_title"]) if word)
+    run = view["run"]
+    role = role_words({**part, "agent": run["agent"] if run and not run["ended"] else None})
     return f", at {part['stage']}" + (f" ({role})" if role else "")
 
 
