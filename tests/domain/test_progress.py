@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.agent import Agent
+from crew.domain.line_plan import returned
 from crew.domain.progress import (
     Evidence,
     Prepared,
@@ -22,7 +23,7 @@ from crew.domain.run import Ask
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.stepping import step_ended, step_started, troubled
 from crew.domain.task import Task
-from domain.scenes import RULES, after, given, holding, with_changes
+from domain.scenes import RULES, after, given, holding, queued, with_changes
 
 FINE = StepOutcome(session="s1")
 DONE = StepOutcome(session="s1", done=True)
@@ -445,6 +446,51 @@ def test_a_run_that_nobody_holds_is_sent_back_without_an_agent():
     )
     assert [fact.kind for fact in facts] == ["run"]
     assert facts[0].changes["merge_head"] == "h"
+
+
+def unresolved(times):
+    """The merge queue finds a conflict, and the agent says `times` times that it is done."""
+    world = given(*queued("1"))
+    aside = {"merge_commit": "c" * 40, "merge_paths": ("a.py",), "merge_notes": "both sides"}
+    facts = returned(world, "1", ask=Ask.CONFLICT, notes="", rules=RULES, at=2.0, **aside)
+    world = after(world, facts)
+    for _ in range(times):
+        world = replace(world, runs={"1.1": replace(world.runs["1.1"], state="reviewing")})
+        world = round_again(world, Evidence(head="h", unmerged=True))
+    return world
+
+
+def round_again(world, evidence):
+    return after(world, checked(world, world.runs["1.1"], evidence, rules=RULES, at=60.0))
+
+
+def test_a_conflict_is_sent_three_times_with_both_sides_and_then_the_run_ends():
+    for times in (0, 1, 2):
+        run = unresolved(times).runs["1.1"]
+        assert (run.state, run.ask, run.merge_notes) == ("working", Ask.CONFLICT, "both sides")
+        assert run.merge_tries == times + 1
+    run = unresolved(3).runs["1.1"]
+    assert run.state == "failed"
+    assert run.error.startswith("gave up: asked 3 times to resolve the conflict with cccccccccccc")
+    assert run.error.endswith("in a.py, and it is not merged")
+
+
+def test_another_fault_in_between_does_not_count_the_conflict_anew():
+    world = unresolved(1)
+    world = replace(world, runs={"1.1": replace(world.runs["1.1"], state="reviewing")})
+    world = round_again(world, Evidence(head="h", uncommitted=("a.py",)))
+    assert world.runs["1.1"].merge_tries == 2
+
+
+def test_a_conflict_with_another_commit_is_counted_anew():
+    world = unresolved(2)
+    run = replace(world.runs["1.1"], state="complete")
+    task = replace(world.tasks["1"], state="done", head="h2", queued_at=5.0)
+    world = replace(world, runs={"1.1": run}, tasks={"1": task})
+    aside = {"merge_commit": "d" * 40, "merge_paths": ("b.py",), "merge_notes": "other sides"}
+    facts = returned(world, "1", ask=Ask.CONFLICT, notes="", rules=RULES, at=2.0, **aside)
+    run = after(world, facts).runs["1.1"]
+    assert (run.merge_tries, run.merge_notes) == (1, "other sides")
 
 
 # Ends

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.commands import Check
-from crew.domain.stations import review_judged
+from crew.domain.progress import Evidence
+from crew.domain.stations import review_judged, role_finished
 from crew.domain.whereabouts import is_unfinished
 from crew.domain.workflow import Does, Role, Stage, Workflow
 from domain.quest_life import ROOT, Life, built_in
@@ -245,6 +246,28 @@ def test_a_conflict_is_told_with_the_commit_that_is_to_be_merged():
     )
     run = life.run(task)
     assert (run.merge_commit, run.merge_head, run.merge_paths) == ("c7", f"head-{task}", ("x",))
+    assert (run.role, run.ask, run.session_used) == ("spiritmender", "conflict", False)
+
+
+def test_a_role_that_never_merges_is_asked_three_times_and_then_a_person_is():
+    life, task = built()
+    life.gate(task)
+    life.turn(task)
+    life.send_back(
+        task, ask="conflict", notes="", merge_commit="c7", merge_paths=("x",), merge_notes="sides"
+    )
+    for _ in range(3):
+        assert life.begin(task).ask == "conflict"
+        life.say(task, "complete", summary="merged, I think")
+        life.end(task)
+        unmerged = Evidence(head="h", unmerged=True)
+        run = life.run(task)
+        life.record(role_finished(life.world, run, unmerged, rules=life.rules, at=life.now))
+    assert "asked 3 times to resolve the conflict with c7 in x" in life.question.question
+    life.ask("answer", question=life.question.id, text="keep theirs")
+    run = life.begin(task)
+    assert (run.ask, run.merge_notes, run.merge_tries) == ("conflict", "sides", 0)
+    assert "> keep theirs" in run.notes
 
 
 def test_whoever_has_no_stage_for_that_goes_back_to_the_role_that_was_last():

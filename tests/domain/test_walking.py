@@ -107,4 +107,4 @@ def test_a_story_does_not_grow_for_ever():
     life = Life().planned(a="")
     task = life.task("a")
     life.turn(task, "partially-complete", progress="x" * 9_000, continue_at="y")
-    assert len(life.walk(task).said[-1].words) == 2_000
+    assert len(life.walk(task).said[-1].words) == 4_000

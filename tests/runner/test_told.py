@@ -281,3 +281,16 @@ def test_every_new_session_of_a_role_has_its_brief(workplace, ask):
     call = replace(called(run=asked(ask)), role=ROLE)
     seen = Seen(item=item(), brief=brief_text(BRIEF, "Make it"))
     assert "The answer:\n> Never" in step_prompt(workplace, call, seen)
+
+
+@pytest.mark.parametrize("tries", [1, 2, 3])
+def test_each_request_to_resolve_a_conflict_has_both_sides(workplace, tries):
+    run = asked(Ask.CONFLICT, merge_commit="c7", merge_notes="both sides", merge_tries=tries)
+    for role in (None, ROLE):
+        call = replace(called(run=run), role=role, resume=tries > 1)
+        prompt = step_prompt(workplace, call, Seen(item=item()))
+        assert "both sides" in prompt
+        assert "This merge is allowed" in prompt
+        assert ("not in your branch yet" in prompt) == (tries > 1)
+        system = instructions(workplace, call, Seen(item=item()))
+        assert "Merge another commit only when crew asks you to resolve a conflict" in system

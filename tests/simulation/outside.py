@@ -5,6 +5,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from crew.domain.brief import Brief
+from crew.domain.conflict import Hunks, Sides
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened
 from crew.domain.review import Verdict
@@ -367,6 +369,10 @@ class SimulatedOutside:
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
         return ()
+
+    async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
+        await self._effect(0.1)
+        return Sides(base=ours, hunks=tuple(Hunks(path, "<<<<<<<") for path in paths))
 
     async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
         assert not self.state.repo.contains(head, onto), "merged a second time"

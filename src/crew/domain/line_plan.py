@@ -1,6 +1,7 @@
 """What the merge queues ask for: to be built, tested, landed and delivered, and whom to blame."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from crew.domain.agent import AT_WORK
 from crew.domain.commands import (
@@ -20,7 +21,7 @@ from crew.domain.merge_queue import (
     prefix_to_land,
 )
 from crew.domain.names import landed_ref
-from crew.domain.progress import failed, sent_back
+from crew.domain.progress import failed, merge_tries, sent_back
 from crew.domain.quotation import quoted
 from crew.domain.rules import Rules
 from crew.domain.run import Ask, RunState
@@ -81,6 +82,7 @@ def returned(
     at: float,
     merge_commit: str = "",
     merge_paths: tuple[str, ...] = (),
+    merge_notes: str = "",
 ) -> list[Fact]:
     """The queue sends a task back to its own session with the reason."""
     task = world.tasks[task_id]
@@ -89,7 +91,13 @@ def returned(
     after = apply(world, back)
     if run is None or run.state != RunState.COMPLETE:
         return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
-    aside = {"merge_commit": merge_commit, "merge_head": task.head, "merge_paths": merge_paths}
+    aside: dict[str, Any] = {
+        "merge_commit": merge_commit,
+        "merge_head": task.head,
+        "merge_paths": merge_paths,
+        "merge_notes": merge_notes,
+        "merge_tries": merge_tries(run, ask, merge_commit),
+    }
     if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not run.pane:
         reason = f"conflicts with {merge_commit[:12]} in {', '.join(merge_paths)}"
         return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]

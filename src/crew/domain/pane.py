@@ -85,7 +85,7 @@ def told(run: Run, *, at: float) -> list[Fact]:
 
 def _next_ask(run: Run) -> str:
     """A session that never began, or has not heard the last complaint, is not told to go on."""
-    unheard = run.notes and (run.ask != Ask.CONFLICT or run.merge_commit)
+    unheard = run.merge_commit if run.ask == Ask.CONFLICT else run.notes
     return run.ask if unheard or not run.session_used else Ask.CONTINUE
 
 

@@ -178,7 +178,10 @@ def sent_back(
         ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
         and complaints >= rules.same_complaint_limit
     )
-    told = {"ask": ask, "notes": notes, **changes}
+    tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
+    told = {"ask": ask, "notes": notes, "merge_tries": tries, **changes}
+    if not run.pane and tries > rules.same_complaint_limit:
+        return failed(world, run, _unresolved(run), at=at, **told)
     if not run.pane and (run.round >= run.max_rounds or stubborn):
         reason = f"gave up after {run.round} rounds: {WHY[ask]}"
         return failed(world, run, reason, at=at, **told)
@@ -203,6 +206,20 @@ def sent_back(
     if agent is not None:
         facts.append(moved(agent, "sent_back", to=AgentState.WORKING, at=at))
     return facts
+
+
+def merge_tries(run: Run, ask: Ask, commit: str) -> int:
+    """How often the run was asked to merge this very commit, this time included."""
+    before = run.merge_tries if commit == run.merge_commit else 0
+    return before + 1 if ask == Ask.CONFLICT and commit else before
+
+
+def _unresolved(run: Run) -> str:
+    files = ", ".join(map(headline, run.merge_paths))
+    return (
+        f"gave up: asked {run.merge_tries} times to resolve the conflict with "
+        f"{run.merge_commit[:12]} in {files}, and it is not merged"
+    )
 
 
 def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
@@ -231,7 +248,7 @@ def failed(world: World, run: Run, reason: str, *, at: float, **told: Any) -> li
     agent would have been told next: a run that resumes this one begins with it.
     """
     if is_walked(world, run):
-        return blocked(world, run, reason, at=at)
+        return blocked(world, run, reason, at=at, **told)
     return broken_off(world, run, reason, at=at, **told)
 
 

@@ -78,6 +78,7 @@ def _next_run(asked: Asked, task: Task, last: Run | None) -> Run:
         merge_commit=last.merge_commit,
         merge_head=last.merge_head,
         merge_paths=last.merge_paths,
+        merge_notes=last.merge_notes,
     )
 
 

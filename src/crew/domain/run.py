@@ -112,6 +112,9 @@ class Run:
     it from those before it, and `leaving` says why it is to end. `told` is what a person added to
     the prompt. `untyped` says that `notes` are still to be typed into the terminal, and `merges`
     that the task joins the merge queue as soon as its work at the terminal has passed the checks.
+    `merge_commit` is the one it must merge after a conflict in `merge_paths`, `merge_notes` what
+    the agent reads of both sides, `merge_tries` how often it was asked to.
+    `notes` are ready for a prompt: what others wrote is quoted in them.
     `verdicts` are those of reviewers: the commit, who, and whether it passed.
     `signal` is what the step under way has said of itself, `signal_notes` what came with it;
     `question` is the one a person must answer before the run goes on.
@@ -151,6 +154,8 @@ class Run:
     merge_commit: str = ""
     merge_head: str = ""
     merge_paths: tuple[str, ...] = ()
+    merge_notes: str = ""
+    merge_tries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0

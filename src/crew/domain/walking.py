@@ -70,7 +70,7 @@ def _called(
         "role": role,
         "round": run.round + 1,
         "step": 0,
-        "ask": ask if again else Ask.ROLE,
+        "ask": ask if again or ask == Ask.CONFLICT else Ask.ROLE,
         "notes": notes,
         "complaint": "",
         "complaints": 0,
@@ -122,7 +122,7 @@ def taken_back(
     return draft.facts
 
 
-def blocked(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
+def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
     """Nothing goes on by itself: a person is asked with the whole story, and the slot is free."""
     walk = acting(world, run.task)
     question = new_question(
@@ -135,8 +135,8 @@ def blocked(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
     )
     draft = Draft(world)
     draft.add(born(question, "asked", at=at))
-    settled = {"complaint": "", "complaints": 0}  # a new count begins with the answer
-    changes = {"question": question.id, "agent": None, "error": reason, **settled}
+    counts = {"complaint": "", "complaints": 0, "merge_tries": 0}  # they begin anew with the answer
+    changes = {"question": question.id, "agent": None, "error": reason, **told, **counts}
     if run.state == RunState.WORKING:
         draft.add(noted(run, "blocked", at=at, **changes))
     else:

@@ -18,6 +18,7 @@ __all__ = [
     "Moved",
     "advance",
     "contains",
+    "contents",
     "dropped_sides",
     "identity",
     "merge",
@@ -54,10 +55,16 @@ def merge(
     return Merged(commit=_commit(repo, tree, (ours, theirs), message, at))
 
 
-def merged_tree(repo: Repository, *, onto: str, head: str) -> str | MergeConflict:
-    """The tree of the merge; a conflict is exit code 1 with a tree id, all else is an error."""
+def merged_tree(
+    repo: Repository, *, onto: str, head: str, style: str = "merge"
+) -> str | MergeConflict:
+    """The tree of the merge; a conflict is exit code 1 with a tree id, all else is an error.
+
+    `style` is how conflicts are marked in the files of that tree: "diff3" has the base too.
+    """
     place = attributes_worktree(repo, onto)
-    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", onto, head)
+    marks = ("-c", f"merge.conflictStyle={style}")
+    args = (*marks, "merge-tree", "--write-tree", "-z", "--name-only", "--messages", onto, head)
     answer = ask(place, *args, env=environment_for(repo.common_dir, place))
     tree, _, rest = os.fsdecode(answer.out).partition("\0")
     if _OBJECT_ID.fullmatch(tree) is None or answer.code not in {0, 1}:
@@ -94,7 +101,7 @@ def dropped_sides(
     """Of files that conflicted, the ones where nothing of one side is left in the result."""
     base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
     revs = [rev for rev in (base, ours, theirs, result) if rev]
-    blobs = _contents(repo, [f"{rev}:{path}" for path in paths for rev in revs])
+    blobs = contents(repo, [f"{rev}:{path}" for path in paths for rev in revs])
     dropped = []
     for path in paths:
         before = blobs[f"{base}:{path}"] if base else None
@@ -123,7 +130,7 @@ def _lines(content: bytes | None) -> Counter[bytes]:
     return Counter(line.strip() for line in (content or b"").splitlines() if line.strip())
 
 
-def _contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:
+def contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:
     """The blobs of `rev:path` names, None for one that does not exist, in one process."""
     stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
     answer = ask(repo.common_dir, "cat-file", "--batch", "-z", stdin=stdin)

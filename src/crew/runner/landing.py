@@ -6,6 +6,7 @@ from typing import Any
 
 from crew.domain import commands
 from crew.domain.commands import Command
+from crew.domain.conflict import Sides, conflict_notes
 from crew.domain.fact import Fact
 from crew.domain.line_plan import queue, returned, undelivered
 from crew.domain.merge_queue import (
@@ -40,7 +41,7 @@ class _Assembly:
     cleared: tuple[tuple[str, str], ...] = ()
     held: list[tuple[str, str]] = field(default_factory=list)
     landed: list[tuple[Task, str]] = field(default_factory=list)
-    conflicts: list[tuple[Task, MergeResult]] = field(default_factory=list)
+    conflicts: list[tuple[Task, MergeResult, Sides]] = field(default_factory=list)
 
 
 async def assemble(desk: Desk, command: Command) -> list[Fact]:
@@ -118,7 +119,9 @@ async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
     if merged.commit:
         assembly.held.append((task.id, task.head))
     else:
-        assembly.conflicts.append((task, merged))
+        paths = merged.conflicts
+        sides = await outside.conflict_sides(ours=task.head, theirs=assembly.base, paths=paths)
+        assembly.conflicts.append((task, merged, sides))
 
 
 async def _add_contained(desk: Desk, assembly: _Assembly, task: Task) -> None:
@@ -172,22 +175,26 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
     ]
     for task, commit in assembly.landed:
         facts += _landed(desk, task.id, task.head, commit)
-    for task, conflict in assembly.conflicts:
+    for task, conflict, sides in assembly.conflicts:
         if _still_waits(desk, task.id, task.head):
-            facts += _conflicted(desk, task, conflict, onto=assembly.base)
+            facts += _conflicted(desk, task, conflict, sides, onto=assembly.base)
     return facts
 
 
-def _conflicted(desk: Desk, task: Task, conflict: MergeResult, *, onto: str) -> list[Fact]:
+def _conflicted(
+    desk: Desk, task: Task, conflict: MergeResult, sides: Sides, *, onto: str
+) -> list[Fact]:
+    paths, detail = conflict.conflicts, conflict.detail
     return returned(
         desk.world(),
         task.id,
         ask=Ask.CONFLICT,
-        notes=conflict.detail,
+        notes="",
         rules=desk.rules,
         at=desk.now(),
         merge_commit=onto,
-        merge_paths=conflict.conflicts,
+        merge_paths=paths,
+        merge_notes=conflict_notes(desk.world(), sides, commit=onto, paths=paths, detail=detail),
     )
 
 

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from crew.agents.adapter import Watch, adapter_for
 from crew.agents.git_processes import have_gits_ended
 from crew.domain.channel import Member
+from crew.domain.conflict import Sides
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
@@ -26,6 +27,7 @@ from crew.git import checkpoints, landing, linked, merges, stale_locks, worktree
 from crew.git.branches import claim_branch
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
+from crew.git.conflict_sides import conflict_sides
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.git.spares import Spare
@@ -330,6 +332,11 @@ class LocalOutside:
         landed = [change.path for change in changed_paths(repo, base, theirs)] if base else []
         paths = tuple(dict.fromkeys([*run.merge_paths, *landed]))
         return merges.dropped_sides(repo, ours=ours, theirs=theirs, result=head, paths=paths)
+
+    async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
+        return await _thread(
+            conflict_sides, self.workplace.repo, ours=ours, theirs=theirs, paths=paths
+        )
 
     async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
         done = await _thread(

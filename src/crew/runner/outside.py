@@ -6,6 +6,7 @@ from typing import Protocol
 from crew.agents.adapter import Controls
 from crew.domain.brief import Brief
 from crew.domain.channel import Channel, Member, Post
+from crew.domain.conflict import Sides
 from crew.domain.frozen import frozen
 from crew.domain.message import Message
 from crew.domain.pane import Opened
@@ -167,6 +168,9 @@ class Outside(Protocol):
         """Have a commit reviewed, and keep what is said as a comment of the task."""
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...
+
+    async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
+        """What each side of a conflict did, for the agent whose work is `ours`."""
 
     async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
         """Merge in memory; the same call makes the same commit again."""

@@ -134,6 +134,12 @@ def _notes(run: Run, held: str) -> str:
     if run.ask in {Ask.PARTIAL, Ask.ROLE}:
         return f"{run.notes}\n\n{held}".strip()
     if run.ask == Ask.CONFLICT:
-        files = "\n".join(f"  {path}" for path in run.merge_paths)
-        return f"The commit to merge: {run.merge_commit}\nConflicts:\n{files}\n\n{run.notes}"
+        return _conflict(run)
     return run.notes
+
+
+def _conflict(run: Run) -> str:
+    """Both sides each time, and whether it was asked for before."""
+    again = f"This is request {run.merge_tries}: the commit to merge is not in your branch yet."
+    parts = (run.merge_notes, run.notes, again if run.merge_tries > 1 else "")
+    return "\n\n".join(part for part in parts if part)

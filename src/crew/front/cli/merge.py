@@ -3,11 +3,14 @@
 from typing import TYPE_CHECKING
 
 from crew.domain.errors import CheckFailed, TryLater
+from crew.domain.quotation import MARK
 from crew.domain.requests import Request, find_task
+from crew.domain.run import Run
 from crew.domain.task import Task, TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
+from crew.front.cli.output import line as one_line
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import subject_argument
 from crew.front.cli.subjects import task_of
@@ -49,6 +52,13 @@ def merge(call: Call, subject: str) -> None:
     _tell(call, workplace, task)
 
 
+def _why(run: Run) -> str:
+    if not run.error and run.merge_commit:
+        files = ", ".join(map(one_line, run.merge_paths))
+        return f"it conflicts with {run.merge_commit[:12]} in {files}"
+    return one_line((run.error or run.notes).strip().partition("\n")[0].removeprefix(MARK))
+
+
 def _tell(call: Call, workplace: "Workplace", task: str) -> None:
     world = load_world(workplace.db)
     row = find_task(world, task)
@@ -56,7 +66,7 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
         raise late(world, row)
     if row.state != TaskState.MERGED:
         run = world.runs.get(row.run or "")
-        why = (run.error or run.notes if run else "").strip().partition("\n")[0]
+        why = _why(run) if run else ""
         raise CheckFailed(
             f"task {task} was not merged, it is {row.state}{': ' + why if why else ''}",
             hint=f"`crew show {task}` tells why; `crew run` lets an agent go on with it",
