@@ -14,6 +14,7 @@ from bench import (
     memory,
     merge_queue,
     quests,
+    sessions,
     steps,
     worktrees,
 )
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "steps": steps.measure,
     "channels": channels.measure,
     "quests": quests.measure,
+    "sessions": sessions.measure,
 }
 
 

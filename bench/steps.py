@@ -43,7 +43,7 @@ QUIET = {
 def measure(size: Size) -> list[Figure]:
     tasks, turns = max(2, size.tasks // 40), 2 * size.repeats
     title(f"(h) A step of the real Claude Code, {tasks} tasks of 1 and of {STEPS} steps")
-    program = which("claude", path=f"{Path(sys.prefix, 'clis/node_modules/.bin')}:{os.defpath}")
+    program = find_claude()
     if program is None:
         say("left out: claude is not installed (tests/real_clis/install.sh installs it)")
         return []
@@ -72,12 +72,16 @@ def measure(size: Size) -> list[Figure]:
     ]
 
 
+def find_claude() -> str | None:
+    return which("claude", path=f"{Path(sys.prefix, 'clis/node_modules/.bin')}:{os.defpath}")
+
+
 def _crew_ms_per_task(model: ScriptedModel, program: str, tasks: int, steps: int) -> float:
     work = Tool(name="Bash", input={"command": COMMIT, "description": "work"})
     play = [*(Say("I go on.") for _ in range(steps - 1)), Say(tools=(work,)), Say("DONE")]
     base_url = model.play(f"steps-{steps}", play * tasks)
     with made_scene([ScriptedTask(title=f"task{n}", steps=[]) for n in range(tasks)]) as scene:
-        _let_claude_work(scene, program, _environment(model, base_url))
+        _let_claude_work(scene, program, environment(model, base_url))
         used = scene.run(1)
     # What runs within a namespace is not counted with the bubblewrap that made it.
     helpers = sum(used["children_s"].get(name, 0.0) for name in ("git", "bwrap"))
@@ -95,7 +99,7 @@ def _let_claude_work(scene: Scene, program: str, env: dict[str, str]) -> None:
     )
 
 
-def _environment(model: ScriptedModel, base_url: str) -> dict[str, str]:
+def environment(model: ScriptedModel, base_url: str) -> dict[str, str]:
     """Nothing of the caller's account, and nobody else to be reached."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), model.address)
     account = {"ANTHROPIC_API_KEY": "sk-ant-dummy", "ANTHROPIC_AUTH_TOKEN": ""}
@@ -107,7 +111,7 @@ def _claude_ms(model: ScriptedModel, program: str, turns: int, *, keep_open: boo
     """Milliseconds of CPU of one more turn of a session; its first turn is left out."""
     base_url = model.play("turns", [Say("I go on.") for _ in range(turns + 1)])
     with tempfile.TemporaryDirectory(prefix="crew-bench-") as place:
-        session = _Session(program, Path(place), _environment(model, base_url))
+        session = _Session(program, Path(place), environment(model, base_url))
         return session.kept_open_ms(turns) if keep_open else session.started_ms(turns)
 
 

@@ -1,10 +1,12 @@
 """A real CLI, a scripted model, and an environment in which the one can reach only the other."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from real_clis.scripted_model import ScriptedModel
 
 __all__ = ["marker"]
 
+CREW = Path(sys.executable).with_name("crew")
 INSTALLED = Path(sys.prefix) / "clis" / "node_modules" / ".bin"  # by install.sh
 GIT_CONFIG = (
     "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
@@ -27,6 +30,10 @@ GIT_CONFIG = (
 def find_cli(name: str) -> str | None:
     """Where a program is; the one that was tested with comes first."""
     return shutil.which(name, path=f"{INSTALLED}:{os.environ['PATH']}")
+
+
+def as_toml(values: Mapping[str, str]) -> str:
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
 
 
 @pytest.fixture

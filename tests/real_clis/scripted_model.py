@@ -114,7 +114,7 @@ class Scenario:
     asked: list[Asked] = field(default_factory=list)
     _taken: int = 0  # how often the first of the steps was taken
 
-    def next_step(self) -> Step:
+    def next_step(self, _body: dict) -> Step:
         step = self.steps[0] if self.steps else OVER
         self._taken += 1
         if self._taken == getattr(step, "times", 1):
@@ -229,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _play(self, speaker, scenario: Scenario, body: dict) -> None:
         with self.server.model.lock:
-            step = scenario.next_step() if speaker.offers_tools(body) else None
+            step = scenario.next_step(body) if speaker.offers_tools(body) else None
             scenario.asked.append(
                 Asked(
                     at=time.time(),

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,11 +11,10 @@ import pytest
 
 from agents.running import processes_holding, wait_until, written
 from real_clis.anthropic_messages import INPUT_TOKENS
+from real_clis.conftest import CREW, as_toml
 from real_clis.scripted_model import Say, Tool, too_many_requests
 
 pytestmark = pytest.mark.timeout(240)  # several commands and several starts of the agent
-
-CREW = Path(sys.executable).with_name("crew")
 
 
 def bash(command):
@@ -64,10 +62,6 @@ def crew(repo, caller, model_env, claude):
         "[run]\nbackoff_s = 0.01"
     )
     return crew
-
-
-def as_toml(values):
-    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
 
 
 def has_queued(log):
