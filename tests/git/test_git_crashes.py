@@ -12,6 +12,7 @@ from crew.git.worktrees import state_of, worktree_paths
 from git.people import Person
 
 STORY = """
+import subprocess
 import sys
 from pathlib import Path
 from crew.git.branches import claim_branch
@@ -40,6 +41,9 @@ def step(name, action):
 def work():
     (tree / "a.txt").write_text("agent\\n")
     (tree / "new.txt").write_text("new\\n")
+    subprocess.run(["git", "init", "-q", tree / "app"], check=True)
+    (tree / "app" / "in.txt").write_text("inside\\n")
+    subprocess.run("git add . && git commit -qm inside", cwd=tree / "app", shell=True, check=True)
 
 def bring_back():
     if not state_of(tree).changed or (repo.common_dir / "worktrees/tree/crew-restoring").exists():
@@ -89,6 +93,7 @@ POINTS = [
     "git.worktree_add",
     "git.reset_worktree",
     "git.finish_making",
+    "git.copy_history",
     "git.commit_checkpoint",
     "git.advance",
     "git.set_aside",
@@ -97,6 +102,8 @@ POINTS = [
     "git.mark_restoring",
     "git.bring_back",
     "git.unstage",
+    "git.copy_history:2",
+    "git.make_nested",
     "git.restore_files",
     "git.place_restored",
     "git.switch_detached",
@@ -135,7 +142,10 @@ def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, p
     agent = Person(place / "tree")
     assert agent.tree() == Person(place / "out").tree()
     assert agent.tree()["new.txt"] == b"new\n"
-    assert sorted(state_of(agent.path).changed) == ["a.txt", "new.txt"]
+    assert sorted(state_of(agent.path).changed) == ["a.txt", "app/", "new.txt"]
+    for place_of_app in (agent.path / "app", place / "out" / "app"):
+        assert Person(place_of_app).git("log", "--format=%s") == "inside"
+        assert Person(place_of_app).git("status", "--porcelain") == ""
     assert [kept.number for kept in checkpoints(repo, "7")] == [1]
     assert commit_of(repo, "crew-7") == commit_of(repo, "main")
     assert worktree_paths(repo) == {

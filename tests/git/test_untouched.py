@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from crew.git import spawning, untouched
+from crew.git import index_file, spawning
 from crew.git.hardening import git_dir_of
 from crew.git.untouched import holds_only_tracked, untouched_head
 from crew.git.worktrees import ensure_worktree, state_of
@@ -120,7 +120,7 @@ def test_a_file_as_new_as_the_index_is_left_to_git(agent):
 
 
 def test_many_files_are_left_to_git(agent, monkeypatch):
-    monkeypatch.setattr(untouched, "MOST_FILES", 3)
+    monkeypatch.setattr(index_file, "MOST_FILES", 3)
     assert _head(agent) is None
 
 

@@ -1,10 +1,11 @@
-"""Checkpoints: everything in a worktree, untracked files included, as a commit in a hidden ref."""
+"""Checkpoints: everything in a worktree, untracked files included, as a commit in a hidden ref.
 
-import os
+Its first parent is the HEAD of the worktree. The others are commits that would be lost otherwise:
+those that were reset away, and the history of nested repositories; the message names them.
+"""
+
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 from crew.domain.effects import effect
@@ -12,15 +13,27 @@ from crew.domain.errors import Conflict, NotFound
 from crew.domain.frozen import frozen
 from crew.domain.names import branch_name, checkpoint_ref
 from crew.git import linked
-from crew.git.command import Answer, ask, failure, git
+from crew.git.checkpoint_notes import NO_NOTES, Notes, read_notes
+from crew.git.command import Answer, ask, git
 from crew.git.merges import MergeConflict, identity, merged_tree
+from crew.git.nested_history import bring_back_history
+from crew.git.reflogs import left_behind
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of, ref_tip
-from crew.git.status import WorktreeState, load_status, read_status
+from crew.git.snapshots import (
+    LONG_S,
+    Holding,
+    Place,
+    keep_histories,
+    look,
+    place_of,
+    write_tree,
+)
+from crew.git.status import WorktreeState, load_status
 
-_FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(subject)"
+_FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)"
+_END = "%1e"  # after each one: a message has lines
 _RESTORING = "crew-restoring"
-LONG_S = 1800.0
 
 _taken: dict[tuple[Path, str], "Checkpoint"] = {}
 
@@ -35,35 +48,37 @@ class Checkpoint:
     parent: str | None
     label: str
     at: float
-
-
-@frozen
-class _Place:
-    """A worktree, the git dir that knows it, and the variables that tie git to the two."""
-
-    path: Path
-    git_dir: Path
-    is_own: bool  # whether the git dir's HEAD and index are this worktree's
-    env: Mapping[str, str]
+    notes: Notes = NO_NOTES
 
 
 def take_checkpoint(
-    repo: Repository, worktree: Path, task: str, *, label: str, at: float
+    repo: Repository,
+    worktree: Path,
+    task: str,
+    *,
+    label: str,
+    at: float,
+    with_ignored: bool = False,
 ) -> Checkpoint | None:
     """Keep what a worktree holds; None when all of it is kept already.
 
-    Neither the files nor the index of the worktree change.
+    Neither the files nor the index of the worktree change. Ignored files are kept on request, which
+    is for a worktree that is about to go: in one that stays they can change with every step.
     """
     worktree = worktree.absolute()
     if not worktree.is_dir():
         return None
-    place = _place(repo, worktree)
-    status = read_status(worktree, place.git_dir, env=place.env)
-    if isinstance(status, WorktreeState) and not status.changed and _is_kept(repo, status):
+    place = place_of(repo, worktree)
+    holding = look(place, with_ignored=with_ignored)
+    lost = _left_behind(repo, place, holding)
+    if holding.is_clean and not lost and _is_kept(repo, holding):
         return None
-    head = _head_of(repo, place, status, task)
-    tree = _write_tree(place, head=head, status=status)
-    return _keep(repo, task, tree=tree, parent=head, label=label, at=at)
+    head = _head_of(repo, place, holding.status, task)
+    tree = write_tree(place, holding, head=head)
+    histories, failed = keep_histories(repo, holding)
+    left_out = (*holding.left_out, *failed)
+    notes = Notes(reset_away=lost, nested=histories, left_out=left_out, has_no_head=head is None)
+    return _keep(repo, task, tree=tree, parent=head, label=label, at=at, notes=notes)
 
 
 def keep_commit(
@@ -94,7 +109,7 @@ def restore(repo: Repository, task: str, number: int | None, into: Path) -> Chec
 
 def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
     """Bring a checkpoint's files back into a clean worktree, as uncommitted changes."""
-    place = _place(repo, path.absolute())
+    place = place_of(repo, path.absolute())
     mark = place.git_dir / _RESTORING
     if place.git_dir == repo.common_dir:
         raise Conflict(f"{path} is not a worktree of crew", hint="restore into a new folder")
@@ -108,6 +123,7 @@ def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
     head = git(place.path, "rev-parse", "--verify", "HEAD", env=place.env)
     _bring_back(place, _tree_on(repo, head, commit))
     _unstage(place)
+    _bring_back_nested(repo, commit, place.path)
     mark.unlink(missing_ok=True)
 
 
@@ -121,22 +137,17 @@ def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
     return len(old)
 
 
-def _place(repo: Repository, worktree: Path) -> _Place:
-    """Files whose git dir is gone are kept through the repository's own one."""
-    git_dir = linked.git_dir_for(repo, worktree) or repo.common_dir
-    if git_dir != repo.common_dir and not linked.is_whole(git_dir):
-        git_dir = repo.common_dir
-    return _Place(
-        path=worktree,
-        git_dir=git_dir,
-        is_own=git_dir != repo.common_dir or worktree == repo.root,
-        env=linked.environment_for(git_dir, worktree),
-    )
+def _left_behind(repo: Repository, place: Place, holding: Holding) -> tuple[str, ...]:
+    status = holding.status
+    if not place.is_own or place.git_dir == repo.common_dir or isinstance(status, Answer):
+        return ()
+    return left_behind(repo, place.git_dir, head=status.head, branch=status.branch)
 
 
-def _is_kept(repo: Repository, status: WorktreeState) -> bool:
+def _is_kept(repo: Repository, holding: Holding) -> bool:
     """A clean worktree is kept by its branch; a detached one only if some ref holds its HEAD."""
-    if status.head is None or status.branch is not None:
+    status = holding.status
+    if isinstance(status, Answer) or status.head is None or status.branch is not None:
         return True
     holders = git(
         repo.common_dir,
@@ -150,7 +161,7 @@ def _is_kept(repo: Repository, status: WorktreeState) -> bool:
 
 
 def _head_of(
-    repo: Repository, place: _Place, status: WorktreeState | Answer, task: str
+    repo: Repository, place: Place, status: WorktreeState | Answer, task: str
 ) -> str | None:
     if not place.is_own:
         return commit_of(repo, f"refs/heads/{branch_name(task)}")
@@ -160,95 +171,44 @@ def _head_of(
     return answer.out.decode().strip() or None
 
 
-def _nested(status: WorktreeState | Answer) -> tuple[str, ...]:
-    """Repositories inside the worktree; git would keep of them no more than a commit id."""
-    if isinstance(status, Answer):
-        return ()
-    return tuple(path for path in status.changed if path.endswith("/"))
-
-
-def _write_tree(place: _Place, *, head: str | None, status: WorktreeState | Answer) -> str:
-    nested = _nested(status)
-    is_sound = place.is_own and isinstance(status, WorktreeState)
-    with _private_index(place, head, copy=is_sound) as index:
-        env = {**place.env, "GIT_INDEX_FILE": str(index)}
-        for folder in nested:
-            _add_nested(place, folder, env)
-        excluded = [f":(top,exclude,literal){folder.rstrip('/')}" for folder in nested]
-        pathspecs = "\0".join([":/", *excluded])
-        # An unreadable file must not keep all the others from being kept.
-        args = (
-            "add",
-            "--all",
-            "--ignore-errors",
-            "--pathspec-from-file=-",
-            "--pathspec-file-nul",
-        )
-        added = ask(place.path, *args, env=env, stdin=os.fsencode(pathspecs), timeout_s=LONG_S)
-        if added.code not in {0, 1}:
-            raise failure(args, added)
-        return git(place.path, "write-tree", env=env)
-
-
-@contextmanager
-def _private_index(place: _Place, head: str | None, *, copy: bool) -> Iterator[Path]:
-    """An index to add to; a copy of the worktree's keeps what git knows of unchanged files."""
-    index = place.git_dir / f"crew-index-{uuid.uuid4().hex}"
-    try:
-        if copy and (place.git_dir / "index").is_file():
-            shutil.copy2(place.git_dir / "index", index)
-        elif head is not None:
-            env = {**place.env, "GIT_INDEX_FILE": str(index)}
-            git(place.path, "read-tree", head, env=env)
-        yield index
-    finally:
-        index.unlink(missing_ok=True)
-        index.with_name(index.name + ".lock").unlink(missing_ok=True)
-
-
-def _add_nested(place: _Place, folder: str, env: Mapping[str, str]) -> None:
-    inside = place.path / folder
-    listed = ask(inside, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    names = [name for name in listed.out.split(b"\0") if name]
-    prefix = os.fsencode(folder)
-    present = [prefix + name for name in dict.fromkeys(names) if _is_file(inside, name)]
-    git(
-        place.path,
-        "update-index",
-        "--add",
-        "-z",
-        "--stdin",
-        stdin=b"\0".join(present),
-        env=env,
-        timeout_s=LONG_S,
-    )
-
-
-def _is_file(folder: Path, name: bytes) -> bool:
-    file = folder / os.fsdecode(name)
-    return file.is_symlink() or file.is_file()
-
-
 def _keep(
-    repo: Repository, task: str, *, tree: str, parent: str | None, label: str, at: float
+    repo: Repository,
+    task: str,
+    *,
+    tree: str,
+    parent: str | None,
+    label: str,
+    at: float,
+    notes: Notes = NO_NOTES,
 ) -> Checkpoint | None:
+    subject = " ".join(label.split()) or "checkpoint"
     while True:
         last = _last(repo, task)
-        if last is not None and (last.tree, last.parent) == (tree, parent):
+        if last is not None and _holds(last, tree, parent, notes):
             return None
         number = last.number + 1 if last is not None else 1
-        subject = " ".join(label.split()) or "checkpoint"
-        commit = _commit(repo, tree, parent, subject, at)
+        commit = _commit(repo, tree, (parent, *notes.commits), notes.message(subject), at)
         try:
             advance(repo, checkpoint_ref(task, number), to=commit, expected=None)
         except Moved:
             _taken.pop((repo.common_dir, task), None)
             continue
         kept = Checkpoint(
-            number=number, commit=commit, tree=tree, parent=parent, label=subject, at=float(int(at))
+            number=number,
+            commit=commit,
+            tree=tree,
+            parent=parent,
+            label=subject,
+            at=float(int(at)),
+            notes=notes,
         )
         _taken[repo.common_dir, task] = kept
         return kept
+
+
+def _holds(last: Checkpoint, tree: str, parent: str | None, notes: Notes) -> bool:
+    is_same = (last.tree, last.parent, last.notes.nested) == (tree, parent, notes.nested)
+    return is_same and set(notes.reset_away) <= set(last.notes.reset_away)
 
 
 def _last(repo: Repository, task: str) -> Checkpoint | None:
@@ -260,16 +220,12 @@ def _last(repo: Repository, task: str) -> Checkpoint | None:
 
 
 @effect("git.commit_checkpoint")
-def _commit(repo: Repository, tree: str, parent: str | None, subject: str, at: float) -> str:
-    parents = ("-p", parent) if parent is not None else ()
-    return git(
-        repo.common_dir,
-        "commit-tree",
-        *parents,
-        tree,
-        stdin=subject.encode("utf-8", "surrogateescape"),
-        env=identity(at),
-    )
+def _commit(
+    repo: Repository, tree: str, parents: tuple[str | None, ...], message: str, at: float
+) -> str:
+    words = [word for parent in parents if parent for word in ("-p", parent)]
+    stdin = message.encode("utf-8", "surrogateescape")
+    return git(repo.common_dir, "commit-tree", *words, tree, stdin=stdin, env=identity(at))
 
 
 def _chosen(repo: Repository, task: str, number: int | None) -> Checkpoint:
@@ -293,19 +249,23 @@ def _listed(repo: Repository, prefix: str) -> list[Checkpoint]:
 def _listed_with_refs(
     repo: Repository, prefix: str = "refs/crew/checkpoints/"
 ) -> list[tuple[str, Checkpoint]]:
-    text = git(repo.common_dir, "for-each-ref", f"--format={_FORMAT}", prefix)
-    return [_parsed(line) for line in text.split("\n") if line]
+    text = git(repo.common_dir, "for-each-ref", f"--format={_FORMAT}{_END}", prefix)
+    return [_parsed(one.lstrip("\n")) for one in text.split("\x1e") if one.strip()]
 
 
-def _parsed(line: str) -> tuple[str, Checkpoint]:
-    ref, commit, tree, parent, at, label = line.split("\0", 5)
+def _parsed(text: str) -> tuple[str, Checkpoint]:
+    ref, commit, tree, parents, at, message = text.split("\0", 5)
+    label, _, body = message.partition("\n")
+    notes = read_notes(body)
+    first = parents.partition(" ")[0]
     return ref, Checkpoint(
         number=int(ref.rpartition("/")[2]),
         commit=commit,
         tree=tree,
-        parent=parent or None,
+        parent=None if notes.has_no_head else first or None,
         label=label,
         at=float(at),
+        notes=notes,
     )
 
 
@@ -320,6 +280,13 @@ def _write_files(repo: Repository, commit: str, folder: Path) -> None:
         git(folder, "checkout-index", "--all", env=env, timeout_s=LONG_S)
     finally:
         index.unlink(missing_ok=True)
+    _bring_back_nested(repo, commit, folder)
+
+
+def _bring_back_nested(repo: Repository, commit: str, folder: Path) -> None:
+    message = git(repo.common_dir, "log", "-1", "--format=%B", commit)
+    for history in read_notes(message.partition("\n")[2]).nested:
+        bring_back_history(repo, history, folder)
 
 
 @effect("git.place_restored")
@@ -331,7 +298,7 @@ def _tree_on(repo: Repository, head: str, commit: str) -> str:
     """The checkpoint's files on top of HEAD, which may have moved on since it was taken."""
     if commit_of(repo, f"{commit}^1") == head:
         return f"{commit}^{{tree}}"
-    merged = merged_tree(repo, onto=head, head=commit)
+    merged = merged_tree(repo, onto=head, head=_with_one_parent(repo, commit))
     if isinstance(merged, MergeConflict):
         raise Conflict(
             f"the checkpoint clashes with the branch in {', '.join(merged.paths)}",
@@ -340,16 +307,22 @@ def _tree_on(repo: Repository, head: str, commit: str) -> str:
     return merged
 
 
+def _with_one_parent(repo: Repository, commit: str) -> str:
+    """Commits that were reset away and came back since must not count as taken out by it."""
+    first = commit_of(repo, f"{commit}^1")
+    return _commit(repo, f"{commit}^{{tree}}", (first,), "checkpoint", 0.0)
+
+
 @effect("git.mark_restoring")
 def _mark_restoring(mark: Path, commit: str) -> None:
     mark.write_text(commit)
 
 
 @effect("git.bring_back")
-def _bring_back(place: _Place, tree: str) -> None:
+def _bring_back(place: Place, tree: str) -> None:
     git(place.path, "read-tree", "-u", "--reset", tree, env=place.env, timeout_s=LONG_S)
 
 
 @effect("git.unstage")
-def _unstage(place: _Place) -> None:
+def _unstage(place: Place) -> None:
     ask(place.path, "reset", "-q", "--mixed", env=place.env)
