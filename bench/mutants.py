@@ -47,8 +47,8 @@ MUTANTS = (
     Mutant(
         "a red gate is taken for a green one",
         "domain/progress.py",
-        "if evidence.gate_passed is False:",
-        "if False:",
+        "(evidence.gate_passed is False, Ask.RED_GATE",
+        "(False, Ask.RED_GATE",
     ),
     Mutant(
         "landing does not compare before it swaps",

@@ -85,8 +85,8 @@ def test_each_ending_is_said_once(name, words):
     assert words in prompt(name, **VALUES)
 
 
-NOTES = ["red_gate", "uncommitted", "conflict", "lost_side", "resumed", "review", "partial"]
-NOTES += ["answer", "changes", "role", "followed"]
+NOTES = ["red_gate", "nested", "uncommitted", "conflict", "lost_side", "resumed"]
+NOTES += ["review", "partial", "answer", "changes", "role", "followed"]
 
 
 @pytest.mark.parametrize("name", NOTES)

@@ -16,8 +16,9 @@ from crew.domain.progress import (
     killed,
     prepared,
     sent_back,
+    ways_out,
 )
-from crew.domain.quotation import LONGEST_NOTES
+from crew.domain.quotation import LONGEST_NOTES, quoted
 from crew.domain.rules import Rules
 from crew.domain.run import Ask
 from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
@@ -356,6 +357,7 @@ def test_proven_work_counts_even_if_its_agent_is_gone():
 
 WORST = Evidence(
     head="h1",
+    nested=("my app",),
     uncommitted=("a.py", "b.py"),
     unmerged=True,
     lost_sides=("theirs.py",),
@@ -366,7 +368,9 @@ WORST = Evidence(
 
 
 MENDED_ONE_BY_ONE = [
-    ({}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
+    ({}, Ask.NESTED, quoted(ways_out("my app"), most=LONGEST_NOTES)),
+    ({"nested": ()}, Ask.UNCOMMITTED, "> a.py
+> b.py"),
     ({"uncommitted": ()}, Ask.CONFLICT, ""),
     ({"unmerged": False}, Ask.LOST_SIDE, "> theirs.py"),
     ({"lost_sides": ()}, Ask.NOTHING_COMMITTED, ""),
@@ -403,6 +407,7 @@ def round_with(world, evidence, *, rules=RULES):
 
 
 STUBBORN = {
+    Ask.NESTED: Evidence(head="h", nested=("app",)),
     Ask.UNCOMMITTED: Evidence(head="h", uncommitted=("a.py",)),
     Ask.NOTHING_COMMITTED: Evidence(head="h", has_commits=False),
     Ask.LOST_SIDE: Evidence(head="h", lost_sides=("a.py",)),

@@ -49,7 +49,7 @@ ELSEWHERE = {
         *("furnish.note", "git.write_excludes", "git.include_excludes"),
     ),
     "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
-    "git/test_git_crashes.py": ("git.drop_spare",),
+    "git/test_git_crashes.py": ("git.drop_spare", "git.copy_history", "git.make_nested"),
     "runner/test_notices.py": ("notices.post",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
 }

@@ -63,6 +63,7 @@ class State:
     shared_files: int
     faults: Faults = CALM
     gate_passed: set[str] = field(default_factory=set)
+    linked: set[str] = field(default_factory=set)  # commits with a link to a nested repository
     made: int = 0  # a mask of every commit an agent or a person made
     sessions_open: set[str] = field(default_factory=set)
     sessions_known: set[str] = field(default_factory=set)
@@ -155,7 +156,8 @@ class SimulatedOutside:
         if found is None or found.half_made:
             return None
         assert not found.locked, "looked at behind a dead lock"
-        return Look(head=found.head, uncommitted=tuple(sorted(found.dirty)))
+        nested = ("app",) if found.head in self.state.linked else ()
+        return Look(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         state, session = self.state, call.run.session
@@ -268,6 +270,8 @@ class SimulatedOutside:
         tree.head = made
         self.state.repo.branches[call.task.branch] = made
         self.state.made |= 1 << self.state.repo.commits[made].number
+        if self.state.faults.dirty and self.state.effects % 7 == 0:
+            self.state.linked.add(made)
 
     def _file_of(self, task: Task) -> str:
         return f"file{int(task.id) % self.state.shared_files}"
@@ -278,7 +282,7 @@ class SimulatedOutside:
             return f"bug {call.task.id}"
         return f"pair {number}" if number % 5 == 0 else f"line {call.task.id}"
 
-    async def checkpoint(self, task: Task, label: str) -> None:
+    async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         await self._effect()
         tree = self.state.repo.worktrees.get(task.id)
         if tree is not None and not tree.half_made:
@@ -376,6 +380,7 @@ class SimulatedOutside:
 
     async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
         assert not self.state.repo.contains(head, onto), "merged a second time"
+        assert head not in self.state.linked, "a link to a nested repository is merged"
         commit, conflicts = self.state.repo.merge(onto, head, salt=f"{message} {at}")
         return MergeResult(commit=commit, conflicts=conflicts)
 

@@ -1,5 +1,6 @@
 """What follows from what happened to a run: each function turns an outcome into facts."""
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,11 @@ from crew.domain.task import Task, TaskState
 from crew.domain.walking import blocked
 from crew.domain.whereabouts import beginning, is_walked, wanted_kind
 from crew.domain.world import World, born, moved, noted
+
+STUBBORN = frozenset(
+    {Ask.NESTED, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
+)
+"""Complaints that end a run when they come back again and again."""
 
 
 @frozen
@@ -35,6 +41,7 @@ class Evidence:
     """
 
     head: str
+    nested: tuple[str, ...] = ()
     uncommitted: tuple[str, ...] = ()
     has_commits: bool = True
     lost_sides: tuple[str, ...] = ()
@@ -145,21 +152,35 @@ def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
 
 
 def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
-    if evidence.uncommitted:
-        return Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])
-    if evidence.unmerged:
-        return Ask.CONFLICT, ""
-    if evidence.lost_sides:
-        return Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)
-    if not evidence.has_commits:
-        return Ask.NOTHING_COMMITTED, ""
-    if evidence.gate_passed is False:
-        return Ask.RED_GATE, quoted(evidence.gate_output, most=LONGEST_NOTES)
-    if evidence.conflicts:
-        return Ask.CONFLICT, _quoted_lines(evidence.conflicts)
-    if evidence.review_notes is not None:
-        return Ask.REVIEW, evidence.review_notes
-    return None, ""
+    """The first thing that is wrong, in an order in which each hides those after it."""
+    nested = "\n".join(ways_out(path) for path in evidence.nested[:20])
+    in_order = (
+        (evidence.nested, Ask.NESTED, quoted(nested, most=LONGEST_NOTES)),
+        (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
+        (evidence.unmerged, Ask.CONFLICT, ""),
+        (evidence.lost_sides, Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)),
+        (not evidence.has_commits, Ask.NOTHING_COMMITTED, ""),
+        (
+            evidence.gate_passed is False,
+            Ask.RED_GATE,
+            quoted(evidence.gate_output, most=LONGEST_NOTES),
+        ),
+        (evidence.conflicts, Ask.CONFLICT, _quoted_lines(evidence.conflicts)),
+        (evidence.review_notes is not None, Ask.REVIEW, evidence.review_notes or ""),
+    )
+    return next(((ask, notes) for is_wrong, ask, notes in in_order if is_wrong), (None, ""))
+
+
+def ways_out(path: str) -> str:
+    """What an agent can type to get the files of a nested repository into its commit."""
+    name = shlex.quote(path)
+    unlink = f"git rm -rq --cached --ignore-unmatch -- {name}"
+    return (
+        f"{headline(path)}\n"
+        f"    part of your work:      rm -rf {name}/.git && {unlink} && git add -- {name}\n"
+        f"    a project of its own:   {unlink} && git submodule add --force -- URL {name}\n"
+        f"    neither of the two:     {unlink} && rm -rf {name}"
+    )
 
 
 def _quoted_lines(names: tuple[str, ...]) -> str:
@@ -174,10 +195,7 @@ def sent_back(
     Rounds are for agents that nobody watches: who works at a terminal may try for ever.
     """
     complaints = run.complaints + 1 if ask == run.complaint else 1
-    stubborn = (
-        ask in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
-        and complaints >= rules.same_complaint_limit
-    )
+    stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
     tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
     told = {"ask": ask, "notes": notes, "merge_tries": tries, **changes}
     if not run.pane and tries > rules.same_complaint_limit:
@@ -231,6 +249,7 @@ def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
 
 WHY = {
     Ask.RED_GATE: "the gate is red",
+    Ask.NESTED: "its work is in a repository inside the worktree, which no commit carries",
     Ask.UNCOMMITTED: "it says DONE and leaves work uncommitted",
     Ask.NOTHING_COMMITTED: "it says DONE and committed nothing",
     Ask.CONFLICT: "it conflicts with what landed before",

@@ -24,6 +24,7 @@ class Ask(StrEnum):
     FIRST = "first"
     CONTINUE = "continue"
     RED_GATE = "red_gate"
+    NESTED = "nested"
     UNCOMMITTED = "uncommitted"
     NOTHING_COMMITTED = "nothing_committed"
     CONFLICT = "conflict"

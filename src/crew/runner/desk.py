@@ -49,7 +49,7 @@ def worktree_lost(desk: Desk, task: Task) -> list[Fact]:
     return [noted(task, "worktree_lost", at=desk.now(), worktree="")]
 
 
-async def kept(desk: Desk, task: Task, label: str) -> None:
+async def kept(desk: Desk, task: Task, label: str, *, is_last: bool = False) -> None:
     """A checkpoint of a worktree in which everything that worked there has ended."""
     await desk.outside.clear_locks(task)
-    await desk.outside.checkpoint(task, label)
+    await desk.outside.checkpoint(task, label, is_last=is_last)

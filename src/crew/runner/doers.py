@@ -69,7 +69,7 @@ async def recover(desk: Desk, command: Command) -> list[Fact]:
         ]
     if look is None:  # gone, or half removed: whoever needs the place next finds out
         return killed(desk.world(), agent, at=desk.now(), trigger="reset")
-    await kept(desk, task, f"run {run.id} reset")
+    await kept(desk, task, f"run {run.id} reset", is_last=True)
     await desk.outside.remove_worktree(task)
     facts = killed(desk.world(), agent, at=desk.now(), trigger="reset")
     return [*facts, noted(task, "worktree_removed", at=desk.now(), worktree="")]
@@ -100,7 +100,7 @@ async def write_task(desk: Desk, command: Command) -> list[Fact]:
 async def remove_worktree(desk: Desk, command: Command) -> list[Fact]:
     """Only once its content is proven to be reachable; the branch goes only when it landed."""
     task = desk.task(command)
-    await kept(desk, task, "before its worktree is removed")
+    await kept(desk, task, "before its worktree is removed", is_last=True)
     await desk.outside.remove_worktree(task)
     if task.landed_commit:
         await desk.outside.delete_branch(task)

@@ -34,6 +34,8 @@ async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
 async def seen_at_once(desk: Desk, run: Run, look: Look) -> Evidence | None:
     """What is wrong with the worktree, whoever worked in it; None when nothing is."""
     head, outside = look.head, desk.outside
+    if look.nested:
+        return Evidence(head=head, nested=look.nested)
     if look.uncommitted:
         return Evidence(head=head, uncommitted=look.uncommitted)
     if not run.merge_commit:

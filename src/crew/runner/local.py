@@ -28,6 +28,8 @@ from crew.git.branches import claim_branch
 from crew.git.changes import changed_paths
 from crew.git.command import ask, git
 from crew.git.conflict_sides import conflict_sides
+from crew.git.ignored import is_cache
+from crew.git.nested import strays
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.git.spares import Spare
@@ -64,9 +66,6 @@ log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "node_modules/")
-"""Untracked folders that test runners leave behind; a checkpoint keeps them, nobody must commit."""
 
 
 LOCK_PATIENCE_S = 5.0
@@ -188,12 +187,15 @@ class LocalOutside:
         path = Path(task.worktree)
         if not task.worktree or not self._is_worktree(path):
             return None
+        repo = self.workplace.repo
         state = worktrees.state_of(path)
-        changed = tuple(p for p in state.changed if not _is_noise(p))
+        landed = landing.integration_tip(repo, task.target) if state.links else ""
+        changed = tuple(p for p in state.changed if not is_cache(p))
         unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
         return Look(
             head=state.head or "",
             uncommitted=(*unfinished, *changed),
+            nested=strays(repo, path, state, landed=landed),
             done_said=says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
         )
 
@@ -251,7 +253,7 @@ class LocalOutside:
         uncommitted = attributed("Uncommitted", changed or "(nothing)", most=LONGEST_NOTES)
         return f"{commits}\n\n{uncommitted}"
 
-    async def checkpoint(self, task: Task, label: str) -> None:
+    async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""
         if task.worktree and not linked.is_bare_of_files(Path(task.worktree)):
             await _thread(
@@ -261,6 +263,7 @@ class LocalOutside:
                 task.id,
                 label=label,
                 at=time.time(),
+                with_ignored=is_last,
             )
 
     async def remove_worktree(self, task: Task) -> None:
@@ -387,10 +390,6 @@ def _is_dead(lock: Path, places: tuple[Path, ...]) -> bool:
     is_dead = have_gits_ended(places, patience_s=LOCK_PATIENCE_S)
     log.info("%s %s", lock, "was left by a git that was killed" if is_dead else "is in use")
     return is_dead
-
-
-def _is_noise(path: str) -> bool:
-    return path.endswith(".pyc") or any(f"/{part}" in f"/{path}/" for part in NOISE)
 
 
 def _marks(branch: str) -> tuple[str, ...]:

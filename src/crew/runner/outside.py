@@ -29,10 +29,14 @@ class Tips:
 
 @frozen
 class Look:
-    """What is in a task's worktree; `done_said` is whether the last step's log says DONE."""
+    """What is in a task's worktree; `done_said` is whether the last step's log says DONE.
+
+    `nested` are the paths of repositories in it that a commit cannot carry.
+    """
 
     head: str
     uncommitted: tuple[str, ...] = ()
+    nested: tuple[str, ...] = ()
     done_said: bool = False
 
 
@@ -145,8 +149,11 @@ class Outside(Protocol):
 
     async def run_step(self, call: StepCall) -> StepOutcome: ...
 
-    async def checkpoint(self, task: Task, label: str) -> None:
-        """Keep everything in the worktree under a hidden ref; nothing, when there is none."""
+    async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
+        """Keep everything in the worktree under a hidden ref; nothing, when there is none.
+
+        `is_last`: the worktree is removed next, and what git ignores there is kept as well.
+        """
 
     async def remove_worktree(self, task: Task) -> None: ...
 

@@ -123,7 +123,14 @@ def _clean(workplace: "Workplace", found: Inventory) -> None:
 
 def _remove(workplace: "Workplace", path: Path) -> None:
     if not path.name.startswith("."):  # a gate's worktree holds nothing that is not committed
-        take_checkpoint(workplace.repo, path, path.name, label="before clean", at=time.time())
+        take_checkpoint(
+            workplace.repo,
+            path,
+            path.name,
+            label="before clean",
+            at=time.time(),
+            with_ignored=True,
+        )
     remove_worktree(workplace.repo, path)
 
 

@@ -39,6 +39,10 @@ PATIENCE_S = 24 * 3600.0
 """Gates and reviews have limits of their own."""
 
 WHAT_TO_DO = {
+    Ask.NESTED: (
+        "a repository of its own is in the worktree, and a commit would hold only a link to it",
+        "type one of the commands above for each, commit, and run `crew complete` again",
+    ),
     Ask.UNCOMMITTED: ("there is uncommitted work", "commit it, then run `crew complete` again"),
     Ask.NOTHING_COMMITTED: ("nothing is committed on the branch", "commit your work"),
     Ask.RED_GATE: ("the gate is red", "mend it, commit, and run `crew complete` again"),

@@ -24,5 +24,12 @@ def orphans(workplace: "Workplace") -> list[Path]:
 
 
 def remove_orphan(workplace: "Workplace", path: Path) -> None:
-    take_checkpoint(workplace.repo, path, path.name, label="belonged to no task", at=time.time())
+    take_checkpoint(
+        workplace.repo,
+        path,
+        path.name,
+        label="belonged to no task",
+        at=time.time(),
+        with_ignored=True,
+    )
     remove_worktree(workplace.repo, path)

@@ -187,7 +187,7 @@ def _remove(workplace: "Workplace", found: Remains) -> None:
     """Each part may be repeated; a branch goes after its worktree, its mark after the branch."""
     repo = workplace.repo
     for one in found.worktrees:
-        take_checkpoint(repo, one.path, one.task, label=LABEL, at=time.time())
+        take_checkpoint(repo, one.path, one.task, label=LABEL, at=time.time(), with_ignored=True)
         remove_worktree(repo, one.path)
     for branch in found.branches:
         if not branch.is_merged:
