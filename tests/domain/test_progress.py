@@ -369,8 +369,7 @@ WORST = Evidence(
 
 MENDED_ONE_BY_ONE = [
     ({}, Ask.NESTED, quoted(ways_out("my app"), most=LONGEST_NOTES)),
-    ({"nested": ()}, Ask.UNCOMMITTED, "> a.py
-> b.py"),
+    ({"nested": ()}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
     ({"uncommitted": ()}, Ask.CONFLICT, ""),
     ({"unmerged": False}, Ask.LOST_SIDE, "> theirs.py"),
     ({"lost_sides": ()}, Ask.NOTHING_COMMITTED, ""),

@@ -234,7 +234,10 @@ def test_kill_gives_the_task_back_and_keeps_the_work(scene, running):
     runner.wait(timeout=PATIENCE_S)
     assert scene.agent()["status"] == "idle"
     kept = scene.ok("checkpoints", "1", "--json").json
-    assert set(kept[-1]) == {"number", "commit", "parent", "label", "at"}
+    assert set(kept[-1]) == {
+        *("number", "commit", "parent", "label", "at"),
+        *("reset_away", "nested", "left_out"),
+    }
     into = Path(scene.ok("restore", "1").out.strip())
     assert (into / "half done").read_text() == "work"
     assert scene.crew("restore", "1").code == 5

@@ -154,17 +154,14 @@ def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
 def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
     """The first thing that is wrong, in an order in which each hides those after it."""
     nested = "\n".join(ways_out(path) for path in evidence.nested[:20])
+    output = quoted(evidence.gate_output, most=LONGEST_NOTES)
     in_order = (
         (evidence.nested, Ask.NESTED, quoted(nested, most=LONGEST_NOTES)),
         (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
         (evidence.unmerged, Ask.CONFLICT, ""),
         (evidence.lost_sides, Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)),
         (not evidence.has_commits, Ask.NOTHING_COMMITTED, ""),
-        (
-            evidence.gate_passed is False,
-            Ask.RED_GATE,
-            quoted(evidence.gate_output, most=LONGEST_NOTES),
-        ),
+        (evidence.gate_passed is False, Ask.RED_GATE, output),
         (evidence.conflicts, Ask.CONFLICT, _quoted_lines(evidence.conflicts)),
         (evidence.review_notes is not None, Ask.REVIEW, evidence.review_notes or ""),
     )
@@ -174,7 +171,7 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
 def ways_out(path: str) -> str:
     """What an agent can type to get the files of a nested repository into its commit."""
     name = shlex.quote(path)
-    unlink = f"git rm -rq --cached --ignore-unmatch -- {name}"
+    unlink = f"git rm -rfq --cached --ignore-unmatch -- {name}"
     return (
         f"{headline(path)}\n"
         f"    part of your work:      rm -rf {name}/.git && {unlink} && git add -- {name}\n"

@@ -1,5 +1,6 @@
 """`crew checkpoints` and `crew restore`: what was kept, and how to get it back."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,31 @@ def checkpoint_view(kept: Checkpoint) -> dict[str, Any]:
         "parent": kept.parent,
         "label": kept.label,
         "at": moment(kept.at),
+        "reset_away": list(kept.notes.reset_away),
+        "nested": [one.path for one in kept.notes.nested],
+        "left_out": list(kept.notes.left_out),
     }
+
+
+def remarks(view: dict[str, Any]) -> Iterator[str]:
+    """What a checkpoint holds beside files, and what it does not hold."""
+    at = f"checkpoint {view['number']}"
+    for commit in view["reset_away"]:
+        yield f"{at} holds a commit that was left behind: git cherry-pick {commit[:12]}"
+    for path in view["nested"]:
+        yield f"{at} holds the repository {path} with its commits"
+    for words in view["left_out"]:
+        yield f"{at} does not hold {words}"
 
 
 @command("checkpoints", example="crew checkpoints 12\ncrew checkpoints 12 --json")
 @task_argument()
 @pass_call
 def checkpoints(call: Call, task: str) -> None:
-    """List the kept states of a task's worktree."""
+    """List the kept states of a task's worktree.
+
+    On stderr come commits that were reset away, repositories inside, and what was left out.
+    """
     workplace = call.workplace()
     found = all_checkpoints(workplace.repo, _kept_task(workplace, task))
     views = [checkpoint_view(kept) for kept in found]
@@ -42,6 +60,8 @@ def checkpoints(call: Call, task: str) -> None:
         table(
             HEAD, [(str(v["number"]), v["commit"][:12], v["at"], v["label"]) for v in views], call
         )
+        for words in (words for view in views for words in remarks(view)):
+            narrate(call, words)
     else:
         narrate(call, "nothing was kept yet: a checkpoint is taken after every step")
 
@@ -57,7 +77,8 @@ def restore(call: Call, task: str, number: int | None, into: Path | None) -> Non
     """Write a checkpoint's files to a folder.
 
     The last checkpoint if none is named, into a folder beside the worktrees if none is named.
-    Nothing that exists is touched; the folder is printed.
+    Repositories inside it come back with their commits. Nothing that exists is touched; the
+    folder is printed.
     """
     workplace = call.workplace()
     task = _kept_task(workplace, task)
