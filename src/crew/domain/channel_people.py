@@ -68,8 +68,7 @@ def assign_member(asked: Asked) -> Answer:
         _assign_again(story, story.member(name))
     else:
         join_in(story, NewMember(name=name, agent_kind=str(asked.args.get("agent_kind") or "")))
-    settle(story)
-    return Answer(facts=tuple(story.facts), reply=story.member(name).state)
+    return _settled(story, name)
 
 
 def _assign_again(story: Story, member: Member) -> None:
@@ -100,8 +99,7 @@ def remove_member(asked: Asked) -> Answer:
             f"{member.name} takes no part in {story.name}: it is {member.state}",
             hint=for_a_person(story, member),
         )
-    settle(story)
-    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+    return _settled(story, member.name)
 
 
 def disable_member(asked: Asked) -> Answer:
@@ -113,8 +111,7 @@ def disable_member(asked: Asked) -> Answer:
             f"{member.name} is disabled in {story.name} already", hint=for_a_person(story, member)
         )
     disable(story, member.name)
-    settle(story)
-    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+    return _settled(story, member.name)
 
 
 def enable_member(asked: Asked) -> Answer:
@@ -132,8 +129,7 @@ def enable_member(asked: Asked) -> Answer:
         story.note(member.name, "enabled", disabled=False)
     if member.is_driven and member.assigned:
         enqueue(story, member.name)
-    settle(story)
-    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+    return _settled(story, member.name)
 
 
 def say(asked: Asked) -> Answer:
@@ -192,8 +188,7 @@ def override(asked: Asked) -> Answer:
     member = find_member(story, str(asked.args["member"]))
     to = TurnState(str(asked.args["state"]))
     _OVERRIDES.get((TurnState(member.state), to), _refuse_override)(story, member)
-    settle(story)
-    return Answer(facts=tuple(story.facts), reply=story.member(member.name).state)
+    return _settled(story, member.name)
 
 
 def _back_to_queue(story: Story, member: Member) -> None:
@@ -254,6 +249,12 @@ def invite(asked: Asked) -> Answer:
             hint="invite somebody under another name",
         )
     return Answer(reply=story.member(name).state)
+
+
+def _settled(story: Story, name: str) -> Answer:
+    """What follows at once, and the state that this member has then."""
+    settle(story)
+    return Answer(facts=tuple(story.facts), reply=story.member(name).state)
 
 
 def story_of(asked: Asked) -> Story:

@@ -94,16 +94,24 @@ def show(call: Call, name: str) -> None:
 
 
 def _member_row(view: dict[str, Any]) -> tuple[str, ...]:
-    now = view["waits_for"] and f"waits for {view['waits_for']}"
-    now = "disabled" if view["disabled"] else now
     return (
         view["name"],
         view["state"],
         view["kind"] or view["way"],
         str(view["turns"]),
         str(view["given"]),
-        line(now or view["last_error"] or ""),
+        line(_member_now(view)),
     )
+
+
+def _member_now(view: dict[str, Any]) -> str:
+    if view["disabled"]:
+        return "disabled"
+    if view["waits_for"]:
+        return f"waits for {view['waits_for']}"
+    if view["speaking"] and view["state"] == "queued":
+        return "the step of its last turn still runs"
+    return view["last_error"] or ""
 
 
 @command("tail", example="crew channel tail reviews\ncrew channel tail reviews -f --json")

@@ -7,7 +7,7 @@ from crew.domain.task import FINISHED
 from crew.domain.task_item import blockers
 from crew.domain.whereabouts import ENDLESS
 from crew.domain.world import World
-from crew.front.cli.asked import LONGEST, open_questions
+from crew.front.cli.asked import open_questions
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, line, painted, print_json, quotation, say, status
@@ -107,8 +107,7 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
         what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
         yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` tells more)"
     for one in view["questions"]:
-        words = line(one["question"], limit=LONGEST)
-        yield f"asks {one['id']}: {words} ({one['answer_with']})"
+        yield f"asks {one['id']}: {line(one['question'])} ({one['answer_with']})"
     if view["awaits_merge"]:
         yield f"waits for its merge: crew merge {view['id']}"
     if view["session"]:
