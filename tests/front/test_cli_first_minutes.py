@@ -255,3 +255,57 @@ def test_sigterm_ends_in_time_with_a_checkpoint_and_the_next_runner_goes_on(scen
     scene.let_go()
     scene.ok("run", "--drain")
     assert scene.status("1") == "merged"
+
+
+# no gate
+
+
+def test_a_crew_without_a_gate_says_so_at_its_start_in_the_merge_and_in_show(scene):
+    scene.ok("new", "--title", "one")
+    said = scene.ok("run", "--drain")
+    first = said.err.splitlines()[0]
+    assert first.startswith("warning: nothing is tested: no gate is set or found")
+    assert "`crew config set complete.command 'make test'` sets one" in first
+    assert "\nGate: none\n" in scene.git("log", "-1", "--format=%B", "main")
+    assert "  gate: none\n" in scene.ok("show", "1").out
+    assert scene.ok("show", "1", "--json").json["gate"] == "none"
+    scene.ok("config", "set", "complete.command", "test -f readme")
+    scene.ok("new", "--title", "two")
+    said = scene.ok("run", "--drain")
+    assert "nothing is tested" not in said.err
+    assert "\nGate: test -f readme\n" in scene.git("log", "-1", "--format=%B", "main")
+    assert "  gate: test -f readme\n" in scene.ok("show", "2").out
+
+
+def test_a_gate_that_is_required_and_not_there_is_refused(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("config", "set", "complete.require_gate", "true")
+    for args in (["run", "--drain"], ["complete", "1"], ["merge", "1"]):
+        said = scene.crew(*args)
+        assert said.code == 6, said
+        assert "no gate is set or found, and [complete] require_gate asks for one" in said.err
+        assert "hint: `crew config set complete.command" in said.err
+    assert scene.status("1") == "todo"
+
+
+def test_a_task_that_takes_the_gate_away_is_not_merged_where_one_is_required(scene):
+    (scene.root / "pytest.ini").write_text("")
+    scene.git("add", "pytest.ini")
+    scene.git("commit", "-q", "-m", "a gate")
+    (scene.folder / "agent.sh").write_text(
+        "git rm -q --ignore-unmatch pytest.ini; echo 1 > one; git add -A; git commit -qm one; "
+        "echo DONE\n"
+    )
+    scene.configure("[complete]\nrequire_gate = true\n[review]\nmax_rounds = 2\n")
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain")
+    assert said.code == 6
+    assert scene.status("1") == "error"
+    assert scene.git("ls-tree", "--name-only", "main", "pytest.ini") == "pytest.ini"
+
+
+def test_submodules_that_a_gate_would_need_are_named_at_the_start(scene):
+    (scene.root / ".gitmodules").write_text("")
+    scene.ok("config", "set", "complete.command", "true")
+    scene.ok("new", "--title", "one")
+    assert "warning: there is a .gitmodules" in scene.ok("run", "--drain").err

@@ -17,6 +17,13 @@ _NPM_PLACEHOLDER = "no test specified"
 _MAKE_TEST = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
 
 
+NO_GATE = "none"
+"""What stands for the gate's command where nothing was tested."""
+
+
+SET_GATE = "`crew config set complete.command 'make test'` sets one"
+
+
 class GateResult(StrEnum):
     """What an exit code means; a gate that found no tests proved nothing and broke nothing."""
 

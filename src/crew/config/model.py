@@ -56,6 +56,7 @@ class CompleteSettings:
     min_reviews: int = whole()
     skip_review: bool = flag()
     merge: bool = flag()
+    require_gate: bool = flag()
     on_no_tests: str = choice("pass", "fail")
 
 

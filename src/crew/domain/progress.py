@@ -48,6 +48,7 @@ class Evidence:
     unmerged: bool = False
     gate_passed: bool | None = None
     gate_output: str = ""
+    gate: str = ""
     conflicts: tuple[str, ...] = ()
     review_notes: str | None = None
 
@@ -132,7 +133,14 @@ def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
-    return completed(world, run, evidence.head, at=at)
+    done = completed(world, run, evidence.head, at=at)
+    return [*gated(world, run.task, evidence.gate, at=at), *done]
+
+
+def gated(world: World, task: str, gate: str, *, at: float) -> list[Fact]:
+    """By which command the work was tested last; "none" where nothing says how."""
+    row = world.tasks[task]
+    return [] if gate in ("", row.gate) else [noted(row, "gate_known", at=at, gate=gate)]
 
 
 def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:

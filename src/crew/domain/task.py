@@ -76,6 +76,7 @@ class Task:
     `written` is the state the source was last told or last told us.
     `quest` is the one whose workflow leads it; until its walk begins, nobody starts it.
     `missing_at` is since when its source does not tell of it; a while later it is `gone`.
+    `gate` is the command that its work was last tested by, "none" if there was none.
     `terms` are what its runs do otherwise than the config says.
     `not_before` lets a killed task rest, so that a person can close or change it first.
     `landed_commit` is set when its work is in the integration ref, from which it is never taken
@@ -104,6 +105,7 @@ class Task:
     branch: str = ""
     worktree: str = ""
     head: str = ""
+    gate: str = ""
     queued_at: float | None = None
     landed_commit: str = ""
     close_reason: str = ""

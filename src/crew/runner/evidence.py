@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from crew.config.gates import NO_GATE
 from crew.domain.brief import brief_of
 from crew.domain.message import MessageState
 from crew.domain.progress import Evidence
@@ -28,7 +29,13 @@ async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
     if conflicts := await _conflicts(desk, run, base, head):
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
     notes = await _review(desk, run, task, head)
-    return Evidence(head=head, gate_passed=True, gate_output=gate.output, review_notes=notes)
+    return Evidence(
+        head=head,
+        gate_passed=True,
+        gate_output=gate.output,
+        gate=gate.command,
+        review_notes=notes,
+    )
 
 
 async def seen_at_once(desk: Desk, run: Run, look: Look) -> Evidence | None:
@@ -52,7 +59,9 @@ async def _gates(desk: Desk, run: Run, head: str) -> GateResult:
     gate = await desk.outside.run_gate(head, task=run.task)
     if not gate.passed or not run.proof:
         return gate
-    return await desk.outside.run_gate(head, task=run.task, command=run.proof)
+    proof = await desk.outside.run_gate(head, task=run.task, command=run.proof)
+    commands = (one for one in (gate.command, proof.command) if one not in ("", NO_GATE))
+    return replace(proof, command=", ".join(commands) or gate.command)
 
 
 async def newest_base(desk: Desk, target: str) -> str:

@@ -6,13 +6,13 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crew.agents.environment import allowed_environment
 from crew.agents.output import plain, printable
 from crew.agents.process import ProcessEnd, ProcessOrder, run_process
-from crew.config.gates import Gate, choose_gate, read_gate_files
+from crew.config.gates import NO_GATE, SET_GATE, Gate, choose_gate, read_gate_files
 from crew.config.gates import GateResult as Verdict
 from crew.domain.errors import CrewError
 from crew.git.worktrees import ensure_detached, remove_worktree
@@ -44,8 +44,16 @@ class GateRuns:
             await furnish_gate(self.workplace, path, task=task)
             gate = await self._gate(path, command)
             if gate is None:
-                return GateResult(passed=True, output="no gate: nothing says how to test this")
-            return await self._run(gate, path, commit, task)
+                return self._without_gate()
+            found = await self._run(gate, path, commit, task)
+            return replace(found, command=gate.command)
+
+    def _without_gate(self) -> GateResult:
+        is_fine = not self.workplace.settings.complete.require_gate
+        output = "no gate: nothing says how to test this"
+        if not is_fine:
+            output += f", and [complete] require_gate asks for one ({SET_GATE})"
+        return GateResult(passed=is_fine, output=output, command=NO_GATE)
 
     async def _gate(self, path: Path, command: str) -> Gate | None:
         configured = (command or self.workplace.settings.complete.command or "").strip()

@@ -145,6 +145,7 @@ def merge_message(task: Task, run: Run | None) -> str:
     lines = [f"Merge {task.branch or task.id}: {task.title}", "", f"Task: {task.id}"]
     if run is not None:
         cost = "unknown" if run.cost_usd is None else f"${run.cost_usd:.2f}"
+        lines += [f"Gate: {' '.join(task.gate.split())}"] if task.gate else []
         lines += [f"Run: {run.id} ({run.agent_kind})", f"Steps: {run.steps}", f"Cost: {cost}"]
     return "\n".join(lines) + "\n"
 

@@ -51,8 +51,11 @@ class MergeResult:
 
 @frozen
 class GateResult:
+    """`command` is what was run, or "none" where nothing says how to test."""
+
     passed: bool
     output: str = ""
+    command: str = ""
 
 
 @frozen

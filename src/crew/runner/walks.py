@@ -6,7 +6,7 @@ from crew.domain.commands import Command
 from crew.domain.fact import Fact
 from crew.domain.intake import Intake, seen_one
 from crew.domain.planning import next_to_tell, told_steps
-from crew.domain.progress import Evidence
+from crew.domain.progress import Evidence, gated
 from crew.domain.quest import PlannedStep, Quest, QuestState
 from crew.domain.run import Run, RunState
 from crew.domain.stations import (
@@ -66,9 +66,12 @@ async def _proven(desk: Desk, run: Run, task: Task, here: Stage | None, head: st
     return _still(
         desk,
         run,
-        lambda world, now: gate_judged(
-            world, now, passed=gate.passed, output=gate.output, head=head, at=desk.now()
-        ),
+        lambda world, now: [
+            *gated(world, now.task, gate.command, at=desk.now()),
+            *gate_judged(
+                world, now, passed=gate.passed, output=gate.output, head=head, at=desk.now()
+            ),
+        ],
     )
 
 

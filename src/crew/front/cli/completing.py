@@ -19,6 +19,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.changing import is_written
 from crew.front.cli.command import command
 from crew.front.cli.endings import error_document
+from crew.front.cli.gate_notice import check_gate
 from crew.front.cli.output import narrate, print_json, safe, say
 from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
 from crew.front.cli.ps import waits_for_merge
@@ -76,6 +77,8 @@ def complete(call: Call, task: str | None, message: str | None, *, merge: bool |
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task or task_here(call, workplace))
+    row = load_world(workplace.db).tasks.get(task)
+    check_gate(workplace, workplace.root / (row.worktree if row else ""))
     narrate(call, f"checking task {task}: clean tree, gate, conflicts, review")
     request = Request(verb="complete", args={"task": task, "merge": merge})
     ask(

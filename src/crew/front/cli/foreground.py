@@ -14,6 +14,7 @@ from crew.domain.task import FINISHED, Task
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.endings import INTERRUPTED
+from crew.front.cli.gate_notice import tell_gate
 from crew.front.cli.leftovers import why_not
 from crew.front.cli.merge import late
 from crew.front.cli.narration import narrated
@@ -73,6 +74,7 @@ def _follow(call: Call, workplace: "Workplace", request: Request, task: str) -> 
 
 def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -> int | None:
     """Be the runner, for this task alone. None: another one started a moment before."""
+    tell_gate(call, workplace)
     open_log(workplace)
     try:
         with narrated(call, workplace) as tell:

@@ -13,6 +13,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
 from crew.front.cli.foreground import drive
+from crew.front.cli.gate_notice import check_gate
 from crew.front.cli.params import complete_kinds, text_or_stdin
 from crew.runner.asking import wake
 from crew.store.facts import load_world
@@ -52,6 +53,7 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     terms = _terms(workplace, worker, wishes)
     reviewers = dict(terms).get("reviewers", workplace.rules.reviewers)
     check_kinds(workplace, (worker, *(reviewers if isinstance(reviewers, tuple) else ())))
+    check_gate(workplace, workplace.root)
     new = NewTask(title=title[:LONGEST_TITLE], body=words, agent=worker, terms=terms)
     task = workplace.source.add(new, at=time.time())
     wake(workplace)

@@ -10,6 +10,7 @@ from crew.domain.task import Task, TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
+from crew.front.cli.gate_notice import check_gate
 from crew.front.cli.output import line as one_line
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import subject_argument
@@ -39,6 +40,8 @@ def merge(call: Call, subject: str) -> None:
     task = task_of(workplace, subject)
     row = load_world(workplace.db).tasks.get(task)
     is_merged = row is not None and row.state == TaskState.MERGED
+    if not is_merged:
+        check_gate(workplace, workplace.root)
     request = Request(verb="look" if is_merged else "merge", args={"task": task})
 
     def settled(world: World) -> bool:

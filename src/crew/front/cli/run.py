@@ -19,6 +19,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.crew_agents import checked_kind
 from crew.front.cli.endings import INTERRUPTED, error_document
+from crew.front.cli.gate_notice import tell_gate
 from crew.front.cli.leftovers import GO_ON, drained_code, summary, tell_leftovers, unfinished
 from crew.front.cli.output import print_json, say
 from crew.front.cli.params import kind_option
@@ -102,6 +103,7 @@ def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach:
     if (holder := find_runner(workplace.lock_file)) is not None:
         raise LockHeld(holder)
     wanted.check(call, workplace, drain=drain)
+    tell_gate(call, workplace)
     if detach:
         return _detach(call, workplace, count=count, kind=kind, drain=drain)
     return _run_here(call, workplace, wanted, drain=drain)

@@ -34,7 +34,15 @@ FIELDS = (
     "branch",
     "worktree",
 )
-MORE_FIELDS = ("issue", "created", "started", "review_count", "landed_commit", "close_reason")
+MORE_FIELDS = (
+    "issue",
+    "created",
+    "started",
+    "review_count",
+    "landed_commit",
+    "close_reason",
+    "gate",
+)
 
 
 @command("show", example="crew show 12\ncrew show '#12' --json")
@@ -62,6 +70,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         **task_view(item, world),
         "blocked_by": list(blockers(item, workplace.snapshot().by_id, _landed(world))),
         "close_reason": (row.close_reason if row else "") or None,
+        "gate": (row.gate if row else "") or None,
         "quest": quest_part(world, row) if row else None,
         "questions": [
             asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
