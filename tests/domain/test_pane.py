@@ -34,6 +34,12 @@ def run_of(world):
     return world.runs["1.1"]
 
 
+def test_what_a_terminal_session_costs_is_unknown_and_not_nothing():
+    world = at_terminal(run_pane_pid=None)
+    facts = pane.opened(run_of(world), Opened(pid=5, started=6), session="s-1", at=50.0)
+    assert run_of(after(world, facts)).cost_usd is None
+
+
 # What is planned
 
 

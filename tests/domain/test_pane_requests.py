@@ -89,7 +89,8 @@ def test_start_of_a_task_that_is_in_progress_and_at_which_nobody_works_begins_an
 @pytest.mark.parametrize("verb", ["start", "complete"])
 def test_a_finished_task_is_refused(verb, state):
     told = refused(given(Task(id="1", state=state)), verb)
-    assert f"task 1 is {state}; nothing more happens to it" in told
+    assert f"task 1 is {state}; `crew show 1` and `crew diff 1` show what became of it" in told
+    assert "crew start" not in told
 
 
 def test_start_refuses_a_task_that_waits_or_cannot_be_read():

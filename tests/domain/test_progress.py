@@ -35,6 +35,30 @@ def only(world):
     return tuple(next(iter(world.rows(kind).values()), None) for kind in ("agent", "run", "task"))
 
 
+@pytest.mark.parametrize(("stepping", "cost"), [(True, None), (False, 0.25)])
+def test_the_cost_of_a_step_that_was_cut_off_is_unknown(stepping, cost):
+    world = holding("working", run_stepping=stepping, run_cost_usd=0.25, agent_cost_usd=0.25)
+    world = after(world, killed(world, world.agents["A"], at=11.0))
+    assert (world.runs["1.1"].cost_usd, world.agents["A"].cost_usd) == (cost, cost)
+
+
+@pytest.mark.parametrize(
+    ("step", "outcome", "why"),
+    [
+        (19, FINE, "the step limit of 20 was reached without DONE, and nothing was committed"),
+        (19, DONE, "it said DONE, and nothing was committed"),
+        (3, DONE, "it said DONE, and nothing was committed"),
+    ],
+)
+def test_a_run_that_gives_up_says_how_its_last_round_ended(step, outcome, why):
+    world = holding("working", run_step=step, run_round=3, run_max_rounds=3)
+    world = start_step(world)
+    world = after(world, step_ended(world, world.runs["1.1"], outcome, rules=RULES, at=11.0))
+    nothing = Evidence(head="h", has_commits=False)
+    world = after(world, checked(world, world.runs["1.1"], nothing, rules=RULES, at=12.0))
+    assert world.runs["1.1"].error == f"gave up after 3 rounds: {why}"
+
+
 def start_step(world, *, epoch=1, session="s1", at=10.0):
     run = world.runs["1.1"]
     return after(world, step_started(world, run, epoch=epoch, session=session, at=at))
@@ -520,7 +544,7 @@ def test_a_failed_run_of_a_task_that_was_closed_meanwhile_leaves_it_closed():
 def test_a_killed_agent_is_idle_its_run_over_and_its_task_back_in_the_queue(state):
     world = holding(state, agent_killing=True, agent_pid=7, agent_error_count=3, run_stepping=True)
     agent, run, task = only(after(world, killed(world, world.agents["A"], at=9.0)))
-    free = Agent(id="A", agent_kind="claude")
+    free = Agent(id="A", agent_kind="claude", cost_usd=None)
     assert agent == free
     assert (run.state, run.agent, run.stepping) == ("failed", None, False)
     assert run.error == "killed with agent A"

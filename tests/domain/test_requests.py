@@ -194,6 +194,11 @@ def test_cleanup_refuses_while_somebody_works_there(state):
     assert "`crew kill A` first" in refused(holding(state), "cleanup", agent="A")
 
 
+def test_cleanup_works_wherever_nothing_runs():
+    reply, world = ask(holding("working"), "cleanup", agent="A", idle=True)
+    assert (reply, world.tasks["1"].cleaning) == ("1", True)
+
+
 @pytest.mark.parametrize("world", [given(IDLE), holding("stuck", task_worktree="")])
 def test_cleanup_has_nothing_to_do_where_there_is_no_worktree(world):
     assert ask(world, "cleanup", agent="A") == (None, world)

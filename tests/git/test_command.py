@@ -17,12 +17,20 @@ from crew.git.worktrees import ensure_detached, ensure_worktree, state_of
 from git.people import Person
 
 
-def test_a_refusal_names_the_command_and_what_git_said(person):
+def test_a_refusal_is_a_sentence_and_the_log_has_git_s_own_words(person, caplog):
+    caplog.set_level("INFO")
     with pytest.raises(GitFailed) as refused:
         git(person.path, "rev-parse", "--verify", "no-such-thing")
-    assert "rev-parse" in refused.value.message
-    assert "fatal" in refused.value.message
-    assert refused.value.hint
+    assert refused.value.message == "`git rev-parse` failed: Needed a single revision"
+    assert "git rev-parse --verify no-such-thing" in refused.value.hint
+    assert "fatal: Needed a single revision" in caplog.text
+
+
+def test_a_refusal_that_is_known_says_what_it_means(person):
+    with pytest.raises(GitFailed) as refused:
+        git(person.path, "merge-base", "--is-ancestor", "no-such-thing", "HEAD")
+    assert "a branch or commit that crew needs is missing" in refused.value.message
+    assert "git fsck" in refused.value.hint
 
 
 def test_asking_never_raises_for_an_exit_code(person):

@@ -233,7 +233,7 @@ def test_whoever_never_commits_fails_and_keeps_every_byte(make_scene):
     scene = make_scene({"default": {"steps": [done({"write": {"path": "d", "text": "draft"}})]}})
     scene.tasks.append({"title": "never"})
     assert scene.run()["tasks"] == {"1": "error"}
-    assert "leaves work uncommitted" in scene.world.runs["1.1"].error
+    assert "work was left uncommitted" in scene.world.runs["1.1"].error
     assert (scene.worktrees / "1" / "d").read_text() == "draft"
     assert scene.kept("1")["d"] == "draft"
     assert scene.world.agents["A"].state == "idle"

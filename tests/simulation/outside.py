@@ -5,7 +5,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from crew.domain.brief import Brief
 from crew.domain.conflict import Hunks, Sides
 from crew.domain.errors import Conflict
 from crew.domain.pane import Opened

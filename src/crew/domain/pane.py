@@ -43,6 +43,7 @@ def opened(run: Run, pane: Opened, *, session: str, at: float) -> list[Fact]:
             pane_started=pane.started,
             session=session,
             session_used=True,
+            cost_usd=None,
             notes="",
             told="",
         )

@@ -17,6 +17,7 @@ from crew.domain.requests import (
     Asked,
     Verb,
     can_start,
+    next_step,
     refuse_landed,
     why_not,
 )
@@ -255,7 +256,7 @@ def reviewed(asked: Asked) -> Answer:
 def _live_run(asked: Asked, task: Task) -> Run | None:
     refuse_landed(task)
     if task.state in FINISHED:
-        raise Conflict(f"task {task.id} is {task.state}", hint="nothing more happens to it")
+        raise Conflict(f"task {task.id} is {task.state}", hint=next_step(task, "opens it"))
     run = asked.world.runs.get(task.run or "")
     return run if run is not None and run.is_live else None
 

@@ -206,7 +206,7 @@ def sent_back(
     if not run.pane and tries > rules.same_complaint_limit:
         return failed(world, run, _unresolved(run), at=at, **told)
     if not run.pane and (run.round >= run.max_rounds or stubborn):
-        reason = f"gave up after {run.round} rounds: {WHY[ask]}"
+        reason = f"gave up after {run.round} rounds: {_why(run, ask, rules)}"
         return failed(world, run, reason, at=at, **told)
     agent = agent_of(world, run)
     facts = [
@@ -245,6 +245,16 @@ def _unresolved(run: Run) -> str:
     )
 
 
+def _why(run: Run, ask: Ask, rules: Rules) -> str:
+    """How the last round ended and what was wrong with it."""
+    if ask not in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED}:
+        return WHY[ask]
+    done_word = run.done_word or rules.done_word
+    if run.out_of_steps:
+        return f"the step limit of {run.step} was reached without {done_word}, and {WHY[ask]}"
+    return f"it said {done_word}, and {WHY[ask]}"
+
+
 def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
     """Whether the reason is typed into the terminal; `crew complete` prints its own complaints."""
     unprinted = run.state == RunState.COMPLETE or bool(run.signal)
@@ -255,8 +265,8 @@ def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
 WHY = {
     Ask.RED_GATE: "the gate is red",
     Ask.NESTED: "its work is in a repository inside the worktree, which no commit carries",
-    Ask.UNCOMMITTED: "it says DONE and leaves work uncommitted",
-    Ask.NOTHING_COMMITTED: "it says DONE and committed nothing",
+    Ask.UNCOMMITTED: "work was left uncommitted",
+    Ask.NOTHING_COMMITTED: "nothing was committed",
     Ask.CONFLICT: "it conflicts with what landed before",
     Ask.LOST_SIDE: "its merge drops somebody else's work",
     Ask.REVIEW: "the review failed",
@@ -299,6 +309,8 @@ def killed(
     facts: list[Fact] = []
     run = world.runs.get(agent.run or "")
     is_stopped = run is not None and bool(run.leaving)
+    # What the step that was cut off has used, its program never said.
+    unknown = {"cost_usd": None} if run is not None and run.stepping else {}
     if run is not None and run.is_live:
         facts.append(
             moved(
@@ -313,6 +325,7 @@ def killed(
                 stepping=False,
                 agent=None,
                 ended_at=at,
+                **unknown,
             )
         )
     task = world.tasks.get(agent.task or "")
@@ -322,7 +335,7 @@ def killed(
         facts.append(moved(task, trigger, to=TaskState.TODO, at=at, not_before=at + rest_s))
     if agent.state == AgentState.IDLE:
         return [*facts, noted(agent, trigger, at=at, killing=False)]
-    return [*facts, freed(agent, trigger, at=at)]
+    return [*facts, freed(agent, trigger, at=at, **unknown)]
 
 
 def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:

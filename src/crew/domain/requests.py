@@ -137,10 +137,14 @@ def kill(asked: Asked) -> Answer:
 
 
 def cleanup(asked: Asked) -> Answer:
-    """The worktree goes, its content is kept as a checkpoint, the state stays."""
+    """The worktree goes, its content is kept as a checkpoint, the state stays.
+
+    `idle` says that nothing runs there, as when no runner is up; the next step makes it again.
+    """
     agent = asked.agent()
     run = asked.world.runs.get(agent.run or "")
-    if run is not None and run.is_live and agent.state != AgentState.STUCK:
+    is_idle = agent.state == AgentState.STUCK or asked.args.get("idle")
+    if run is not None and run.is_live and not is_idle:
         raise Conflict(
             f"agent {agent.id} is {agent.state} in its worktree",
             hint=f"`crew kill {agent.id}` first, or wait until it is idle",
@@ -287,6 +291,14 @@ def not_walked(world: World, task: Task) -> str:
     if task.quest not in world.quests:
         return f"its label names quest {task.quest}, which there is not: {label}"
     return f"it is in no plan of quest {task.quest} yet: {label}"
+
+
+def next_step(task: Task, start: str) -> str:
+    """What can be done with a task that nobody works at; `start` is what starting it does."""
+    if task.state in FINISHED:
+        look = f"`crew show {task.id}` and `crew diff {task.id}` show what became of it"
+        return f"{look}, `crew new` makes a task for more"
+    return f"`crew start {task.id}` {start}"
 
 
 SHOW = "`crew show` tells its state and what it waits for"

@@ -108,6 +108,7 @@ class Run:
 
     `epoch` is the runner that started the step: another one's step was interrupted.
     `session_used` says that the agent's CLI may know the session already.
+    `out_of_steps` says that the step limit ended the round, and not the agent.
     `complaint` is why it was last sent back, `complaints` how many times in a row for that.
     `pane` names the terminal session that carries the run in place of an agent, `pane_number` tells
     it from those before it, and `leaving` says why it is to end. `told` is what a person added to
@@ -150,6 +151,7 @@ class Run:
     base: str = ""
     ask: str = Ask.FIRST
     notes: str = ""
+    out_of_steps: bool = False
     complaint: str = ""
     complaints: int = 0
     merge_commit: str = ""

@@ -123,7 +123,13 @@ def _went_on(
         return [*facts, noted(agent, "step_ended", at=at, **settled)]
     return [
         *facts,
-        moved(run, trigger, to=RunState.REVIEWING, at=at),
+        moved(
+            run,
+            trigger,
+            to=RunState.REVIEWING,
+            at=at,
+            out_of_steps=trigger == "step_limit",
+        ),
         moved(agent, trigger, to=AgentState.DONE, at=at, **settled),
     ]
 

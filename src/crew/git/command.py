@@ -1,5 +1,6 @@
 """The one door to git: hardened, single processes, exit codes instead of prose."""
 
+import logging
 import random
 import re
 import time
@@ -11,19 +12,68 @@ from crew.domain.frozen import frozen
 from crew.git import hardening, spawning
 from crew.git.hardening import Configured
 
+log = logging.getLogger(__name__)
+
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
 
 _FATAL = 128
+_PREFIXES = ("fatal:", "error:")
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
-_HINTS = (
-    ("dubious ownership", "say that you trust it: git config --global --add safe.directory DIR"),
-    ("not a git repository", "go into a repository, or make one with: git init"),
-    ("No space left", "free some disk space and try again"),
-    (".lock': File exists", "another git command is running there; let it end and try again"),
-    ("unrelated histories", "the two have no common commit; fetch the missing history first"),
-    ("ermission denied", "make the repository readable and writable for this user"),
+_KNOWN = (
+    (
+        "dubious ownership",
+        "git does not trust this repository, because another user owns it",
+        "say that you trust it: git config --global --add safe.directory DIR",
+    ),
+    (
+        "not a git repository",
+        "this is not a git repository",
+        "go into a repository, or make one with: git init",
+    ),
+    ("No space left", "the disk is full", "free some disk space and try again"),
+    (
+        ".lock': File exists",
+        "another git command holds a lock in the repository",
+        "let it end and try again; if none runs, remove the .lock file that it left",
+    ),
+    (
+        "unrelated histories",
+        "two branches have unrelated histories: no common commit",
+        "fetch the missing history first",
+    ),
+    (
+        "ermission denied",
+        "this user may not read or write a part of the repository",
+        "make the repository readable and writable for this user",
+    ),
+    (
+        "Read-only file system",
+        "the file system of the repository is read-only",
+        "crew must be able to write there",
+    ),
+    (
+        "Not a valid object name",
+        "a branch or commit that crew needs is missing from the repository",
+        "`git fsck` and `git branch -a` show what is there; bring the missing one back",
+    ),
+    (
+        "bad object",
+        "a commit or file in git's own store is missing or damaged",
+        "`git fsck` names it; fetch it again from a remote or a clone",
+    ),
+    (
+        "already used by worktree",
+        "the branch is checked out in another worktree",
+        "`git worktree list` shows where; switch that one to another branch",
+    ),
+    (
+        "tell me who you are",
+        "git does not know who makes the commit",
+        "git config --global user.name NAME, and user.email ADDRESS",
+    ),
 )
+"""Part of what git prints, what it means, and what to do about it."""
 
 _known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
 
@@ -90,12 +140,18 @@ def is_locked(answer: Answer) -> bool:
 
 
 def failure(args: tuple[str, ...], answer: Answer) -> GitFailed:
-    lines = [line for line in answer.err.splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith(("fatal:", "error:"))), None)
-    said = said or (lines[0] if lines else f"exit code {answer.code}")
+    """A sentence and a next step; the log has the command and all that git printed."""
     command = " ".join(("git", *args))[:200]
-    hint = next((hint for sign, hint in _HINTS if sign in answer.err), None)
-    return GitFailed(f"{command}: {said}", hint=hint or "run the same command by hand to see why")
+    log.info("%s ended with %d: %s", command, answer.code, answer.err.strip())
+    for sign, means, hint in _KNOWN:
+        if sign in answer.err:
+            return GitFailed(means, hint=hint)
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith(_PREFIXES)), None)
+    said = said or (lines[0] if lines else f"exit code {answer.code}")
+    for prefix in _PREFIXES:
+        said = said.removeprefix(prefix).strip()
+    return GitFailed(f"`git {args[0]}` failed: {said}", hint=f"by hand it prints more: {command}")
 
 
 def configured_filters(where: Path) -> frozenset[str]:

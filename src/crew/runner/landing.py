@@ -292,8 +292,9 @@ async def _delivered(desk: Desk, command: Command, done: Delivered, **changes: A
     ]
     tasks, at = desk.world().tasks, desk.now()
     changes |= {"delivered_at": at, "waiting": "", "remedy": done.remedy}
+    trigger = "delivered" if done.state == "delivered" or arrived else "found_delivered"
     return [
-        noted(_line(desk, command), "delivered", at=at, **changes),
+        noted(_line(desk, command), trigger, at=at, **changes),
         *(moved(tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
     ]
 

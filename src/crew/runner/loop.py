@@ -189,6 +189,8 @@ class Runner:
             return Answer(reply=os.getpid())
         if request.verb == "mcp_url":
             return Answer(reply=self.outside.mcp_url)
+        if request.verb == "cleanup":
+            request = self._with_idleness(request)
         if request.verb == "go_on":
             self._take_on(str(request.args["task"]))
         return answer(self.engine.world, request, rules=self.engine.rules, at=time.time())
@@ -203,6 +205,13 @@ class Runner:
             )
         if only and task not in only:
             self.engine.rules = replace(self.engine.rules, only_tasks=(*only, task))
+
+    def _with_idleness(self, request: Request) -> Request:
+        """Whether nothing runs in an agent's worktree, and nothing will before the next runner."""
+        agent = self.engine.world.agents.get(str(request.args["agent"]))
+        runs = agent is not None and f"run {agent.run}" in self.engine.under_way
+        idle = not (self.engine.taking_work or runs)
+        return Request(verb=request.verb, args={**request.args, "idle": idle})
 
     def _answer_step(self, request: Request) -> Answer:
         """What only a step that is under way may ask."""

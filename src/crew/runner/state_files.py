@@ -55,7 +55,8 @@ class StateFiles:
                 break  # else it had ended before we came, and told so only now
         if self._pause is not None:
             self._pause.cancel()
-        self._write(self.world())
+        self._write_manifests(self.world())
+        self._write_state(self.world(), runner_up=False)
 
     def _end_pause(self) -> None:
         self._pause = None
@@ -79,9 +80,9 @@ class StateFiles:
         self._write_manifests(world)
         self._write_state(world)
 
-    def _write_state(self, world: World) -> None:
+    def _write_state(self, world: World, *, runner_up: bool = True) -> None:
         """Written when what it tells changes: most facts tell nothing about agents."""
-        document = state_document(world)
+        document = state_document(world, runner_up=runner_up)
         if document != self._document:
             write_state(self.workplace.state_file, document)
         self._document = document

@@ -31,7 +31,8 @@ def moment(at: float | None) -> str | None:
     return text.replace("+00:00", "Z")
 
 
-def agent_view(world: World, agent: Agent) -> dict[str, Any]:
+def agent_view(world: World, agent: Agent, *, runner_up: bool = True) -> dict[str, Any]:
+    """Without a runner no process of an agent lives, whatever was recorded last."""
     run = world.runs.get(agent.run or "")
     task = world.tasks.get(agent.task or "")
     return {
@@ -52,7 +53,7 @@ def agent_view(world: World, agent: Agent) -> dict[str, Any]:
         "error_count": agent.error_count,
         "last_error": agent.last_error or None,
         "retry_at": moment(agent.retry_at),
-        "pid": agent.pid,
+        "pid": agent.pid if runner_up else None,
     }
 
 
@@ -224,8 +225,9 @@ def _dollars(cost: float | None) -> float | None:
     return None if cost is None else round(cost, 6)
 
 
-def state_document(world: World) -> Mapping[str, Any]:
-    return {"version": 1, "agents": [agent_view(world, a) for a in agents_by_age(world)]}
+def state_document(world: World, *, runner_up: bool) -> Mapping[str, Any]:
+    agents = [agent_view(world, one, runner_up=runner_up) for one in agents_by_age(world)]
+    return {"version": 1, "agents": agents}
 
 
 @effect("state.write")

@@ -10,7 +10,7 @@ import click
 
 from crew.domain.brief import brief_of
 from crew.domain.errors import CheckFailed, Conflict, CrewError, UsageError
-from crew.domain.requests import Request, find_task
+from crew.domain.requests import Request, find_task, next_step
 from crew.domain.review import Verdict
 from crew.domain.run import Ask, Run, RunState
 from crew.domain.task import Task
@@ -159,7 +159,7 @@ def review(call: Call, task: str, kind: str | None) -> int:
     row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
     commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
     if run is None or commit is None:
-        raise Conflict(f"task {task} has no branch yet", hint=f"`crew start {task}` makes one")
+        raise Conflict(f"task {task} has no branch now", hint=next_step(row, "makes one"))
     narrate(call, f"{reviewer} reviews {commit[:12]} of task {task}")
     brief = brief_of(world, run)
     wanted = ReviewCall(run=run, task=row, commit=commit, reviewer=reviewer, brief=brief)

@@ -74,10 +74,10 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
     world, doing = load_world(db), all_doing(db)
     agents = [
         {
-            **agent_view(world, agent),
+            **agent_view(world, agent, runner_up=runner is not None),
             **role_of(world, agent),
             "symbol": SYMBOLS[AgentState(agent.state)],
-            "doing": doing.get(agent.id) if agent.state == AgentState.WORKING else None,
+            "doing": doing.get(agent.id) if runner and agent.state == AgentState.WORKING else None,
         }
         for agent in agents_by_age(world)
     ]

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,11 +49,12 @@ ELSEWHERE = frozenset(
 
 @frozen
 class Change:
-    """What is to be shown."""
+    """What is to be shown; `landed` is the commit that brought it in, once its branch is gone."""
 
     task: str
     branch: str
     base: str
+    landed: str = ""
 
 
 @command("diff", example="crew diff 12\ncrew diff 12 -- --stat\ncrew diff 12 --json")
@@ -63,7 +65,8 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     """Show what a task has changed.
 
     Runs the command of `[diff] command` in the task's worktree, uncommitted work included if it
-    asks for that, and ends with its exit code. Without a worktree it runs on the task's branch.
+    asks for that, and ends with its exit code. Without a worktree it runs on the task's branch,
+    and for a merged task on the commit that brought it in.
     """
     workplace = call.workplace()
     template = workplace.settings.diff.command
@@ -80,11 +83,15 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
 def _change(workplace: "Workplace", task: str) -> Change:
     item = workplace.source.show(task)
     row = load_world(workplace.db).tasks.get(task)
-    return Change(
+    change = Change(
         task=task,
         branch=(row.branch if row else "") or branch_name(task, item.issue),
         base=(row.target if row else "") or item.base or workplace.target,
     )
+    is_there = commit_of(workplace.repo, f"refs/heads/{change.branch}") is not None
+    if is_there or row is None or not row.landed_commit:
+        return change
+    return replace(change, base=f"{row.landed_commit}^1", landed=row.landed_commit)
 
 
 @contextmanager
@@ -95,7 +102,7 @@ def _place(workplace: "Workplace", change: Change) -> Iterator[Path]:
     if own in worktree_paths(repo) and own.is_dir():
         yield own
         return
-    head = commit_of(repo, f"refs/heads/{change.branch}")
+    head = change.landed or commit_of(repo, f"refs/heads/{change.branch}")
     if head is None:
         raise _nothing_to_show(workplace, change)
     folder = workplace.worktrees / f".diff-{change.task}-{os.getpid()}"
@@ -114,11 +121,7 @@ def _nothing_to_show(workplace: "Workplace", change: Change) -> CrewError:
             f"task {task} has changed nothing yet: it was not started",
             hint="`crew run` lets the agents start, `crew list` shows what they do",
         )
-    row = load_world(workplace.db).tasks.get(task)
-    if row is not None and row.landed_commit:
-        hint = f"it has landed: git show {row.landed_commit[:12]}"
-    else:
-        hint = f"`crew checkpoints {task}` lists what was kept of it"
+    hint = f"`crew checkpoints {task}` lists what was kept of it"
     return NotFound(f"task {task} has neither a worktree nor a branch {change.branch}", hint=hint)
 
 

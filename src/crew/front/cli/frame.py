@@ -12,7 +12,7 @@ from crew.domain.task import TaskState
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.output import cut, dollars, line, table_lines, thousands
-from crew.front.cli.ps import around
+from crew.front.cli.ps import NO_RUNNER, UNDER_WAY, around
 from crew.runner.quest_views import quest_line, role_title
 from crew.runner.views import agents_by_age
 from crew.store.database import Database
@@ -38,12 +38,15 @@ def frame_lines(call: Call, workplace: "Workplace", db: Database) -> list[str]:
 
 def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> list[str]:
     agents = agents_by_age(world)
-    rows = [_row(world, agent, doing.get(agent.id, "")) for agent in agents]
+    runner = find_runner(lock)
+    rows = [
+        _row(world, agent, doing.get(agent.id, "") if runner else NO_RUNNER) for agent in agents
+    ]
     shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
     unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
-    runner, *waiting = around(world, find_runner(lock), unmerged=unmerged)
+    first, *waiting = around(world, runner, unmerged=unmerged)
     total = _totals([*agents, *world.members.values()])
-    return [runner, _tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
+    return [first, _tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
 
 
 def open_quests(world: World) -> list[Quest]:
@@ -124,6 +127,8 @@ def _title_limit() -> int:
 
 
 def _now(agent: Agent, doing: str) -> str:
+    if doing == NO_RUNNER and agent.state in UNDER_WAY:
+        return doing
     if agent.state == AgentState.WORKING:
         return agent.last_error if agent.retry_at else doing
     if agent.state == AgentState.STUCK:

@@ -30,18 +30,20 @@ def ps(call: Call) -> None:
     db = open_database(folder / "crew.db")
     sessions = runs_at_terminals(folder, db)
     world = load_agents(db)
-    agents = [agent_view(world, agent) for agent in agents_by_age(world)]
+    runner = find_runner(folder / "lock")
+    is_up = runner is not None
+    agents = [agent_view(world, agent, runner_up=is_up) for agent in agents_by_age(world)]
     _bring_up_to_date(agents, world, folder.parent)
     if call.json:
         print_json(agents)
         return
     if agents:
-        table(HEAD, [_row(agent) for agent in agents], call)
+        table(HEAD, [_row(agent, runner_up=is_up) for agent in agents], call)
     else:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
     for task, run in sessions.items():
         narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
-    for words in around(world, find_runner(folder / "lock"), unmerged=load_unmerged(db)):
+    for words in around(world, runner, unmerged=load_unmerged(db)):
         narrate(call, words)
 
 
@@ -62,7 +64,7 @@ def _bring_up_to_date(agents: list[dict[str, Any]], world: "World", root: Path) 
             )
 
 
-def _row(agent: dict[str, Any]) -> tuple[str, ...]:
+def _row(agent: dict[str, Any], *, runner_up: bool) -> tuple[str, ...]:
     tokens = agent["total_input_tokens"] + agent["total_output_tokens"]
     return (
         agent["name"],
@@ -72,14 +74,22 @@ def _row(agent: dict[str, Any]) -> tuple[str, ...]:
         str(agent["step_count"]),
         thousands(tokens),
         dollars(agent["total_cost_usd"]),
-        _note(agent),
+        _note(agent, runner_up=runner_up),
     )
 
 
-def _note(agent: dict[str, Any]) -> str:
+NO_RUNNER = "no runner: `crew run` continues it"
+"""What holds of work that is not finished, whatever was recorded of it last."""
+
+UNDER_WAY = frozenset({"ready", "working", "done"})
+
+
+def _note(agent: dict[str, Any], *, runner_up: bool) -> str:
     error = agent["last_error"]
     if agent["status"] == "stuck":
         return f"{error} (crew retry {agent['name']})"
+    if agent["status"] in UNDER_WAY and not runner_up:
+        return NO_RUNNER
     if error and agent["retry_at"]:
         return f"tries again at {agent['retry_at']}: {error}"
     return error if error and agent["status"] == "idle" else ""

@@ -12,6 +12,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import dollars, line, painted, print_json, quotation, say, status
 from crew.front.cli.params import task_argument
+from crew.front.cli.ps import NO_RUNNER
 from crew.front.cli.quest_table import role_words
 from crew.front.cli.sessions import runs_at_terminals
 from crew.front.cli.undo import checkpoint_view
@@ -19,6 +20,7 @@ from crew.git.checkpoints import checkpoints
 from crew.runner.quest_views import quest_part
 from crew.runner.views import asked_view, run_view, task_view
 from crew.store.facts import load_world
+from crew.store.lock import find_runner
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
@@ -68,6 +70,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
     row = world.tasks.get(task)
     return {
         **task_view(item, world),
+        "runner_up": find_runner(workplace.lock_file) is not None,
         "blocked_by": list(blockers(item, workplace.snapshot().by_id, _landed(world))),
         "close_reason": (row.close_reason if row else "") or None,
         "gate": (row.gate if row else "") or None,
@@ -117,6 +120,8 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
         yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` tells more)"
     for one in view["questions"]:
         yield f"asks {one['id']}: {line(one['question'])} ({one['answer_with']})"
+    if view["status"] == "in_progress" and not (view["session"] or view["runner_up"]):
+        yield NO_RUNNER
     if view["awaits_merge"]:
         yield f"waits for its merge: crew merge {view['id']}"
     if view["session"]:

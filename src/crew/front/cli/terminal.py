@@ -12,8 +12,9 @@ from crew.agents.process import become
 from crew.agents.tmux import Tmux
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.names import pane_name
-from crew.domain.requests import Request
+from crew.domain.requests import Request, next_step
 from crew.domain.run import RunState
+from crew.domain.task import Task
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json
@@ -25,7 +26,6 @@ from crew.store.facts import load_world
 
 if TYPE_CHECKING:
     from crew.domain.run import Run
-    from crew.domain.task import Task
     from crew.domain.world import World
     from crew.runner.workplace import Workplace
 
@@ -108,7 +108,8 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     row = world.tasks.get(task)
     path = workplace.root / row.worktree if row and row.worktree else None
     if row is None or path is None or not path.is_dir():
-        raise Conflict(f"task {task} has no worktree yet", hint=f"`crew start {task}` makes one")
+        hint = next_step(row or Task(id=task), "makes one")
+        raise Conflict(f"task {task} has no worktree now", hint=hint)
     environment = {**os.environ, **_environment(workplace, world.runs.get(row.run or ""), row)}
     if shutil.which(argv[0], path=environment.get("PATH")) is None:
         raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")
@@ -116,7 +117,7 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     become(argv, environment)
 
 
-def _environment(workplace: "Workplace", run: "Run | None", task: "Task") -> dict[str, str]:
+def _environment(workplace: "Workplace", run: "Run | None", task: Task) -> dict[str, str]:
     return step_environment(workplace, run, task) if run is not None else {}
 
 
@@ -140,7 +141,6 @@ def live_pane(workplace: "Workplace", task: str) -> str:
     name = pane_name(task)
     if tmux.find_session(server(workplace), name) is None:
         runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
-        raise Conflict(
-            f"task {task} has no terminal session", hint=f"`crew start {task}` opens one"
-        )
+        row = load_world(workplace.db).tasks.get(task) or Task(id=task)
+        raise Conflict(f"task {task} has no terminal session", hint=next_step(row, "opens one"))
     return name

@@ -1,0 +1,73 @@
+"""Hints and notes that are true: what they advise works, and what they say is so."""
+
+import json
+import signal
+
+import pytest
+
+from front.conftest import PATIENCE_S, until
+
+
+@pytest.fixture
+def merged(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain", "-q")
+    return scene
+
+
+def test_what_is_advised_about_a_merged_task_can_be_done(merged):
+    for args in (["attach", "1"], ["exec", "1", "--", "true"], ["review", "1"], ["start", "1"]):
+        said = merged.crew(*args)
+        assert said.code == 5, args
+        assert "crew start" not in said.err, args
+        assert "`crew show 1`" in said.err, args
+        assert "`crew new` makes a task for more" in said.err, args
+    merged.ok("show", "1")
+    assert "+++ b/file-1" in merged.ok("diff", "1").out
+
+
+def test_a_drain_that_delivers_nothing_does_not_say_so(scene):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "nothing")
+    said = scene.crew("run", "--drain")
+    assert said.code == 6
+    assert "delivered" not in said.err
+
+
+@pytest.fixture
+def abandoned(scene):
+    """The runner was killed in the middle of a step."""
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "wait")
+    runner = scene.start("run")
+    until(lambda: scene.agent()["pid"] is not None)
+    yield scene, runner
+    if runner.poll() is None:
+        runner.kill()
+    runner.communicate(timeout=PATIENCE_S)
+
+
+def test_without_a_runner_nothing_is_shown_as_under_way(abandoned):
+    scene, runner = abandoned
+    runner.send_signal(signal.SIGKILL)
+    runner.wait(timeout=PATIENCE_S)
+    waits = "no runner: `crew run` continues it"
+    assert waits in scene.ok("ps").out
+    assert waits in scene.ok("dashboard", "--once").out
+    assert waits in scene.ok("show", "1").out
+    assert scene.ok("ps", "--json").json[0]["pid"] is None
+    assert scene.ok("dashboard", "--json").json["agents"][0]["pid"] is None
+
+
+def test_a_worktree_can_be_cleaned_up_once_no_step_runs_in_it(abandoned):
+    scene, _ = abandoned
+    refused = scene.crew("cleanup", "A")
+    assert (refused.code, "crew kill A" in refused.err) == (5, True)
+    scene.ok("stop", "--now")
+    until(lambda: scene.runner_pid() is None)
+    assert json.loads((scene.root / ".crew/state.json").read_text())["agents"][0]["pid"] is None
+    scene.ok("cleanup", "A")
+    assert scene.ok("show", "1", "--json").json["worktree"] is None
+    scene.let_go()
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("1") == "merged"
