@@ -1,13 +1,17 @@
 """Moving refs by compare-and-swap: one winner, and a repeat of what is done already is no error."""
 
+import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict
 from crew.git.command import ask, failure
+from crew.git.linked import clear_lock
 from crew.git.repository import Repository, commit_of
 
 ABSENT = "0" * 40
+STAYS_EMPTY_S = 1.0
 
 
 class Moved(Conflict):
@@ -37,12 +41,35 @@ def advance(
     answer = ask(repo.common_dir, *args, keep_open=keep_open)
     if answer.code == 0:
         return
+    if answer.code < 0:
+        clear_own_lock(repo, ref, to=to)
     at = commit_of(repo, ref)
     if at == to:
         return
     if at == expected:
         raise failure(args, answer)
     raise Moved(ref, at=at, expected=expected)
+
+
+def clear_own_lock(repo: Repository, ref: str, *, to: str) -> None:
+    """Remove the lock of a git that was killed while it moved this ref to `to` for crew.
+
+    The caller knows that it is dead. The lock is its own if it holds that commit. An empty one is
+    too: a git that is alive fills its lock at once, so one that stays empty belongs to a dead one.
+    """
+    lock = repo.common_dir / f"{ref}.lock"
+    found = _seen(lock)
+    if found is not None and found[1] == b"":
+        time.sleep(STAYS_EMPTY_S)
+    if found is not None and found[1] in (b"", f"{to}\n".encode()) and _seen(lock) == found:
+        clear_lock(lock)
+
+
+def _seen(lock: Path) -> tuple[int, bytes] | None:
+    try:
+        return lock.stat().st_ino, lock.read_bytes()
+    except OSError:
+        return None
 
 
 @effect("git.delete_ref")

@@ -38,7 +38,7 @@ from crew.git.placing import (
     rescue_edited,
     take_back_all,
 )
-from crew.git.refs import advance
+from crew.git.refs import advance, clear_own_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.status import unfinished_in
 
@@ -110,6 +110,7 @@ def repair(repo: Repository, *, lock: int) -> None:
         _forget(repo)
         return
     changes = changed_paths(repo, journal.old, journal.new)
+    clear_own_lock(repo, f"refs/heads/{checkout.target}", to=journal.new)
     at = commit_of(repo, f"refs/heads/{checkout.target}")
     is_begun = has_begun(journal.staging)
     if is_begun and at in {journal.old, journal.new} and not _is_ours(journal):

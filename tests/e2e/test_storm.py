@@ -1,0 +1,191 @@
+"""Loops with two reviewers and a proof: killed at random moments, resumed until they end."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from front.conftest import PATIENCE_S, Scene
+
+AGENT = """\
+if [ "$CREW_ROLE" = reviewer ]; then
+  case "$CREW_AGENT-$(cat "round-$CREW_TASK_ID")" in
+    bob-1) echo "once more"; echo FAIL;;
+    *) echo PASS;;
+  esac
+  exit
+fi
+echo "$CREW_ROUND" > "round-$CREW_TASK_ID"
+git add -A
+git commit -q -a -m "round $CREW_ROUND" || git diff --quiet HEAD || exit 1
+echo DONE
+"""
+
+CONFIG = """\
+[run]
+backoff_s = 0.05
+max_backoff_s = 0.2
+[agents]
+worker_default = "ann"
+reviewer_default = "bob"
+[agents.ann]
+command_template = "sh {agent}"
+[agents.bob]
+inherit = "ann"
+[complete]
+command = "true"
+"""
+
+RED = "gave up after 2 rounds: the gate is red"
+MOST_STARTS = 30
+
+
+@dataclass
+class Storm:
+    """One repository; `told` counts what happened."""
+
+    scene: Scene
+    chance: random.Random
+    longest_s: float
+    told: Counter[str] = field(default_factory=Counter)
+
+    def ride(self, number: int, *, kills: int) -> None:
+        """One loop, from its start to an end that it comes to by itself."""
+        is_red = number % 5 == 0
+        proof = (
+            "exit 1" if is_red else f"test -f round-{number} && git rev-parse HEAD >> {self.proofs}"
+        )
+        rounds = "2" if is_red else "20"
+        begin = ["loop", f"Loop {number}", "--review", "claudex", "--proof", proof, "--json"]
+        begin += ["--max-rounds", rounds]
+        for start in range(MOST_STARTS):
+            args = ["resume", str(number), "--json"] if self._is_made(number) else begin
+            self.told["resumes"] += args[0] == "resume"
+            code, out = self._live(args, is_stormy=start < kills)
+            self._look()
+            if code in (0, 6) and self._is_end(json.loads(out), is_red=is_red):
+                self._check(number, json.loads(out), is_red=is_red)
+                return
+            self.told["ended early, without a kill"] += code >= 0
+        raise AssertionError(f"loop {number} never ends: {code} {out}")
+
+    @property
+    def proofs(self) -> str:
+        return str(self.scene.folder / "proofs")
+
+    def _is_made(self, number: int) -> bool:
+        return (self.scene.root / ".crew/tasks/default" / f"{number}.md").exists()
+
+    def _live(self, args: list[str], *, is_stormy: bool) -> tuple[int, str]:
+        """Until it ends, by itself or by us; somewhere in between a git or an agent may die."""
+        process = self.scene.start(*args)
+        for victim in ("another", "crew") if is_stormy else ():
+            try:
+                out, _ = process.communicate(timeout=self.chance.uniform(0, self.longest_s))
+            except subprocess.TimeoutExpired:
+                self._kill(process, victim)
+            else:
+                return process.returncode, out
+        out, err = process.communicate(timeout=PATIENCE_S * 3)
+        assert process.returncode in (-9, 0, 1, 6), err
+        return process.returncode, out
+
+    def _kill(self, process: "subprocess.Popen[str]", victim: str) -> None:
+        if victim == "crew":
+            self.told["kills of crew"] += 1
+            process.kill()
+        elif others := self._others(process.pid):
+            pid, name = self.chance.choice(others)
+            self.told[f"kills of {'git' if name.startswith('git') else 'agents and gates'}"] += 1
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _others(self, crew: int) -> list[tuple[int, str]]:
+        """What works for this crew now, wherever it stands in the tree of processes."""
+        place, found = str(self.scene.root.parent), []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                pid = int(entry.name)
+                if pid not in (crew, os.getpid()) and (entry / "cwd").readlink().is_relative_to(
+                    place
+                ):
+                    found.append((pid, (entry / "comm").read_text().strip()))
+        return found
+
+    def _look(self) -> None:
+        """`crew doctor` and `crew list` tell what git says, at every stop."""
+        said = self.scene.crew("doctor", "--json")
+        states = {one["check"]: one["state"] for one in reversed(said.json)}
+        assert states["database"] == states["tasks"] == "ok", said.out
+        landed = self._git("rev-parse", "--verify", "-q", "refs/crew/landed/main")
+        is_late = bool(landed) and self._git("rev-list", "-n1", landed, "^main") != ""
+        assert (states["deliveries"] == "wrong") or not is_late, said.out
+        self.told["doctor found a delivery missing"] += states["deliveries"] == "wrong"
+        self.told["looks"] += 1
+        for task in self.scene.ok("list", "-a", "--json").json:
+            if task["status"] == "merged":
+                assert self._git("ls-tree", "main", f"round-{task['id']}"), (
+                    f"{task['id']} is not there"
+                )
+
+    def _git(self, *args: str) -> str:
+        done = subprocess.run(
+            ["git", *args], cwd=self.scene.root, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip()
+
+    def _is_end(self, run: dict, *, is_red: bool) -> bool:
+        """An agent that is stuck because its processes were killed is no end."""
+        return run["status"] == "merged" or (is_red and run["reason"] == RED)
+
+    def _check(self, number: int, run: dict, *, is_red: bool) -> None:
+        on_main = self._git("show", f"main:round-{number}")
+        if is_red:
+            assert (run["state"], run["reason"], on_main) == ("failed", RED, "")
+            self.told["failed, as scripted"] += 1
+            return
+        commit = run["verdicts"][-1]["commit"]
+        passed = {
+            one["reviewer"] for one in run["verdicts"] if one["passed"] and one["commit"] == commit
+        }
+        assert (run["state"], run["status"], passed) == ("complete", "merged", {"ann", "bob"})
+        assert commit in Path(self.proofs).read_text().split()
+        assert int(on_main) >= 2
+        assert self._git("merge-base", "--is-ancestor", commit, "main") == ""
+        self.told["complete and delivered"] += 1
+
+
+def weather(bare_scene: Scene, *, loops: int, kills: int, longest_s: float) -> None:
+    seed = int(os.environ.get("CREW_SEED", time.time()))
+    print(f"CREW_SEED={seed}")
+    agent = bare_scene.folder / "agent.sh"
+    agent.write_text(AGENT)
+    bare_scene.ok("init")
+    (bare_scene.root / ".crew" / "config.toml").write_text(CONFIG.format(agent=agent))
+    storm = Storm(bare_scene, random.Random(seed), longest_s)
+    for number in range(1, loops + 1):
+        storm.ride(number, kills=storm.chance.randint(1, kills))
+    for words, count in sorted(storm.told.items()):
+        print(f"{count:6}  {words}")
+    assert storm.told["complete and delivered"] == loops - loops // 5
+    assert storm.told["failed, as scripted"] == loops // 5
+    storm.scene.ok("doctor", "--json")
+
+
+@pytest.mark.timeout(600)
+def test_loops_in_a_small_storm_end_as_they_should(bare_scene):
+    weather(bare_scene, loops=2, kills=2, longest_s=2.0)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_forty_loops_in_a_storm_end_as_they_should(bare_scene):
+    weather(bare_scene, loops=40, kills=4, longest_s=4.0)
