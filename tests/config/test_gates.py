@@ -3,6 +3,7 @@
 import pytest
 
 from crew.config.gates import Gate, GateResult, choose_gate, detect_gate, read_gate_files
+from crew.config.suggested_gate import suggest_gate
 
 PYTEST = {"pyproject.toml": '[project]\ndependencies = ["pytest"]'}
 NPM = {"package.json": '{"scripts": {"test": "vitest"}}'}
@@ -84,3 +85,35 @@ def test_only_what_the_rules_look_at_is_read(tmp_path):
     files = read_gate_files(tmp_path)
     assert set(files) == {"Makefile", "main.go", "requirements.txt"}
     assert detect_gate(files).reason == "requirements.txt mentions pytest"
+
+
+# What could be a gate
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({}, None),
+        ({"Makefile": "all:\n\ncheck: all\n"}, "make check"),
+        ({"Makefile": "check := 1\n"}, None),
+        (
+            {"package.json": '{"scripts": {"start": "x", "test:unit": "vitest"}}'},
+            "npm run test:unit",
+        ),
+        ({"package.json": '{"scripts": []}'}, None),
+        ({"tox.ini": ""}, "tox"),
+        ({"noxfile.py": ""}, "nox"),
+        (
+            {".github/workflows/a.yml": "      - run: bin/build\n      - run: bin/test\n"},
+            "bin/test",
+        ),
+        ({".github/workflows/a.yml": "      run: |\n        cd a\n        bin/test\n"}, "bin/test"),
+        ({".github/workflows/a.yml": "      - run: test ${{ matrix.x }}\n"}, None),
+    ],
+)
+def test_a_command_that_looks_like_tests_is_suggested(tmp_path, files, command):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = suggest_gate(tmp_path)
+    assert (found.command if found else None) == command

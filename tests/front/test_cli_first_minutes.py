@@ -309,3 +309,36 @@ def test_submodules_that_a_gate_would_need_are_named_at_the_start(scene):
     scene.ok("config", "set", "complete.command", "true")
     scene.ok("new", "--title", "one")
     assert "warning: there is a .gitmodules" in scene.ok("run", "--drain").err
+
+
+# crew init
+
+
+def test_init_notices_tickets_submodules_and_what_ci_runs(bare_scene):
+    root = bare_scene.root
+    (root / ".tickets").mkdir()
+    (root / ".gitmodules").write_text("")
+    (root / ".github/workflows").mkdir(parents=True)
+    workflow = "jobs:\n  a:\n    steps:\n      - run: pip install .\n      - run: |\n"
+    (root / ".github/workflows/ci.yml").write_text(f"{workflow}          ./run tests --all\n")
+    said = bare_scene.ok("init").out
+    assert "`crew init --tasks tk`" in said
+    assert ".gitmodules" in said
+    assert ".github/workflows/ci.yml runs it: " in said
+    assert "`crew config set complete.command './run tests --all'`" in said
+    assert "only .crew/tasks/ shows in `git status`" in said
+    found = bare_scene.ok("init", "--json").json
+    assert found["suggested_gate"]["command"] == "./run tests --all"
+    assert (found["tickets"], found["submodules"]) == (True, True)
+
+
+def test_only_tasks_show_in_git_status_also_of_a_linked_worktree(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain")
+    linked = scene.root.parent / "linked"
+    scene.git("worktree", "add", "-q", str(linked), "-b", "side")
+    scene.ok("init", cwd=linked)
+    shown = scene.git("status", "--porcelain", "-uall").splitlines()
+    assert shown
+    assert all(line.startswith("?? .crew/tasks/default/") for line in shown), shown
+    assert scene.git("-C", str(linked), "status", "--porcelain", "-uall") == ""

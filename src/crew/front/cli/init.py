@@ -1,15 +1,19 @@
 """`crew init`: makes `.crew/` and says what it found."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from crew.config.gates import choose_gate, read_gate_files
+from crew.config.gates import SET_GATE, Gate, choose_gate, read_gate_files
+from crew.config.suggested_gate import suggest_gate
 from crew.domain.effects import effect
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
+from crew.front.cli.gate_notice import SUBMODULES
 from crew.front.cli.output import narrate, print_json, say
 from crew.git.repository import check_usable, find_repository
 from crew.runner.programs import missing_program
@@ -81,15 +85,24 @@ def _write(file: Path, text: str) -> None:
 def _found(workplace: "Workplace") -> dict[str, Any]:
     settings = workplace.settings
     gate = choose_gate(settings.complete.command, read_gate_files(workplace.root))
+    guess = None if gate else suggest_gate(workplace.root)
+    has_tickets = settings.tasks.source != "tk" and (workplace.root / ".tickets").is_dir()
     named = [agent for agent in settings.agents.by_name.values() if agent.role == "worker"]
     return {
         "root": str(workplace.root),
         "tasks": settings.tasks.source,
         "target": workplace.target,
-        "gate": {"command": gate.command, "reason": gate.reason} if gate else None,
+        "gate": _gate(gate),
+        "suggested_gate": _gate(guess),
+        "tickets": has_tickets,
+        "submodules": (workplace.root / ".gitmodules").exists(),
         "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
         "worker": settings.agents.worker_default,
     }
+
+
+def _gate(gate: Gate | None) -> dict[str, str] | None:
+    return {"command": gate.command, "reason": gate.reason} if gate else None
 
 
 def _print(call: Call, found: dict[str, Any]) -> None:
@@ -100,7 +113,39 @@ def _print(call: Call, found: dict[str, Any]) -> None:
     if gate:
         say(f"  gate:    {gate['command']} ({gate['reason']})")
     else:
-        say("  gate:    none found: set [complete] command in .crew/config.toml to your tests")
+        say(f"  gate:    none found, so nothing is tested; {_way_to_a_gate(found)}")
     names = [f"{a['name']}{'' if a['installed'] else ' (not installed)'}" for a in found["agents"]]
     say(f"  agents:  {', '.join(names)}; workers are {found['worker']}")
-    narrate(call, 'next: crew new --title "…", then crew run')
+    for words in _notices(found):
+        say(f"  {words}")
+    narrate(call, _next(found))
+
+
+def _way_to_a_gate(found: dict[str, Any]) -> str:
+    guess = found["suggested_gate"]
+    if guess is None:
+        return SET_GATE
+    command = f"`crew config set complete.command {shlex.quote(guess['command'])}`"
+    return f"{guess['reason']}: {command}"
+
+
+def _notices(found: dict[str, Any]) -> Iterator[str]:
+    if found["tickets"]:
+        yield "tickets: .tickets/ is there: `crew init --tasks tk` works on its tickets"
+    if found["submodules"]:
+        yield f"modules: {SUBMODULES.removeprefix('warning: ')}"
+    if found["tasks"] == "files":
+        yield (
+            "git:     only .crew/tasks/ shows in `git status`: commit it to share the tasks, or "
+            "`echo /.crew/ >> .git/info/exclude` hides it; the rest of .crew/ is hidden"
+        )
+
+
+def _next(found: dict[str, Any]) -> str:
+    """The way to a first run; an agent that is not installed comes first."""
+    installed = {agent["name"] for agent in found["agents"] if agent["installed"]}
+    if found["worker"] in installed:
+        return 'next: crew new --title "…", then crew run'
+    other = next(iter(installed - {"scripted"}), None)
+    way = f"crew config set agents.worker_default {other}" if other else "see `crew agents`"
+    return f"next: install {found['worker']} or choose another agent ({way}), then crew new and run"
