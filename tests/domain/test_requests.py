@@ -213,6 +213,25 @@ def test_cleanup_works_once_the_run_is_over():
 # merge
 
 
+def test_prune_asks_for_the_worktrees_of_tasks_that_are_over_and_of_no_others():
+    world = given(
+        *(Task(id=state, state=state, worktree=f"/trees/{state}") for state in TaskState),
+        Task(id="gone", state="todo", worktree="/trees/gone", gone=True),
+        Task(id="bare", state="closed"),
+    )
+    reply, world = ask(world, "prune", tasks=[*world.tasks, "unknown"])
+    assert sorted(reply) == ["closed", "gone", "merged"]
+    assert sorted(task.id for task in world.tasks.values() if task.cleaning) == sorted(reply)
+
+
+def test_a_branch_that_was_pruned_is_named_by_no_task_that_is_over():
+    world = given(
+        Task(id="1", state="closed", branch="crew-1"), Task(id="2", state="error", branch="crew-2")
+    )
+    reply, world = ask(world, "pruned", branches=["crew-1", "crew-2"])
+    assert (reply, world.tasks["1"].branch, world.tasks["2"].branch) == (["1"], "", "crew-2")
+
+
 def test_merge_puts_a_done_task_into_the_queue():
     world = given(Task(id="1", state="done"))
     reply, world = ask(world, "merge", task="1", head="abc")

@@ -295,11 +295,21 @@ def test_a_branch_that_somebody_looks_at_is_kept(closed, tmp_path):
     assert (tmp_path / "mine" / "made").exists()
 
 
-def test_prune_waits_for_no_runner(scene, running):
+def test_prune_has_the_runner_remove_worktrees_and_leaves_branches_for_later(closed, running):
     running()
-    said = scene.crew("prune", "--yes")
-    assert said.code == 5
-    assert scene.ok("prune", "--dry-run")
+    said = closed.ok("prune", "--branches", "--yes", "--json")
+    assert "a runner is up: branches" in said.err
+    assert (said.json["branches"], said.json["kept_branches"]) == ([], ["crew-1"])
+    assert not worktree(closed).exists()
+    assert closed.ok("show", "1", "--json").json["worktree"] is None
+
+
+def test_what_a_prune_removed_is_named_no_more(closed):
+    closed.ok("prune", "--branches", "--yes")
+    task = closed.ok("show", "1", "--json").json
+    assert (task["worktree"], task["branch"]) == (None, None)
+    triggers = [one["trigger"] for one in closed.ok("events", "--json").json]
+    assert {"prune_asked", "worktree_removed", "branch_removed"} <= set(triggers)
 
 
 DEATHS = (

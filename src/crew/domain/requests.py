@@ -155,6 +155,29 @@ def cleanup(asked: Asked) -> Answer:
     return Answer(facts=(noted(task, "cleanup_asked", at=asked.at, cleaning=True),), reply=task.id)
 
 
+def prune(asked: Asked) -> Answer:
+    """The worktrees of these tasks go, if they are over, each after a checkpoint."""
+    over = [task for task in map(asked.world.tasks.get, asked.args["tasks"]) if _is_over(task)]
+    facts = [
+        noted(task, "prune_asked", at=asked.at, cleaning=True)
+        for task in over
+        if task is not None and task.worktree
+    ]
+    return Answer(facts=tuple(facts), reply=[fact.subject for fact in facts])
+
+
+def _is_over(task: Task | None) -> bool:
+    return task is not None and (task.gone or task.state in FINISHED)
+
+
+def pruned(asked: Asked) -> Answer:
+    """These branches are gone: no task that is over names one of them any more."""
+    names = set(asked.args["branches"])
+    found = [task for task in asked.world.tasks.values() if task.branch in names and _is_over(task)]
+    facts = [noted(task, "branch_removed", at=asked.at, branch="") for task in found]
+    return Answer(facts=tuple(facts), reply=[task.id for task in found])
+
+
 def merge(asked: Asked) -> Answer:
     """Put a done task into the queue; one that waits there, or has landed, is tried again."""
     task = asked.task()
@@ -311,6 +334,8 @@ VERBS: Mapping[str, Verb] = {
     "retry": retry,
     "kill": kill,
     "cleanup": cleanup,
+    "prune": prune,
+    "pruned": pruned,
     "merge": merge,
     "deliver": deliver,
     "close": close,

@@ -1,6 +1,7 @@
 """`crew prune`: the worktrees and branches of tasks that are over go; their content is kept."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import click
 
 from crew.domain.frozen import frozen
 from crew.domain.names import is_task_id, landed_ref, made_ref, task_of_branch
+from crew.domain.requests import Request
 from crew.domain.task import FINISHED
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
@@ -22,9 +24,10 @@ from crew.git.merges import contains
 from crew.git.refs import delete_ref
 from crew.git.repository import commit_of
 from crew.git.worktrees import delete_branch, remove_worktree, state_of, worktree_paths
+from crew.runner.asking import ask
 from crew.runner.loop import holding_the_lock
 from crew.store.facts import load_world
-from crew.store.lock import LockHeld, find_runner
+from crew.store.lock import find_runner
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
@@ -74,21 +77,54 @@ def prune(call: Call, *, dry_run: bool, branches: bool, yes: bool) -> None:
     """Remove the worktrees and branches of finished tasks.
 
     Of tasks that are merged, closed or deleted, and only what crew made. A worktree is kept as a
-    checkpoint first, and so is a branch that is not merged. Refused while a runner is up.
+    checkpoint first, and so is a branch that is not merged. Branches wait while a runner is up.
     """
     workplace = call.workplace()
-    if not dry_run and (holder := find_runner(workplace.lock_file)) is not None:
-        raise LockHeld(holder)
     found = remains(workplace, unmerged=branches)
+    if find_runner(workplace.lock_file) is not None:
+        found = _beside_a_runner(call, workplace, found)
     for words in _told(found):
         narrate(call, words)
     if dry_run or found.is_nothing or not confirm("Remove all this?", yes=yes):
         narrate(call, "nothing was removed")
         _tell(call, found, removed=False)
         return
-    with holding_the_lock(workplace):
-        _remove(workplace, _still(found, remains(workplace, unmerged=branches)))
+    _have_removed(workplace, [one.task for one in found.worktrees])
+    if found.branches or found.marks or _unknown(workplace, found):
+        with holding_the_lock(workplace):
+            _remove(workplace, _still(found, remains(workplace, unmerged=branches)))
+        names = [one.name for one in found.branches]
+        ask(workplace, Request(verb="pruned", args={"branches": names}))
     _tell(call, found, removed=True)
+
+
+def _beside_a_runner(call: Call, workplace: "Workplace", found: Remains) -> Remains:
+    """The runner removes the worktrees of tasks that it knows; all else waits until none is up."""
+    unknown = _unknown(workplace, found)
+    if found.branches or found.marks or unknown:
+        narrate(call, "a runner is up: branches, and worktrees of unknown tasks, stay for now")
+    return replace(
+        found,
+        worktrees=tuple(one for one in found.worktrees if one not in unknown),
+        branches=(),
+        kept=(*found.kept, *found.branches),
+        marks=(),
+    )
+
+
+def _unknown(workplace: "Workplace", found: Remains) -> list[Worktree]:
+    """Worktrees that no row names, as after `crew clean`."""
+    tasks = load_world(workplace.db).tasks
+    return [one for one in found.worktrees if one.task not in tasks]
+
+
+def _have_removed(workplace: "Workplace", tasks: list[str]) -> None:
+    """Through the runner, or here without one: what goes is recorded as it goes."""
+
+    def settled(world: World) -> bool:
+        return not any(world.tasks[task].cleaning for task in tasks if task in world.tasks)
+
+    ask(workplace, Request(verb="prune", args={"tasks": tasks}), settled=settled)
 
 
 def remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
