@@ -52,7 +52,8 @@ def called(run=None, task=None, **changes):
         id="1", title="A title", target="main", branch="crew-1", worktree="../trees/1"
     )
     run = run or Run(id="1.1", task="1", agent="A", agent_kind="claude", base="b")
-    return StepCall(run=run, task=task, resume=False, started=print, doing=print, **changes)
+    given = {"resume": False, **changes}
+    return StepCall(run=run, task=task, started=print, doing=print, **given)
 
 
 def item(**changes):
@@ -294,3 +295,11 @@ def test_each_request_to_resolve_a_conflict_has_both_sides(workplace, tries):
         assert ("not in your branch yet" in prompt) == (tries > 1)
         system = instructions(workplace, call, Seen(item=item()))
         assert "Merge another commit only when crew asks you to resolve a conflict" in system
+
+
+def test_a_session_that_a_role_kept_reads_where_its_next_item_is(workplace):
+    """Its CLI keeps the system prompt of the item that the session began with."""
+    run = asked(Ask.ROLE, session_used=True, role="codeweaver")
+    prompt = step_prompt(workplace, called(run, resume=True), Seen(item=item()))
+    assert str(workplace.root / "../trees/1") in prompt
+    assert "crew-1" in prompt
