@@ -106,6 +106,18 @@ def test_the_files_of_a_link_whose_git_dir_was_removed_are_kept(repo, agent, tmp
     assert restored(repo, tmp_path).tree()["app/main.py"] == b"print(1)\n"
 
 
+def test_the_history_of_a_repository_over_tracked_files_is_kept(repo, agent, tmp_path):
+    inner = Person(agent.path / "sub")
+    inner.git("init", "-q")
+    inner.commit({"c.txt": "inside\n"}, "inside")
+    agent.commit(message="both know the file")
+    kept = take(repo, agent)
+    assert [one.path for one in kept.notes.nested] == ["sub"]
+    back = restored(repo, tmp_path)
+    assert Person(back.path / "sub").git("log", "--format=%s") == "inside"
+    assert back.tree() == agent.tree()
+
+
 def test_a_submodule_as_its_remote_has_it_needs_no_checkpoint(repo, agent, tmp_path):
     library = scaffolded(Person(tmp_path), "library")
     allowed = ("-c", "protocol.file.allow=always")

@@ -52,11 +52,19 @@ def pointing_at_itself(agent, _inner):
     agent.commit({".gitmodules": '[submodule "x"]\n\tpath = my app\n\turl = ./my app\n'})
 
 
+def over_tracked_files(agent, inner):
+    shutil.rmtree(inner.path / ".git")
+    agent.commit(message="plain files")
+    inner.git("init", "-q")
+    inner.commit()
+
+
 WAYS_IN = [
     lambda _agent, _inner: None,
     lambda agent, _inner: agent.git("add", "-A"),
     lambda agent, _inner: agent.commit({".gitignore": "my app/\n"}),
     *(committed, gone, without_git_dir, without_url, pointing_at_itself),
+    over_tracked_files,
 ]
 NAMES = ["untracked", "staged", "ignored", *(way.__name__ for way in WAYS_IN[3:])]
 
@@ -85,7 +93,9 @@ def test_what_landed_before_and_what_tools_cloned_is_nobodys_fault(repo, agent):
     assert found(repo, agent, landed="crew-7") == ()
 
 
-@pytest.mark.parametrize("way_in", [WAYS_IN[0], WAYS_IN[1], committed, without_git_dir])
+@pytest.mark.parametrize(
+    "way_in", [WAYS_IN[0], WAYS_IN[1], committed, without_git_dir, over_tracked_files]
+)
 @pytest.mark.parametrize("number", [1, 3])
 def test_the_commands_in_the_prompt_work_as_they_are(repo, agent, way_in, number):
     way_in(agent, scaffolded(agent))

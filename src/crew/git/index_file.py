@@ -7,8 +7,8 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 
 from crew.domain.frozen import frozen
@@ -34,12 +34,14 @@ Numbers = tuple[int, ...]
 class Marks:
     """Files that git was told not to look at, and the commits of submodules, by path.
 
-    One that is `skipped` may be missing by intent, as in a sparse checkout.
+    One that is `skipped` may be missing by intent, as in a sparse checkout. `folders` are those of
+    all files, up to the top, which is not among them.
     """
 
     assumed: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
+    folders: frozenset[str] = frozenset()
 
 
 @frozen
@@ -90,7 +92,7 @@ def load_marks(worktree: Path, git_dir: Path, env: Mapping[str, str] | None) -> 
     """The marks of any index; none of one that cannot be read."""
     index = read_index(git_dir)
     if index is not None:
-        return index.marks
+        return replace(index.marks, folders=_folders(index.files))
     answer = ask(worktree, "ls-files", "-z", "-v", "--stage", env=env)
     entries = [entry for entry in answer.out.split(b"\0") if entry]
     links = [entry for entry in entries if entry[2:].startswith(_LISTED_LINK)]
@@ -98,7 +100,18 @@ def load_marks(worktree: Path, git_dir: Path, env: Mapping[str, str] | None) -> 
         assumed=tuple(_listed_path(entry) for entry in entries if b"a" <= entry[:1] != b"s"),
         skipped=tuple(_listed_path(entry) for entry in entries if entry[:1] in {b"S", b"s"}),
         links={_listed_path(entry): entry.split(b" ", 3)[2].decode() for entry in links},
+        folders=_folders(map(_listed_path, entries)),
     )
+
+
+def _folders(paths: Iterable[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return frozenset(found)
 
 
 def _listed_path(entry: bytes) -> str:

@@ -5,6 +5,7 @@ They are an agent's and not trusted: git is tied to their folders, and runs no p
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from crew.domain.frozen import frozen
@@ -21,11 +22,15 @@ _MOST_FOLDERS = 20_000
 
 @frozen
 class Nested:
-    """A repository at `path` below `root`; without a git dir, the remains of a submodule."""
+    """A repository at `path` below `root`; without a git dir, the remains of a submodule.
+
+    `is_overlaid`: the worktree's own repository tracks files in its folder too.
+    """
 
     root: Path
     path: str
     git_dir: Path | None
+    is_overlaid: bool = False
 
     @property
     def folder(self) -> Path:
@@ -55,6 +60,7 @@ def strays(
     """
     untracked = [path.rstrip("/") for path in state.changed if path.endswith("/")]
     found = [path for path in untracked if own_git_dir(worktree / path) and not is_cache(path)]
+    found += [path for path in state.overlaid if own_git_dir(worktree / path)]
     found += [nested.path for nested in _ignored(worktree, state) if not has_remote(nested)]
     if state.links:
         real, old = submodules(worktree), _links_in(repo, landed, state.links)
@@ -102,12 +108,13 @@ def found_in(worktree: Path, state: WorktreeState | Answer) -> list[Nested]:
         one = nested_at(worktree, path)
         if _holds_anything(one.folder) and (path in changed or _has_own_commits(one)):
             found.append(one)
-    return found
+    overlaid = (replace(nested_at(worktree, path), is_overlaid=True) for path in state.overlaid)
+    return [*found, *(one for one in overlaid if one.git_dir)]
 
 
 def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
     """A repository and those inside it, each with the paths of its files, ignored ones aside."""
-    names = list(dict.fromkeys(_names(nested)))
+    names = [] if nested.is_overlaid else list(dict.fromkeys(_names(nested)))
     folder = nested.folder
     yield nested, [f"{nested.path}/{name}" for name in names if _is_file(folder / name)]
     for name in names:

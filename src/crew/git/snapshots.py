@@ -84,7 +84,7 @@ def write_tree(place: Place, holding: Holding, *, head: str | None) -> str:
     with _index_of(place, head, copy=is_sound) as env:
         if isinstance(status, WorktreeState) and is_sound:
             reveal(place.path, status.hidden, env)
-        folders = [nested.path for nested, _ in holding.nested]
+        folders = [nested.path for nested, _ in holding.nested if not nested.is_overlaid]
         _update(place, ("--force-remove",), folders, env)
         _update(place, ("--add", "--replace"), (f for _, fs in holding.nested for f in fs), env)
         _add_all(place, folders, env)

@@ -42,7 +42,7 @@ class WorktreeState:
 
     `ignored` are the ignored paths, a folder with a / at its end; `hidden` the files that the index
     marks as assumed unchanged or skipped and that are looked at all the same; `links` the commits
-    of submodules, by path.
+    of submodules, by path; `overlaid` the folders of tracked files that hold a `.git` as well.
     """
 
     head: str | None
@@ -52,6 +52,7 @@ class WorktreeState:
     ignored: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
+    overlaid: tuple[str, ...] = ()
 
 
 def read_status(
@@ -80,6 +81,9 @@ def read_status(
         ignored=tuple(entry[2:] for entry in entries if entry.startswith("! ")),
         hidden=hidden,
         links=marks.links,
+        overlaid=tuple(
+            sorted(path for path in marks.folders if os.path.lexists(worktree / path / ".git"))
+        ),
     )
 
 
