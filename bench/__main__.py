@@ -9,6 +9,7 @@ from bench import (
     channels,
     commands,
     cpu_per_step,
+    deliveries,
     histories,
     makespan,
     memory,
@@ -34,6 +35,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "channels": channels.measure,
     "quests": quests.measure,
     "sessions": sessions.measure,
+    "deliveries": deliveries.measure,
 }
 
 

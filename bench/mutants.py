@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         "a line that a person brought together is not built anew",
         "runner/landing.py",
-        "return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips)]",
+        "return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips, overtaken=0)]",
         "return [*facts, *lost]",
     ),
     Mutant(

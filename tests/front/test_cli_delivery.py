@@ -1,6 +1,16 @@
 """What landed is said to be merged once its branch has it, also after a kill in between."""
 
+from dataclasses import replace
+
 import pytest
+
+from crew.domain.merge_queue import Line
+from crew.domain.task import Task
+from crew.domain.world import moved, with_rows
+from crew.front.cli.merge import waits_for
+from crew.runner.loop import make_runner
+from crew.runner.workplace import find_workplace
+from front.conftest import PATIENCE_S
 
 KILLED = -9
 LANDED = {"CREW_CRASH_AT": "git.sync_journal.before"}
@@ -77,3 +87,48 @@ def test_doctor_compares_the_branch_with_what_landed_whatever_the_store_says(sce
     assert "main does not have what landed for it: refs/crew/landed/main" in doctor.out
     scene.ok("doctor", "--repair")
     assert scene.git("show", "main:file-1") == "1"
+
+
+def test_merges_at_once_are_made_by_the_first_of_them(scene):
+    workplace = find_workplace(scene.root)
+    runner = make_runner(workplace)
+    for task in ("1", "2", "3"):
+        scene.ok("new", "--title", "one")
+        _complete(scene, runner, task)
+    workplace.db.close()
+    merges = [scene.start("merge", task) for task in ("1", "2", "3")]
+    said = [merge.communicate(timeout=PATIENCE_S) for merge in merges]
+    assert [merge.returncode for merge in merges] == [0, 0, 0], said
+    assert [scene.git("show", f"main:work-{task}") for task in ("1", "2", "3")] == ["x"] * 3
+
+
+def _complete(scene, runner, task: str) -> None:
+    """The task is done with a commit of its own, and in no merge queue."""
+    runner.take_in()
+    row = runner.engine.world.tasks[task]
+    scene.git("switch", "-q", "-c", f"crew-{task}")
+    (scene.root / f"work-{task}").write_text("x\n")
+    scene.git("add", f"work-{task}")
+    scene.git("commit", "-q", "-m", "work")
+    commit = scene.git("rev-parse", "HEAD")
+    scene.git("switch", "-q", "main")
+    begun = moved(row, "started", to="in_progress", at=1.0)
+    row = replace(row, state="in_progress")
+    runner.engine.record([begun, moved(row, "completed", to="done", at=2.0, head=commit)])
+
+
+WAITS = Line(id="main", chain=(("1", "head", "commit"),), waiting="a file is in the way")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"queued_at": None}, "waits for another crew command to end"),
+        ({"id": "2"}, "waits for its turn in the merge queue of main: a file is in the way"),
+        ({}, "is tested together with what landed for main: a file is in the way"),
+        ({"landed_commit": "c"}, "has landed and is delivered to main: a file is in the way"),
+    ],
+)
+def test_whoever_merges_is_told_what_it_waits_for(changes, told):
+    task = replace(Task(id="1", state="done", target="main", queued_at=1.0), **changes)
+    assert waits_for(with_rows([task, WAITS]), task.id) == told

@@ -1,18 +1,24 @@
 """Landed work reaches the target branch and changes nothing that is not committed."""
 
+import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from crew.domain.effects import EFFECTS
 from crew.domain.names import landed_ref
-from crew.git import landing, sync
+from crew.git import landing, neighbours, sync
 from crew.git.landing import deliver, integration_tip, repair_sync
 from crew.git.merges import Merged, advance, merge
+from crew.git.neighbours import can_look
 from crew.git.repository import commit_of, find_repository
+from crew.git.sync_journal import JOURNAL
 from git.people import Person
 
 
@@ -62,7 +68,7 @@ def test_a_checkout_follows_and_is_clean(repo, person):
     assert (person.path / "new/deep.txt").read_text() == "new\n"
     assert not (person.path / "sub").exists()
     assert not (repo.common_dir / "index.lock").exists()
-    assert not (repo.common_dir / sync.JOURNAL).exists()
+    assert not (repo.common_dir / JOURNAL).exists()
     assert deliver(repo, "main", hold_s=0).state == "current"
 
 
@@ -202,7 +208,7 @@ def test_a_delivery_waits_and_changes_not_a_byte(repo, person, obstacle):
     assert person.tree() == before
     assert (repo.common_dir / "index").read_bytes() == index
     assert commit_of(repo, "main") == delivery.commit == main
-    assert not (repo.common_dir / sync.JOURNAL).exists()
+    assert not (repo.common_dir / JOURNAL).exists()
     assert (repo.common_dir / "index.lock").exists() == (obstacle is lock_held)
 
 
@@ -437,6 +443,108 @@ def at_the_moment(monkeypatch, name, act):
     monkeypatch.setattr(sync, name, after_acting)
 
 
+@pytest.mark.parametrize("moment", ["_next_index", "_stage_files", "check_free"])
+def test_whatever_takes_time_is_done_before_the_index_is_locked(repo, person, monkeypatch, moment):
+    land(repo, person, {"a.txt": "landed\n"})
+    lock, seen = person.path / ".git" / "index.lock", []
+    at_the_moment(monkeypatch, moment, lambda: seen.append(lock.exists()))
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert True not in seen
+    assert seen
+
+
+@pytest.fixture
+def slow(monkeypatch, tmp_path):
+    """A git command of another program; what this process starts would count as crew's own."""
+    if not can_look():
+        pytest.skip("only /proc shows what other programs do")
+    monkeypatch.setattr(neighbours, "_is_ours", lambda _pid: False)
+    return shutil.copy(shutil.which("sleep"), tmp_path / "git-slow")
+
+
+def test_the_lock_is_held_until_a_command_that_may_have_read_the_index_has_ended(
+    repo, person, monkeypatch, slow
+):
+    land(repo, person, {"a.txt": "landed\n"})
+    began, ended = [], []
+    start = functools.partial(subprocess.Popen, [slow, "0.4"], cwd=person.path)
+    at_the_moment(monkeypatch, "_install_index", lambda: began.append(start()))
+    at_the_moment(monkeypatch, "_unlock_index", lambda: ended.append(began[0].poll()))
+    assert deliver(repo, "main", hold_s=60).state == "delivered"
+    assert (ended, began[0].wait()) == ([0], 0)
+
+
+def test_a_command_at_work_ends_undisturbed_before_the_index_is_locked(
+    repo, person, monkeypatch, slow
+):
+    land(repo, person, {"a.txt": "landed\n"})
+    monkeypatch.setattr(sync, "QUIET_PATIENCE_S", 60)
+    with subprocess.Popen([slow, "0.4"], cwd=person.path) as command:
+        ended = []
+        at_the_moment(monkeypatch, "_take_index_lock", lambda: ended.append(command.poll()))
+        assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert ended == [0]
+
+
+def test_a_command_that_does_not_end_holds_up_a_delivery_for_a_bounded_time(
+    repo, person, monkeypatch, slow
+):
+    monkeypatch.setattr(sync, "QUIET_PATIENCE_S", 0.1)
+    land(repo, person, {"a.txt": "landed\n"})
+    with subprocess.Popen([slow, "600"], cwd=person.path) as endless:
+        try:
+            assert deliver(repo, "main", hold_s=0.1).state == "delivered"
+            assert endless.poll() is None
+        finally:
+            endless.kill()
+
+
+def test_without_a_look_at_other_programs_the_lock_is_held_for_a_while(repo, person, monkeypatch):
+    land(repo, person, {"a.txt": "landed\n"})
+    slept = []
+    monkeypatch.setattr(sync, "can_look", lambda: False)
+    monkeypatch.setattr(sync, "time", SimpleNamespace(sleep=slept.append, monotonic=time.monotonic))
+    assert deliver(repo, "main", hold_s=0.3).state == "delivered"
+    assert slept == [0.3]
+
+
+def test_an_index_that_changes_while_a_delivery_is_prepared_is_taken_anew(
+    repo, person, monkeypatch
+):
+    land(repo, person, {"a.txt": "landed\n"})
+    person.write("mine.txt", "mine\n")
+    staged = []
+
+    def stage_once():
+        if not staged:
+            staged.append(person.git("add", "mine.txt"))
+
+    at_the_moment(monkeypatch, "_stage_files", stage_once)
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert person.git("diff", "--cached", "--name-only") == "mine.txt"
+
+
+def test_an_index_that_was_written_back_as_it_was_is_mended(repo, person):
+    person.commit({"gone.txt": "old\n"})
+    index = person.path / ".git" / "index"
+    land(repo, person, {"a.txt": "landed\n", "new.txt": "new\n"}, remove=["gone.txt"])
+    stale = index.read_bytes()
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    index.write_bytes(stale)
+    assert person.git("status", "--porcelain") != ""
+    assert deliver(repo, "main", hold_s=0).state == "current"
+    assert person.git("status", "--porcelain") == ""
+
+
+def test_what_a_person_unstaged_of_a_delivery_is_not_taken_for_a_stale_index(repo, person):
+    land(repo, person, {"a.txt": "landed\n", "new.txt": "new\n"})
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    person.git("rm", "-q", "new.txt")
+    before = person.git("status", "--porcelain")
+    assert deliver(repo, "main", hold_s=0).state == "current"
+    assert person.git("status", "--porcelain") == before != ""
+
+
 @pytest.mark.parametrize("moment", ["_next_index", "_stage_files", "place_all", "advance"])
 def test_an_edit_in_any_moment_of_a_delivery_survives(repo, person, monkeypatch, moment):
     land(repo, person, {"a.txt": "landed\n", "b.txt": "landed\n", "new.txt": "landed\n"})
@@ -483,7 +591,7 @@ def test_a_branch_that_moves_in_the_moment_of_a_delivery_is_not_overwritten(
     at_the_moment(
         monkeypatch, "advance", lambda: person.git("update-ref", "refs/heads/main", other)
     )
-    assert deliver(repo, "main", hold_s=0).state == "waiting"
+    assert deliver(repo, "main", hold_s=0).state == "diverged"
     assert commit_of(repo, "main") == other
     assert person.git("status", "--porcelain") == ""
 
@@ -597,7 +705,7 @@ def test_a_killed_delivery_is_undone_or_finished(repo, person, point):
     repair_sync(repo)
     repair_sync(repo)
     assert not (repo.common_dir / "index.lock").exists()
-    assert not (repo.common_dir / sync.JOURNAL).exists()
+    assert not (repo.common_dir / JOURNAL).exists()
     assert not (repo.common_dir / "crew-sync").exists()
     if commit_of(repo, "main") == commit:
         assert (person.path / "a.txt").read_text() == "landed\n"
@@ -667,7 +775,7 @@ def test_an_index_left_behind_by_a_kill_is_brought_up_even_after_the_lock_was_re
 def test_a_journal_of_a_checkout_that_is_gone_is_forgotten(repo, person, tmp_path):
     land(repo, person, {"a.txt": "landed\n"})
     assert deliver_and_die(person, "git.advance.before").returncode == -9
-    journal = repo.common_dir / sync.JOURNAL
+    journal = repo.common_dir / JOURNAL
     gone = json.loads(journal.read_text()) | {"path": str(tmp_path / "gone")}
     journal.write_text(json.dumps(gone))
     repair_sync(repo)

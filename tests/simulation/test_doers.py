@@ -1,6 +1,7 @@
 """Single doers, for what hardly ever happens in a history: refs that others move, late kills."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from crew.domain.agent import Agent, AgentState
 from crew.domain.commands import Deliver, Kill, Land
 from crew.domain.errors import Conflict
-from crew.domain.merge_queue import Line
+from crew.domain.merge_queue import OVERTAKEN_LIMIT, Line
 from crew.domain.rules import Rules
 from crew.domain.run import Run, RunState
 from crew.domain.task import Task, TaskState
@@ -116,6 +117,34 @@ def test_a_delivery_merges_the_tasks_that_the_branch_has_now_and_no_other():
     assert delivered(Branch("a", "ab"), "abc").state == TaskState.DONE
 
 
+class Busy(Branch):
+    """A target branch that gets a commit of a person before each delivery."""
+
+    async def deliver(self, target):
+        self.target += "x"
+        return Delivered(state="diverged", commit=self.target)
+
+
+def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_it_goes_on():
+    branch, put_off = Busy("a", "ab"), []
+    world = with_rows([Line(id="main", integration="ab", target_seen="a")])
+    for times in range(1, OVERTAKEN_LIMIT + 1):
+        desk = SimpleNamespace(
+            outside=branch,
+            world=lambda world=world: world,
+            now=lambda: 2.0,
+            rules=Rules(),
+            later=lambda *_: put_off.append("put off"),
+        )
+        world = apply_all(world, asyncio.run(deliver(desk, Deliver(subject="main"))))
+        line = world.lines["main"]
+        assert (line.upstream, line.overtaken) == (True, times)
+        assert line.is_outrun == bool(line.waiting) == (times == OVERTAKEN_LIMIT)
+        world = with_rows([replace(line, upstream=False, target_seen=branch.target)])
+    assert put_off == []
+    assert "gets new commits before they are tested" in world.lines["main"].waiting
+
+
 def test_a_landing_that_no_ref_has_any_more_is_made_again():
     lost = delivered(Branch("a", "a"), "ab")
     assert (lost.is_queued, lost.landed_commit) == (True, "")
@@ -130,7 +159,7 @@ def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_b
     async def cancel(key):
         did.append(key)
 
-    async def checkpoint(kept, label):
+    async def checkpoint(kept, label, **_more):
         did.append(f"checkpoint of {kept.id}: {label}")
 
     async def clear_locks(kept):

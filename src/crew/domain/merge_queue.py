@@ -24,6 +24,9 @@ Entry: TypeAlias = tuple[str, str]
 CLEARED_FAILURE_RATE = 0.01
 """How often a task breaks the line that passed its trial."""
 
+OVERTAKEN_LIMIT = 5
+"""How often in a row a target may move before a person is told that delivery cannot keep up."""
+
 LEARNING_RATE = 0.02
 """Many tasks land at once, and a rate that forgets within a few would forget every failure."""
 
@@ -85,6 +88,8 @@ class Line:
     `held` are tasks that conflict with somebody before them, who may still fail, or wait for a
     trial; `cleared` are those in the chain that passed one.
     `target_seen` is where the target stood when the line was built; `upstream`: it moved since.
+    `overtaken` counts how often it moved since the last delivery, before what landed was tested
+    together with it.
     `is_shown` says that the last delivery changed the files of a checkout, which happens rarely.
     """
 
@@ -108,6 +113,7 @@ class Line:
     waiting: str = ""
     remedy: str = ""
     upstream: bool = False
+    overtaken: int = 0
     target_seen: str = ""
 
     @property
@@ -129,6 +135,11 @@ class Line:
     def entries(self) -> frozenset[Entry]:
         """Every (task, head) the line was built from."""
         return frozenset((c.task, c.head) for c in self.candidates) | frozenset(self.held)
+
+    @property
+    def is_outrun(self) -> bool:
+        """Its target gets commits faster than they can be tested together with what landed."""
+        return self.overtaken >= OVERTAKEN_LIMIT
 
     def result_of(self, commit: str) -> TestResult | None:
         return next((TestResult(*r) for r in self.results if r[0] == commit), None)

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,6 +107,40 @@ def check_free(
     seen = tuple(_looked_at(checkout, change, by_path) for change in files)
     _refuse_edited(checkout, [change for change in files if change.old_mode is not None])
     return seen
+
+
+def is_index_behind(checkout: Checkout, changes: Sequence[Change]) -> bool:
+    """Whether the index has the old side of every change, and the checkout the files of the new."""
+    old = {change.path: (change.old_mode, change.old_blob) for change in changes}
+    if not old or _indexed(checkout, old) != {p: e for p, e in old.items() if e[0] is not None}:
+        return False
+    here = [_turned(change) for change in file_changes(changes)]
+    try:
+        for change in here:
+            if change.old_mode is None and os.path.lexists(checkout.path / change.path):
+                return False
+        _refuse_edited(checkout, [change for change in here if change.old_mode is not None])
+    except (OSError, Waiting):
+        return False
+    return True
+
+
+def _turned(change: Change) -> Change:
+    return Change(
+        path=change.path,
+        old_mode=change.new_mode,
+        old_blob=change.new_blob,
+        new_mode=change.old_mode,
+        new_blob=change.old_blob,
+    )
+
+
+def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, str]]:
+    """What the index has of these paths: mode and blob."""
+    answer = ask(checkout.path, "ls-files", "--full-name", "-s", "-z", env=checkout.env)
+    entries = (entry.partition("\t") for entry in os.fsdecode(answer.out).split("\0") if entry)
+    found = {path: words.split(" ") for words, _, path in entries if path in paths}
+    return {path: (words[0], words[1]) for path, words in found.items()}
 
 
 def signature_of(file: Path) -> Signature:

@@ -15,7 +15,7 @@ from crew.git.locks import held
 from crew.git.merges import contains
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, ref_tip
-from crew.git.sync import SYNC_LOCK, repair, sync_checkout
+from crew.git.sync import SYNC_LOCK, mend_stale_index, repair, sync_checkout
 from crew.git.worktrees import worktree_paths
 
 State = Literal["current", "delivered", "waiting", "diverged"]
@@ -70,7 +70,10 @@ def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
     try:
         with held(repo.common_dir / SYNC_LOCK, wait=False) as lock:
             repair(repo, lock=lock)
+            mend_stale_index(repo, lock=lock)
             return _deliver(repo, target, hold_s=hold_s, lock=lock)
+    except Moved as moved:
+        return _diverged(target, moved.at or "")
     except Conflict as conflict:
         commit = ref_tip(repo, f"refs/heads/{target}") or ""
         return Delivery(
@@ -95,12 +98,7 @@ def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Deli
     if landed is None or contains(repo, ancestor=landed, descendant=tip):
         return Delivery(state="current", commit=tip)
     if not contains(repo, ancestor=tip, descendant=landed):
-        return Delivery(
-            state="diverged",
-            commit=tip,
-            reason=f"{target} has commits that have not been merged with the landed work",
-            remedy="crew merges them first and then delivers",
-        )
+        return _diverged(target, tip)
     checkout = _checkout_of(repo, target)
     if checkout is None:
         advance(repo, branch, to=landed, expected=tip, keep_open=lock)
@@ -108,6 +106,15 @@ def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Deli
         return Delivery(state="delivered", commit=landed, is_shown=False)
     moved = sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
     return Delivery(state="delivered", commit=landed, remedy=_update_command(checkout.path, moved))
+
+
+def _diverged(target: str, tip: str) -> Delivery:
+    return Delivery(
+        state="diverged",
+        commit=tip,
+        reason=f"{target} has commits that have not been merged with the landed work",
+        remedy="crew merges them first and then delivers",
+    )
 
 
 def _update_command(path: Path, submodules: tuple[str, ...]) -> str:

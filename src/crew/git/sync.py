@@ -1,35 +1,37 @@
 """The locked sync: a checkout follows its branch, and not one uncommitted byte of it changes.
 
-We hold `index.lock` in somebody's checkout for a moment, so all is written down before it is done,
-and a killed sync is undone, or finished if the branch has moved already.
+We hold `index.lock` in a person's checkout for some milliseconds, so all that can be made before
+is made before, all is written down before it is done, and a killed sync is undone, or finished if
+the branch has moved already.
 """
 
-import json
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from crew.domain.effects import effect
-from crew.domain.frozen import frozen
 from crew.git.attributes import attributes_worktree
 from crew.git.changes import (
     Change,
     Checkout,
+    Signature,
     Waiting,
     arriving_submodules,
     changed_paths,
     check_free,
     file_changes,
+    is_index_behind,
     leaving_submodules,
+    signature_of,
     wait_for,
 )
 from crew.git.command import ask, git
 from crew.git.linked import environment_for
+from crew.git.neighbours import await_quiet, can_look, outlive
 from crew.git.placing import (
     has_begun,
     load_moves,
@@ -41,35 +43,18 @@ from crew.git.placing import (
 from crew.git.refs import advance, clear_own_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.status import unfinished_in
+from crew.git.sync_journal import LAST, Journal, forget_journal, read_journal, write_journal
 
 SYNC_LOCK = "crew-sync.lock"
-JOURNAL = "crew-sync.json"
 
+STALE_AFTER_S = 60.0
+"""No program keeps what it read of an index for longer before it writes it back."""
 
-@frozen
-class Journal:
-    """All that is needed to undo or finish a sync; on disk before anything is touched."""
+TRIES = 5
+"""How often the index may change in the moment in which the next one is made from it."""
 
-    token: str
-    path: str
-    git_dir: str
-    target: str
-    old: str
-    new: str
-
-    @property
-    def checkout(self) -> Checkout:
-        return Checkout(path=Path(self.path), git_dir=Path(self.git_dir), target=self.target)
-
-    @property
-    def home(self) -> Path:
-        return Path(self.git_dir) / "crew-sync" / self.token
-
-    @property
-    def staging(self) -> Path:
-        """Where files wait: on the checkout's own file system, or they could not be renamed."""
-        is_same = Path(self.path).stat().st_dev == Path(self.git_dir).stat().st_dev
-        return self.home if is_same else Path(self.path) / ".crew-sync" / self.token
+LOCK_PATIENCE_S = 2.0
+QUIET_PATIENCE_S = 1.0
 
 
 def sync_checkout(
@@ -79,9 +64,7 @@ def sync_checkout(
 
     Returns the submodules whose own files the person has to bring along.
     """
-    _refuse_busy(checkout)
     changes = changed_paths(repo, old, new)
-    check_free(repo, checkout, changes, old=old, new=new)
     journal = Journal(
         token=uuid.uuid4().hex,
         path=str(checkout.path),
@@ -90,7 +73,9 @@ def sync_checkout(
         old=old,
         new=new,
     )
-    _write_journal(repo, journal)
+    _refuse_unfinished(checkout)
+    check_free(repo, checkout, changes, old=old, new=new)
+    write_journal(repo, journal)
     try:
         _sync(repo, journal, changes, hold_s=hold_s, lock=lock)
     except BaseException:
@@ -100,21 +85,46 @@ def sync_checkout(
     return arriving_submodules(changes)
 
 
+def mend_stale_index(repo: Repository, *, lock: int) -> None:
+    """A program that had read the index before the last sync may have written it back since.
+
+    The next commit would then undo what that sync brought. The files tell it from a person's wish.
+    """
+    last = read_journal(repo, LAST)
+    if last is None or not _may_be_stale(repo, last.checkout):
+        return
+    changes = changed_paths(repo, last.old, last.new)
+    at = commit_of(repo, f"refs/heads/{last.target}")
+    if at == last.new and _has_target(last.checkout) and is_index_behind(last.checkout, changes):
+        write_journal(repo, last)
+        repair(repo, lock=lock)
+
+
+def _may_be_stale(repo: Repository, checkout: Checkout) -> bool:
+    """Whether the index was written not long after the last sync."""
+    try:
+        written = (checkout.git_dir / "index").stat().st_mtime
+        synced = (repo.common_dir / LAST).stat().st_mtime
+    except OSError:
+        return False
+    return synced <= written < synced + STALE_AFTER_S
+
+
 def repair(repo: Repository, *, lock: int) -> None:
     """Undo a sync that was killed, or finish it if the branch has moved; repeatable."""
-    journal = _read_journal(repo)
+    journal = read_journal(repo)
     if journal is None:
         return
     checkout = journal.checkout
     if not checkout.path.is_dir() or not checkout.git_dir.is_dir():
-        _forget(repo)
+        forget_journal(repo)
         return
     changes = changed_paths(repo, journal.old, journal.new)
     clear_own_lock(repo, f"refs/heads/{checkout.target}", to=journal.new)
     at = commit_of(repo, f"refs/heads/{checkout.target}")
-    is_begun = has_begun(journal.staging)
+    is_begun = at == journal.new or has_begun(journal.staging)
     if is_begun and at in {journal.old, journal.new} and not _is_ours(journal):
-        _take_index_lock(journal)
+        _await_index_lock(journal)
     if is_begun and _is_ours(journal):
         if at == journal.new:
             _finish(journal, changes, lock=lock)
@@ -126,21 +136,59 @@ def repair(repo: Repository, *, lock: int) -> None:
 def _sync(
     repo: Repository, journal: Journal, changes: Sequence[Change], *, hold_s: float, lock: int
 ) -> None:
-    checkout = journal.checkout
-    _take_index_lock(journal)
-    # A commit that read the index before our lock has failed on the lock before we look.
-    time.sleep(hold_s)
-    _refuse_moved(repo, journal)
+    checkout, files = journal.checkout, file_changes(changes)
+    _stage_files(repo, journal, files, _next_index(journal, lock=lock))
     seen = check_free(repo, checkout, changes, old=journal.old, new=journal.new)
-    index = _next_index(journal, lock=lock)
-    files = file_changes(changes)
-    _stage_files(repo, journal, files, index)
+    index = _lock_and_copy_index(journal, hold_s=hold_s, lock=lock)
+    _refuse_moved(checkout)
     place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
     branch = f"refs/heads/{checkout.target}"
     advance(repo, branch, to=journal.new, expected=journal.old, keep_open=lock)
-    _refresh(checkout, index, lock=lock)
     _install_index(index, checkout)
+    if can_look():
+        outlive(checkout.path, until=time.monotonic() + hold_s)
+    _unlock_index(checkout)
+    _refresh(checkout, checkout.git_dir / "index", files, lock=lock)
     _place_folders(checkout, changes)
+
+
+def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
+    """The next index, made from the index as it is now that we hold its lock.
+
+    A git command that read the index before must not write it back as it was. It fails at our lock,
+    if we hold that for long enough. Where we can see such commands, we come when there is none.
+    """
+    checkout = journal.checkout
+    for _ in range(TRIES):
+        if can_look():
+            await_quiet(checkout.path, until=time.monotonic() + QUIET_PATIENCE_S)
+        before = _index_signature(checkout)
+        index = _next_index(journal, lock=lock)
+        if _index_signature(checkout) != before:
+            continue
+        _await_index_lock(journal)
+        if not can_look():
+            time.sleep(hold_s)
+        if _index_signature(checkout) == before:
+            return index
+        _unlock_index(checkout)
+    raise wait_for(checkout, "other git commands change the index again and again")
+
+
+def _await_index_lock(journal: Journal) -> None:
+    """Most git commands hold it for a moment only."""
+    give_up_at = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            return _take_index_lock(journal)
+        except Waiting:
+            if time.monotonic() > give_up_at:
+                raise
+        time.sleep(0.01)
+
+
+def _index_signature(checkout: Checkout) -> Signature:
+    return signature_of(checkout.git_dir / "index")
 
 
 def _finish(journal: Journal, changes: Sequence[Change], *, lock: int) -> None:
@@ -149,27 +197,22 @@ def _finish(journal: Journal, changes: Sequence[Change], *, lock: int) -> None:
         return
     with suppress(Waiting):
         index = _next_index(journal, lock=lock)
-        _refresh(journal.checkout, index, lock=lock)
+        _refresh(journal.checkout, index, file_changes(changes), lock=lock)
         _install_index(index, journal.checkout)
         _place_folders(journal.checkout, changes)
 
 
-def _refuse_busy(checkout: Checkout) -> None:
+def _refuse_unfinished(checkout: Checkout) -> None:
     unfinished = unfinished_in(checkout.git_dir)
     if unfinished is not None:
         raise wait_for(checkout, f"a {unfinished} is unfinished")
-    if checkout.index_lock.exists():
-        raise _locked(checkout)
 
 
-def _refuse_moved(repo: Repository, journal: Journal) -> None:
-    checkout = journal.checkout
-    at = commit_of(repo, f"refs/heads/{checkout.target}")
-    if at not in {journal.old, journal.new} or not _has_target(checkout):
+def _refuse_moved(checkout: Checkout) -> None:
+    """Whether the branch has moved shows when we move it."""
+    if not _has_target(checkout):
         raise wait_for(checkout, f"{checkout.target} moves at this moment")
-    unfinished = unfinished_in(checkout.git_dir)
-    if unfinished is not None:
-        raise wait_for(checkout, f"a {unfinished} is unfinished")
+    _refuse_unfinished(checkout)
 
 
 def _has_target(checkout: Checkout) -> bool:
@@ -193,23 +236,6 @@ def _locked(checkout: Checkout) -> Waiting:
     )
 
 
-@effect("git.sync_journal")
-def _write_journal(repo: Repository, journal: Journal) -> None:
-    fresh = repo.common_dir / (JOURNAL + ".new")
-    with fresh.open("w") as file:
-        json.dump(asdict(journal), file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(repo.common_dir / JOURNAL)
-
-
-def _read_journal(repo: Repository) -> Journal | None:
-    try:
-        return Journal(**json.loads((repo.common_dir / JOURNAL).read_text()))
-    except FileNotFoundError:
-        return None
-
-
 @effect("git.sync_lock_index")
 def _take_index_lock(journal: Journal) -> None:
     """The lock appears with our token in it, so that it can be proven ours at any moment."""
@@ -227,6 +253,7 @@ def _next_index(journal: Journal, *, lock: int) -> Path:
     """A copy of the index in which the unchanged entries of `old` are those of `new`."""
     checkout = journal.checkout
     index = journal.home / "index"
+    journal.home.mkdir(parents=True, exist_ok=True)
     shutil.copy2(checkout.git_dir / "index", index)
     env = checkout.env | {"GIT_INDEX_FILE": str(index)}
     args = ("read-tree", "-i", "-m", journal.old, journal.new)
@@ -257,9 +284,15 @@ def _stage_files(
 
 
 @effect("git.sync_refresh")
-def _refresh(checkout: Checkout, index: Path, *, lock: int) -> None:
-    env = checkout.env | {"GIT_INDEX_FILE": str(index)}
-    ask(checkout.path, "update-index", "-q", "--refresh", env=env, keep_open=lock)
+def _refresh(checkout: Checkout, index: Path, changes: Sequence[Change], *, lock: int) -> None:
+    """The index learns what the files that we placed look like; the others it knows."""
+    names = [os.fsencode(change.path) for change in changes if change.new_mode is not None]
+    if not names:
+        return
+    env = checkout.env | {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "1"}
+    args = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+    stdin = b"".join(name + b"\0" for name in names)
+    ask(checkout.path, *args, env=env, stdin=stdin, keep_open=lock)
 
 
 @effect("git.sync_install_index")
@@ -283,7 +316,7 @@ def _release(repo: Repository, journal: Journal, changes: Sequence[Change]) -> N
     if _is_ours(journal):
         _unlock_index(journal.checkout)
     _delete_staging(journal)
-    _forget(repo)
+    forget_journal(repo)
 
 
 @effect("git.sync_unlock_index")
@@ -297,8 +330,3 @@ def _delete_staging(journal: Journal) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         if folder.parent.is_dir() and not any(folder.parent.iterdir()):
             folder.parent.rmdir()
-
-
-@effect("git.sync_forget")
-def _forget(repo: Repository) -> None:
-    (repo.common_dir / JOURNAL).unlink(missing_ok=True)

@@ -8,11 +8,11 @@ from typing import Any
 from crew.domain.errors import CrewError, TimedOut
 from crew.domain.requests import Request
 from crew.domain.world import World
-from crew.runner.loop import HOUSEKEEPING, holding_the_lock, make_runner
+from crew.runner.loop import HOUSEKEEPING, LANDING, holding_the_lock, make_runner
 from crew.runner.requesting import POLL_S, ask_runner, wake_runner
 from crew.runner.workplace import Workplace
 from crew.store.facts import load_world
-from crew.store.lock import LockHeld, find_runner
+from crew.store.lock import COMMAND, LANDER, LockHeld, find_runner
 
 PATIENCE_S = 60.0
 
@@ -38,18 +38,20 @@ def ask(
 ) -> Any:
     """Have a request answered and wait until what it asked for is done."""
     give_up_at = time.monotonic() + timeout_s
+    role = LANDER if only == LANDING else COMMAND
     answered, reply = False, None
     while True:
         if not answered:
-            found = ask_runner(workplace.folder, workplace.db, request, give_up_at=give_up_at)
+            asked = workplace.folder, workplace.db, request
+            found = ask_runner(*asked, give_up_at=give_up_at, role=role)
             answered, reply = found is not None, _accepted(found)
-        if answered and _wait_until(workplace, settled, give_up_at):
+        if answered and _wait_until(workplace, settled, give_up_at=give_up_at, role=role):
             return reply
         try:
             if answered:  # by a runner that went away before it was done
-                _do_it_here(workplace, _LOOK, only)
+                _do_it_here(workplace, _LOOK, only, role=role)
                 return reply
-            return _do_it_here(workplace, request, only)
+            return _do_it_here(workplace, request, only, role=role)
         except LockHeld:
             if time.monotonic() > give_up_at:
                 raise
@@ -66,19 +68,19 @@ def _accepted(found: dict[str, Any] | None) -> Any:
     return found["reply"]
 
 
-def _wait_until(workplace: Workplace, settled: Settled, give_up_at: float) -> bool:
+def _wait_until(workplace: Workplace, settled: Settled, *, give_up_at: float, role: str) -> bool:
     """False when the runner went away before it was so."""
     while not settled(load_world(workplace.db)):
         if time.monotonic() > give_up_at:
             raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
-        if find_runner(workplace.lock_file) is None:
+        if find_runner(workplace.lock_file, role=role) is None:
             return settled(load_world(workplace.db))
         time.sleep(POLL_S)
     return True
 
 
-def _do_it_here(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
-    with holding_the_lock(workplace):
+def _do_it_here(workplace: Workplace, request: Request, only: frozenset[str], *, role: str) -> Any:
+    with holding_the_lock(workplace, role=role):
         return asyncio.run(_do(workplace, request, only))
 
 

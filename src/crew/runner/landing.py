@@ -1,7 +1,7 @@
 """do, for the merge queue: assemble the line, test candidates, land, deliver."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crew.domain import commands
@@ -170,8 +170,7 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
             results=tuple(r for r in line.results if r[0] in current),
             target_seen=tips.target,
             upstream=False,
-            waiting=assembly.waiting,
-            remedy=f"git merge {landed_ref(target)}" if assembly.waiting else "",
+            **_obstacle(line, assembly),
         )
     ]
     for task, commit in assembly.landed:
@@ -180,6 +179,20 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
         if _still_waits(desk, task.id, task.head):
             facts += _conflicted(desk, task, conflict, sides, onto=assembly.base)
     return facts
+
+
+def _obstacle(line: Line, assembly: _Assembly) -> dict[str, str]:
+    """What a person has to know while the line cannot be delivered."""
+    if assembly.waiting:
+        return {"waiting": assembly.waiting, "remedy": f"git merge {landed_ref(line.id)}"}
+    return _outrun(line) if line.is_outrun else {"waiting": "", "remedy": ""}
+
+
+def _outrun(line: Line) -> dict[str, str]:
+    return {
+        "waiting": f"{line.id} gets new commits before they are tested with what landed",
+        "remedy": "make no commit there for as long as the gate takes",
+    }
 
 
 def _conflicted(
@@ -268,12 +281,15 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     if done.state == "current":  # also when a person brought together what was red together
         facts = await _delivered(desk, command, done, delivered=integration)
         lost = await _landings_lost(desk, landed, tips, facts)
-        return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips)]
+        return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips, overtaken=0)]
     line = _line(desk, command)
-    moved_on = _upstream_moved(desk, line, tips)
+    overtaken = line.overtaken + 1
+    moved_on = _upstream_moved(desk, line, tips, overtaken=overtaken)
+    if done.state == "diverged" and moved_on:
+        return moved_on  # tried at once when that is tested together: the target may move again
     desk.later(command, desk.now() + desk.rules.delivery_retry_s)
     if done.state == "diverged":
-        return moved_on
+        return []
     if (line.waiting, line.remedy) == (done.reason, done.remedy):
         return []
     waits = noted(line, "delivery_waits", at=desk.now(), waiting=done.reason, remedy=done.remedy)
@@ -291,7 +307,7 @@ async def _delivered(desk: Desk, command: Command, done: Delivered, **changes: A
         if await desk.outside.contains(ancestor=task.landed_commit, descendant=done.commit)
     ]
     tasks, at = desk.world().tasks, desk.now()
-    changes |= {"delivered_at": at, "waiting": "", "remedy": done.remedy}
+    changes |= {"delivered_at": at, "overtaken": 0, "waiting": "", "remedy": done.remedy}
     trigger = "delivered" if done.state == "delivered" or arrived else "found_delivered"
     return [
         noted(_line(desk, command), trigger, at=at, **changes),
@@ -314,10 +330,12 @@ async def _landings_lost(
     ]
 
 
-def _upstream_moved(desk: Desk, line: Line, tips: Tips) -> list[Fact]:
+def _upstream_moved(desk: Desk, line: Line, tips: Tips, *, overtaken: int) -> list[Fact]:
     if tips.target == line.target_seen or line.upstream:
         return []
-    return [noted(line, "diverged", at=desk.now(), upstream=True)]
+    words = _outrun(line) if replace(line, overtaken=overtaken).is_outrun else {}
+    changes = {"upstream": True, "overtaken": overtaken, **words}
+    return [noted(line, "diverged", at=desk.now(), **changes)]
 
 
 def _line(desk: Desk, command: Command) -> Line:

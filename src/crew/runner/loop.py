@@ -257,10 +257,12 @@ class Runner:
         return engine.is_quiet(ignoring=("turn",))
 
     def _only_a_checkout_stands_in_the_way(self) -> bool:
-        """A person edits what landed: wait a moment, then end and say so."""
+        """A person edits or commits without a pause: wait a moment, then end and say so."""
         engine = self.engine
-        blocked = any(line.waiting for line in engine.world.lines.values())
-        if not blocked or not engine.is_quiet(ignoring=("deliver", "turn")):
+        lines = engine.world.lines.values()
+        outrun = ("line", "test") if any(line.is_outrun for line in lines) else ()
+        blocked = any(line.waiting for line in lines)
+        if not blocked or not engine.is_quiet(ignoring=("deliver", "turn", *outrun)):
             self._blocked_since = None
             return False
         self._blocked_since = self._blocked_since or time.monotonic()

@@ -10,30 +10,35 @@ from crew.domain.effects import effect
 from crew.domain.errors import NotFound, TimedOut
 from crew.domain.requests import Request
 from crew.store.database import Database
-from crew.store.lock import find_runner
+from crew.store.lock import RUNNER, find_runner
 from crew.store.requests import add_request, find_reply, withdraw
 
 POLL_S = 0.02
 
 
-def ask_runner(folder: Path, db: Database, request: Request, *, give_up_at: float) -> Any | None:
-    """What the runner of this `.crew/` replies; None when none is up that could have heard it."""
-    while find_runner(folder / "lock") is not None:
+def ask_runner(
+    folder: Path, db: Database, request: Request, *, give_up_at: float, role: str = RUNNER
+) -> Any | None:
+    """What the runner of this `.crew/` replies; None when none is up that could have heard it.
+
+    `role` is that of the process that asks, if it has one.
+    """
+    while find_runner(folder / "lock", role=role) is not None:
         number = add_request(db, request, at=time.time())
         wake_runner(folder)
         # A runner that begins drops what was asked of the one before it: it hears the next.
         with contextlib.suppress(NotFound):
-            return _reply(folder, db, number, give_up_at)
+            return _reply(folder, db, number, give_up_at=give_up_at, role=role)
     return None
 
 
-def _reply(folder: Path, db: Database, number: int, give_up_at: float) -> Any | None:
+def _reply(folder: Path, db: Database, number: int, *, give_up_at: float, role: str) -> Any | None:
     while (found := find_reply(db, number)) is None:
         if time.monotonic() > give_up_at and withdraw(db, number):
             raise TimedOut(
                 "the runner does not answer", hint="`crew ps` shows it; `crew stop --now` ends it"
             )
-        if find_runner(folder / "lock") is None and withdraw(db, number):
+        if find_runner(folder / "lock", role=role) is None and withdraw(db, number):
             return None
         time.sleep(POLL_S)
     return found

@@ -29,6 +29,15 @@ class LockHeld(Conflict):
 
 RUNNER = "runner"
 COMMAND = "command"
+LANDER = "lander"
+"""A `crew merge` that lands what others of its kind ask it for, as a runner would."""
+
+_ASKS = {
+    RUNNER: frozenset({RUNNER}),
+    COMMAND: frozenset({RUNNER}),
+    LANDER: frozenset({RUNNER, LANDER}),
+}
+"""Whom each asks, instead of waiting for the lock."""
 
 _SHORT_WAIT_S = 10.0
 
@@ -37,11 +46,11 @@ _SHORT_WAIT_S = 10.0
 def writer_lock(path: Path, *, role: str, started: str) -> Iterator[None]:
     """Hold the lock while inside; `LockHeld` if a runner has it. The kernel frees it at our end.
 
-    A short command or somebody who only looks is waited for.
+    A short command or one that only looks is waited for. A lander is asked by another lander.
     """
     handle = _opened(path)
     try:
-        _take(handle, path)
+        _take(handle, path, asks=_ASKS[role])
         _sign(handle, {"pid": os.getpid(), "started": started, "role": role})
         yield
         os.ftruncate(handle, 0)
@@ -61,24 +70,23 @@ def _opened(path: Path) -> int:
         ) from error
 
 
-def _take(handle: int, path: Path) -> None:
+def _take(handle: int, path: Path, *, asks: frozenset[str]) -> None:
     give_up_at = time.monotonic() + _SHORT_WAIT_S
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = {} if _is_only_looked_at(handle) else _holder(path)
-            if _is_runner_alive(holder) or time.monotonic() > give_up_at:
+            is_asked = holder.get("role") in asks and _is_alive(holder)
+            if is_asked or time.monotonic() > give_up_at:
                 raise LockHeld(holder) from error
             time.sleep(0.02)
         else:
             return
 
 
-def _is_runner_alive(holder: dict[str, Any]) -> bool:
+def _is_alive(holder: dict[str, Any]) -> bool:
     """Whoever holds the lock and has not signed yet stands behind the name of one that is dead."""
-    if holder.get("role") != RUNNER:
-        return False
     try:
         os.kill(int(holder.get("pid", 0)), 0)
     except OSError as error:
@@ -96,10 +104,10 @@ def _is_only_looked_at(handle: int) -> bool:
     return True
 
 
-def find_runner(path: Path) -> dict[str, Any] | None:
-    """The runner that holds the lock now, or None."""
+def find_runner(path: Path, *, role: str = RUNNER) -> dict[str, Any] | None:
+    """The runner that holds the lock now, or None; for a lander, another lander is as good."""
     holder = find_holder(path)
-    return holder if holder is not None and holder.get("role") == RUNNER else None
+    return holder if holder is not None and holder.get("role") in _ASKS[role] else None
 
 
 def find_holder(path: Path) -> dict[str, Any] | None:

@@ -1,8 +1,11 @@
 """`crew merge`: a done task, into the target branch, now."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from crew.domain.errors import CheckFailed, TryLater
+from crew.domain.errors import CheckFailed, CrewError, TryLater
 from crew.domain.quotation import MARK
 from crew.domain.requests import Request, find_task
 from crew.domain.run import Run
@@ -18,6 +21,7 @@ from crew.front.cli.subjects import task_of
 from crew.runner.asking import ask
 from crew.runner.loop import LANDING
 from crew.runner.views import task_view
+from crew.store.database import open_database
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 24 * 3600.0
 """The gate may take long, and it has a limit of its own."""
+
+SILENT_S = 2.0
+LOOK_EVERY_S = 0.5
 
 
 @command("merge", example="crew merge 12\ncrew merge A")
@@ -51,8 +58,51 @@ def merge(call: Call, subject: str) -> None:
         is_blocked = now.awaits_delivery and world.lines[now.target].waiting != ""
         return now.state != TaskState.DONE or is_blocked
 
-    ask(workplace, request, settled=settled, only=LANDING, timeout_s=PATIENCE_S)
+    with _narrated(call, workplace, task):
+        ask(workplace, request, settled=settled, only=LANDING, timeout_s=PATIENCE_S)
     _tell(call, workplace, task)
+
+
+@contextmanager
+def _narrated(call: Call, workplace: "Workplace", task: str) -> Iterator[None]:
+    """Nobody waits for long without a word: what it waits for, each time that changes."""
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(call, workplace, task, over), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join(timeout=5)
+
+
+def _watch(call: Call, workplace: "Workplace", task: str, over: threading.Event) -> None:
+    if over.wait(SILENT_S):
+        return
+    db, said = open_database(workplace.folder / "crew.db"), ""
+    while True:
+        with suppress(CrewError):
+            words = waits_for(load_world(db), task)
+            if words != said:
+                narrate(call, f"task {task} {words}")
+            said = words
+        if over.wait(LOOK_EVERY_S):
+            return
+
+
+def waits_for(world: World, task: str) -> str:
+    """What a task that is to be merged waits for now."""
+    row = world.tasks.get(task)
+    if row is None or not (row.is_queued or row.awaits_delivery):
+        return "waits for another crew command to end"
+    line = world.lines.get(row.target)
+    why = f": {line.waiting}" if line is not None and line.waiting else ""
+    if row.awaits_delivery:
+        return f"has landed and is delivered to {row.target}{why}"
+    is_first = line is not None and any(entry[0] == task for entry in line.chain)
+    if is_first:
+        return f"is tested together with what landed for {row.target}{why}"
+    return f"waits for its turn in the merge queue of {row.target}{why}"
 
 
 def _why(run: Run) -> str:
