@@ -44,6 +44,8 @@ def test_run_before_an_agent_is_configured_makes_nothing_and_says_what_to_do(new
     )
     assert new_user.status("1") == "todo"
     assert new_user.ok("ps", "--json").json == []
+    again = new_user.ok("init", PATH=new_user.path)
+    assert again.err.startswith("next: install claude, or choose another agent: `crew config set ")
 
 
 def test_the_hint_works_when_typed(new_user):

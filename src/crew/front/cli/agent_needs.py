@@ -20,7 +20,7 @@ OWN = "mine"
 def check_kinds(workplace: "Workplace", kinds: Iterable[str]) -> None:
     """Raise for the first of these kinds that cannot be started."""
     for kind in kinds:
-        if problem := _problem(Need(kind=kind), workplace.rules, _instead(workplace.rules)):
+        if problem := _problem(Need(kind=kind), workplace.rules, another_agent(workplace.rules)):
             raise problem
 
 
@@ -47,13 +47,14 @@ def _way_out(need: Need, rules: Rules) -> str:
             "or do without: `crew config set review.mode none`"
         )
     if need.kind == rules.default_kind or not (need.agents or need.tasks):
-        return _instead(rules)
+        return another_agent(rules)
     if need.agents:
         return f"`crew agents set {need.agents[0]} {kind or 'KIND'}`"
     return f"`crew edit {need.tasks[0]} --agent {kind or 'KIND'}`"
 
 
-def _instead(rules: Rules) -> str:
+def another_agent(rules: Rules) -> str:
+    """The commands that make another kind the default: one that is installed, or one's own."""
     if kind := _installed(rules):
         return f"`crew config set agents.worker_default {kind}`"
     template = shlex.quote("PROGRAM {{.Prompt}}")

@@ -11,6 +11,8 @@ import click
 from crew.config.gates import SET_GATE, Gate, choose_gate, read_gate_files
 from crew.config.suggested_gate import suggest_gate
 from crew.domain.effects import effect
+from crew.domain.rules import Rules
+from crew.front.cli.agent_needs import another_agent
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.gate_notice import SUBMODULES
@@ -43,7 +45,8 @@ def init(call: Call, tasks: str | None) -> None:
     if call.json:
         print_json(found)
     else:
-        _print(call, found)
+        _print(found)
+        narrate(call, _next(found, workplace.rules))
 
 
 def _keep_source(call: Call, source: str) -> None:
@@ -105,7 +108,7 @@ def _gate(gate: Gate | None) -> dict[str, str] | None:
     return {"command": gate.command, "reason": gate.reason} if gate else None
 
 
-def _print(call: Call, found: dict[str, Any]) -> None:
+def _print(found: dict[str, Any]) -> None:
     gate = found["gate"]
     say(f"crew is set up in {found['root']}")
     say(f"  tasks:   {found['tasks']}")
@@ -118,7 +121,6 @@ def _print(call: Call, found: dict[str, Any]) -> None:
     say(f"  agents:  {', '.join(names)}; workers are {found['worker']}")
     for words in _notices(found):
         say(f"  {words}")
-    narrate(call, _next(found))
 
 
 def _way_to_a_gate(found: dict[str, Any]) -> str:
@@ -141,11 +143,9 @@ def _notices(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _next(found: dict[str, Any]) -> str:
+def _next(found: dict[str, Any], rules: Rules) -> str:
     """The way to a first run; an agent that is not installed comes first."""
     installed = {agent["name"] for agent in found["agents"] if agent["installed"]}
     if found["worker"] in installed:
         return 'next: crew new --title "…", then crew run'
-    other = next(iter(installed - {"scripted"}), None)
-    way = f"crew config set agents.worker_default {other}" if other else "see `crew agents`"
-    return f"next: install {found['worker']} or choose another agent ({way}), then crew new and run"
+    return f"next: install {found['worker']}, or choose another agent: {another_agent(rules)}"
