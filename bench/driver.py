@@ -26,7 +26,9 @@ def main(repo: Path, agents: int) -> dict[str, Any]:
 
     def prepare(runner: Runner) -> None:
         runner.take_in()
-        runner.heed(Request(verb="spawn", args={"kind": "scripted", "at_least": agents}))
+        runner.heed(
+            Request(verb="spawn", args={"kind": "scripted", "at_least": agents, "chosen": True})
+        )
 
     before, began_at = _own_cpu_s(), time.time()
     runner = run_crew(workplace, prepare, drain=True)

@@ -156,7 +156,7 @@ def kept(make_scene) -> Scene:
     workplace = scene.make()
     for title in ("one", "two"):
         workplace.source.add(NewTask(title=title), at=1.0)
-    ask(workplace, Request(verb="spawn", args={"kind": "scripted", "count": 2}))
+    ask(workplace, Request(verb="spawn", args={"kind": "scripted", "count": 2, "chosen": True}))
     scene.write({"draft.txt": "draft\n"})
     take_checkpoint(workplace.repo, scene.path, "1", label="kept", at=1.0)
     (scene.path / "draft.txt").unlink()
@@ -223,7 +223,7 @@ def _asking(scene: Scene, **env: str) -> int:
 
 
 def _ask(scene: Scene, **env: str) -> "subprocess.Popen[str]":
-    errand = ["ask", "spawn", {"kind": "scripted", "name": "Zed"}]
+    errand = ["ask", "spawn", {"kind": "scripted", "name": "Zed", "chosen": True}]
     return replace(scene, tasks=[], options={"do": errand}).start(**env)
 
 

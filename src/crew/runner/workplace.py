@@ -18,7 +18,9 @@ from crew.tasks.snapshot import Snapshot
 from crew.tasks.source import TaskSource, open_source
 
 if TYPE_CHECKING:
-    from crew.config.model import Settings
+    from collections.abc import Container
+
+    from crew.config.model import AgentsSettings, Settings
     from crew.domain.channel import Member
     from crew.git.repository import Repository
 
@@ -121,14 +123,14 @@ class Workplace:
     def rules(self) -> Rules:
         return rules_from(self.settings)
 
-    def renew_agents(self) -> None:
-        """Read the agents of the config again; all other settings stay as they were."""
+    def renew_agents(self, fresh: "AgentsSettings", *, keep: "Container[str]") -> None:
+        """Use these agents from now on, but for those to keep; no other setting changes."""
         from dataclasses import replace  # noqa: PLC0415 - only a runner needs it
 
-        from crew.config.layers import load_settings  # noqa: PLC0415 - `ps` does without config
-
-        fresh = load_settings(self.root)
-        self.__dict__["settings"] = replace(self.settings, agents=fresh.agents)
+        now = self.settings.agents.by_name
+        kept = {name: agent for name, agent in now.items() if name in keep}
+        agents = replace(fresh, by_name={**fresh.by_name, **kept})
+        self.__dict__["settings"] = replace(self.settings, agents=agents)
 
     def session_of(self, whose: "Run | Member") -> str:
         """Its session; a new one is named after whose it is, so that a repeat names it again."""
