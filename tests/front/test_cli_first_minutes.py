@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from crew.config.layers import default_settings
+from crew.runner.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
 
 GHOST = '[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n'
@@ -108,6 +110,16 @@ def test_a_change_of_the_config_reaches_a_running_crew(scene, running):
     until(lambda: scene.status("2") == "merged")
     scene.let_go()
     process.terminate()
+
+
+def test_an_agent_that_works_keeps_its_configuration_until_its_run_ends(scene):
+    """The file that configures it may go away with another branch."""
+    workplace, fresh = find_workplace(scene.root), default_settings().agents
+    workplace.renew_agents(fresh, keep={"sh"})
+    assert "sh" in workplace.settings.agents.by_name
+    assert workplace.settings.agents.worker_default == "claude"
+    workplace.renew_agents(fresh, keep=())
+    assert "sh" not in workplace.settings.agents.by_name
 
 
 # agents set, dismiss
