@@ -1,6 +1,7 @@
 """What holds for every command: streams, codes, colours, and how little it takes to start."""
 
 import importlib
+import json
 import subprocess
 import sys
 import tomllib
@@ -17,7 +18,7 @@ from crew.front.cli.command import CrewCommand
 from crew.front.cli.main import run
 from crew.front.cli.output import cut, line, table_lines, text_width
 from crew.front.cli.root import root
-from front.conftest import CREW, PATIENCE_S
+from front.conftest import CREW, PATIENCE_S, until
 
 HEAVY = ("asyncio", "textual", "starlette", "mcp", "pydantic", "rich", "subprocess", "difflib")
 
@@ -78,33 +79,79 @@ def test_flags_may_stand_before_or_after_the_command(scene):
     assert scene.crew("ps", "--jason").code == 2
 
 
-@pytest.mark.parametrize("args", [["--help"], ["ps"], ["ps", "--json"], ["events"], ["--version"]])
-def test_the_light_commands_import_nothing_heavy(scene, args):
+def what_it_takes(scene, *args):
+    """The exit code of a command in a fresh interpreter, what it loaded, how often it ran git."""
     code = (
-        "import sys\n"
+        "import json, os, sys\n"
+        "started = []\n"
+        "def hear(event, args):\n"
+        "    if event in ('os.posix_spawn', 'os.fork', 'os.exec', 'subprocess.Popen'):\n"
+        "        started.append(event)\n"
+        "sys.addaudithook(hear)\n"
         "from crew.front.cli.main import run\n"
         f"code = run({args!r})\n"
-        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)\n"
-        "sys.exit(code)\n"
+        "print(json.dumps([code, sorted(sys.modules), len(started)]), file=sys.stderr)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=scene.root, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == "[]"
+    code, modules, processes = json.loads(done.stderr.splitlines()[-1])
+    return code, set(modules), processes
 
 
-def test_listing_tasks_imports_no_runner(scene):
-    code = (
-        "import sys\n"
-        "from crew.front.cli.main import run\n"
-        "run(['list'])\n"
-        "print([m for m in ('asyncio', 'crew.runner.loop') if m in sys.modules])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=scene.root, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+@pytest.mark.parametrize("args", [["--help"], ["ps"], ["ps", "--json"], ["events"], ["--version"]])
+def test_the_light_commands_import_nothing_heavy(scene, args):
+    code, modules, processes = what_it_takes(scene, *args)
+    assert (code, modules & set(HEAVY), processes) == (0, set(), 0)
+
+
+RUNNER = {"asyncio", "crew.runner.loop", "crew.runner.engine", "crew.agents.adapter"}
+
+SHORT = {
+    "list": 0,
+    "new --title x": 1,
+    "edit 1 --title y --label z": 0,
+    "comment 1 hello": 0,
+    "spawn": 1,  # takes the changed tasks in, and asks git where they land
+    "spawn Bea": 0,
+    "retry B": 0,
+    "kill A": 0,
+    "merge 1": 0,
+    "inbox": 0,
+    "quest list": 0,
+    "channel list": 0,
+    "prune --dry-run": 3,
+    "prune --yes": 3,
+}
+"""Commands that people and agents type often, and how many processes of git each may start."""
+
+REFUSED = {"retry B", "kill A", "merge 1"}
+"""Agents that do nothing and a task that nobody did: the refusal takes what the deed takes."""
+
+
+def test_short_commands_load_no_runner_and_hardly_start_git(scene):
+    scene.ok("new", "--title", "one")
+    scene.ok("spawn", "2")
+    for words, most in SHORT.items():
+        code, modules, processes = what_it_takes(scene, *words.split())
+        assert (words, code) == (words, 5 if words in REFUSED else 0)
+        assert (words, modules & RUNNER) == (words, set())
+        assert processes <= most, (words, processes)
+
+
+ASKED = {"new --title x": 1, "comment 1 hello": 0, "spawn": 0, "retry B": 0, "kill A": 0}
+
+
+def test_short_commands_only_ask_the_runner_that_is_up(scene, running):
+    scene.ok("new", "--title", "one")
+    scene.plan("1", "wait")
+    running("--agents", "1")
+    until(lambda: scene.agent()["pid"] is not None)
+    for words, most in ASKED.items():
+        code, modules, processes = what_it_takes(scene, *words.split())
+        assert (words, code) == (words, 5 if words == "retry B" else 0)
+        assert (words, modules & {*RUNNER, "crew.runner.alone"}) == (words, set())
+        assert processes <= most, (words, processes)
 
 
 def test_colours_are_for_terminals_and_for_those_who_force_them(scene):

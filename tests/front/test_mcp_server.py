@@ -215,7 +215,7 @@ def _runner(adapter: str, folder):
             folder=folder, settings=SimpleNamespace(agents=SimpleNamespace(by_name=kinds))
         ),
         engine=SimpleNamespace(
-            world=SimpleNamespace(agents={"A": SimpleNamespace(agent_kind="kind")}, members={})
+            world=SimpleNamespace(crew={"A": SimpleNamespace(agent_kind="kind")}, members={})
         ),
         outside=SimpleNamespace(mcp_url=""),
     )

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from crew.domain import plan
 from crew.domain.rules import Rules
 from crew.domain.task import Task
 from crew.domain.world import apply_all, noted, with_rows
-from crew.runner import engine as engine_module
-from crew.runner.engine import MOST_DECISIONS, Engine
+from crew.runner.engine import Engine
 
 
 def test_decisions_without_an_end_end_the_runner_and_nothing_of_them_is_stored(monkeypatch):
@@ -19,7 +19,7 @@ def test_decisions_without_an_end_end_the_runner_and_nothing_of_them_is_stored(m
         asked.append(now)
         return [noted(world.tasks["1"], "again", at=now, priority=len(asked))]
 
-    monkeypatch.setattr(engine_module, "decide", decide)
+    monkeypatch.setattr(plan, "decide", decide)
     engine = Engine(
         outside=SimpleNamespace(),
         rules=Rules(),
@@ -31,4 +31,4 @@ def test_decisions_without_an_end_end_the_runner_and_nothing_of_them_is_stored(m
     )
     with pytest.raises(RuntimeError, match="no end of decisions: again 1"):
         asyncio.run(engine.run(until=lambda: True))
-    assert (len(asked), stored) == (MOST_DECISIONS, [])
+    assert (len(asked), stored) == (plan.MOST_DECISIONS, [])

@@ -130,3 +130,8 @@ class Vacate(Command):
 
 class Deliver(Command):
     """Bring what landed into the target branch and the checkout that shows it."""
+
+
+def kind_of(key: str) -> str:
+    """The kind of a command, or of a wait for one: the first word of its key."""
+    return key.partition(" ")[0]

@@ -33,7 +33,7 @@ from crew.domain.rules import Rules
 from crew.domain.run import NEW_SESSION, Run, RunState
 from crew.domain.task import Task
 from crew.domain.whereabouts import walks_steps
-from crew.domain.world import World, moved, noted
+from crew.domain.world import World, apply_all, moved, noted
 
 MISSING = "missing"
 """The kind of those waits at whose end a task is given up."""
@@ -56,6 +56,22 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
     if facts := follow_default(world, now, rules=rules):
         return facts
     return assign(world, now, rules=rules) if taking_work else []
+
+
+MOST_DECISIONS = 10_000
+"""In a row, without anything being done: more would be a fault of ours that never ends."""
+
+
+def following(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
+    """All that is decided, one thing after the other: what belongs together is stored once."""
+    found: list[Fact] = []
+    for _ in range(MOST_DECISIONS):
+        facts = decide(world, now, rules=rules, taking_work=taking_work)
+        if not facts:
+            return found
+        found += facts
+        world = apply_all(world, facts)
+    raise RuntimeError(f"no end of decisions: {found[-1].trigger} {found[-1].subject}")
 
 
 def plan(

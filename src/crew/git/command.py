@@ -159,6 +159,11 @@ def configured_filters(where: Path) -> frozenset[str]:
     return _configured(where, {}).filters
 
 
+def configured_branch(where: Path) -> str:
+    """`crew.defaultBranch`, or nothing; needs no process besides the one for the drivers."""
+    return _configured(where, {}).default_branch
+
+
 def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mapping[str, str]:
     configured = _configured(where, env)
     silenced = configured.silenced

@@ -66,11 +66,12 @@ _LFS_COMMANDS = {
 
 @frozen
 class Configured:
-    """What the configuration says: drivers to silence, and the files that were read."""
+    """What the configuration says: drivers to silence, where work lands, which files were read."""
 
     silenced: Mapping[str, str]
     filters: frozenset[str]
     lfs: bool
+    default_branch: str  # `crew.defaultBranch`, or nothing
     is_conditional: bool  # says different things in different worktrees of one repository
     files: tuple[Path, ...]
 
@@ -98,6 +99,7 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
         silenced=dict(_silencing(values)),
         filters=frozenset(name for section, name in _drivers(values) if section == "filter"),
         lfs=_is_plain_lfs(values),
+        default_branch=values.get("crew.defaultbranch", "").strip(),
         is_conditional=any(key.startswith("includeif.") for key in values),
         files=tuple(files),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from crew.domain.effects import effect
 from crew.domain.errors import Conflict, CrewError, UsageError
 from crew.domain.frozen import frozen
-from crew.git.command import ask, failure, git
+from crew.git.command import ask, configured_branch, failure, git
 from crew.git.locks import held
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -81,17 +81,17 @@ def tree_of(repo: Repository, rev: str) -> str | None:
 
 def current_branch(repo: Repository) -> str | None:
     """The branch of the main checkout; None when HEAD is detached."""
-    answer = ask(repo.root, "symbolic-ref", "--quiet", "--short", "HEAD")
-    return answer.out.decode().strip() if answer.code == 0 else None
+    branch = _points_to(repo, "HEAD")
+    return branch.removeprefix("refs/heads/") if branch else None
 
 
 def has_branch(repo: Repository, branch: str) -> bool:
-    return commit_of(repo, f"refs/heads/{branch}") is not None
+    return ref_tip(repo, f"refs/heads/{branch}") is not None
 
 
 def target_branch(repo: Repository, configured: str | None) -> str:
     """Where work lands: `crew.defaultBranch`, else the configured one, origin/HEAD or main."""
-    wanted = _default_branch(repo) or configured or _origin_head(repo) or "main"
+    wanted = configured_branch(repo.common_dir) or configured or _origin_head(repo) or "main"
     if has_branch(repo, wanted):
         return wanted
     checked_out = current_branch(repo)
@@ -168,13 +168,23 @@ def _resolve(where: Path, rev: str) -> str | None:
     return answer.out.decode().strip() if answer.code == 0 else None
 
 
-def _default_branch(repo: Repository) -> str | None:
-    return ask(repo.common_dir, "config", "crew.defaultBranch").out.decode().strip() or None
-
-
 def _origin_head(repo: Repository) -> str | None:
-    answer = ask(repo.common_dir, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
-    return answer.out.decode().strip().removeprefix("refs/remotes/origin/") or None
+    branch = _points_to(repo, "refs/remotes/origin/HEAD")
+    return branch.removeprefix("refs/remotes/origin/") if branch else None
+
+
+def _points_to(repo: Repository, name: str) -> str | None:
+    """The ref that a symbolic one names; git is asked when its file does not tell."""
+    try:
+        told = os.fsdecode((repo.common_dir / name).read_bytes()).strip()
+    except OSError:
+        told = ""
+    if told.startswith("ref: ") and not told.endswith("/.invalid"):  # so much for reftable
+        return told.removeprefix("ref: ")
+    if is_object_id(told) or (not told and not (repo.common_dir / "reftable").exists()):
+        return None
+    answer = ask(repo.common_dir, "symbolic-ref", "--quiet", name)
+    return answer.out.decode().strip() or None
 
 
 def _refuse_clash(branch: str) -> None:

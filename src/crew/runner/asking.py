@@ -1,6 +1,5 @@
 """How a short command gets something done: it asks the runner, or does it itself if none is up."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,13 +7,21 @@ from typing import Any
 from crew.domain.errors import CrewError, TimedOut
 from crew.domain.requests import Request
 from crew.domain.world import World
-from crew.runner.loop import HOUSEKEEPING, LANDING, holding_the_lock, make_runner
 from crew.runner.requesting import POLL_S, ask_runner, wake_runner
 from crew.runner.workplace import Workplace
 from crew.store.facts import load_world
 from crew.store.lock import COMMAND, LANDER, LockHeld, find_runner
 
 PATIENCE_S = 60.0
+
+HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane", "vacate"})
+"""What a short command may do besides its own request: finish and tidy, start no agent."""
+
+CHECKING = HOUSEKEEPING | {"inspect"}
+"""What `crew complete` does without a runner."""
+
+LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
+"""What `crew merge` does without a runner."""
 
 Settled = Callable[[World], bool]
 
@@ -32,11 +39,11 @@ def ask(
     workplace: Workplace,
     request: Request,
     *,
-    settled: Settled = lambda _world: True,
+    settled: Settled | None = None,
     only: frozenset[str] = HOUSEKEEPING,
     timeout_s: float = PATIENCE_S,
 ) -> Any:
-    """Have a request answered and wait until what it asked for is done."""
+    """Have a request answered and wait until what it asked for is done (`settled`)."""
     give_up_at = time.monotonic() + timeout_s
     role = LANDER if only == LANDING else COMMAND
     answered, reply = False, None
@@ -49,9 +56,9 @@ def ask(
             return reply
         try:
             if answered:  # by a runner that went away before it was done
-                _do_it_here(workplace, _LOOK, only, role=role)
+                _carry_out(workplace, _LOOK, only, role=role)
                 return reply
-            return _do_it_here(workplace, request, only, role=role)
+            return _carry_out(workplace, request, only, role=role)
         except LockHeld:
             if time.monotonic() > give_up_at:
                 raise
@@ -68,8 +75,12 @@ def _accepted(found: dict[str, Any] | None) -> Any:
     return found["reply"]
 
 
-def _wait_until(workplace: Workplace, settled: Settled, *, give_up_at: float, role: str) -> bool:
+def _wait_until(
+    workplace: Workplace, settled: Settled | None, *, give_up_at: float, role: str
+) -> bool:
     """False when the runner went away before it was so."""
+    if settled is None:
+        return True
     while not settled(load_world(workplace.db)):
         if time.monotonic() > give_up_at:
             raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
@@ -79,19 +90,10 @@ def _wait_until(workplace: Workplace, settled: Settled, *, give_up_at: float, ro
     return True
 
 
-def _do_it_here(workplace: Workplace, request: Request, only: frozenset[str], *, role: str) -> Any:
-    with holding_the_lock(workplace, role=role):
-        return asyncio.run(_do(workplace, request, only))
+def _carry_out(workplace: Workplace, request: Request, only: frozenset[str], *, role: str) -> Any:
+    from crew.runner.alone import answer_alone  # noqa: PLC0415 - a runner that is up does without
 
-
-async def _do(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
-    runner = make_runner(workplace, drain=True)
-    runner.engine.only = only
-    runner.engine.taking_work = False
-    runner.take_in()
-    reply = runner.heed(request)
-    await runner.run()
-    return reply
+    return answer_alone(workplace, request, only=only, role=role)
 
 
 def wake(workplace: Workplace) -> None:

@@ -23,12 +23,13 @@ from crew.domain.commands import (
     SpeakTurn,
     TellSteps,
     Vacate,
+    kind_of,
 )
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.message import Message
 from crew.domain.pane import not_inspected, not_opened
-from crew.domain.plan import MISSING, decide, plan, waits
+from crew.domain.plan import MISSING, following, plan, waits
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.stepping import troubled
@@ -40,9 +41,6 @@ from crew.runner.landing import LINE_DOERS
 from crew.runner.outside import Outside
 
 log = logging.getLogger(__name__)
-
-MOST_DECISIONS = 10_000
-"""In a row, without anything being done: more would be a fault of ours that never ends."""
 
 _OF_ONE = (PaneCommand, TellSteps, Vacate)
 """A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
@@ -176,7 +174,7 @@ class Engine:
             *self._waits(since=self.now()),
             *(command.key for command in self._due()),
         }
-        return all(_kind(key) in ignored for key in keys)
+        return all(kind_of(key) in ignored for key in keys)
 
     def _waits(self, *, since: float) -> dict[str, float]:
         """When to tick again although nothing happened, by the key of what is due then."""
@@ -185,7 +183,7 @@ class Engine:
         return {key: at for key, at in found.items() if self._is_wanted(key)}
 
     def _is_wanted(self, key: str) -> bool:
-        kind = _kind(key)
+        kind = kind_of(key)
         if kind in {"run", "turn"} and not self.taking_work:
             return False
         return self.only is None or kind in self.only
@@ -204,16 +202,8 @@ class Engine:
         await asyncio.gather(*(self.cancel(key) for key in self.under_way))
 
     def _following(self, world: World) -> list[Fact]:
-        """All that is decided, one thing after the other: what belongs together is stored once."""
-        found: list[Fact] = []
-        now = self._decided_at = self.now()
-        for _ in range(MOST_DECISIONS):
-            facts = decide(world, now, rules=self.rules, taking_work=self.taking_work)
-            if not facts:
-                return found
-            found += facts
-            world = apply_all(world, facts)
-        raise RuntimeError(f"no end of decisions: {found[-1].trigger} {found[-1].subject}")
+        self._decided_at = self.now()
+        return following(world, self._decided_at, rules=self.rules, taking_work=self.taking_work)
 
     def _due(self) -> list[Command]:
         now = self.now()
@@ -312,10 +302,6 @@ class Engine:
 
     def _put_off(self, command: Command, until: float) -> None:
         self._later[command.key] = until
-
-
-def _kind(key: str) -> str:
-    return key.partition(" ")[0]
 
 
 def _words(error: CrewError | OSError) -> str:

@@ -4,29 +4,26 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
-    contextmanager,
     nullcontext,
 )
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from crew.agents.output import one_line
-from crew.agents.ownership import kill_leftovers
 from crew.domain.answering import answer
 from crew.domain.channel_agents import VERBS as MEMBER_VERBS
 from crew.domain.councils import is_awaited
 from crew.domain.errors import CrewError, TryLater, UsageError
-from crew.domain.intake import Intake, seen
 from crew.domain.merge_queue import Line
-from crew.domain.pane import ended
 from crew.domain.requests import Answer, Request
 from crew.domain.speaking import speaking_run
 from crew.domain.world import born
-from crew.git.landing import landed_tips, repair_sync
+from crew.git.landing import landed_tips
+from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
 from crew.runner.kind_watch import KindWatch
@@ -38,12 +35,12 @@ from crew.runner.state_files import StateFiles
 from crew.runner.step_requests import READING, message_from, readable, writable
 from crew.runner.tokens import VERBS as STEP_VERBS
 from crew.runner.tokens import Tokens
-from crew.runner.unnoticed import ended_unnoticed
-from crew.runner.views import moment
+from crew.runner.unnoticed import pane_ends
 from crew.runner.workplace import Workplace
+from crew.runner.writer import holding_the_lock
 from crew.store.database import StoreFailed
 from crew.store.facts import load_world, record
-from crew.store.lock import COMMAND, RUNNER, writer_lock
+from crew.store.lock import RUNNER
 from crew.store.replies import Reply
 from crew.store.requests import drop_requests, open_requests
 from crew.store.settings import keep_setting, setting
@@ -99,6 +96,7 @@ class Runner:
                 self.readers.welcome()
                 await asyncio.to_thread(self.outside.sweep)
                 await self.engine.run(until=self._is_over)
+                keep_taken_in(self.workplace, self._stamp)
             finally:
                 looking.cancel()
                 self.readers.leave()
@@ -112,8 +110,7 @@ class Runner:
         stamp = self.workplace.source.stamp()
         if stamp == self._stamp:
             return
-        intake = Intake(target=self.workplace.target, at=time.time())
-        facts = seen(self.engine.world, self.workplace.snapshot().items, intake)
+        facts = arrivals(self.workplace, self.engine.world)
         self._stamp = stamp
         if facts:
             self.engine.record(facts)
@@ -122,8 +119,7 @@ class Runner:
 
     def look_at_panes(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""
-        for run in ended_unnoticed(self.engine.world.runs.values()):
-            facts = ended(run, number=run.pane_number, code=None, at=time.time())
+        if facts := pane_ends(self.engine.world, at=time.time()):
             self.engine.record(facts)
 
     def _find_landed(self) -> None:
@@ -318,6 +314,7 @@ def _refused(request: Request, error: CrewError) -> dict[str, Any]:
 
 def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) -> Runner:
     """The caller holds the lock."""
+    workplace.repo_id  # noqa: B018 - read here, since threads must not touch the database
     db, outside = workplace.db, LocalOutside(workplace)
     engine = Engine(
         outside=outside,
@@ -336,15 +333,6 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
         files=StateFiles(workplace=workplace, world=lambda: engine.world, failed=engine.fail),
         drain=drain,
     )
-
-
-@contextmanager
-def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[None]:
-    """One writer at a time; whatever an earlier one left running or half done is ended first."""
-    with writer_lock(workplace.lock_file, role=role, started=str(moment(time.time()))):
-        kill_leftovers(workplace.repo_id)
-        repair_sync(workplace.repo)
-        yield
 
 
 class Beside(Protocol):
@@ -381,11 +369,16 @@ async def _run_with_signals(runner: Runner, beside: Beside) -> None:
         await runner.run()
 
 
-HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane", "vacate"})
-"""What a short command may do besides its own request: finish and tidy, start no agent."""
+def run_once(workplace: Workplace, request: Request, *, only: frozenset[str]) -> Any:
+    """Heed one request and do what follows of these kinds; the caller holds the lock."""
+    return asyncio.run(_run_once(workplace, request, only))
 
-CHECKING = HOUSEKEEPING | {"inspect"}
-"""What `crew complete` does without a runner."""
 
-LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
-"""What `crew merge` does without a runner."""
+async def _run_once(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
+    runner = make_runner(workplace, drain=True)
+    runner.engine.only = only
+    runner.engine.taking_work = False
+    runner.take_in()
+    reply = runner.heed(request)
+    await runner.run()
+    return reply

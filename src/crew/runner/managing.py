@@ -14,10 +14,10 @@ from crew.agents.tmux import Tmux
 from crew.config.prompts import prompt
 from crew.domain.board import Move, Point, board, next_move
 from crew.domain.errors import CrewError
-from crew.domain.intake import Intake, seen
 from crew.domain.quotation import headline
 from crew.domain.step import StepOrder, StepOutcome
 from crew.domain.world import World, apply_all
+from crew.runner.arrivals import arrivals
 from crew.runner.calls import agent_settings, agent_spec
 from crew.runner.panes import Terminal, open_terminal
 from crew.runner.step_log import start_step
@@ -98,8 +98,7 @@ class AutoManager:
     def _world(self) -> World:
         """As the task source tells it now; nobody else may have looked for a while."""
         world = load_world(self.workplace.db)
-        intake = Intake(target=self.workplace.target, at=time.time())
-        return apply_all(world, seen(world, self.workplace.snapshot().items, intake))
+        return apply_all(world, arrivals(self.workplace, world))
 
     async def _ask(self, points: tuple[Point, ...]) -> StepOutcome:
         self._asked += 1

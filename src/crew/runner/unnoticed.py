@@ -2,22 +2,28 @@
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from crew.agents.ownership import find_process
+from crew.domain.fact import Fact
+from crew.domain.pane import ended
+from crew.domain.run import Run
+from crew.domain.world import World
 
-if TYPE_CHECKING:
-    from crew.domain.run import Run
+
+def pane_ends(world: World, *, at: float) -> list[Fact]:
+    """The ends of terminal sessions that ended without a word."""
+    gone = ended_unnoticed(world.runs.values())
+    return [f for run in gone for f in ended(run, number=run.pane_number, code=None, at=at)]
 
 
-def ended_unnoticed(runs: "Iterable[Run]") -> "list[Run]":
+def ended_unnoticed(runs: Iterable[Run]) -> list[Run]:
     """The runs whose terminal session has no process any more, of which nobody told us."""
     return [
         run for run in runs if run.pane_pid is not None and not run.leaving and not _is_alive(run)
     ]
 
 
-def _is_alive(run: "Run") -> bool:
+def _is_alive(run: Run) -> bool:
     pid = run.pane_pid or 0
     found = find_process(pid)
     if found is None and find_process(os.getpid()) is None:

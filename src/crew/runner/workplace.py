@@ -40,8 +40,11 @@ class Workplace:
 
     @functools.cached_property
     def repo(self) -> "Repository":
-        from crew.git.repository import find_repository  # noqa: PLC0415 - lists do without git
+        from crew.git.repository import Repository, find_repository  # noqa: PLC0415 - see above
 
+        git_dir = self.root / ".git"
+        if git_dir.is_dir():  # as it nearly always is: then git itself need not be asked
+            return Repository(root=self.root, common_dir=git_dir)
         return find_repository(self.root)
 
     @property

@@ -43,16 +43,19 @@ _SHORT_WAIT_S = 10.0
 
 
 @contextmanager
-def writer_lock(path: Path, *, role: str, started: str) -> Iterator[None]:
+def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
     """Hold the lock while inside; `LockHeld` if a runner has it. The kernel frees it at our end.
 
     A short command or one that only looks is waited for. A lander is asked by another lander.
+    Gives whether the holder before ended in order: one that was killed has left its signature.
     """
+    is_new = not path.exists()
     handle = _opened(path)
     try:
         _take(handle, path, asks=_ASKS[role])
+        is_in_order = not is_new and os.fstat(handle).st_size == 0
         _sign(handle, {"pid": os.getpid(), "started": started, "role": role})
-        yield
+        yield is_in_order
         os.ftruncate(handle, 0)
     finally:
         # Closing alone is not enough: a process that another thread is starting shares it.

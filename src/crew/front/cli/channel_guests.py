@@ -11,7 +11,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import channel_argument, member_argument
-from crew.front.mcp.beside import is_installed
+from crew.front.mcp.address import is_installed
 from crew.runner.asking import ask
 from crew.runner.channel_views import load_channels
 from crew.runner.connection import address_file

@@ -18,8 +18,8 @@ from crew.git.command import git
 from crew.git.merges import contains
 from crew.git.repository import commit_of
 from crew.git.worktrees import delete_branch, remove_worktree, worktree_paths
-from crew.runner.loop import holding_the_lock
 from crew.runner.workplace import make_workplace
+from crew.runner.writer import holding_the_lock
 from crew.store.lock import LockHeld, find_runner
 
 if TYPE_CHECKING:

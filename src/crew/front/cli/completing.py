@@ -24,8 +24,7 @@ from crew.front.cli.output import narrate, print_json, safe, say
 from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
 from crew.front.cli.ps import waits_for_merge
 from crew.git.repository import commit_of
-from crew.runner.asking import ask
-from crew.runner.loop import CHECKING
+from crew.runner.asking import CHECKING, ask
 from crew.runner.outside import ReviewCall
 from crew.runner.reviews import Reviews
 from crew.runner.views import task_view

@@ -161,6 +161,8 @@ def _refuse(
     workplace: "Workplace", item: TaskItem, status: str | None, only_if: tuple[str, ...]
 ) -> None:
     """Before anything is changed; what crew recorded and has not yet written counts as well."""
+    if status is None and not only_if:
+        return
     row = load_world(workplace.db).tasks.get(item.id)
     now = str(row.state if row is not None and row.state != row.written else item.status)
     if only_if and now not in only_if:

@@ -1,8 +1,7 @@
 """`crew peek` and `crew logs`: what an agent printed, safe to show."""
 
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +12,16 @@ from crew.agents.tmux import Tmux, capture, find_session
 from crew.domain.names import pane_name
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import narrate, print_json, print_json_line, safe, say
+from crew.front.cli.output import narrate, print_json_line, print_json_list, safe, say
 from crew.front.cli.params import DURATION, subject_argument
 from crew.front.cli.subjects import task_of
+from crew.runner.log_end import BLOCK, size_of, start_of_last, steps_from_end
 from crew.store.facts import facts_after
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
 
 LOOK_EVERY_S = 0.2
-CHUNK = 65536
 
 
 @command("peek", example="crew peek A\ncrew peek 12 -n 100")
@@ -43,7 +42,7 @@ def peek(call: Call, subject: str, count: int) -> None:
         shown = capture(server, pane_name(task), lines=count, colours=True)
         _print(call, task, shown.splitlines())
         return
-    _print(call, task, list(deque(_lines(workplace.task_log(task)), maxlen=count)))
+    _print(call, task, _last_lines(workplace.task_log(task), count))
 
 
 @command("logs", example="crew logs A -f\ncrew logs 12 --since 10m")
@@ -58,9 +57,10 @@ def logs(call: Call, subject: str, *, follow: bool, since: float | None) -> None
     workplace = call.workplace()
     task = task_of(workplace, subject)
     log = workplace.task_log(task)
-    start = 0 if since is None else _start_of(workplace, task, time.time() - since)
+    end = size_of(log)
+    start = 0 if since is None else _start_of(workplace, task, time.time() - since, end=end)
     if not follow:
-        _print(call, task, list(_lines(log, start)))
+        _print(call, task, _lines(log, start, end=end))
         return
     for text in _followed(log, start):
         if call.json:
@@ -69,31 +69,39 @@ def logs(call: Call, subject: str, *, follow: bool, since: float | None) -> None
             print(safe(text, call), flush=True)
 
 
-def _print(call: Call, task: str, lines: list[str]) -> None:
+def _print(call: Call, task: str, lines: Iterable[str]) -> None:
     if call.json:
-        print_json({"task": task, "lines": [plain(text) for text in lines]})
-    elif lines:
-        for text in lines:
-            say(safe(text, call))
-    else:
+        print_json_list({"task": task}, "lines", map(plain, lines))
+        return
+    is_empty = True
+    for text in lines:
+        is_empty = False
+        say(safe(text, call))
+    if is_empty:
         narrate(call, f"task {task} has printed nothing yet")
 
 
-def _lines(log: Path, start: int = 0) -> Iterator[str]:
+def _last_lines(log: Path, count: int) -> Iterator[str]:
+    """What is printed while they are read belongs to the next look."""
+    end = size_of(log)
+    return _lines(log, start_of_last(log, count, end=end) if end else 0, end=end)
+
+
+def _lines(log: Path, start: int, *, end: int) -> Iterator[str]:
     splitter = LineSplitter()
-    for chunk in _chunks(log, start):
+    for chunk in _chunks(log, start, end=end):
         yield from splitter.feed(chunk)
     yield from splitter.close()
 
 
-def _chunks(log: Path, start: int) -> Iterator[bytes]:
-    try:
-        with log.open("rb") as file:
-            file.seek(start)
-            while chunk := file.read(CHUNK):
-                yield chunk
-    except FileNotFoundError:
+def _chunks(log: Path, start: int, *, end: int) -> Iterator[bytes]:
+    if start >= end:
         return
+    with log.open("rb") as file:
+        file.seek(start)
+        while start < end and (chunk := file.read(min(BLOCK, end - start))):
+            start += len(chunk)
+            yield chunk
 
 
 def _followed(log: Path, start: int) -> Iterator[str]:
@@ -101,39 +109,32 @@ def _followed(log: Path, start: int) -> Iterator[str]:
     splitter = LineSplitter()
     at = start
     while True:
-        size = log.stat().st_size if log.exists() else 0
+        size = size_of(log)
         at = min(at, size)  # a log that was cut begins again
-        for chunk in _chunks(log, at):
+        for chunk in _chunks(log, at, end=size):
             at += len(chunk)
             yield from splitter.feed(chunk)
         time.sleep(LOOK_EVERY_S)
 
 
-def _start_of(workplace: "Workplace", task: str, since: float) -> int:
-    """Where the log tells of the first step that was under way at this moment or later."""
+def _start_of(workplace: "Workplace", task: str, since: float, *, end: int) -> int:
+    """Where the log tells of the first step that began at this moment or later, else of the last.
+
+    Nothing of a log that nobody has written to since.
+    """
     log = workplace.task_log(task)
-    if not log.exists() or log.stat().st_mtime < since:
-        return log.stat().st_size if log.exists() else 0
+    if not end or log.stat().st_mtime < since:
+        return end
     started = {
-        f"{fact.subject}/{fact.changes.get('step')}/{fact.changes.get('attempt')}": fact.at
-        for _, fact in facts_after(workplace.db)
+        f"{fact.subject}/{fact.changes.get('step')}/{fact.changes.get('attempt')}"
+        for _, fact in facts_after(workplace.db, since=since)
         if fact.kind == "run" and fact.trigger == "step_started"
     }
-    position = last = 0
-    for number, text in _headers(log):
-        run, _round, step, attempt = (*text.split("/"), "", "", "")[:4]
-        last = number
-        if started.get(f"{run}/{step}/{attempt}", 0.0) >= since:
-            return number
-        position = number
-    return position or last
-
-
-def _headers(log: Path) -> Iterator[tuple[int, str]]:
-    """The position and the key of each step: `=== A: step 12.1/1/2/1 ===`."""
-    position = 0
-    with log.open("rb") as file:
-        for raw in file:
-            if raw.startswith(b"=== ") and b": step " in raw:
-                yield position, raw.decode(errors="replace").partition(": step ")[2].rstrip(" =\n")
-            position += len(raw)
+    place = 0
+    for position, key in steps_from_end(log, end=end):
+        run, _round, step, attempt = (*key.split("/"), "", "", "")[:4]
+        is_older = f"{run}/{step}/{attempt}" not in started
+        place = place if is_older and place else position
+        if is_older:
+            break
+    return place

@@ -18,8 +18,7 @@ from crew.front.cli.output import line as one_line
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import subject_argument
 from crew.front.cli.subjects import task_of
-from crew.runner.asking import ask
-from crew.runner.loop import LANDING
+from crew.runner.asking import LANDING, ask
 from crew.runner.views import task_view
 from crew.store.database import open_database
 from crew.store.facts import load_world

@@ -40,6 +40,16 @@ def print_json_line(document: Any) -> None:
     print(_json_text(document, indent=None), flush=True)
 
 
+def print_json_list(head: dict[str, Any], name: str, items: Iterable[Any]) -> None:
+    """One document whose last field is a list, written as it comes: it may not fit into memory."""
+    gap = "\n    " if sys.stdout.isatty() else ""
+    print(_json_text({**head, name: []}, indent=None).removesuffix("]}"), end="")
+    for number, item in enumerate(items):
+        print(f"{',' if number else ''}{gap or ' ' * bool(number)}", end="")
+        print(_json_text(item, indent=None), end="")
+    print("]}")
+
+
 def _json_text(document: Any, *, indent: int | None) -> str:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     try:

@@ -1,6 +1,7 @@
 """`crew prune`: the worktrees and branches of tasks that are over go; their content is kept."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from crew.git.refs import delete_ref
 from crew.git.repository import commit_of
 from crew.git.worktrees import delete_branch, remove_worktree, state_of, worktree_paths
 from crew.runner.asking import ask
-from crew.runner.loop import holding_the_lock
+from crew.runner.writer import holding_the_lock
 from crew.store.facts import load_world
 from crew.store.lock import find_runner
 
@@ -129,15 +130,16 @@ def _have_removed(workplace: "Workplace", tasks: list[str]) -> None:
 
 def remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
     """`unmerged` branches go only if that is asked for."""
-    live = _live_tasks(workplace, load_world(workplace.db))
-    made = _refs(workplace, made_ref("crew-*"))
-    heads = _refs(workplace, "refs/heads/crew-*")
+    world = load_world(workplace.db)
+    live = _live_tasks(workplace, world)
+    made, heads = _refs(workplace, made_ref("crew-*"), "refs/heads/crew-*")
     over = {name: head for name, head in heads.items() if name in made and _is_over(name, live)}
-    branches = [_branch(workplace, name, head) for name, head in over.items()]
-    busy = _checked_out_elsewhere(workplace)
+    branches = [_branch(workplace, world, name, head) for name, head in over.items()]
+    checked_out = worktree_paths(workplace.repo)
+    busy = {branch for path, branch in checked_out.items() if path.parent != workplace.worktrees}
     goes = [one for one in branches if (one.is_merged or unmerged) and one.name not in busy]
     return Remains(
-        worktrees=tuple(_worktrees(workplace, live)),
+        worktrees=tuple(_worktrees(workplace, checked_out, live)),
         branches=tuple(goes),
         kept=tuple(one for one in branches if one not in goes),
         marks=tuple(name for name in made if name not in heads and _is_over(name, live)),
@@ -161,36 +163,41 @@ def _is_over(branch: str, live: frozenset[str]) -> bool:
     return task is not None and task not in live and branch.removeprefix("crew-") not in live
 
 
-def _refs(workplace: "Workplace", pattern: str) -> dict[str, str]:
-    """The last part of each ref's name and the commit it is at."""
+def _refs(workplace: "Workplace", *patterns: str) -> list[dict[str, str]]:
+    """For each pattern, the last part of each ref's name and the commit it is at."""
     listed = git(
-        workplace.repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", pattern
+        workplace.repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", *patterns
     )
-    pairs = (line.split(" ") for line in listed.splitlines())
-    return {ref.rpartition("/")[2]: commit for ref, commit in pairs}
+    pairs = [line.split(" ") for line in listed.splitlines()]
+    return [
+        {ref.rpartition("/")[2]: at for ref, at in pairs if ref.startswith(one.rstrip("*"))}
+        for one in patterns
+    ]
 
 
-def _branch(workplace: "Workplace", name: str, head: str) -> Branch:
+def _branch(workplace: "Workplace", world: World, name: str, head: str) -> Branch:
     return Branch(
         task=str(task_of_branch(name)),
         name=name,
         head=head,
-        is_merged=_is_merged(workplace, name, head),
+        is_merged=_is_merged(workplace, world, name, head),
     )
 
 
-def _is_merged(workplace: "Workplace", branch: str, head: str) -> bool:
+def _is_merged(workplace: "Workplace", world: World, branch: str, head: str) -> bool:
     """Whether all of it is in a target, or in what landed and still has to be delivered."""
-    row = load_world(workplace.db).tasks.get(str(task_of_branch(branch)))
+    row = world.tasks.get(str(task_of_branch(branch)))
     targets = {workplace.target, (row.target if row else "") or workplace.target}
     refs = [ref for target in targets for ref in (landed_ref(target), f"refs/heads/{target}")]
     tips = [tip for ref in refs if (tip := commit_of(workplace.repo, ref)) is not None]
     return any(contains(workplace.repo, ancestor=head, descendant=tip) for tip in tips)
 
 
-def _worktrees(workplace: "Workplace", live: frozenset[str]) -> list[Worktree]:
+def _worktrees(
+    workplace: "Workplace", paths: Iterable[Path], live: frozenset[str]
+) -> list[Worktree]:
     found = []
-    for path in worktree_paths(workplace.repo):
+    for path in paths:
         task = path.name
         if path.parent != workplace.worktrees or not is_task_id(task) or task in live:
             continue
@@ -200,12 +207,6 @@ def _worktrees(workplace: "Workplace", live: frozenset[str]) -> list[Worktree]:
         is_dirty = path.is_dir() and bool(state_of(path).changed)
         found.append(Worktree(task=task, path=path, is_dirty=is_dirty))
     return found
-
-
-def _checked_out_elsewhere(workplace: "Workplace") -> set[str]:
-    """Branches that somebody looks at outside of crew's own worktrees."""
-    paths = worktree_paths(workplace.repo).items()
-    return {branch for path, branch in paths if path.parent != workplace.worktrees}
 
 
 def _still(asked: Remains, now: Remains) -> Remains:

@@ -1,9 +1,9 @@
 """What landed and is not in its target branch, as git and the store have it; and its delivery."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crew.domain.frozen import frozen
 from crew.domain.line_plan import undelivered as undelivered_tasks
 from crew.domain.names import landed_ref
 from crew.domain.requests import Request
@@ -11,15 +11,14 @@ from crew.domain.world import World
 from crew.git.landing import landed_tips
 from crew.git.merges import contains
 from crew.git.repository import ref_tip
-from crew.runner.asking import ask
-from crew.runner.loop import LANDING
+from crew.runner.asking import LANDING, ask
 from crew.store.facts import load_world
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Late:
     """What a target branch does not have, and how it gets it."""
 

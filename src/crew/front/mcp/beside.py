@@ -6,11 +6,10 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from crew.domain.world import World
-from crew.front.mcp.address import keep_address, open_listener, url_of
+from crew.front.mcp.address import is_installed, keep_address, open_listener, url_of
 
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
@@ -38,10 +37,6 @@ async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
     finally:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
-
-
-def is_installed() -> bool:
-    return all(find_spec(name) is not None for name in ("mcp", "uvicorn"))
 
 
 async def _serve_once_called(runner: "Runner") -> None:

@@ -1,0 +1,32 @@
+"""What a look at the task source brings: facts about new, changed and missing tasks."""
+
+import time
+
+from crew.domain.fact import Fact
+from crew.domain.intake import Intake, seen
+from crew.domain.world import World
+from crew.runner.workplace import Workplace
+from crew.store.settings import keep_setting, setting
+
+TAKEN_IN = "taken_in"
+"""The setting that names the state of the task source which the rows are up to."""
+
+
+def arrivals(workplace: Workplace, world: World) -> list[Fact]:
+    """The facts that bring the world up to what the source says now."""
+    intake = Intake(target=workplace.target, at=time.time())
+    return seen(world, workplace.snapshot().items, intake)
+
+
+def is_taken_in(workplace: Workplace, stamp: object) -> bool:
+    """Whether the rows are up to the source as this stamp names it; unknown is no."""
+    return isinstance(stamp, str) and setting(workplace.db, TAKEN_IN) == _mark(workplace, stamp)
+
+
+def keep_taken_in(workplace: Workplace, stamp: object) -> None:
+    """For the next short command: it reads no tasks while the source stays as it is."""
+    keep_setting(workplace.db, TAKEN_IN, _mark(workplace, stamp))
+
+
+def _mark(workplace: Workplace, stamp: object) -> str:
+    return f"{workplace.tasks_of} {stamp}"

@@ -1,0 +1,64 @@
+"""Finds places in a log from its end: the last lines, and where the last steps begin.
+
+A log may have gigabytes, so it is read backwards, a block at a time.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+BLOCK = 65_536
+_LONGEST_HEADER = 1_024
+_HEADER = re.compile(rb"\n=== [^\n]*?: step ([^\n]*?) ===(?=\n)")
+
+
+def size_of(log: Path) -> int:
+    """How many bytes it has; none before it exists."""
+    try:
+        return log.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def start_of_last(log: Path, count: int, *, end: int) -> int:
+    """Where the last lines before `end` begin; the newline that ends the last one is its own."""
+    wanted, before = count, end - 1
+    with log.open("rb") as file:
+        while before > 0:
+            start = max(0, before - BLOCK)
+            block = _read(file, start, before)
+            found = block.count(b"\n")
+            if found >= wanted:
+                return start + _nth_from_end(block, wanted) + 1
+            wanted, before = wanted - found, start
+    return 0
+
+
+def _nth_from_end(block: bytes, count: int) -> int:
+    place = len(block)
+    for _ in range(count):
+        place = block.rindex(b"\n", 0, place)
+    return place
+
+
+def steps_from_end(log: Path, *, end: int) -> Iterator[tuple[int, str]]:
+    """Position and key of each step's header, `=== A: step 12.1/1/2/1 ===`, the last one first."""
+    with log.open("rb") as file:
+        while end > 0:
+            start = max(0, end - BLOCK)
+            # Each header is found in the block that has the newline before it; the first has none.
+            block = _read(file, start, end + _LONGEST_HEADER)
+            before = b"\n" if start == 0 else b""
+            found = list(_HEADER.finditer(before + block))
+            for match in reversed(found):
+                position = start - len(before) + match.start() + 1
+                if position - 1 < end:
+                    yield position, match[1].decode(errors="replace")
+            end = start
+
+
+def _read(file: BinaryIO, start: int, end: int) -> bytes:
+    file.seek(start, os.SEEK_SET)
+    return file.read(end - start)

@@ -1,0 +1,87 @@
+"""The end of a log is found from its end, in a few blocks, whatever its lines are like."""
+
+import io
+
+import pytest
+
+from crew.runner import log_end
+from crew.runner.log_end import BLOCK, size_of, start_of_last, steps_from_end
+
+
+def last(log, count):
+    end = size_of(log)
+    return log.read_bytes()[start_of_last(log, count, end=end) : end]
+
+
+@pytest.mark.parametrize(
+    ("content", "count", "expected"),
+    [
+        (b"a\nb\nc\n", 2, b"b\nc\n"),
+        (b"a\nb\nc", 2, b"b\nc"),
+        (b"a\nb\nc\n", 3, b"a\nb\nc\n"),
+        (b"a\nb\n", 99, b"a\nb\n"),
+        (b"\n\n\n", 2, b"\n\n"),
+        (b"\n", 1, b"\n"),
+        (b"a", 1, b"a"),
+        ("a\nä".encode()[:-1], 1, "ä".encode()[:-1]),  # in the middle of a character
+    ],
+)
+def test_the_last_lines_begin_after_the_newline_before_them(tmp_path, content, count, expected):
+    log = tmp_path / "log"
+    log.write_bytes(content)
+    assert last(log, count) == expected
+
+
+@pytest.mark.parametrize("width", [1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+def test_lines_of_any_length_are_found_across_blocks(tmp_path, width):
+    log = tmp_path / "log"
+    lines = [str(number).encode() * width + b"\n" for number in range(1, 8)]
+    log.write_bytes(b"".join(lines))
+    for count in range(1, 9):
+        assert last(log, count) == b"".join(lines[-count:])
+
+
+def test_of_a_huge_log_only_the_end_is_read(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.truncate(4_000_000_000)  # sparse: takes no space
+        file.seek(0, io.SEEK_END)
+        file.write(b"\n=== A: step 1.1/1/1/1 ===\n" + b"said\n" * 100)
+    reads = []
+    real = log_end._read
+    monkeypatch.setattr(log_end, "_read", lambda *a: reads.append(a) or real(*a))
+    assert last_of_big(log, 2) == b"said\nsaid\n"
+    assert next(steps_from_end(log, end=size_of(log)))[1] == "1.1/1/1/1"
+    assert len(reads) == 2
+
+
+def last_of_big(log, count):
+    end = size_of(log)
+    with log.open("rb") as file:
+        file.seek(start_of_last(log, count, end=end))
+        return file.read()
+
+
+@pytest.mark.parametrize("noise", [0, 10, BLOCK - 30, BLOCK - 20, BLOCK - 2, BLOCK, 3 * BLOCK])
+def test_the_headers_of_steps_come_from_the_last_to_the_first(tmp_path, noise):
+    log = tmp_path / "log"
+    keys = ["12.1/1/1/1", "12.1/1/2/1", "12.1/1/2/2"]
+    log.write_bytes(b"".join(header(key) + b"x" * noise + b"\n" for key in keys))
+    found = list(steps_from_end(log, end=size_of(log)))
+    assert [key for _, key in found] == keys[::-1]
+    content = log.read_bytes()
+    assert all(content[at:].startswith(header(key)) for at, key in found)
+
+
+def header(key):
+    return f"=== A: step {key} ===\n".encode()
+
+
+def test_words_that_look_like_a_header_inside_of_a_line_are_none(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"says === A: step 1.1/1/1/1 ===\n=== no step ===\n=== A: step 2 === more\n")
+    assert list(steps_from_end(log, end=size_of(log))) == []
+
+
+def test_a_log_that_is_not_there_has_no_bytes(tmp_path):
+    assert size_of(tmp_path / "none") == 0
