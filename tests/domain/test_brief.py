@@ -1,6 +1,7 @@
 """What a role is told of its quest."""
 
 from crew.domain.brief import brief_of
+from crew.domain.world import noted
 from domain.quest_life import ROOT, Life
 from domain.scenes import holding
 
@@ -82,3 +83,14 @@ def test_what_a_new_session_of_a_role_asked_itself_is_settled_too():
         ("codeweaver asked a person", "Tabs?"),
         ("The answer", "Spaces"),
     ]
+
+
+def test_an_item_builds_on_what_landed_before_its_branch_has_it():
+    life = Life().planned(a="", b="a")
+    life.turn(life.task("a"), summary="wrote the parser")
+    life.gate(life.task("a"))
+    life.turn(life.task("a"))
+    task = life.world.tasks[life.task("a")]
+    life.record([noted(task, "landed", at=life.now, landed_commit="c0ffee")])
+    (built,) = brief_of(life.world, life.run(life.task("b"))).built
+    assert (built.key, built.commit) == ("a", "c0ffee")

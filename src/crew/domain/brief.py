@@ -7,7 +7,7 @@ from crew.domain.quest import PlannedStep, Quest, Said, Walk
 from crew.domain.question import About, QuestionState
 from crew.domain.run import Run
 from crew.domain.signals import SignalKind
-from crew.domain.task import FINISHED, TaskState
+from crew.domain.task import TaskState
 from crew.domain.world import World
 
 
@@ -97,7 +97,12 @@ def _foundations(world: World, quest: Quest, walk: Walk) -> list[PlannedStep]:
     """The items that this one waits for; of the request, all that are finished."""
     steps = {step.key: step for step in quest.steps}
     wanted = steps[walk.key].deps if walk.key in steps else () if walk.key else tuple(steps)
-    return [steps[key] for key in wanted if key in steps and _state(world, steps[key]) in FINISHED]
+    return [steps[key] for key in wanted if key in steps and _is_over(world, steps[key])]
+
+
+def _is_over(world: World, step: PlannedStep) -> bool:
+    task = world.tasks.get(step.task)
+    return task is not None and task.is_over
 
 
 def _built(world: World, step: PlannedStep) -> Built:
