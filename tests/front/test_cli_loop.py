@@ -165,8 +165,10 @@ def test_a_reviewer_that_breaks_off_is_asked_again_and_the_other_ones_pass_stand
 
 
 def test_a_proof_that_fails_goes_back_until_it_succeeds(stage):
-    said = stage.ok("loop", "Fix it", "--proof", 'echo "proving"; test "$(cat file-1)" = 2')
+    proof = 'echo "proving"; test "$(cat file-1)" = 2'
+    said = stage.ok("loop", "Fix it", "--proof", proof)
     assert "proving" in told(stage, "1.1-2-1")
+    assert f"> `{proof}` exited with 1" in told(stage, "1.1-2-1")
     assert stage.git("show", "main:file-1") == "2"
     assert manifest(stage)["proof_command"]
     assert said.out == ""

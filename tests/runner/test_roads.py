@@ -150,9 +150,10 @@ def test_at_the_step_limit_the_work_is_checked_as_if_done(day):
     assert (limit.target, day.world.runs[_task("talkative") + ".1"].steps) == ("reviewing", 4)
 
 
-def test_a_red_gate_goes_back_with_its_output(day):
+def test_a_red_gate_goes_back_with_its_command_and_its_output(day):
     assert _sent_back(day, "red") == ["red_gate"]
     assert "the gate says no" in _proof(day, "prompt-red")
+    assert f"> `{GATE}` exited with 1" in _proof(day, "prompt-red")
     assert (day.path / "red.txt").read_text() == "fine\n"
 
 

@@ -99,12 +99,12 @@ class GateRuns:
         _check_it_ran(gate, end)
         verdict = gate.result(end.code)
         if end.reason != "exited":
-            output = f"{tail.text}\nthe gate was ended: {end.message}"
-            return GateResult(passed=False, output=output)
-        if verdict is Verdict.NO_TESTS:
-            passed = settings.on_no_tests == "pass"
-            return GateResult(passed=passed, output=f"{tail.text}\nno tests were collected")
-        return GateResult(passed=verdict is Verdict.GREEN, output=tail.text)
+            return _red(gate, tail.text, f"was ended: {end.message}")
+        if verdict is Verdict.NO_TESTS and settings.on_no_tests != "pass":
+            return _red(gate, tail.text, "collected no tests")
+        if verdict is Verdict.RED:
+            return _red(gate, tail.text, f"exited with {end.code}")
+        return GateResult(passed=True, output=tail.text)
 
     def _order(self, gate: Gate, path: Path, commit: str, task: str) -> ProcessOrder:
         self._started += 1
@@ -142,6 +142,11 @@ class _RawTail:
     @property
     def text(self) -> str:
         return plain(printable(bytes(self._raw)))
+
+
+def _red(gate: Gate, output: str, why: str) -> GateResult:
+    """Names the command, for an agent that has to run it and may see no output at all."""
+    return GateResult(passed=False, output=f"{output}\n`{gate.command}` {why}".lstrip("\n"))
 
 
 def _check_it_ran(gate: Gate, end: ProcessEnd) -> None:
