@@ -400,3 +400,23 @@ def test_the_plan_workflow_takes_a_planner_a_builder_for_each_item_and_one_revie
     assert [one["outcome"] for one in shown["gates"]] == ["pass"]
     builders = {one["session"] for part in shown["steps"] for one in part["sessions"]}
     assert len(builders) == (1 if session == "quest" else 2)
+
+
+NONE_KEPT = "builder has a new session for each item: mine cannot take one along\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "note"),
+    [
+        ("mine", "1 for each item: 7 for a plan of 5", NONE_KEPT),
+        ("scripted", "up to 3 kept over all items: 5 for a plan of 5", ""),
+    ],
+)
+def test_only_sessions_that_an_agent_can_keep_are_counted_as_kept(scene, kind, count, note):
+    (scene.root / ".crew/config.toml").write_text(
+        f"[agents]\nworker_default = '{kind}'\nreviewer_default = 'mine'\n"
+        "[agents.mine]\ncommand_template = 'echo PASS'\n[roles.builder]\nsession = 'quest'\n"
+    )
+    said = scene.ok("quest", "new", "Request", "--workflow", "plan").err
+    counted = f"plan takes 2 sessions plus {count} items, more when work is sent back\n"
+    assert said.startswith(f"{counted}{note}`crew run` carries it out")

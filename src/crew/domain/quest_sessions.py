@@ -1,5 +1,6 @@
 """The sessions that a role keeps for its quest, so that the next item starts with what it knows."""
 
+from dataclasses import replace
 from typing import Any
 
 from crew.domain.fact import Fact
@@ -7,7 +8,7 @@ from crew.domain.quest import Quest, StepState
 from crew.domain.rules import Rules
 from crew.domain.run import Run
 from crew.domain.whereabouts import role_of
-from crew.domain.workflow import KeepsSession
+from crew.domain.workflow import KeepsSession, Workflow
 from crew.domain.world import World, noted
 
 MOST_KEPT = 50
@@ -50,6 +51,25 @@ def session_kept(world: World, run: Run, *, rules: Rules, at: float) -> list[Fac
         return []
     others = tuple(one for one in quest.sessions if one != kept)
     return [noted(quest, "session_kept", at=at, sessions=(*others, kept)[-MOST_KEPT:])]
+
+
+def that_keep_none(workflow: Workflow, rules: Rules) -> dict[str, str]:
+    """The roles that should keep their session and cannot, with the agent kind that cannot."""
+    kinds = {
+        role.name: role.agent or rules.default_kind
+        for role in workflow.roles.values()
+        if role.session == KeepsSession.QUEST
+    }
+    return {role: kind for role, kind in kinds.items() if kind not in rules.movable_sessions}
+
+
+def as_they_keep(workflow: Workflow, rules: Rules) -> Workflow:
+    """The workflow in which only those roles keep their session whose CLI can move it."""
+    roles = {
+        name: replace(workflow.roles[name], session=KeepsSession.ITEM)
+        for name in that_keep_none(workflow, rules)
+    }
+    return replace(workflow, roles={**workflow.roles, **roles})
 
 
 def session_dropped(world: World, run: Run, *, at: float) -> list[Fact]:

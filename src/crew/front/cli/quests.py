@@ -13,7 +13,10 @@ from crew.domain.errors import CrewError, NeedsLogin, UsageError
 from crew.domain.names import task_id
 from crew.domain.quest import Quest
 from crew.domain.quest_requests import find_quest
+from crew.domain.quest_sessions import as_they_keep, that_keep_none
 from crew.domain.requests import Request
+from crew.domain.rules import Rules
+from crew.domain.workflow import Workflow
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command, common_flags
@@ -78,8 +81,14 @@ def new(call: Call, text: str, workflow: str, slots: int | None) -> None:
     say(made)
     is_up = find_runner(workplace.lock_file) is not None
     next_step = "the runner takes it up now" if is_up else "`crew run` carries it out"
-    narrate(call, expected_sessions(quest_workflow(workplace, made)))
+    _tell_sessions(call, quest_workflow(workplace, made), workplace.rules)
     narrate(call, f"{next_step}; `crew quest show {made}` shows its progress")
+
+
+def _tell_sessions(call: Call, workflow: Workflow, rules: Rules) -> None:
+    narrate(call, expected_sessions(as_they_keep(workflow, rules)))
+    for role, kind in that_keep_none(workflow, rules).items():
+        narrate(call, f"{role} has a new session for each item: {kind} cannot take one along")
 
 
 @command("list", example="crew quest list\ncrew quest list --json")
