@@ -471,8 +471,10 @@ def test_a_conflict_goes_to_the_agent_with_both_sides():
 
 def test_a_conflict_is_left_to_a_person_where_the_config_says_so():
     world = conflict(given(*queued("1")), conflicts_to_agent=False)
-    assert (world.tasks["1"].state, world.runs["1.1"].state) == ("error", "failed")
-    assert world.runs["1.1"].error == "conflicts with 0123456789ab in a.py, b.py"
+    assert (world.tasks["1"].state, world.tasks["1"].conflict) == ("done", "q1")
+    assert (
+        "conflicts with 0123456789ab, which landed, in a.py, b.py" in world.questions["q1"].question
+    )
 
 
 # Delivery

@@ -13,6 +13,7 @@ from crew.domain.answering import answer
 from crew.domain.errors import CrewError
 from crew.domain.fact import Fact
 from crew.domain.intake import GIVEN_UP_AFTER_S, Intake, seen
+from crew.domain.question import About
 from crew.domain.requests import Answer, Request
 from crew.domain.rules import Rules
 from crew.domain.run import Run
@@ -31,6 +32,9 @@ from simulation.terminals import SHARE, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
 
 MOST_FACTS = 20_000
+
+ASKING = 0.2
+"""The share of histories in which a person decides what becomes of a conflict."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,8 @@ class History:
             one_at_a_time=rng.random() < 0.2,
             reset_on_recovery=rng.random() < 0.3,
         )
+        if random.Random(f"conflict {self.seed}").random() < ASKING:
+            self.rules = replace(self.rules, conflicts_to_agent=False)
         own = random.Random(-self.seed)
         if own.random() < SHARE:
             self.terminals = People(self.state, own, self._ask)
@@ -218,6 +224,8 @@ class History:
             agent, task = rng.choice(sorted(engine.world.agents)), rng.choice(self.items).id
             if self.quests:
                 task = rng.choice(sorted(engine.world.tasks))
+            if not self.rules.conflicts_to_agent:
+                self._decide_conflicts(engine, ("agent", "mine", "theirs", "give up", "hm"))
             verb = rng.choice(["kill", "retry", "assign", "merge", "cleanup", "close", "dismiss"])
             if verb == "close" and rng.random() < 0.6:
                 continue
@@ -244,6 +252,12 @@ class History:
             engine.changed.set()
         return asked
 
+    def _decide_conflicts(self, engine: Engine, choices: tuple[str, ...]) -> None:
+        for question in list(engine.world.questions.values()):
+            if question.is_open and question.about == About.CONFLICT:
+                text = random.Random(f"{self.seed} {question.id}").choice(choices)
+                self._ask(engine, "answer", question=question.id, text=text)
+
     def _retry_all(self) -> None:
         """What a person does once the faults are over: everything stuck or failed tries again."""
         outside = SimulatedOutside(self.state)
@@ -254,6 +268,7 @@ class History:
             self.talk.finish(engine)
         if self.quests:
             self.quests.finish(engine)
+        self._decide_conflicts(engine, ("agent", "mine", "theirs"))
         for agent in list(engine.world.agents.values()):
             if agent.state == AgentState.STUCK:
                 self._ask(engine, "retry", subject=agent.id)

@@ -377,10 +377,13 @@ class SimulatedOutside:
         await self._effect(0.1)
         return Sides(base=ours, hunks=tuple(Hunks(path, "<<<<<<<") for path in paths))
 
-    async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
+    async def merge(
+        self, *, onto: str, head: str, message: str, at: float, favours: str = ""
+    ) -> MergeResult:
         assert not self.state.repo.contains(head, onto), "merged a second time"
         assert head not in self.state.linked, "a link to a nested repository is merged"
-        commit, conflicts = self.state.repo.merge(onto, head, salt=f"{message} {at}")
+        salt = f"{message} {at}"
+        commit, conflicts = self.state.repo.merge(onto, head, salt=salt, is_settled=bool(favours))
         return MergeResult(commit=commit, conflicts=conflicts)
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:

@@ -109,7 +109,9 @@ def check_at_rest(world: World) -> None:
     """What holds once everything that follows at once has followed."""
     for question in world.questions.values():
         run = world.runs[question.run]
-        if question.is_open:
+        if question.is_open and question.about == About.CONFLICT:
+            assert world.tasks[question.task].conflict == question.id, "nobody needs an answer"
+        elif question.is_open:
             assert run.is_live, "a question of a run that is over"
     walks: dict[str, list[Walk]] = {}
     for walk in world.walks.values():

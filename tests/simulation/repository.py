@@ -68,8 +68,13 @@ class Repository:
     def contains(self, ancestor: str, descendant: str) -> bool:
         return bool(self.commits[descendant].above >> self.commits[ancestor].number & 1)
 
-    def merge(self, onto: str, head: str, *, salt: str) -> tuple[str, tuple[str, ...]]:
-        """The merge commit, or no commit and the files that both sides changed."""
+    def merge(
+        self, onto: str, head: str, *, salt: str, is_settled: bool = False
+    ) -> tuple[str, tuple[str, ...]]:
+        """The merge commit, or no commit and the files that both sides changed.
+
+        Where a person has chosen a side, no lines of the two are in each other's way.
+        """
         ours, theirs = self.commits[onto], self.commits[head]
         base = self.commits[f"c{(ours.above & theirs.above).bit_length() - 1}"].files
         merged, conflicts = {}, []
@@ -79,6 +84,8 @@ class Repository:
                 merged[name] = a
             elif a == o:
                 merged[name] = b
+            elif is_settled:
+                merged[name] = (a or frozenset()) | (b or frozenset())
             else:
                 conflicts.append(name)
         if conflicts:

@@ -212,6 +212,9 @@ class Talk:
 
 def _check_open(run: Run, question: Question) -> None:
     """Whoever needs a word from a person waits for it, and for nothing else."""
+    if question.about == About.CONFLICT:
+        assert run.question == question.id, "a conflict is asked about that nobody has"
+        return
     assert run.is_live, "a question of a run that is over"
     if question.about == About.PERMISSION:
         assert run.stepping, "leave is asked for, and nobody is there to use it"

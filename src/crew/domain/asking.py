@@ -6,7 +6,14 @@ from crew.domain.world import World
 
 
 def new_question(
-    world: World, run: Run, *, text: str, context: str, at: float, about: About = About.INPUT
+    world: World,
+    run: Run,
+    *,
+    text: str,
+    context: str,
+    at: float,
+    about: About = About.INPUT,
+    choices: tuple[str, ...] = (),
 ) -> Question:
     return Question(
         id=f"q{len(world.questions) + 1}",
@@ -16,5 +23,6 @@ def new_question(
         question=text,
         context=context,
         about=about,
+        choices=choices,
         asked_at=at,
     )

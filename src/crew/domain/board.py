@@ -64,9 +64,7 @@ def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
     if task.state == TaskState.TODO:
         return _why_todo(world, task, runner_up=runner_up)
     if task.state == TaskState.DONE:
-        waits = "in the merge queue" if task.is_queued else f"done; crew merge {task.id} merges it"
-        waits = f"landed, on its way to {task.target}" if task.awaits_delivery else waits
-        return waits, not ((task.is_queued or task.awaits_delivery) and runner_up)
+        return _why_done(task, runner_up=runner_up)
     run = world.runs.get(task.run or "")
     if task.state == TaskState.ERROR:
         return f"failed: {run.error if run and run.error else 'for an unknown reason'}", True
@@ -78,6 +76,16 @@ def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
     if agent is None:
         return "in progress, and nobody works at it", not runner_up
     return f"agent {agent.id} works at it", not runner_up
+
+
+def _why_done(task: Task, *, runner_up: bool) -> tuple[str, bool]:
+    if task.conflict:
+        return f"conflicts, and asks {task.conflict} what to do", True
+    if task.awaits_delivery:
+        return f"landed, on its way to {task.target}", not runner_up
+    if task.is_queued:
+        return "in the merge queue", not runner_up
+    return f"done; crew merge {task.id} merges it", True
 
 
 def _why_todo(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crew.domain.agent import AT_WORK
+from crew.domain.asking import new_question
 from crew.domain.commands import (
     Assemble,
     Command,
@@ -22,10 +23,11 @@ from crew.domain.merge_queue import (
 )
 from crew.domain.names import landed_ref
 from crew.domain.progress import failed, merge_tries, sent_back
-from crew.domain.quotation import quoted
+from crew.domain.question import About
+from crew.domain.quotation import headline, quoted
 from crew.domain.rules import Rules
-from crew.domain.run import Ask, RunState
-from crew.domain.task import Task, TaskState
+from crew.domain.run import Ask, Run, RunState
+from crew.domain.task import SENT_BACK, Task, TaskState
 from crew.domain.walking import taken_back
 from crew.domain.whereabouts import (
     is_walked,
@@ -87,7 +89,7 @@ def returned(
     """The queue sends a task back to its own session with the reason."""
     task = world.tasks[task_id]
     run = world.runs.get(task.run or "")
-    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, head="", queued_at=None)
+    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK)
     after = apply(world, back)
     if run is None or run.state != RunState.COMPLETE:
         return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
@@ -99,14 +101,37 @@ def returned(
         "merge_tries": merge_tries(run, ask, merge_commit),
     }
     if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not run.pane:
-        reason = f"conflicts with {merge_commit[:12]} in {', '.join(merge_paths)}"
-        return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
+        return _choice_asked(world, task, run, at=at, **aside)
     if run.round >= run.max_rounds and not run.pane:
         reason = f"the merge queue sent it back after {run.round} rounds"
         return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
     if is_walked(world, run):
         return [back, *taken_back(after, run, ask=ask, notes=notes, at=at, **aside)]
     return [back, *sent_back(after, run, ask=ask, notes=notes, rules=rules, at=at, **aside)]
+
+
+def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any) -> list[Fact]:
+    """A person decides; the task stays done, and out of the line until then."""
+    files = ", ".join(map(headline, aside["merge_paths"]))
+    question = new_question(
+        world,
+        run,
+        text=f"Task {task.id} conflicts with {aside['merge_commit'][:12]}, which landed, in "
+        f"{files}. Who resolves it, or which side wins where both changed the same lines?",
+        context=aside["merge_notes"],
+        at=at,
+        about=About.CONFLICT,
+        choices=CONFLICT_CHOICES,
+    )
+    return [
+        born(question, "asked", at=at),
+        noted(run, "conflicted", at=at, question=question.id, **aside),
+        noted(task, "conflicted", at=at, conflict=question.id),
+    ]
+
+
+CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
+"""The agent resolves it; the task's side wins; the landed side wins; the task fails."""
 
 
 def queue(world: World, target: str) -> list[Task]:

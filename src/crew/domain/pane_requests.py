@@ -23,7 +23,7 @@ from crew.domain.requests import (
 )
 from crew.domain.review import Verdict, recorded
 from crew.domain.run import Ask, Leaving, Run, RunState
-from crew.domain.task import FINISHED, Task, TaskState
+from crew.domain.task import FINISHED, SENT_BACK, Task, TaskState
 from crew.domain.whereabouts import beginning, is_unfinished
 from crew.domain.world import moved, noted
 
@@ -145,7 +145,7 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
     # A person's wish is not one of the rounds that an agent has.
     run = replace(run, max_rounds=max(run.max_rounds, run.round + 1))
     facts = [
-        moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, head="", queued_at=None),
+        moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK),
         *sent_back(
             asked.world,
             run,

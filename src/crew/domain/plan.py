@@ -28,10 +28,10 @@ from crew.domain.line_plan import delivery_waits, new_lines, plan_lines, send_ba
 from crew.domain.pane_plan import plan_panes
 from crew.domain.planning import untold
 from crew.domain.questing import follow
-from crew.domain.question import About, QuestionState
+from crew.domain.question import About, Question, QuestionState
 from crew.domain.rules import Rules
 from crew.domain.run import NEW_SESSION, Run, RunState
-from crew.domain.task import Task
+from crew.domain.task import Task, TaskState
 from crew.domain.whereabouts import walks_steps
 from crew.domain.world import World, apply_all, moved, noted
 
@@ -126,13 +126,21 @@ def _withdraw(world: World, now: float) -> list[Fact]:
     facts: list[Fact] = []
     for question in world.questions.values():
         run = world.runs[question.run]
-        asks_on = run.stepping if question.about == About.PERMISSION else run.is_live
+        asks_on = _asks_on(world, question, run)
         if not question.is_open or asks_on:
             continue
         facts.append(moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=now))
         if run.question == question.id:
             facts.append(noted(run, "question_withdrawn", at=now, question=""))
     return facts
+
+
+def _asks_on(world: World, question: Question, run: Run) -> bool:
+    """Whether the answer still changes anything."""
+    if question.about == About.CONFLICT:
+        task = world.tasks[question.task]
+        return task.state == TaskState.DONE and task.conflict == question.id
+    return run.stepping if question.about == About.PERMISSION else run.is_live
 
 
 def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:

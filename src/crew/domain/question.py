@@ -14,11 +14,14 @@ class QuestionState(StrEnum):
 
 
 class About(StrEnum):
-    """What is asked: a word on the task, leave to use a tool, or how a blocked step goes on."""
+    """What is asked: a word on the task, leave to use a tool, how a blocked step goes on, or which
+    side of a conflict wins.
+    """
 
     INPUT = "input"
     PERMISSION = "permission"
     BLOCKED = "blocked"
+    CONFLICT = "conflict"
 
 
 QUESTION = Machine(
@@ -43,6 +46,7 @@ class Question:
     question: str
     context: str = ""
     about: str = About.INPUT
+    choices: tuple[str, ...] = ()
     asked_at: float = 0.0
     state: str = QuestionState.OPEN
     answer: str = ""

@@ -185,6 +185,11 @@ def merge(asked: Asked) -> Answer:
         return Answer(facts=_delivery_asked(asked.world, task.target, at=asked.at), reply=task.id)
     if task.state != TaskState.DONE:
         raise Conflict(f"task {task.id} is {task.state}, not done", hint=SHOW)
+    if task.conflict:
+        raise Conflict(
+            f"task {task.id} waits for the answer to question {task.conflict}",
+            hint=f"`crew inbox {task.conflict}` shows it with its choices",
+        )
     head = str(asked.args.get("head") or task.head)
     if not head:
         raise Conflict(f"task {task.id} cannot be merged: {no_commit(task)}", hint=SHOW)

@@ -25,7 +25,7 @@ def go_on(asked: Asked) -> Answer:
     """
     task = asked.task()
     run = asked.world.runs.get(task.run or "")
-    if task.state in FINISHED:
+    if task.state in FINISHED or task.conflict:
         return Answer(reply=task.run)
     if task.state == TaskState.DONE:
         return merge(asked)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crew.domain.asking import new_question
+from crew.domain.conflict_choice import chosen, read_choice
 from crew.domain.errors import Conflict, NotFound, UsageError
 from crew.domain.fact import Fact
 from crew.domain.followups import check_signal
@@ -72,6 +73,8 @@ def answer_question(asked: Asked) -> Answer:
     """The run goes on in its own session, with the answer."""
     question = _question(asked)
     text = _answer_text(asked, question)
+    if question.choices:
+        text = read_choice(question, text)
     facts = [
         moved(
             question,
@@ -83,7 +86,9 @@ def answer_question(asked: Asked) -> Answer:
         )
     ]
     run = asked.world.runs[question.run]
-    if run.question == question.id:
+    if question.about == About.CONFLICT:
+        facts += chosen(asked, question, text)
+    elif run.question == question.id:
         facts.append(_told(run, question, text, at=asked.at))
         facts += answered(asked.world, run, at=asked.at)
     return Answer(facts=tuple(facts), reply=question.id)
@@ -117,7 +122,8 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
 
 def _question(asked: Asked) -> Question:
     question = find_question(asked.world, str(asked.args["question"]))
-    is_over = question.is_open and not asked.world.runs[question.run].is_live
+    ends_with_run = question.about != About.CONFLICT
+    is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live
     state = QuestionState.WITHDRAWN if is_over else question.state
     if state != QuestionState.OPEN:
         raise Conflict(f"question {question.id} is {state}", hint="`crew inbox` lists the open")

@@ -81,6 +81,8 @@ class Task:
     `not_before` lets a killed task rest, so that a person can close or change it first.
     `landed_commit` is set when its work is in the integration ref, from which it is never taken
     back; the task is `merged` once its target branch has that commit too.
+    `conflict` is the question that must be answered before the task can land, and `favours` the
+    side that wins in the conflicts of this head, as a person chose.
     """
 
     kind: ClassVar[str] = "task"
@@ -108,6 +110,8 @@ class Task:
     gate: str = ""
     queued_at: float | None = None
     landed_commit: str = ""
+    conflict: str = ""
+    favours: str = ""
     close_reason: str = ""
     missing_at: float | None = None
     gone: bool = False
@@ -127,9 +131,8 @@ class Task:
     @property
     def is_queued(self) -> bool:
         """It waits for its turn to land."""
-        return (
-            self.state == TaskState.DONE and self.queued_at is not None and not self.landed_commit
-        )
+        is_kept = self.landed_commit or self.conflict
+        return self.state == TaskState.DONE and self.queued_at is not None and not is_kept
 
     @property
     def awaits_delivery(self) -> bool:
@@ -146,3 +149,7 @@ class Task:
         """Done and in no queue: only `crew merge` merges it, if crew knows its commit."""
         is_done = self.state == TaskState.DONE and bool(self.head)
         return is_done and self.queued_at is None and self.is_there
+
+
+SENT_BACK = {"head": "", "queued_at": None, "conflict": "", "favours": ""}
+"""What a task loses that leaves the queue for more work."""

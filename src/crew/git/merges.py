@@ -8,6 +8,7 @@ from crew.domain.effects import effect
 from crew.domain.frozen import frozen
 from crew.git.attributes import attributes_worktree
 from crew.git.command import Answer, ask, failure, git
+from crew.git.favoured import favoured_tree
 from crew.git.linked import environment_for
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of
@@ -45,11 +46,16 @@ class MergeConflict:
 
 
 def merge(
-    repo: Repository, *, onto: str, head: str, message: str, at: float
+    repo: Repository, *, onto: str, head: str, message: str, at: float, favours: str = ""
 ) -> Merged | MergeConflict:
-    """Merge `head` into `onto` as a commit with both as parents."""
+    """Merge `head` into `onto` as a commit with both as parents.
+
+    `favours` names the side that wins in a conflict: `mine` is that of `head`.
+    """
     ours, theirs = _commit_id(repo, onto), _commit_id(repo, head)
     tree = merged_tree(repo, onto=ours, head=theirs)
+    if isinstance(tree, MergeConflict) and favours:
+        tree = favoured_tree(repo, onto=ours, head=theirs, favours_head=favours == "mine")
     if isinstance(tree, MergeConflict):
         return tree
     return Merged(commit=_commit(repo, tree, (ours, theirs), message, at))

@@ -21,7 +21,7 @@ from crew.domain.names import landed_ref
 from crew.domain.quotation import LONGEST_NOTES
 from crew.domain.run import Ask, Run
 from crew.domain.task import Task, TaskState
-from crew.domain.world import moved, noted
+from crew.domain.world import World, apply_all, moved, noted
 from crew.runner.desk import Desk, Doer
 from crew.runner.outside import Delivered, MergeResult, Tips
 
@@ -136,13 +136,18 @@ async def _add_contained(desk: Desk, assembly: _Assembly, task: Task) -> None:
 async def _merge(desk: Desk, task: Task, *, onto: str) -> MergeResult:
     run = desk.world().runs.get(task.run or "")
     return await desk.outside.merge(
-        onto=onto, head=task.head, message=merge_message(task, run), at=task.queued_at or 0.0
+        onto=onto,
+        head=task.head,
+        message=merge_message(task, run),
+        at=task.queued_at or 0.0,
+        favours=task.favours,
     )
 
 
 def merge_message(task: Task, run: Run | None) -> str:
     """Names the task, who did it, in how many steps and for how much."""
     lines = [f"Merge {task.branch or task.id}: {task.title}", "", f"Task: {task.id}"]
+    lines += [f"Conflicts: settled by a person for {task.favours}"] if task.favours else []
     if run is not None:
         cost = "unknown" if run.cost_usd is None else f"${run.cost_usd:.2f}"
         lines += [f"Gate: {' '.join(task.gate.split())}"] if task.gate else []
@@ -177,7 +182,8 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
         facts += _landed(desk, task.id, task.head, commit)
     for task, conflict, sides in assembly.conflicts:
         if _still_waits(desk, task.id, task.head):
-            facts += _conflicted(desk, task, conflict, sides, onto=assembly.base)
+            now_world = apply_all(world, facts)  # each question has a number of its own
+            facts += _conflicted(desk, now_world, task, conflict, sides, onto=assembly.base)
     return facts
 
 
@@ -196,11 +202,11 @@ def _outrun(line: Line) -> dict[str, str]:
 
 
 def _conflicted(
-    desk: Desk, task: Task, conflict: MergeResult, sides: Sides, *, onto: str
+    desk: Desk, world: World, task: Task, conflict: MergeResult, sides: Sides, *, onto: str
 ) -> list[Fact]:
     paths, detail = conflict.conflicts, conflict.detail
     return returned(
-        desk.world(),
+        world,
         task.id,
         ask=Ask.CONFLICT,
         notes="",

@@ -341,10 +341,11 @@ class LocalOutside:
             conflict_sides, self.workplace.repo, ours=ours, theirs=theirs, paths=paths
         )
 
-    async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
-        done = await _thread(
-            merges.merge, self.workplace.repo, onto=onto, head=head, message=message, at=at
-        )
+    async def merge(
+        self, *, onto: str, head: str, message: str, at: float, favours: str = ""
+    ) -> MergeResult:
+        sides = {"onto": onto, "head": head, "favours": favours}
+        done = await _thread(merges.merge, self.workplace.repo, message=message, at=at, **sides)
         if isinstance(done, merges.Merged):
             self._parents[done.commit] = (onto, head)
             return MergeResult(commit=done.commit)

@@ -182,8 +182,14 @@ class Outside(Protocol):
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
         """What each side of a conflict did, for the agent whose work is `ours`."""
 
-    async def merge(self, *, onto: str, head: str, message: str, at: float) -> MergeResult:
-        """Merge in memory; the same call makes the same commit again."""
+    async def merge(
+        self, *, onto: str, head: str, message: str, at: float, favours: str = ""
+    ) -> MergeResult:
+        """Merge in memory; the same call makes the same commit again.
+
+        `favours` is the side that wins where both changed the same lines: `mine`, which is the
+        head's, or `theirs`.
+        """
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
         """Somebody else's commits on the target merged into the integration tip."""

@@ -172,6 +172,7 @@ def question_view(question: Question) -> dict[str, Any]:
         "context": question.context or None,
         "asked_at": moment(question.asked_at),
         "kind": question.about,
+        "choices": list(question.choices),
         "status": question.state,
         "answer": question.answer or None,
     }

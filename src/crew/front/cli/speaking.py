@@ -84,10 +84,15 @@ def inbox(call: Call, question: str | None) -> None:
     if not found:
         narrate(call, "nobody asks anything")
         return
-    rows = [(q["id"], q["task"], q["role"], q["asked_at"], line(q["question"])) for q in found]
+    rows = [(q["id"], q["task"], q["role"], q["asked_at"], _asked(q)) for q in found]
     table(("ID", "TASK", "ROLE", "ASKED", "QUESTION"), rows, call)
     first = found[0]["id"]
     narrate(call, f'`crew inbox {first}` tells all of it; answer with: crew answer {first} "…"')
+
+
+def _asked(view: dict[str, Any]) -> str:
+    choices = f" [{', '.join(view['choices'])}]" if view["choices"] else ""
+    return f"{line(view['question'])}{choices}"
 
 
 def _show(call: Call, view: dict[str, Any]) -> None:
@@ -99,7 +104,8 @@ def _show(call: Call, view: dict[str, Any]) -> None:
     parts = (asked, quotation(view["question"]), quotation(view["context"] or ""), answer)
     say("\n\n".join(part for part in parts if part))
     if view["status"] == "open":
-        narrate(call, f'answer with: crew answer {view["id"]} "…"')
+        choices = " | ".join(f'"{choice}"' for choice in view["choices"] or ["…"])
+        narrate(call, f"answer with: crew answer {view['id']} {choices}")
 
 
 @command("answer", example='crew answer q1 "use PostgreSQL"\ncrew answer q2 - < decision.txt')
