@@ -52,14 +52,15 @@ def cpu_s(
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
     stdin: str = os.devnull,
+    codes: tuple[int, ...] = (0,),
 ) -> float:
-    """The CPU time of one command, its children included; it must exit 0."""
+    """The CPU time of one command, its children included; it must exit with one of the codes."""
     silent = subprocess.DEVNULL
     with Path(stdin).open("rb") as source:
         child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=source, stdout=silent, stderr=silent)
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
+    if child.returncode not in codes:
         raise RuntimeError(f"{argv} exited with {child.returncode}")
     return used.ru_utime + used.ru_stime
 

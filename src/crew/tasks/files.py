@@ -11,7 +11,9 @@ therefore in a third file. A person may also write `deps:` or `priority:` into t
 such a line wins and is the one that is changed, for those who do not use the original.
 
 Every file is replaced as a whole under the exclusive lock. A task exists once its `.md` does, so
-that is written last and deleted first, and a crash in between leaves nothing half made.
+that is written last and deleted first, and a crash in between leaves nothing half made. Many tasks
+at once are first written into one file, `.crew/new-tasks-<namespace>`; from then on the next reader
+or writer of tasks makes what is missing of them.
 
 Tasks may be committed, and then go away with their branch and their `meta.json`. The last number
 that was given stands therefore also in `.crew/last-id-<namespace>`, which no branch has: a second
@@ -19,11 +21,12 @@ task by a number that crew knows would be taken for the first one.
 """
 
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.errors import Conflict, CrewError, NotFound, UsageError
 from crew.domain.task import TaskState
 from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
 from crew.tasks import comment_blocks, files_format, folder, front_matter, json_text, moments
@@ -63,11 +66,13 @@ class FilesSource:
         self.namespace = namespace
         self.folder = repo_root / ".crew" / "tasks" / namespace
         self._last_id = repo_root / ".crew" / f"last-id-{namespace}"
+        self._batch = repo_root / ".crew" / f"new-tasks-{namespace}"
 
     def stamp(self) -> object:
         return folder.look_at(self.folder, _PARTS).stamp
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
+        self._finish_batch()
         look = folder.look_at(self.folder, _PARTS)
         if previous and previous.stamp == look.stamp:
             return previous
@@ -88,23 +93,30 @@ class FilesSource:
             self._keep_next_id(max(self._told_next_id() or 1, self._first_unused()))
 
     def add(self, new: NewTask, *, at: float) -> str:
-        new = checked_task(new)
-        if any(not is_number(task) for task in (*new.deps, new.parent or "1")):
-            raise UsageError("ids of tasks are numbers here", hint="`crew list -a` shows them")
+        new = _checked(new)
         folder.make_folder(self.folder)
         with self._exclusive():
             number = self._next_id()
             task = str(number)
             folder.write_text(self._last_id, task)
             self._keep_next_id(number + 1)
-            if new.deps or new.terms or new.priority != DEFAULT_PRIORITY:
-                extras = files_format.new_extras(
-                    deps=new.deps, priority=new.priority, terms=new.terms
-                )
-                folder.write_text(self._path(task, ".crew.json"), extras)
-            folder.write_text(self._path(task, ".meta.json"), files_format.new_meta(new, at=at))
-            folder.write_text(self._path(task, ".md"), files_format.new_markdown(new))
+            for name, text in _files_of(task, new, at=at):
+                folder.write_text(self.folder / name, text)
         return task
+
+    def add_all(
+        self, count: int, make: Callable[[Sequence[str]], Sequence[NewTask]], *, at: float
+    ) -> list[str]:
+        folder.make_folder(self.folder)
+        with self._exclusive():
+            first = max(self._next_id(), self._first_unused())
+            ids = [str(number) for number in range(first, first + count)]
+            tasks = zip(ids, map(_checked, make(ids)), strict=True)
+            files = {n: text for task, new in tasks for n, text in _files_of(task, new, at=at)}
+            folder.write_text(self._last_id, ids[-1])
+            self._keep_next_id(first + count)
+            folder.write_batch(self._batch, self.folder, files)
+        return ids
 
     def edit(self, task: str, changes: TaskChanges) -> None:
         changes = checked_changes(changes)
@@ -245,16 +257,26 @@ class FilesSource:
     def _path(self, task: str, part: str) -> Path:
         return self.folder / f"{task}{part}"
 
-    def _exclusive(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
         if not self.folder.is_dir():
             raise NotFound("there are no tasks yet", hint='make one: crew new --title "…"')
-        return folder.locked(self.folder / ".lock", exclusive=True)
+        with folder.locked(self.folder / ".lock", exclusive=True):
+            folder.finish_batch(self._batch, self.folder)
+            yield
+
+    def _finish_batch(self) -> None:
+        """What a killed `add_all` began; a reader that may not write leaves it to others."""
+        if self._batch.exists():
+            with suppress(CrewError), self._exclusive():
+                pass
 
     def _signatures(self, look: folder.Look) -> dict[str, Signature]:
         found = folder.signatures(look, _PARTS)
         return {task: signature for task, signature in found.items() if is_number(task)}
 
     def _ids(self) -> list[str]:
+        self._finish_batch()
         look = folder.look_at(self.folder, _PARTS)
         return sorted(self._signatures(look), key=natural_order)
 
@@ -299,3 +321,19 @@ class FilesSource:
             self._replace("meta", ".json", json_text.dump(fields))
         else:
             self._replace("meta", ".json", json_text.with_fields(text, fields))
+
+
+def _checked(new: NewTask) -> NewTask:
+    new = checked_task(new)
+    if any(not is_number(task) for task in (*new.deps, new.parent or "1")):
+        raise UsageError("ids of tasks are numbers here", hint="`crew list -a` shows them")
+    return new
+
+
+def _files_of(task: str, new: NewTask, *, at: float) -> Iterator[tuple[str, str]]:
+    """Name and text of each file of a new task, in the order in which they are written."""
+    if new.deps or new.terms or new.priority != DEFAULT_PRIORITY:
+        extras = files_format.new_extras(deps=new.deps, priority=new.priority, terms=new.terms)
+        yield f"{task}.crew.json", extras
+    yield f"{task}.meta.json", files_format.new_meta(new, at=at)
+    yield f"{task}.md", files_format.new_markdown(new)

@@ -1,6 +1,7 @@
 """The one door to task files: looking at a folder, locking it, and writing whole files only."""
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -126,14 +127,48 @@ def write_text(path: Path, text: str) -> None:
 
     The temporary name is fixed: whoever comes after a crash writes over what was left.
     """
-    if len(content := text.encode()) > MAX_FILE_BYTES:
-        raise UsageError(
-            f"{path.name} would be larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
-            hint="close this task and go on in a new one",
-        )
+    _refuse_large(path.name, content := text.encode())
     temporary = path.with_name(path.name + TEMP_SUFFIX)
     _write_temporary(temporary, content)
     _put_in_place(temporary, path)
+
+
+def _refuse_large(name: str, content: bytes) -> None:
+    if len(content) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"{name} would be larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
+            hint="close this task and go on in a new one",
+        )
+
+
+def write_batch(batch: Path, folder: Path, files: Mapping[str, str]) -> None:
+    """Write many files, all or none of them: once `batch` is in place, `finish_batch` ends it.
+
+    The caller holds the folder's lock, here and there.
+    """
+    for name, text in files.items():
+        _refuse_large(name, text.encode())
+    temporary = batch.with_name(batch.name + TEMP_SUFFIX)
+    _write_temporary(temporary, json.dumps(dict(files)).encode())
+    _put_in_place(temporary, batch)
+    finish_batch(batch, folder)
+
+
+def finish_batch(batch: Path, folder: Path) -> None:
+    """Write the files of a batch that is in place, also one whose writer was killed; repeatable."""
+    if batch.exists():
+        _write_files(folder, json.loads(batch.read_bytes()))
+        delete_file(batch)
+
+
+@effect("tasks.write_files")
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """The disk is waited for once: a wait for each file would take most of the time."""
+    for name, text in files.items():
+        temporary = folder / f"{name}{TEMP_SUFFIX}"
+        temporary.write_bytes(text.encode())
+        temporary.replace(folder / name)
+    os.sync()
 
 
 @effect("tasks.write_temporary")

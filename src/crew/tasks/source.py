@@ -1,7 +1,7 @@
 """The one interface of every task source, and the way to open one by its name."""
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
@@ -120,6 +120,16 @@ class TaskSource(Protocol):
     def remove_dep(self, task: str, dep: str) -> None: ...
 
     def remove(self, task: str) -> None: ...
+
+
+@runtime_checkable
+class BatchSource(Protocol):
+    """A source that can make many tasks at once, all of them or none."""
+
+    def add_all(
+        self, count: int, make: Callable[[Sequence[str]], Sequence[NewTask]], *, at: float
+    ) -> list[str]:
+        """Make as many tasks; `make` is told their ids, and tasks may name one another by them."""
 
 
 def open_source(name: str, repo_root: Path, *, namespace: str = "default") -> TaskSource:

@@ -16,6 +16,7 @@ A bare number names a block of the same file, `#12` a task that exists already. 
 block follows is part of the text.
 """
 
+import heapq
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,7 +168,7 @@ def _refuse_wrong_references(drafts: list[Draft]) -> None:
     waits: dict[int, list[int]] = {}
     parents: dict[int, list[int]] = {}
     for number, draft in enumerate(drafts, 1):
-        waits[number] = [b for ref in draft.after if (b := block_number(ref)) is not None]
+        waits[number] = blocks_waited_for(draft)
         parent = block_number(draft.parent or "")
         parents[number] = [] if parent is None else [parent]
         for block in (*waits[number], *parents[number]):
@@ -182,15 +183,34 @@ def _refuse_wrong_references(drafts: list[Draft]) -> None:
             raise Conflict(f"these blocks go in a circle: {words}", hint="break it at one of them")
 
 
+def blocks_waited_for(draft: Draft) -> list[int]:
+    return [block for ref in draft.after if (block := block_number(ref)) is not None]
+
+
+def making_order(graph: dict[int, list[int]]) -> list[int]:
+    """Each block after those it names, else in the file's order; without those in a circle."""
+    left = {block: set(named) for block, named in graph.items()}
+    naming: dict[int, list[int]] = {block: [] for block in graph}
+    for block, named in left.items():
+        for one in named:
+            naming[one].append(block)
+    free = [block for block, named in left.items() if not named]
+    order: list[int] = []
+    while free:
+        order.append(heapq.heappop(free))
+        for block in naming[order[-1]]:
+            left[block].discard(order[-1])
+            if not left[block]:
+                heapq.heappush(free, block)
+    return order
+
+
 def _cycle(graph: dict[int, list[int]]) -> list[int] | None:
-    """Take away whoever waits for nobody until all are gone, or only a circle is left."""
-    left = {node: set(edges) for node, edges in graph.items()}
-    while free := [node for node, edges in left.items() if not edges & left.keys()]:
-        for node in free:
-            del left[node]
+    """The blocks of a circle, the first one also as the last."""
+    left = graph.keys() - set(making_order(graph))
     if not left:
         return None
-    way = [min(left)]
-    while (following := min(left[way[-1]] & left.keys())) not in way:
-        way.append(following)
-    return [*way[way.index(following) :], following]
+    way = {min(left): 0}
+    while (following := min(left.intersection(graph[next(reversed(way))]))) not in way:
+        way[following] = len(way)
+    return [*list(way)[way[following] :], following]

@@ -1,6 +1,8 @@
 """`crew new`: one task from flags, or many from a file."""
 
+import functools
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,14 @@ from crew.domain.errors import NotFound, UsageError
 from crew.domain.task_item import DEFAULT_PRIORITY
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.drafts import Draft, block_number, read_drafts, read_file
+from crew.front.cli.drafts import (
+    Draft,
+    block_number,
+    blocks_waited_for,
+    making_order,
+    read_drafts,
+    read_file,
+)
 from crew.front.cli.output import print_json, say
 from crew.front.cli.params import (
     complete_kinds,
@@ -19,7 +28,7 @@ from crew.front.cli.params import (
     text_or_stdin,
     worker_option,
 )
-from crew.tasks.source import NewTask, TaskChanges
+from crew.tasks.source import BatchSource, NewTask, TaskChanges, TaskSource
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
@@ -108,36 +117,41 @@ def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> Draft
 
 
 def add_drafts(workplace: "Workplace", drafts: list[Draft]) -> list[str]:
-    """Everything is checked before the first task is made; the ids come in the file's order.
-
-    Whoever is waited for is made first: a runner may take a task the moment it is there.
-    """
+    """Everything is checked before the first task is made; the ids come in the file's order."""
     base = _default_base(workplace)
-    ready = [_resolved(workplace, replace(draft, base=draft.base or base)) for draft in drafts]
-    ids: dict[int, str] = {}
-    for block in _making_order(ready):
-        ids[block] = workplace.source.add(_new_task(ready[block - 1], ids), at=time.time())
-    for block, draft in enumerate(ready, 1):
-        parent = block_number(draft.parent or "")
-        if parent is not None:
-            workplace.source.edit(ids[block], TaskChanges(parent=ids[parent]))
+    resolve = functools.cache(functools.partial(_reference, workplace))
+    check_branch = functools.cache(functools.partial(_refuse_no_branch, workplace))
+    ready = []
+    for draft in drafts:
+        if draft.agent:
+            workplace.settings.agents.named(draft.agent)
+        check_branch(draft.base or base)
+        ready.append(_resolved(replace(draft, base=draft.base or base), resolve))
+    ids = _add_all(workplace.source, ready)
     from crew.runner.asking import wake  # noqa: PLC0415 - checked first, then paid for
 
     wake(workplace)
     return [ids[block] for block in sorted(ids)]
 
 
-def _making_order(drafts: list[Draft]) -> list[int]:
-    left = {
-        block: {waits for ref in draft.after if (waits := block_number(ref)) is not None}
-        for block, draft in enumerate(drafts, 1)
-    }
-    order: list[int] = []
-    while left:
-        block = next(block for block, waits in left.items() if not waits & left.keys())
-        order.append(block)
-        del left[block]
-    return order
+def _add_all(source: TaskSource, drafts: list[Draft]) -> dict[int, str]:
+    """A task comes after those it waits for: a runner may take it the moment it is there."""
+    order = making_order({block: blocks_waited_for(d) for block, d in enumerate(drafts, 1)})
+
+    def make(made: Sequence[str]) -> list[NewTask]:
+        ids = dict(zip(order, made, strict=True))
+        return [_new_task(drafts[block - 1], ids, parents=ids) for block in order]
+
+    if len(order) > 1 and isinstance(source, BatchSource):
+        return dict(zip(order, source.add_all(len(order), make, at=time.time()), strict=True))
+    ids: dict[int, str] = {}
+    for block in order:
+        ids[block] = source.add(_new_task(drafts[block - 1], ids, parents={}), at=time.time())
+    for block, draft in enumerate(drafts, 1):
+        parent = block_number(draft.parent or "")
+        if parent is not None:
+            source.edit(ids[block], TaskChanges(parent=ids[parent]))
+    return ids
 
 
 def _default_base(workplace: "Workplace") -> str | None:
@@ -150,17 +164,18 @@ def _default_base(workplace: "Workplace") -> str | None:
     return branch if branch != workplace.target else None
 
 
-def _resolved(workplace: "Workplace", draft: Draft) -> Draft:
+def _refuse_no_branch(workplace: "Workplace", branch: str | None) -> None:
     from crew.git.repository import has_branch  # noqa: PLC0415
 
-    if draft.agent:
-        workplace.settings.agents.named(draft.agent)
-    if draft.base and not has_branch(workplace.repo, draft.base):
-        raise NotFound(f"there is no branch {draft.base!r}", hint="`git branch` lists them")
+    if branch and not has_branch(workplace.repo, branch):
+        raise NotFound(f"there is no branch {branch!r}", hint="`git branch` lists them")
+
+
+def _resolved(draft: Draft, resolve: Callable[[str], str]) -> Draft:
     return replace(
         draft,
-        parent=_reference(workplace, draft.parent) if draft.parent else None,
-        after=tuple(_reference(workplace, task) for task in draft.after),
+        parent=resolve(draft.parent) if draft.parent else None,
+        after=tuple(map(resolve, draft.after)),
     )
 
 
@@ -173,8 +188,10 @@ def _reference(workplace: "Workplace", text: str) -> str:
     )
 
 
-def _new_task(draft: Draft, ids: dict[int, str]) -> NewTask:
-    parent = draft.parent if draft.parent and block_number(draft.parent) is None else None
+def _new_task(draft: Draft, ids: dict[int, str], *, parents: dict[int, str]) -> NewTask:
+    """A parent that is a block without an id yet is left out."""
+    block = block_number(draft.parent or "")
+    parent = parents.get(block) if block is not None else draft.parent
     return NewTask(
         title=draft.title,
         body=draft.body,
