@@ -25,7 +25,17 @@ from domain.scenes import after, at_terminal
         ("FAIL\nPASS", False),
         ("FAIL\nmended since\n  PASS  ", False),
         ("PASS\nPASS", True),
-        ("FAIL: was red\nPASS", True),
+        ("FAIL: was red\nPASS", False),
+        ("- FAIL - no tests\nPASS", False),
+        ("## Verdict: FAIL\n\nPASS", False),
+        ("**FAIL**\nPASS", False),
+        ("`FAIL`.\nPASS", False),
+        ("**FAIL**: no tests\nPASS", False),
+        ("FAIL, the tests are missing\nPASS", False),
+        ("> FAIL\nthat was the last review\nPASS", True),
+        ("FAIL src/login.test.js\nis what the old commit printed\nPASS", True),
+        ("I found nothing to FAIL it for\nPASS", True),
+        ("FAILURES: 0\nPASS", True),
         ("PASS.", None),
         ("Pass", None),
         ("PASS FAIL", None),
@@ -61,8 +71,8 @@ def test_no_clear_word_is_a_fail_that_says_so():
 def test_a_pass_after_a_fail_is_a_fail_that_says_so():
     found = verdict("FAIL\nthe tests pass now\nPASS", commit="c", reviewer="bob")
     assert not found.passed
-    assert "both FAIL and PASS stand alone on a line" in found.notes
-    assert "both" not in verdict("PASS\nFAIL", commit="c", reviewer="bob").notes
+    assert "a line above gives the verdict FAIL" in found.notes
+    assert "a line above" not in verdict("PASS\nFAIL", commit="c", reviewer="bob").notes
 
 
 def test_a_verdict_counts_for_exactly_one_commit():

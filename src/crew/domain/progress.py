@@ -268,7 +268,7 @@ WHY = {
     Ask.UNCOMMITTED: "work was left uncommitted",
     Ask.NOTHING_COMMITTED: "nothing was committed",
     Ask.CONFLICT: "it conflicts with what landed before",
-    Ask.LOST_SIDE: "its merge drops somebody else's work",
+    Ask.LOST_SIDE: "its merge drops a part of one side",
     Ask.REVIEW: "the review failed",
     Ask.CHANGES: "a person asked for changes",
     Ask.NO_PLAN: "it says complete and has given no plan",

@@ -1,5 +1,6 @@
 """What a reviewer decided: its last line, unless another line contradicts it; for one commit."""
 
+import re
 from collections.abc import Iterable
 from itertools import cycle, islice
 
@@ -11,6 +12,10 @@ from crew.domain.world import noted
 
 PASS = "PASS"  # noqa: S105 - a word of the reviewer's, not of anybody's login
 FAIL = "FAIL"
+
+_SAYS_FAIL = re.compile(r"(?!>)\W*(?:(?i:verdict)\W+)?\bFAIL\b\W*?(?:$|[:,\u2013\u2014-])")
+"""A line that is a verdict; one that quotes, or names a file after the word as test programs do,
+is not."""
 
 
 @frozen
@@ -26,12 +31,13 @@ class Verdict:
 def said(text: str) -> bool | None:
     """The verdict of the last line that is not empty: exactly PASS, exactly FAIL, or none.
 
-    A PASS counts only if no other line is exactly FAIL: a reviewer that gave both has not decided.
+    A PASS counts only if no line above gives the verdict FAIL, in whatever dress ("**FAIL**",
+    "Verdict: FAIL", "FAIL: no tests"): a reviewer that gave both has not decided.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or lines[-1] not in {PASS, FAIL}:
         return None
-    return FAIL not in lines
+    return not any(map(_SAYS_FAIL.match, lines))
 
 
 def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
@@ -40,7 +46,7 @@ def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
     if heard is None:
         notes = f"{notes}\n\n(no verdict: the last line must be {PASS} or {FAIL} alone)".strip()
     elif not heard and notes.endswith(PASS):
-        notes = f"{notes}\n\n(both {FAIL} and {PASS} stand alone on a line: that is a {FAIL})"
+        notes = f"{notes}\n\n(a line above gives the verdict {FAIL}: a {PASS} below it is a {FAIL})"
     return Verdict(commit=commit, reviewer=reviewer, passed=heard is True, notes=notes)
 
 

@@ -50,7 +50,7 @@ WHAT_TO_DO = {
         "it conflicts with what landed meanwhile",
         "merge the base branch, resolve the conflicts, commit, and run `crew complete` again",
     ),
-    Ask.LOST_SIDE: ("the merge drops somebody else's work", "bring it back and commit"),
+    Ask.LOST_SIDE: ("the merge drops a part of one side", "bring it back and commit"),
     Ask.REVIEW: ("the review did not pass", "answer every note, commit, and complete again"),
 }
 
