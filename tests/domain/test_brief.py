@@ -1,5 +1,7 @@
 """What a role is told of its quest."""
 
+from dataclasses import replace
+
 from crew.domain.brief import brief_of
 from crew.domain.world import noted
 from domain.quest_life import ROOT, Life
@@ -7,7 +9,9 @@ from domain.scenes import holding
 
 
 def settled(life, task):
-    return [tuple(one) for one in brief_of(life.world, life.run(task)).settled]
+    brief = brief_of(life.world, life.run(task))
+    answered = [words for exchange in brief.answered for words in exchange]
+    return [tuple(words) for words in (*brief.decided, *answered)]
 
 
 def planned_after_a_question():
@@ -94,3 +98,19 @@ def test_an_item_builds_on_what_landed_before_its_branch_has_it():
     life.record([noted(task, "landed", at=life.now, landed_commit="c0ffee")])
     (built,) = brief_of(life.world, life.run(life.task("b"))).built
     assert (built.key, built.commit) == ("a", "c0ffee")
+
+
+def test_answers_come_in_the_order_of_their_questions_and_crew_asks_for_itself():
+    life = Life()
+    for number in range(11):
+        life.turn(ROOT, "needs-user-input", question=f"Question {number}?")
+        life.ask("answer", question=life.question.id, text=f"Answer {number}")
+    asked = life.world.questions
+    blocked = {"q11": replace(asked["q11"], about="blocked")}
+    stored = replace(life.world, questions=dict(sorted({**asked, **blocked}.items())))
+    found = brief_of(stored, life.run(ROOT)).answered
+    assert [one.answer.words for one in found] == [f"Answer {number}" for number in range(11)]
+    assert [one.asked.author for one in found[-2:]] == [
+        "chaoswhisperer asked a person",
+        "crew asked a person",
+    ]

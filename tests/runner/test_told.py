@@ -6,7 +6,7 @@ import pytest
 
 from crew.agents.adapter import Controls, placed
 from crew.domain.board import Point
-from crew.domain.brief import Brief, Built, PlanLine, Words
+from crew.domain.brief import Brief, Built, Exchange, PlanLine, Words
 from crew.domain.channel import Author, Channel, Member, Post
 from crew.domain.message import Message
 from crew.domain.progress import WHY
@@ -233,10 +233,11 @@ BRIEF = Brief(
     quest="1",
     title="Big request",
     key="b",
-    settled=(
-        Words("chaoswhisperer decided", POSING),
-        Words("chaoswhisperer asked a person", "Equal names?"),
-        Words("The answer", "Never"),
+    decided=(Words("chaoswhisperer decided", POSING),),
+    answered=(
+        Exchange(
+            Words("chaoswhisperer asked a person", "Equal names?"), Words("The answer", "Never")
+        ),
     ),
     plan=(PlanLine("a", "Do a", "merged"), PlanLine("b", "Do b", "in_progress")),
     built=(Built("a", "Do a", "c" * 40, (Words("codeweaver", "wrote the parser"),)),),
@@ -263,7 +264,8 @@ def test_a_brief_has_a_size_whatever_was_written():
         BRIEF,
         key="i500",
         title=LONG,
-        settled=(Words(LONG, LONG),) * many,
+        decided=(Words(LONG, LONG),) * many,
+        answered=(Exchange(Words(LONG, LONG), Words(LONG, LONG)),) * many,
         plan=tuple(PlanLine(f"i{n}", LONG, "todo") for n in range(many)),
         built=(Built("a", LONG, LONG, (Words(LONG, LONG),)),) * many,
     )
@@ -271,6 +273,16 @@ def test_a_brief_has_a_size_whatever_was_written():
     assert len(text) < 80_000
     assert "You work on item 501 of 1000." in text
     assert "← yours" in text
+
+
+def test_what_was_decided_stays_in_a_brief_after_many_answers():
+    answers = tuple(
+        Exchange(Words("maker asked a person", f"{n}?"), Words("The answer", f"{n}!"))
+        for n in range(30)
+    )
+    text = brief_text(replace(BRIEF, decided=(Words("sage decided", "x"),), answered=answers), "")
+    assert "sage decided:\n> x\n(22 more are left out here)\nmaker asked a person:\n> 22?" in text
+    assert "The answer:\n> 29!" in text
 
 
 def test_the_request_itself_has_no_second_copy_of_it():

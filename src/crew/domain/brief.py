@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from crew.domain.frozen import frozen
 from crew.domain.quest import PlannedStep, Quest, Said, Walk
-from crew.domain.question import About, QuestionState
+from crew.domain.question import About, Question, QuestionState
 from crew.domain.run import Run
 from crew.domain.signals import SignalKind
 from crew.domain.task import TaskState
@@ -16,6 +16,13 @@ class Words(NamedTuple):
 
     author: str
     words: str
+
+
+class Exchange(NamedTuple):
+    """A question and what a person answered."""
+
+    asked: Words
+    answer: Words
 
 
 class PlanLine(NamedTuple):
@@ -42,7 +49,8 @@ class Brief:
     quest: str
     title: str
     key: str = ""
-    settled: tuple[Words, ...] = ()
+    decided: tuple[Words, ...] = ()
+    answered: tuple[Exchange, ...] = ()
     plan: tuple[PlanLine, ...] = ()
     built: tuple[Built, ...] = ()
 
@@ -58,7 +66,8 @@ def brief_of(world: World, run: Run) -> Brief | None:
         quest=quest.id,
         title=request.title if request else "",
         key=walk.key,
-        settled=(*_decisions(world.walks[quest.id]), *_answers(world, {quest.id, run.task})),
+        decided=tuple(_decisions(world.walks[quest.id])),
+        answered=tuple(_answers(world, {quest.id, run.task})),
         plan=tuple(PlanLine(step.key, step.title, _state(world, step)) for step in quest.steps),
         built=tuple(_built(world, step) for step in _foundations(world, quest, walk)),
     )
@@ -70,7 +79,8 @@ def _decisions(request: Walk) -> list[Words]:
     return [Words(f"{role} decided", words) for role, words in said.items()]
 
 
-def _answers(world: World, tasks: set[str]) -> list[Words]:
+def _answers(world: World, tasks: set[str]) -> list[Exchange]:
+    """In the order in which they were asked; the store keeps questions by name."""
     answered = [
         one
         for one in world.questions.values()
@@ -78,14 +88,18 @@ def _answers(world: World, tasks: set[str]) -> list[Words]:
         and one.state == QuestionState.ANSWERED
         and one.about != About.PERMISSION
     ]
+    in_order = sorted(answered, key=lambda one: (one.asked_at, len(one.id), one.id))
     return [
-        words
-        for one in answered
-        for words in (
-            Words(f"{one.role} asked a person", one.question),
-            Words("The answer", one.answer),
+        Exchange(
+            Words(f"{_asker(one)} asked a person", one.question), Words("The answer", one.answer)
         )
+        for one in in_order
     ]
+
+
+def _asker(question: Question) -> str:
+    """The role for its own questions; crew asks how a blocked item continues."""
+    return question.role if question.about == About.INPUT else "crew"
 
 
 def _state(world: World, step: PlannedStep) -> str:

@@ -1,7 +1,7 @@
 """A role's brief as text, within a size that leaves room for the work."""
 
 from crew.config.prompts import prompt
-from crew.domain.brief import Brief, Built, PlanLine, Words
+from crew.domain.brief import Brief, Built, Exchange, PlanLine, Words
 from crew.domain.errors import NotFound
 from crew.domain.quotation import headline, quoted_start
 from crew.tasks.source import TaskSource
@@ -37,11 +37,24 @@ def brief_text(brief: Brief, request: str) -> str:
         quest=brief.quest,
         title=headline(brief.title),
         request=quoted_start(request, most=LONGEST_REQUEST) if brief.key else "It is this task.",
-        settled=_listed([_words(one) for one in brief.settled], most=2 * MOST_WORDS),
+        settled=_settled(brief),
         plan=_plan(brief),
         built=_listed([_built(one) for one in brief.built], most=MOST_BUILT),
     )
     return f"{text}\n"
+
+
+def _settled(brief: Brief) -> str:
+    """What was decided stays, however many questions were answered after it."""
+    decided = [_words(one) for one in brief.decided[-MOST_WORDS:]]
+    answers = [_exchange(one) for one in brief.answered]
+    if decided and not answers:
+        return "\n".join(decided)
+    return "\n".join((*decided, _listed(answers, most=MOST_WORDS)))
+
+
+def _exchange(one: Exchange) -> str:
+    return f"{_words(one.asked, most=LONGEST_WORDS // 2)}\n{_words(one.answer)}"
 
 
 def _listed(parts: list[str], *, most: int) -> str:
