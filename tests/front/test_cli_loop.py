@@ -203,7 +203,7 @@ def test_a_loop_beside_a_runner_keeps_its_review_and_its_proof(stage, running):
         assert loop.returncode == 6, err
         run = json.loads(out)
         assert (run["state"], run["max_rounds"]) == ("failed", 1)
-        assert run["reason"] == "gave up after 1 rounds: the gate is red"
+        assert run["reason"] == "gave up after 1 round: the gate is red"
     assert stage.git("log", "--format=%s", "main") == "first"
     said = stage.ok("loop", "Fix it", "--review", "single", "--proof", "test -f file-6", "--json")
     assert [v["reviewer"] for v in said.json["verdicts"]] == ["bob"]
@@ -220,9 +220,11 @@ def test_a_loop_that_was_killed_before_its_run_began_has_its_terms(stage):
     assert crashed.code == -9
     assert stage.crew("run", "--drain", "--agents", "1").code == 6
     (run,) = stage.ok("runs", "1", "--json").json
-    assert (run["error"], run["max_rounds"]) == ("gave up after 1 rounds: the gate is red", 1)
+    assert (run["error"], run["max_rounds"]) == ("gave up after 1 round: the gate is red", 1)
     assert stage.ok("show", "1", "--json").json["terms"]["proof"] == "exit 1"
-    assert "proof: exit 1" in stage.ok("show", "1").out
+    shown = stage.ok("show", "1").out
+    assert "proof: exit 1" in shown
+    assert f"\nrun 1.1: failed, {run['kind']}, round 1 of 1, 1 step, unknown\n" in shown
 
 
 HOLD = 'touch "$SCENE/up-$CREW_TASK_ID"; while [ ! -e "$SCENE/go" ]; do sleep 0.05; done\n'
@@ -301,7 +303,7 @@ def test_a_run_that_failed_is_resumed_as_a_new_try_in_its_session(stage):
     assert stage.crew("loop", "Fix it", "--review", "single", "--max-rounds", "1").code == 6
     again = stage.crew("resume", "1.1", "--json")
     assert (again.code, again.json["id"], again.json["max_rounds"]) == (6, "1.2", 1)
-    assert again.json["reason"] == "gave up after 1 rounds: the review failed"
+    assert again.json["reason"] == "gave up after 1 round: the review failed"
     assert "no tests" in told(stage, "1.2-1-1")
     play(stage, reviewer="echo PASS")
     stage.ok("resume", "1")

@@ -206,7 +206,8 @@ def sent_back(
     if not run.pane and tries > rules.same_complaint_limit:
         return failed(world, run, _unresolved(run), at=at, **told)
     if not run.pane and (run.round >= run.max_rounds or stubborn):
-        reason = f"gave up after {run.round} rounds: {_why(run, ask, rules)}"
+        rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
+        reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
         return failed(world, run, reason, at=at, **told)
     agent = agent_of(world, run)
     facts = [

@@ -151,9 +151,9 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
         say()
     for run in view["runs"]:
         most = f" of {run['max_rounds']}" if run["max_rounds"] < ENDLESS else ""
-        rounds = f"round {run['round']}{most}, {run['steps']} steps"
-        who = f"{run['agent'] or _instead_of_an_agent(view, run)} ({run['kind']})"
-        say(f"run {run['id']}: {run['state']}, {who}, {rounds}, {dollars(run['cost_usd'])}")
+        steps = f"{run['steps']} step{'s' * (run['steps'] != 1)}"
+        extent = f"round {run['round']}{most}, {steps}, {dollars(run['cost_usd'])}"
+        say(f"run {run['id']}: {run['state']}, {_worker(view, run)}, {extent}")
         if run["error"]:
             say(f"  {painted(line(run['error']), 'red', call)}")
     if view["checkpoints"]:
@@ -162,6 +162,9 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
         say(f"{len(view['checkpoints'])} checkpoints, the last one: {words}")
 
 
-def _instead_of_an_agent(view: dict[str, Any], run: dict[str, Any]) -> str:
+def _worker(view: dict[str, Any], run: dict[str, Any]) -> str:
+    """The agent and its kind; of a run that no agent carries, the kind alone."""
+    if run["agent"]:
+        return f"{run['agent']} ({run['kind']})"
     is_open = view["session"] and view["run"]["id"] == run["id"]
-    return "at a terminal" if is_open else "nobody"
+    return f"{run['kind']} at a terminal" if is_open else str(run["kind"])
