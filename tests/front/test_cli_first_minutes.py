@@ -186,6 +186,16 @@ def test_a_missing_reviewer_is_found_before_money_is_spent(scene):
     assert scene.status("1") == "todo"
 
 
+def test_a_review_by_a_missing_reviewer_names_the_way_out(scene):
+    scene.configure(GHOST + "[worktree]\nkeep = true\n[complete]\nmerge = false\n")
+    scene.ok("new", "--title", "one")
+    scene.ok("run", "--drain")
+    said = scene.crew("review", "1", "--agent", "ghost")
+    assert said.code == 1
+    assert "choose another agent: `crew review 1 --agent NAME`" in said.err
+    assert "reviews" not in said.err
+
+
 def test_an_agent_whose_program_vanishes_is_stuck_at_once(scene):
     program = scene.folder / "mine"
     program.write_text('#!/bin/sh\nrm "$0"\necho once\n')

@@ -50,6 +50,17 @@ def test_only_a_manager_manages(managed):
     assert managed.crew("manager", "nobody").code == 3
 
 
+@pytest.mark.parametrize("how", [(), ("--auto",)])
+def test_a_manager_whose_program_is_missing_is_not_started(managed, how):
+    managed.configure('[agents.ghost]\nrole = "manager"\ncommand_template = "no-such-program"\n')
+    managed.ok("new", "--title", "one")
+    said = managed.crew("manager", "ghost", *how)
+    assert said.code == 1
+    assert "crew: no-such-program is not installed, and the agent ghost needs it" in said.err
+    assert "choose another agent: `crew manager NAME`" in said.err
+    assert "the manager is up" not in said.err
+
+
 def test_the_manager_decides_and_the_board_is_empty(managed):
     managed.ok("new", "--title", "superseded")
     (managed.folder / "manager-plan").write_text("close")

@@ -93,7 +93,7 @@ class Reviews:
         if outcome.error is not None:
             raise CrewError(
                 f"{order.kind} could not review it: {outcome.error.message}",
-                hint=f"look at {order.log}; it is tried again",
+                hint=f"look at {order.log}",
             )
         return verdict(outcome.text, commit=call.commit, reviewer=order.kind)
 

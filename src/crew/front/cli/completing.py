@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from crew.domain.agent_kinds import refuse_unusable
 from crew.domain.brief import brief_of
 from crew.domain.errors import CheckFailed, Conflict, CrewError, UsageError
 from crew.domain.requests import Request, find_task, next_step
@@ -159,6 +160,8 @@ def review(call: Call, task: str, kind: str | None) -> int:
     commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
     if run is None or commit is None:
         raise Conflict(f"task {task} has no branch now", hint=next_step(row, "makes one"))
+    other = f"`crew review {task} --agent NAME` (`crew agents` lists them)"
+    refuse_unusable(reviewer, workplace.rules, instead=other)
     narrate(call, f"{reviewer} reviews {commit[:12]} of task {task}")
     brief = brief_of(world, run)
     wanted = ReviewCall(run=run, task=row, commit=commit, reviewer=reviewer, brief=brief)

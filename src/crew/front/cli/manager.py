@@ -10,6 +10,7 @@ import click
 from crew.agents import tmux
 from crew.agents.process import become
 from crew.config.prompts import prompt
+from crew.domain.agent_kinds import refuse_unusable
 from crew.domain.board import Point
 from crew.domain.errors import CheckFailed, UsageError
 from crew.front.cli.agent_help import agent_help
@@ -48,6 +49,8 @@ def manager(
         narrate(call, "the manager has ended")
         return
     kind = _checked_manager(workplace.settings.agents, name)
+    other = "`crew manager NAME` (`crew agents` lists them)"
+    refuse_unusable(kind, workplace.rules, instead=other)
     if how["auto"]:
         made = AutoManager(
             workplace=workplace,
