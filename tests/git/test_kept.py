@@ -285,6 +285,24 @@ def test_each_way_to_leave_a_commit_behind_is_found(repo, agent):
     assert take(repo, agent) is None
 
 
+def test_the_way_back_to_each_works_when_typed(repo, agent):
+    plain = agent.commit({"plain.txt": "1\n"})
+    agent.git("reset", "-q", "--hard", "main")
+    agent.commit({"side.txt": "1\n"})
+    side = agent.git("rev-parse", "HEAD")
+    agent.git("reset", "-q", "--hard", "main")
+    agent.git("merge", "-q", "--no-ff", "-m", "a merge", side)
+    merge = agent.git("rev-parse", "HEAD")
+    agent.git("reset", "-q", "--hard", "main")
+    agent.write("new.txt", "stashed\n")
+    agent.git("stash", "-q", "--include-untracked")
+    stash = agent.git("rev-parse", "refs/stash")
+    for commit in (plain, merge, stash):
+        agent.git(*reflogs.way_back(repo, commit).split()[1:])
+    kept = ("plain.txt", "side.txt", "new.txt")
+    assert [(agent.path / name).exists() for name in kept] == [True] * 3
+
+
 def test_work_that_only_goes_on_starts_no_process(repo, agent, monkeypatch):
     """With a reflog, and with the worktree as it was committed."""
     for number in range(3):

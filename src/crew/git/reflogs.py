@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from crew.git.command import ask
+from crew.git.command import ask, git
 from crew.git.hardening import stamp_of
 from crew.git.repository import Repository
 
@@ -20,6 +20,9 @@ _MOST_READ = 100  # of more commits in a row git is asked, once
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\n]*)")
 _PARENT = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 _ID = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
+
+_INDEX = "index on "
+"""How git names the commit of the index that a stash has as its second parent."""
 
 _looked: dict[Path, tuple[object, ...]] = {}
 
@@ -50,6 +53,19 @@ def left_behind(
     if not tips:
         _looked[git_dir] = stamp
     return tips
+
+
+def way_back(repo: Repository, commit: str) -> str:
+    """The git command that brings the change of a commit that was left behind into a checkout."""
+    name, *parents = _text(repo, "%h %P", commit).split()
+    if len(parents) <= 1:
+        return f"git cherry-pick {name}"
+    is_stash = _text(repo, "%s", parents[1]).startswith(_INDEX)
+    return f"git stash apply {name}" if is_stash else f"git cherry-pick -m 1 {name}"
+
+
+def _text(repo: Repository, form: str, commit: str) -> str:
+    return git(repo.common_dir, "log", "--no-walk", "--abbrev=12", f"--format={form}", commit)
 
 
 def _moves(log: Path) -> Iterator[tuple[bytes, bytes, bytes]]:

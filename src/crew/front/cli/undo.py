@@ -14,6 +14,8 @@ from crew.front.cli.params import task_argument
 from crew.git.checkpoints import Checkpoint
 from crew.git.checkpoints import checkpoints as all_checkpoints
 from crew.git.checkpoints import restore as write_files
+from crew.git.reflogs import way_back
+from crew.git.repository import Repository
 from crew.runner.views import moment
 
 HEAD = ("N", "COMMIT", "TAKEN", "WHY")
@@ -32,11 +34,11 @@ def checkpoint_view(kept: Checkpoint) -> dict[str, Any]:
     }
 
 
-def remarks(view: dict[str, Any]) -> Iterator[str]:
+def remarks(repo: Repository, view: dict[str, Any]) -> Iterator[str]:
     """What a checkpoint holds beside files, and what it does not hold."""
     at = f"checkpoint {view['number']}"
     for commit in view["reset_away"]:
-        yield f"{at} holds a commit that was left behind: git cherry-pick {commit[:12]}"
+        yield f"{at} holds a commit that was left behind: {way_back(repo, commit)}"
     for path in view["nested"]:
         yield f"{at} holds the repository {path} with its commits"
     for words in view["left_out"]:
@@ -60,7 +62,7 @@ def checkpoints(call: Call, task: str) -> None:
         table(
             HEAD, [(str(v["number"]), v["commit"][:12], v["at"], v["label"]) for v in views], call
         )
-        for words in (words for view in views for words in remarks(view)):
+        for words in (words for view in views for words in remarks(workplace.repo, view)):
             narrate(call, words)
     else:
         narrate(call, "nothing was kept yet: a checkpoint is taken after every step")
