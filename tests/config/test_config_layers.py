@@ -521,6 +521,11 @@ def test_a_key_that_is_not_supported_yet_is_refused_by_name(repo, table, key):
     assert refused.value.message.startswith(f"{variable}: {table}.{key} is not supported")
 
 
+def test_a_variable_for_a_key_inside_such_a_table_is_refused_too(repo):
+    with pytest.raises(UsageError, match=r"CREW_TUI_KEYBINDINGS_QUIT: tui\.keybindings is not"):
+        load_settings(repo, {"CREW_TUI_KEYBINDINGS_QUIT": "q"})
+
+
 def test_an_empty_table_of_such_keys_promises_nothing(repo):
     root(repo, "[budget]\n[cluster]\n[tui.keybindings]\n[gate]\n")
     with pytest.raises(UsageError, match=r"budget\.foo is not a key"):

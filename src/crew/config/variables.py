@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from crew.config.checking import Layer, check, readers, typed_value
 from crew.config.model import TABLES, AgentsSettings
-from crew.config.not_yet import NOT_YET
+from crew.config.not_yet import NOT_YET, TABLES_NOT_YET
 
 PREFIX = "CREW_"
 
@@ -20,7 +20,7 @@ def variable_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
         return
     known = {variable_name(path): path for path in _paths()}
     for name in sorted(given):
-        if path := known.get(name):
+        if path := known.get(name) or _table_not_yet(name):
             table, key = path
             layer = Layer(
                 name=name, text="", values={table: {key: typed_value(path, environ[name])}}
@@ -31,6 +31,13 @@ def variable_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
 
 def variable_name(path: tuple[str, ...]) -> str:
     return PREFIX + "_".join(path).upper()
+
+
+def _table_not_yet(name: str) -> tuple[str, str] | None:
+    """The table that this version cannot honour, for a variable that names a key inside it."""
+    return next(
+        (path for path in TABLES_NOT_YET if name.startswith(variable_name(path) + "_")), None
+    )
 
 
 def _paths() -> Iterator[tuple[str, str]]:
