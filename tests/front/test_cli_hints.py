@@ -15,6 +15,11 @@ def merged(scene):
     return scene
 
 
+def test_a_run_that_no_agent_has_any_more_shows_its_kind_alone(merged):
+    (said,) = (words for words in merged.ok("show", "1").out.splitlines() if words[:3] == "run")
+    assert said == "run 1.1: complete, sh, round 1 of 20, 1 step, cost unknown"
+
+
 def test_what_is_advised_about_a_merged_task_can_be_done(merged):
     for args in (["attach", "1"], ["exec", "1", "--", "true"], ["review", "1"], ["start", "1"]):
         said = merged.crew(*args)

@@ -224,7 +224,7 @@ def test_a_loop_that_was_killed_before_its_run_began_has_its_terms(stage):
     assert stage.ok("show", "1", "--json").json["terms"]["proof"] == "exit 1"
     shown = stage.ok("show", "1").out
     assert "proof: exit 1" in shown
-    assert f"\nrun 1.1: failed, {run['kind']}, round 1 of 1, 1 step, unknown\n" in shown
+    assert f"\nrun 1.1: failed, {run['kind']}, round 1 of 1, 1 step, cost unknown\n" in shown
 
 
 HOLD = 'touch "$SCENE/up-$CREW_TASK_ID"; while [ ! -e "$SCENE/go" ]; do sleep 0.05; done\n'

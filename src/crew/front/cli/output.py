@@ -111,6 +111,10 @@ def dollars(cost: float | None) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def ago(moment: str | None) -> str:
     """How long ago a moment was that is written as RFC 3339; in one unit, which is enough."""
     from datetime import UTC, datetime  # noqa: PLC0415 - for those who show times

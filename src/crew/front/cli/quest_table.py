@@ -7,6 +7,7 @@ from crew.domain.task import FINISHED
 from crew.front.cli.call import Call
 from crew.front.cli.output import (
     ago,
+    counted,
     dollars,
     line,
     painted,
@@ -98,7 +99,7 @@ def _now(view: View) -> str:
     if view["error"]:
         return f"{where}: {line(view['error'])}"
     working = sum(step["agent"] is not None for step in view["steps"])
-    items = "1 item" if working == 1 else f"{working} items"
+    items = counted(working, "item")
     return f"{where}, {items} under way" if view["steps"] else where
 
 

@@ -10,7 +10,16 @@ from crew.domain.world import World
 from crew.front.cli.asked import open_questions
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.output import dollars, line, painted, print_json, quotation, say, status
+from crew.front.cli.output import (
+    counted,
+    dollars,
+    line,
+    painted,
+    print_json,
+    quotation,
+    say,
+    status,
+)
 from crew.front.cli.params import task_argument
 from crew.front.cli.ps import NO_RUNNER
 from crew.front.cli.quest_table import role_words
@@ -151,15 +160,15 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
         say()
     for run in view["runs"]:
         most = f" of {run['max_rounds']}" if run["max_rounds"] < ENDLESS else ""
-        steps = f"{run['steps']} step{'s' * (run['steps'] != 1)}"
-        extent = f"round {run['round']}{most}, {steps}, {dollars(run['cost_usd'])}"
-        say(f"run {run['id']}: {run['state']}, {_worker(view, run)}, {extent}")
+        rounds = f"round {run['round']}{most}, {counted(run['steps'], 'step')}"
+        cost = "cost unknown" if run["cost_usd"] is None else dollars(run["cost_usd"])
+        say(f"run {run['id']}: {run['state']}, {_worker(view, run)}, {rounds}, {cost}")
         if run["error"]:
             say(f"  {painted(line(run['error']), 'red', call)}")
     if view["checkpoints"]:
         *_, last = view["checkpoints"]
         words = f"{last['number']} at {last['at']}, {line(last['label'])}"
-        say(f"{len(view['checkpoints'])} checkpoints, the last one: {words}")
+        say(f"{counted(len(view['checkpoints']), 'checkpoint')}, the last one: {words}")
 
 
 def _worker(view: dict[str, Any], run: dict[str, Any]) -> str:

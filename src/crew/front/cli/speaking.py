@@ -82,7 +82,7 @@ def inbox(call: Call, question: str | None) -> None:
         print_json(found)
         return
     if not found:
-        narrate(call, "nobody asks anything")
+        narrate(call, "no question waits")
         return
     rows = [(q["id"], q["task"], q["role"], q["asked_at"], _asked(q)) for q in found]
     table(("ID", "TASK", "ROLE", "ASKED", "QUESTION"), rows, call)
