@@ -33,6 +33,7 @@ def test_the_choice_of_a_person_is_carried_out(asking):
     assert "agent, mine, theirs, give up" in asking.ok("inbox").out
     shown = asking.ok("inbox", question["id"])
     assert "shared" in shown.out
+    assert "which lines win: mine (the task's) or theirs (what landed)?" in shown.out
     assert '"mine" | "theirs"' in shown.err
     wrong = asking.crew("answer", question["id"], "ours")
     assert wrong.code == 2

@@ -117,7 +117,7 @@ def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any
         world,
         run,
         text=f"Task {task.id} conflicts with {aside['merge_commit'][:12]}, which landed, in "
-        f"{files}. Who resolves it, or which side wins where both changed the same lines?",
+        f"{files}. Who resolves it, or which lines win: mine (the task's) or theirs (what landed)?",
         context=aside["merge_notes"],
         at=at,
         about=About.CONFLICT,

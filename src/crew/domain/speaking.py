@@ -126,7 +126,9 @@ def _question(asked: Asked) -> Question:
     is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live
     state = QuestionState.WITHDRAWN if is_over else question.state
     if state != QuestionState.OPEN:
-        raise Conflict(f"question {question.id} is {state}", hint="`crew inbox` lists the open questions")
+        raise Conflict(
+            f"question {question.id} is {state}", hint="`crew inbox` lists the open questions"
+        )
     return question
 
 

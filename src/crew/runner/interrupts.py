@@ -57,7 +57,7 @@ class Interrupts:
         asyncio.get_running_loop().call_later(patience_s, lambda: runner.stop(now=True))
         self.tell(
             f"stopping: no new step starts, {_waits_for(runner.engine)}; steps that have not "
-            f"ended in {patience_s:.0f} s are ended, and the next runner goes on with them"
+            f"ended in {patience_s:.0f} s are ended, and the next runner continues them"
         )
 
 
