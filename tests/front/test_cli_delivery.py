@@ -126,7 +126,10 @@ WAITS = Line(id="main", chain=(("1", "head", "commit"),), waiting="a file is in 
         ({"queued_at": None}, "waits for another crew command to end"),
         ({"id": "2"}, "waits for its turn in the merge queue of main: a file is in the way"),
         ({}, "is tested together with what landed for main: a file is in the way"),
-        ({"landed_commit": "c"}, "has landed and is delivered to main: a file is in the way"),
+        (
+            {"landed_commit": "c"},
+            "has landed; its delivery to main is under way: a file is in the way",
+        ),
     ],
 )
 def test_whoever_merges_is_told_what_it_waits_for(changes, told):

@@ -97,7 +97,7 @@ def waits_for(world: World, task: str) -> str:
     line = world.lines.get(row.target)
     why = f": {line.waiting}" if line is not None and line.waiting else ""
     if row.awaits_delivery:
-        return f"has landed and is delivered to {row.target}{why}"
+        return f"has landed; its delivery to {row.target} is under way{why}"
     is_first = line is not None and any(entry[0] == task for entry in line.chain)
     if is_first:
         return f"is tested together with what landed for {row.target}{why}"
