@@ -378,7 +378,7 @@ def test_a_question_ends_the_loop_with_6_and_its_answer_lets_it_go_on(stage):
     stage.ok("answer", "q1", "the first")
     assert stage.ok("inbox", "--json").json == []
     stage.ok("resume", "1")
-    assert "The answer: the first" in told(stage, "1.1-1-2")
+    assert "The answer:\n> the first" in told(stage, "1.1-1-2")
     sessions = (stage.folder / "sessions").read_text().split()
     assert sessions[0] == sessions[2]
 

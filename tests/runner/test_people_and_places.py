@@ -34,7 +34,8 @@ def test_delivery_goes_around_edits_of_other_files(scene):
 def test_delivery_waits_for_edits_of_the_same_file_and_says_so(scene):
     base = scene.git("rev-parse", "HEAD")
     scene.write({"shared.txt": "edited by a person\n"})
-    assert scene.run()["tasks"] == {"1": "merged"}
+    assert scene.run()["tasks"] == {"1": "done"}
+    assert scene.world.tasks["1"].awaits_delivery
     line = scene.world.lines["main"]
     assert "shared.txt" in line.waiting
     assert "git merge refs/crew/landed/main" in line.remedy
@@ -149,7 +150,8 @@ def test_whoever_brings_together_what_was_red_together_lets_the_waiting_go_on(ma
     scene.git("checkout", "-q", "shared.txt")
     scene.commit({"clashing.txt": "alone it is fine\n"})
     scene.tasks.append({"title": "second"})
-    assert scene.run()["tasks"] == {"1": "merged", "2": "done"}
+    assert scene.run()["tasks"] == {"1": "done", "2": "done"}
+    assert scene.world.tasks["1"].awaits_delivery
     assert "red together" in scene.world.lines["main"].waiting
     scene.git("merge", "-q", "--no-commit", "refs/crew/landed/main")
     scene.git("rm", "-q", "-f", "clashing.txt")

@@ -79,7 +79,7 @@ class Stage:
     async def clear_locks(self, task: Task) -> None:
         """Nobody was killed here."""
 
-    async def checkpoint(self, task: Task, label: str) -> None:
+    async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         self.kept += 1
 
     async def write_task(self, task: Task) -> None:
@@ -128,10 +128,10 @@ def test_a_step_that_ends_its_turn_after_a_signal_is_waited_for():
 
 def test_a_step_that_ends_just_when_its_task_is_closed_leaves_no_question_behind():
     class ClosedWhileItsWorkIsKept(Stage):
-        async def checkpoint(self, task: Task, label: str) -> None:
+        async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
             if not self.kept:
                 self.ask("close", task="1")
-            await super().checkpoint(task, label)
+            await super().checkpoint(task, label, is_last=is_last)
 
     async def act(stage: Stage, call: StepCall) -> StepOutcome:
         stage.signal(signal="needs-user-input", question="Which one?")

@@ -16,9 +16,8 @@ from crew.domain.conflict import Sides
 from crew.domain.errors import Conflict
 from crew.domain.names import landed_ref, made_ref
 from crew.domain.pane import Opened
-from crew.domain.quotation import LONGEST_NOTES, attributed
 from crew.domain.review import Verdict
-from crew.domain.run import Ask, Run
+from crew.domain.run import Run
 from crew.domain.step import StepOutcome
 from crew.domain.step_task import StepTask
 from crew.domain.task import Task, TaskState
@@ -33,7 +32,6 @@ from crew.git.nested import strays
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.git.spares import Spare
-from crew.runner.brief_text import read_brief
 from crew.runner.calls import (
     agent_settings,
     agent_spec,
@@ -58,7 +56,8 @@ from crew.runner.planned_tasks import PlannedTasks
 from crew.runner.reviews import Reviews
 from crew.runner.spares import Spares
 from crew.runner.step_log import says_done, start_step
-from crew.runner.step_words import Seen, instructions, needs_the_task, step_prompt
+from crew.runner.step_words import Seen, instructions, step_prompt
+from crew.runner.task_text import read_seen
 from crew.runner.workplace import Workplace
 from crew.tasks.source import NewComment
 
@@ -232,26 +231,7 @@ class LocalOutside:
         if not call.resume:
             place = self.workplace.root / task.worktree
             answer_first_questions(self.workplace, run.agent_kind, place)
-        return self._seen(call)
-
-    def _seen(self, call: StepCall) -> Seen:
-        """The text of a task is for a session that does not know it; others know it by name."""
-        run, task = call.run, call.task
-        if not needs_the_task(self.workplace, call):
-            return Seen(item=TaskItem(id=task.id, title=task.title))
-        item = self.workplace.source.show(task.id)
-        is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
-        held = "" if is_first else self._held(run, task)
-        return Seen(item=item, held=held, brief=read_brief(self.workplace.source, call.brief))
-
-    def _held(self, run: Run, task: Task) -> str:
-        """What the branch holds, for a session that does not know."""
-        path = Path(task.worktree)
-        log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
-        changed = git(path, "status", "--short")
-        commits = attributed("Commits", log or "(none)")
-        uncommitted = attributed("Uncommitted", changed or "(nothing)", most=LONGEST_NOTES)
-        return f"{commits}\n\n{uncommitted}"
+        return read_seen(self.workplace, call)
 
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""

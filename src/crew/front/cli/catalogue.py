@@ -48,7 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "One task at a terminal": {
         "start": Entry("starting:start", "Start a task in a terminal session of its own."),
         "attach": Entry("terminal:attach", "Show the terminal session of a task."),
-        "send": Entry("terminal:send", "Say something to whoever works at a task."),
+        "send": Entry("terminal:send", "Send a message to the agent or the reviewers of a task."),
         "exec": Entry("terminal:execute", "Run a command in a task's worktree."),
         "complete": Entry("completing:complete", "Have finished work checked, so that it is done."),
         "review": Entry("completing:review", "Have the last commit of a task reviewed now."),

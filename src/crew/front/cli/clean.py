@@ -20,6 +20,7 @@ from crew.git.repository import commit_of
 from crew.git.worktrees import delete_branch, remove_worktree, worktree_paths
 from crew.runner.workplace import make_workplace
 from crew.runner.writer import holding_the_lock
+from crew.store.facts import load_world
 from crew.store.lock import LockHeld, find_runner
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Inventory:
     contained: tuple[str, ...]
     kept: tuple[str, ...]
     tasks: tuple[str, ...]
+    landed: tuple[str, ...]
 
 
 @command("clean", example="crew clean\ncrew clean --yes")
@@ -70,13 +72,21 @@ def inventory(workplace: "Workplace") -> Inventory:
     }
     branches = _crew_branches(workplace)
     kept = tuple(branch for branch in branches if not _is_contained(workplace, branch))
+    landed = _landed_tasks(workplace)
     tasks = [i.id for i in workplace.snapshot().items if i.status in REOPENED and not i.corrupt]
     return Inventory(
         worktrees=paths,
         contained=tuple(branch for branch in branches if branch not in kept),
         kept=kept,
-        tasks=tuple(tasks),
+        tasks=tuple(task for task in tasks if task not in landed),
+        landed=tuple(task for task in tasks if task in landed),
     )
+
+
+def _landed_tasks(workplace: "Workplace") -> frozenset[str]:
+    """Tasks whose work is safe in what landed, and that only wait for its delivery."""
+    tasks = load_world(workplace.db).tasks.values()
+    return frozenset(task.id for task in tasks if task.awaits_delivery)
 
 
 def _crew_branches(workplace: "Workplace") -> list[str]:
@@ -102,7 +112,11 @@ def _told(found: Inventory) -> list[str]:
     words = [f"removes the worktree {path}, after a checkpoint" for path in found.worktrees]
     words += [f"removes the branch {branch}, which is merged" for branch in found.contained]
     words += [f"keeps the branch {branch}, which is not merged" for branch in found.kept]
-    return words + [f"sets task {task} back to todo" for task in found.tasks]
+    words += [f"sets task {task} back to todo" for task in found.tasks]
+    return words + [
+        f"sets task {task} to merged: its work landed, and the next `crew run` delivers it"
+        for task in found.landed
+    ]
 
 
 def _clean(workplace: "Workplace", found: Inventory) -> None:
@@ -116,6 +130,8 @@ def _clean(workplace: "Workplace", found: Inventory) -> None:
             delete_branch(workplace.repo, branch, expected=head)
     for task in found.tasks:
         workplace.source.set_status(task, TaskState.TODO, at=time.time())
+    for task in found.landed:
+        workplace.source.set_status(task, TaskState.MERGED, at=time.time())
     workplace.db.close()
     _delete_state(workplace.folder)
     make_workplace(workplace.root)

@@ -53,7 +53,7 @@ def attach(call: Call, task: str) -> None:
 @click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
 @pass_call
 def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
-    """Send a message to the agent of a task, or to its reviewers.
+    """Send a message to the agent or the reviewers of a task.
 
     It is typed into the task's terminal session, with Enter; - reads it from stdin. An agent
     without one gets it as a message: at once if its CLI takes messages during a step, else with its
