@@ -46,7 +46,7 @@ def landed(ref):
         results=(("merge", True, 1, ""),),
     )
     world = with_rows([task, line])
-    desk = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0)
+    desk = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0, later=lambda *_: None)
     return asyncio.run(land(desk, Land(subject="main")))
 
 
@@ -143,6 +143,44 @@ def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_i
         world = with_rows([replace(line, upstream=False, target_seen=branch.target)])
     assert put_off == []
     assert "gets new commits before they are tested" in world.lines["main"].waiting
+
+
+class Slow(Branch):
+    """A target whose delivery finds a person's commit, which lands meanwhile."""
+
+    async def deliver(self, target):
+        self.integration = "landed"
+        return Delivered(state="diverged", commit=self.target)
+
+
+@pytest.mark.parametrize(("lands_meanwhile", "puts_off"), [(True, False), (False, True)])
+def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwhile, puts_off):
+    branch, put_off = Slow("a", "ab"), []
+
+    def world():
+        integration = branch.integration if lands_meanwhile else "ab"
+        return with_rows([Line(id="main", integration=integration, target_seen="a")])
+
+    desk = SimpleNamespace(
+        outside=branch,
+        world=world,
+        now=lambda: 2.0,
+        rules=Rules(),
+        later=lambda *a: put_off.append(a),
+    )
+    assert asyncio.run(deliver(desk, Deliver(subject="main"))) == []
+    assert bool(put_off) == puts_off
+
+
+def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
+    branch, put_off = Branch("a", "green"), []
+    line = Line(id="main", integration="a", base="green", base_proven=False)
+    world = with_rows([replace(line, results=(("green", True, 1, ""),))])
+    desk = SimpleNamespace(
+        outside=branch, world=lambda: world, now=lambda: 2.0, later=lambda *a: put_off.append(a)
+    )
+    assert asyncio.run(land(desk, Land(subject="main")))
+    assert put_off == [(Deliver(subject="main"), 2.0)]
 
 
 def test_a_landing_that_no_ref_has_any_more_is_made_again():

@@ -251,6 +251,7 @@ async def land(desk: Desk, command: Command) -> list[Fact]:
     tips = await desk.outside.tips(line.id)
     if tips.integration != commit:
         await desk.outside.advance(line.id, to=commit, expected=line.integration)
+    desk.later(commands.Deliver(subject=line.id), desk.now())  # the last try was about less
     return _line_landed(desk, line, length, commit)
 
 
@@ -291,7 +292,8 @@ async def deliver(desk: Desk, command: Command) -> list[Fact]:
     line = _line(desk, command)
     overtaken = line.overtaken + 1
     moved_on = _upstream_moved(desk, line, tips, overtaken=overtaken)
-    if done.state == "diverged" and moved_on:
+    has_landed_more = line.integration != integration
+    if done.state == "diverged" and (moved_on or has_landed_more):
         return moved_on  # tried at once when that is tested together: the target may move again
     desk.later(command, desk.now() + desk.rules.delivery_retry_s)
     if done.state == "diverged":
