@@ -366,3 +366,11 @@ def test_only_tasks_show_in_git_status_also_of_a_linked_worktree(scene):
     assert shown
     assert all(line.startswith("?? .crew/tasks/default/") for line in shown), shown
     assert scene.git("-C", str(linked), "status", "--porcelain", "-uall") == ""
+
+
+def test_an_agent_that_can_change_no_file_is_given_no_tasks(scene):
+    scene.ok("spawn", "A")
+    said = scene.crew("agents", "set", "A", "claude-reviewer")
+    assert said.code == 2
+    assert "claude-reviewer is a reviewer" in said.err
+    assert kinds(scene)["A"] != "claude-reviewer"

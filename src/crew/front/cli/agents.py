@@ -1,10 +1,11 @@
-"""`crew agents`: the configured agents, whether their programs are here, and who is which."""
+"""`crew agents`: the configured agents, whether they are installed, and the one of each slot."""
 
 from typing import Any
 
 import click
 
 from crew.config.model import AgentSettings, AgentsSettings
+from crew.domain.errors import UsageError
 from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import CrewGroup, command
@@ -42,7 +43,7 @@ def set_kind(call: Call, name: str, kind: str) -> None:
     from crew.runner.asking import ask  # noqa: PLC0415 - the list does without a runner
 
     workplace = call.workplace()
-    chosen = workplace.settings.agents.named(kind).name
+    chosen = _checked_worker(workplace.settings.agents, kind)
     task = ask(workplace, Request(verb="set_kind", args={"agent": name, "kind": chosen}))
     if call.json:
         world = load_world(workplace.db)
@@ -51,6 +52,18 @@ def set_kind(call: Call, name: str, kind: str) -> None:
     narrate(call, f"agent {name} is {chosen}{f' after task {task}' if task else ''}")
     if missing := missing_program(workplace.settings.agents.named(chosen)):
         narrate(call, f"warning: {missing} is not installed")
+
+
+def _checked_worker(settings: AgentsSettings, kind: str) -> str:
+    """A reviewer or a manager can change no file, so no task would ever be finished."""
+    found = settings.named(kind)
+    if found.role != "worker":
+        workers = sorted(one.name for one in settings.by_name.values() if one.role == "worker")
+        raise UsageError(
+            f"{kind} is a {found.role}, and tasks need a worker",
+            hint=f"name one of {', '.join(workers)}",
+        )
+    return found.name
 
 
 agents.add_command(set_kind)
