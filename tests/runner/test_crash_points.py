@@ -51,6 +51,7 @@ ELSEWHERE = {
     "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
     "git/test_git_crashes.py": ("git.drop_spare", "git.copy_history", "git.make_nested"),
     "runner/test_notices.py": ("notices.post",),
+    "tasks/test_batches.py": ("tasks.write_files",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
 }
 """What has a test of its own in which it is killed before and after."""

@@ -77,9 +77,9 @@ class _Alone:
 
     def answer(self, request: Request) -> Answer:
         rules, now = self.workplace.rules, time.time()
-        # No runner is up, so no step runs in any worktree.
-        idle = Request(verb=request.verb, args={**request.args, "idle": True})
-        asked = answer(self.world, writable(idle), rules=rules, at=now)
+        if request.verb == "cleanup":  # no step runs in any worktree
+            request = Request(verb=request.verb, args={**request.args, "idle": True})
+        asked = answer(self.world, writable(request), rules=rules, at=now)
         self._record(asked.facts)
         self._record(pane_ends(self.world, at=now))
         self._record(following(self.world, now, rules=rules, taking_work=False))
