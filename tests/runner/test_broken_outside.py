@@ -42,14 +42,18 @@ def small_disk(scene) -> Iterator[Callable[[str], None]]:
     _mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder))
     (folder / "config.toml").write_text(config)
     yield lambda option: _mount("-o", f"remount,{option}", str(folder))
-    until(lambda: not _users(folder), what="an end of whoever uses the disk")
+    try:
+        until(lambda: not _users(folder), what="an end of every process that uses the disk")
+    except AssertionError:
+        pytest.fail(f"still in use: {_users(folder)}")
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def _users(folder: Path) -> list[str]:
-    """Who has something of the folder open, as far as can be seen."""
+    """Other processes that have something of the folder open; this one reads its database."""
     users = []
-    for link in (link for process in Path("/proc").glob("[0-9]*") for link in _links(process)):
+    others = (one for one in Path("/proc").glob("[0-9]*") if one.name != str(os.getpid()))
+    for link in (link for process in others for link in _links(process)):
         with contextlib.suppress(OSError):
             if str(link.readlink()).startswith(str(folder)):
                 users.append(f"{link}: {(Path(*link.parts[:3]) / 'cmdline').read_bytes()!r}")
