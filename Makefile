@@ -14,11 +14,11 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(READY)
 	@$(BIN)/crew demo
 
-# Everything that must hold before a change lands, apart from the long fault suites. Three at once
+# Everything that must hold before a change lands, apart from the long fault suites. Four at once
 # on two cores: many tests wait for a process most of their time. Their files are in memory where
 # there is enough of it: crew waits for the disk as often as it must, and the tests thousands of times.
 test: $(READY) tools
-	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 3 -m "not faults" -o tmp_path_retention_policy=failed
+	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 -m "not faults" -o tmp_path_retention_policy=failed
 
 # The same after format, lint, types and layers.
 check: lint test

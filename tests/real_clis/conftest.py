@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ def find_cli(name: str) -> str | None:
 
 def as_toml(values: Mapping[str, str]) -> str:
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """On the disk: Codex shuts its commands out of /dev/shm, where `make test` keeps its files."""
+    with tempfile.TemporaryDirectory(
+        prefix="crew-", dir="/tmp", ignore_cleanup_errors=True
+    ) as path:
+        yield Path(path)
 
 
 @pytest.fixture
