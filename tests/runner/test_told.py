@@ -277,11 +277,11 @@ def test_a_brief_has_a_size_whatever_was_written():
 
 def test_what_was_decided_stays_in_a_brief_after_many_answers():
     answers = tuple(
-        Exchange(Words("maker asked a person", f"{n}?"), Words("The answer", f"{n}!"))
+        Exchange(Words("maker asked a person", f"{n}?"), Words("The answer", f"{n}! {'x' * 1500}"))
         for n in range(30)
     )
     text = brief_text(replace(BRIEF, decided=(Words("sage decided", "x"),), answered=answers), "")
-    assert "sage decided:\n> x\n(22 more are left out here)\nmaker asked a person:\n> 22?" in text
+    assert "sage decided:\n> x\n(20 more are left out here)\nmaker asked a person:\n> 20?" in text
     assert "The answer:\n> 29!" in text
 
 
@@ -315,3 +315,12 @@ def test_a_session_that_a_role_kept_reads_where_its_next_item_is(workplace):
     prompt = step_prompt(workplace, called(run, resume=True), Seen(item=item()))
     assert str(workplace.root / "../trees/1") in prompt
     assert "crew-1" in prompt
+
+
+def test_a_brief_holds_everything_that_many_small_items_built():
+    built = tuple(
+        Built(f"item{n}", f"Item {n}", "c" * 40, (Words("codeweaver", f"built {n}."),))
+        for n in range(30)
+    )
+    text = brief_text(Brief(quest="1", title="All", key="last", built=built), "the request")
+    assert all(f"built {n}." in text for n in range(30))

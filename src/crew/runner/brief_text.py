@@ -10,8 +10,10 @@ LONGEST_REQUEST = 4_000
 LONGEST_WORDS = 2_000
 """Characters of one author's words."""
 
+LONGEST_LIST = 16_000
+"""Characters of all answers, and of all that was built."""
+
 MOST_WORDS = 8
-MOST_BUILT = 8
 MOST_LINES = 40
 
 
@@ -39,7 +41,7 @@ def brief_text(brief: Brief, request: str) -> str:
         request=quoted_start(request, most=LONGEST_REQUEST) if brief.key else "It is this task.",
         settled=_settled(brief),
         plan=_plan(brief),
-        built=_listed([_built(one) for one in brief.built], most=MOST_BUILT),
+        built=_listed([_built(one) for one in brief.built]),
     )
     return f"{text}\n"
 
@@ -50,16 +52,24 @@ def _settled(brief: Brief) -> str:
     answers = [_exchange(one) for one in brief.answered]
     if decided and not answers:
         return "\n".join(decided)
-    return "\n".join((*decided, _listed(answers, most=MOST_WORDS)))
+    return "\n".join((*decided, _listed(answers)))
 
 
 def _exchange(one: Exchange) -> str:
     return f"{_words(one.asked, most=LONGEST_WORDS // 2)}\n{_words(one.answer)}"
 
 
-def _listed(parts: list[str], *, most: int) -> str:
-    left_out = [f"({len(parts) - most} more are left out here)"] if len(parts) > most else []
-    return "\n".join((*left_out, *parts[-most:])) or "(nothing yet)"
+def _listed(parts: list[str]) -> str:
+    """The newest that fit; how many do not is in the first line."""
+    room, kept = LONGEST_LIST, list[str]()
+    for part in reversed(parts):
+        room -= len(part) + 1
+        if room < 0:
+            break
+        kept.insert(0, part)
+    left_out = len(parts) - len(kept)
+    first = [f"({left_out} more are left out here)"] if left_out else []
+    return "\n".join((*first, *kept)) or "(nothing yet)"
 
 
 def _words(said: Words, *, most: int = LONGEST_WORDS) -> str:
