@@ -1,4 +1,4 @@
-"""(l) What a request of five items takes by `solo`, `plan` and `quest`: sessions and tokens.
+"""(m) What a request of five items takes by `solo`, `plan` and `quest`: sessions and tokens.
 
 The real Claude Code carries it out; the model behind it reads its prompts and does what they ask
 for, nothing more, so that the figures are those of a run in which nothing is sent back. A token is
@@ -30,7 +30,7 @@ WORKFLOWS = ("solo", "plan", "quest")
 
 
 def measure(_size: Size) -> list[Figure]:
-    title(f"(l) A request of {ITEMS} items by {', '.join(WORKFLOWS)}, the real Claude Code")
+    title(f"(m) A request of {ITEMS} items by {', '.join(WORKFLOWS)}, the real Claude Code")
     program = find_claude()
     if program is None:
         say("left out: claude is not installed (tests/real_clis/install.sh installs it)")

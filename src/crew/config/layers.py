@@ -51,7 +51,7 @@ def read_file(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}", hint="check who may read it"
+            f"{path} cannot be read: {error.strerror}", hint="check the permissions of the file"
         ) from error
 
 

@@ -71,7 +71,12 @@ def _choice(kind: Any) -> click.Choice[str]:
 @click.option(
     "--priority", "priorities", metavar="NAME=1..10", multiple=True, help="5 if not given."
 )
-@click.option("--heartbeat", type=DURATION, metavar="D", help="When who connects is missed; 2m.")
+@click.option(
+    "--heartbeat",
+    type=DURATION,
+    metavar="D",
+    help="Mark a connected member offline after this long without a heartbeat. [default: 2m]",
+)
 @click.option("--wait-timeout", type=DURATION, metavar="D", help="How long a turn may pause; 5m.")
 @click.option("--silence", type=DURATION, metavar="D", help="End a turn after so long a silence.")
 @pass_call

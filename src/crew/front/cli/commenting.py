@@ -34,7 +34,7 @@ crew comment 12 --request-changes 'the empty name is not handled'"""
 @command("comment", example=EXAMPLE)
 @task_argument()
 @click.argument("text")
-@click.option("--author", help="Who says it; you, or the agent whose worktree this is.")
+@click.option("--author", help="Name of the author.  [default: you, or the agent of this worktree]")
 @click.option("--type", "kind", type=click.Choice(KINDS), help="What kind of words it is.")
 @click.option("--tag", "tags", multiple=True, help="A tag (repeatable).")
 @click.option(
