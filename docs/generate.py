@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: the machines' diagrams and the command pages.
+"""Writes the pages that are made from the code: machines, commands, workflows, the architecture.
 
 `python docs/generate.py` writes them, `--check` only says whether they are up to date.
 """
@@ -6,6 +6,7 @@
 import sys
 from pathlib import Path
 
+import architecture
 import click
 
 from crew.config.workflows import BUILT_IN, load_workflow
@@ -86,7 +87,7 @@ def workflows_page() -> str:
     parts = [
         "# The built-in workflows",
         "",
-        "Drawn by `crew workflows NAME`; [Quests](quests.md) tells how to write one of your own.",
+        "Drawn by `crew workflows NAME`; [Quests](quests.md) explains how to write your own.",
     ]
     for file in sorted(BUILT_IN.glob("*.toml")):
         drawn = "\n".join(drawing(load_workflow(file)))
@@ -108,6 +109,7 @@ PAGES = {
     "commands.md": commands_page,
     "workflows.md": workflows_page,
     "channels.md": channels_page,
+    "architecture.svg": architecture.picture,
 }
 
 
