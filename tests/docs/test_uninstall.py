@@ -1,0 +1,76 @@
+"""After the commands of docs/uninstall.md a repository looks as if crew had never been there."""
+
+import os
+import subprocess
+
+from docs.pages import blocks, section
+from front.conftest import CREW, PATIENCE_S
+
+CHANGED_BY_COMMITS = ("objects", "logs", "index", "COMMIT_EDITMSG", "refs/heads")
+
+
+def shell(commands, root):
+    """Run the commands of a page as a person would type them, with this crew on the path."""
+    path = f"{CREW.parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["sh", "-e", "-c", commands],
+        cwd=root,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+
+
+def traces(scene):
+    """Everything in and around the repository that a merge does not explain."""
+    folder = scene.root / ".git"
+    files = {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    kept = {name: text for name, text in files.items() if not name.startswith(CHANGED_BY_COMMITS)}
+    neighbours = sorted(entry.name for entry in scene.root.parent.iterdir())
+    return kept, neighbours, scene.git("worktree", "list").count("\n")
+
+
+def refs(scene):
+    return scene.git("for-each-ref", "--format=%(refname)").split()
+
+
+def test_after_the_commands_of_the_page_nothing_is_left(bare_scene):
+    scene = bare_scene
+    (scene.root / ".git/info/exclude").write_text("*.mine\n.env\n")
+    (scene.root / ".env").write_text("KEY=1\n")
+    before = traces(scene)
+    scene.ok("init")
+    agent = scene.folder / "agent.sh"
+    agent.write_text("echo 1 > $CREW_TASK_ID; git add -A; git commit -qm one; echo DONE\n")
+    (scene.root / ".crew/config.toml").write_text(
+        f'[agents]\nworker_default = "sh"\n[agents.sh]\ncommand_template = "sh {agent}"\n'
+        '[worktree]\ncopy = [".env"]\n'
+    )
+    scene.git("config", "crew.defaultBranch", "main")
+    scene.ok("new", "--title", "merged")
+    scene.ok("run", "--agents", "1", "--drain")
+    scene.ok("new", "--title", "not merged")
+    scene.ok("start", "2")
+    assert "refs/heads/crew-2" in refs(scene)
+    assert "refs/crew/landed/main" in refs(scene)
+    assert traces(scene) != before
+
+    (scene.root.parent / "my repo-worktrees/2/note").write_text("mine\n")
+    listing = blocks(section("uninstall.md", "Look first"), "sh")[0]
+    first, *others = blocks(section("uninstall.md", "From a repository"), "sh")
+    shell(first, scene.root)
+    listed = shell(listing, scene.root).stdout
+    assert all(word in listed for word in ("not merged", "crew-2", "refs/crew/checkpoints/2/1"))
+    for commands in [first, *others]:
+        shell(commands, scene.root)
+        shell(commands, scene.root)  # "Each may be repeated"
+    assert traces(scene) == before
+    assert refs(scene) == ["refs/heads/main"]
+    assert sorted(entry.name for entry in scene.root.iterdir()) == [".env", ".git", "1", "readme"]
