@@ -1,11 +1,13 @@
 """Thousands of histories of a whole crew, each with its own seed, faults, crashes and restarts."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
+from crew.domain.fact import Fact
 from simulation.history import run_history
-from simulation.virtual_loop import VirtualLoop
+from simulation.meter import hash_of, measured_fact, recorded
 
 HISTORIES = int(os.environ.get("CREW_HISTORIES", "2000"))
 GROUP = 50
@@ -13,21 +15,26 @@ GROUP = 50
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(1, HISTORIES + 1, GROUP))
-def test_every_history_keeps_all_promises_and_ends(first):
-    loop = VirtualLoop()
-    try:
-        for seed in range(first, first + GROUP):
-            _tell(seed, loop)
-    finally:
-        loop.close()
+def test_every_history_keeps_all_promises_ends_and_measures_as_recorded(first):
+    before = recorded()
+    now = {seed: _measured(seed) for seed in range(first, first + GROUP)}
+    changed = [seed for seed in now if seed in before and now[seed] != before[seed]]
+    assert not changed, "behaviour changed: name the fix, then `python -m simulation.meter --write`"
 
 
-def _tell(seed: int, loop: VirtualLoop) -> None:
+def _measured(seed: int) -> str:
     try:
-        run_history(seed, loop)
+        return hash_of(run_history(seed))
     except BaseException as error:  # noqa: BLE001 - whatever it is, its seed must be told
         replay = f"cd tests && ../.venv/bin/python -m simulation {seed}"
         pytest.fail(f"seed {seed}: {error!r}\nreplay it with: {replay}")
+
+
+def test_the_meter_counts_what_happened_and_not_its_words():
+    fact = Fact(kind="agent", subject="a", trigger="failed", at=1.0, changes={"last_error": "no"})
+    assert measured_fact(fact) == measured_fact(replace(fact, changes={"last_error": "oh"}))
+    for other in ({"last_error": ""}, {"last_error": "no", "error_count": 1}, {}):
+        assert measured_fact(fact) != measured_fact(replace(fact, changes=other))
 
 
 # Seeds that once found a fault in the crew; each stays here for good.
