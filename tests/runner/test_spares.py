@@ -34,6 +34,11 @@ def _ready(outside):
     return [spare.folder for spare in outside.spares._ready]
 
 
+async def _made(outside, *, what):
+    """Until the maker rests: it would make another for one that is taken while it still looks."""
+    await _until(lambda: _ready(outside) and outside.spares._making.done(), what=what)
+
+
 async def _until(condition, *, what):
     await asyncio.to_thread(until, condition, what=what)
 
@@ -55,7 +60,7 @@ def test_a_task_takes_the_spare_that_was_made_for_it(outside):
     async def story():
         base = commit_of(outside.workplace.repo, "main")
         outside.foresee(("main",))
-        await _until(lambda: _ready(outside), what="a spare")
+        await _made(outside, what="a spare")
         (spare,) = outside.spares._ready
         inode = (spare.files / "readme.txt").stat().st_ino
         path = await _worktree(outside, "7", base)
@@ -72,7 +77,7 @@ def test_a_task_takes_the_spare_that_was_made_for_it(outside):
 def test_whoever_starts_begins_on_the_newest_commit_although_the_spare_is_older(outside):
     async def story():
         outside.foresee(("main",))
-        await _until(lambda: _ready(outside), what="a spare")
+        await _made(outside, what="a spare")
         newer = _commit(outside, "newer.txt")
         await _worktree(outside, "7", newer)
         path = outside.workplace.worktrees / "7"
@@ -130,7 +135,7 @@ def test_a_target_that_moves_just_when_it_was_looked_at_is_looked_at_again(outsi
 def test_none_is_kept_once_nobody_waits(outside):
     async def story():
         outside.foresee(("main",))
-        await _until(lambda: _ready(outside), what="a spare")
+        await _made(outside, what="a spare")
         outside.foresee(())
         await _until(lambda: not _spares(outside), what="no spare")
         await outside.tidy()
@@ -146,7 +151,7 @@ def test_a_spare_that_was_not_needed_stays_for_the_next(outside):
         await _worktree(outside, "7", base)
         remove_worktree(outside.workplace.repo, outside.workplace.worktrees / "7")
         outside.foresee(("main",))
-        await _until(lambda: _ready(outside), what="a spare")
+        await _made(outside, what="a spare")
         await _worktree(outside, "7", base)
         assert len(_ready(outside)) == 1
         await outside.tidy()
