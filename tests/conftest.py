@@ -1,13 +1,29 @@
-"""What holds for all tests: with CREW_REQUIRE_ALL=1, as in CI, a skip is a failure."""
+"""What holds for all tests: with CREW_REQUIRE_ALL=1, as in CI, a skip is a failure.
+
+A test starts with the signals of a terminal, wherever `make test` runs, and leaves no process.
+"""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from processes import ended_processes, hand_down_no_ignored_signal
+
 # No test depends on speed: a busy machine makes the same examples more slowly.
 settings.register_profile("crew", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("crew")
+
+hand_down_no_ignored_signal()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind():
+    """Set up before and torn down after every other fixture of a test."""
+    with ended_processes() as killed:
+        yield
+    if killed:
+        pytest.fail("the test left processes behind, which were killed:\n" + "\n".join(killed))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,15 +7,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from front.screen import PATIENCE_S, Screen
 from front.warm import READ_AT_START, WarmCrew, start_warm_crew
+from processes import VARIABLE
 
-PATIENCE_S = 60.0
 CREW = Path(sys.executable).with_name("crew")
 
 AGENT = """\
@@ -78,7 +79,9 @@ class Said:
 
 @functools.cache
 def warm_crew() -> WarmCrew:
-    started = start_warm_crew()
+    """Outlives the test that is the first to need it."""
+    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    started = start_warm_crew(env)
     atexit.register(started.close)
     return started
 
@@ -113,6 +116,7 @@ class Scene:
 
     root: Path
     folder: Path
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def crew(self, *args: str, stdin: str = "", cwd: Path | None = None, **env: str) -> Said:
         done = called(args, cwd=cwd or self.root, env={**os.environ, **env}, stdin=stdin)
@@ -125,7 +129,7 @@ class Scene:
         return said
 
     def start(self, *args: str, **env: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [CREW, *args],
             env={**os.environ, **env},
             cwd=self.root,
@@ -134,6 +138,17 @@ class Scene:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Agents that wait go on, and no process that was started outlives the test."""
+        self.let_go()
+        for process in self.started:
+            if process.poll() is None:
+                process.terminate()
+        for process in self.started:
+            _wait_or_kill(process)
 
     def git(self, *args: str) -> str:
         done = subprocess.run(
@@ -175,6 +190,14 @@ class Scene:
             return []
 
 
+def _wait_or_kill(process: "subprocess.Popen[str]") -> None:
+    with process:  # closes its pipes
+        try:
+            process.communicate(timeout=PATIENCE_S)
+        except (subprocess.TimeoutExpired, ValueError):  # it hangs, or the test has read it all
+            process.kill()
+
+
 def until(is_true: Callable[[], bool], *, limit_s: float = PATIENCE_S) -> None:
     """Look until it is so; far longer than it should ever take."""
     give_up_at = time.monotonic() + limit_s
@@ -184,7 +207,7 @@ def until(is_true: Callable[[], bool], *, limit_s: float = PATIENCE_S) -> None:
 
 
 @pytest.fixture
-def bare_scene(tmp_path) -> Scene:
+def bare_scene(tmp_path) -> Iterator[Scene]:
     """A repository without a crew."""
     root = tmp_path / "my repo"
     folder = tmp_path / "scene"
@@ -195,7 +218,8 @@ def bare_scene(tmp_path) -> Scene:
     (root / "readme").write_text("hello\n")
     scene.git("add", "readme")
     scene.git("commit", "-q", "-m", "first")
-    return scene
+    yield scene
+    scene.end()
 
 
 @pytest.fixture
@@ -210,19 +234,26 @@ def scene(bare_scene) -> Scene:
 
 
 @pytest.fixture
+def on_screen():
+    """Starts a program on a terminal of its own, and ends it with the test."""
+    screens: list[Screen] = []
+
+    def start(argv: Sequence[str | Path], *, cwd: Path) -> Screen:
+        screens.append(Screen(argv, cwd=cwd))
+        return screens[-1]
+
+    yield start
+    for screen in screens:
+        screen.close()
+
+
+@pytest.fixture
 def running(scene):
-    """Starts `crew run`, and ends it with the test."""
-    started: list[subprocess.Popen[str]] = []
+    """Starts `crew run`, and waits until it is up; it ends with the scene."""
 
     def start(*args: str) -> "subprocess.Popen[str]":
         process = scene.start("run", *args)
-        started.append(process)
         until(lambda: scene.runner_pid() == process.pid)
         return process
 
-    yield start
-    scene.let_go()
-    for process in started:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=PATIENCE_S)
+    return start

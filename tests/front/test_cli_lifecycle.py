@@ -1,11 +1,9 @@
 """Around a task's work: what it changed, when it is over, and what it leaves behind."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -338,39 +336,14 @@ def test_a_prune_that_dies_again_and_again_loses_nothing_and_is_finished_at_last
     assert any("later" in closed.git("ls-tree", "--name-only", ref) for ref in kept)
 
 
-def test_a_pager_gets_the_terminal_and_ctrl_c(stuck):
-    """On a terminal of its own; the pager ends itself, crew only waits."""
-    import pty  # noqa: PLC0415
-
+def test_a_pager_gets_the_terminal_and_ctrl_c(stuck, on_screen):
+    """The pager ends itself, crew only waits."""
     stuck.configure(
         "[diff]\ncommand = \"trap 'echo heard; exit 3' INT; test -t 1 && echo ready; "
         'while :; do sleep 0.05; done"\n'
     )
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [CREW, "diff", "1"],
-        cwd=stuck.root,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    try:
-        _read_until(ours, b"ready")
-        os.killpg(process.pid, signal.SIGINT)
-        _read_until(ours, b"heard")
-        assert process.wait(timeout=PATIENCE_S) == 3
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        os.close(ours)
-
-
-def _read_until(fd, word):
-    heard = b""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while word not in heard:
-        assert time.monotonic() < give_up_at, heard
-        heard += os.read(fd, 4096)
+    screen = on_screen([CREW, "diff", "1"], cwd=stuck.root)
+    screen.until("ready")
+    screen.type("\x03")
+    assert screen.ended() == 3
+    assert "heard" in screen.shown

@@ -3,11 +3,8 @@
 import contextlib
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -891,55 +888,7 @@ def test_fifty_starts_at_once_are_all_there(desk, runner, with_runner):
 # A person's screen
 
 
-class Screen:
-    """`crew attach` on a terminal of its own."""
-
-    def __init__(self, desk, task):
-        self.shown = ""
-        self.pid, self.handle = pty.fork()
-        if self.pid == 0:
-            os.chdir(desk.root)
-            os.execve(CREW, ["crew", "attach", task], {**os.environ, "TERM": "xterm-256color"})
-
-    def until(self, words):
-        give_up_at = time.monotonic() + PATIENCE_S
-        while words not in self.shown:
-            assert time.monotonic() < give_up_at, self.shown
-            self._read(0.2)
-
-    def type(self, text):
-        os.write(self.handle, text.encode())
-
-    def ended(self):
-        give_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            self._read(0.05)
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.pid = 0
-                return os.waitstatus_to_exitcode(status)
-            assert time.monotonic() < give_up_at, self.shown
-
-    def _read(self, timeout_s):
-        if select.select([self.handle], [], [], timeout_s)[0]:
-            with contextlib.suppress(OSError):
-                self.shown += os.read(self.handle, 65536).decode(errors="replace")
-
-    def close(self):
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        os.close(self.handle)
-
-
 @pytest.fixture
-def attached():
-    screens = []
-
-    def attach(desk, task):
-        screens.append(Screen(desk, task))
-        return screens[-1]
-
-    yield attach
-    for screen in screens:
-        screen.close()
+def attached(on_screen):
+    """`crew attach` on a terminal of its own."""
+    return lambda desk, task: on_screen([CREW, "attach", task], cwd=desk.root)

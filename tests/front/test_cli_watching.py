@@ -1,14 +1,7 @@
 """Watching from the command line: ps, peek, logs, events, runs, cost, dashboard."""
 
-import fcntl
 import json
-import os
-import pty
-import select
 import signal
-import subprocess
-import termios
-import time
 from dataclasses import replace
 
 import pytest
@@ -173,59 +166,36 @@ def test_a_task_whose_file_is_away_is_told_as_that(drained):
     assert "tasks: 1 todo, 1 merged" in drained.ok("d").out
 
 
-def _own_terminal() -> None:
-    """Ctrl-C reaches only those whose terminal it is."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+@pytest.fixture
+def at_terminal(drained, on_screen):
+    """Runs crew, types something once this is shown, and waits for its end."""
+
+    def at_terminal(*args: str, send: str, wanted: str) -> tuple[int, str]:
+        screen = on_screen([CREW, *args], cwd=drained.root)
+        screen.until(wanted)
+        screen.type(send)
+        return screen.ended(), screen.shown
+
+    return at_terminal
 
 
-def _in_terminal(scene, *args: str, send: bytes, wanted: bytes) -> tuple[int, bytes]:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [CREW, *args],
-        cwd=scene.root,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-        preexec_fn=_own_terminal,  # noqa: PLW1509 - no threads here
-    )
-    os.close(theirs)
-    seen, sent = b"", False
-    give_up_at = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up_at:
-        is_over = process.poll() is not None  # before the look, which then sees its last words
-        readable, _, _ = select.select([ours], [], [], 0.1)
-        try:
-            seen += os.read(ours, 65536) if readable else b""
-        except OSError:
-            break
-        if wanted in seen and not sent:
-            os.write(ours, send)
-            sent = True
-        if is_over and not readable:
-            break
-    os.close(ours)
-    return process.wait(timeout=PATIENCE_S), seen
-
-
-def test_q_ends_the_live_dashboard(drained):
-    code, seen = _in_terminal(drained, "dashboard", send=b"q", wanted=b"q ends")
+def test_q_ends_the_live_dashboard(at_terminal):
+    code, seen = at_terminal("dashboard", send="q", wanted="q ends")
     assert code == 0
-    assert b"NAME" in seen
+    assert "NAME" in seen
 
 
-def test_a_run_in_a_terminal_shows_a_live_view_and_ctrl_c_ends_it(drained):
-    code, seen = _in_terminal(drained, "run", send=b"\x03", wanted=b"runner: pid")
+def test_a_run_in_a_terminal_shows_a_live_view_and_ctrl_c_ends_it(at_terminal):
+    code, seen = at_terminal("run", send="\x03", wanted="runner: pid")
     assert code == 130
-    assert b"NAME" in seen
+    assert "NAME" in seen
 
 
-def test_on_a_terminal_destructive_commands_ask(drained):
-    code, seen = _in_terminal(drained, "rm", "1", send=b"n\n", wanted=b"[y/N]")
+def test_on_a_terminal_destructive_commands_ask(drained, at_terminal):
+    code, seen = at_terminal("rm", "1", send="n\n", wanted="[y/N]")
     assert code == 0
-    assert b"nothing was deleted" in seen
+    assert "nothing was deleted" in seen
     assert drained.status("1") == "merged"
-    code, _ = _in_terminal(drained, "rm", "1", send=b"y\n", wanted=b"[y/N]")
+    code, _ = at_terminal("rm", "1", send="y\n", wanted="[y/N]")
     assert code == 0
     assert drained.crew("show", "1").code == 3

@@ -64,11 +64,11 @@ class WarmCrew:
         self.process.wait()
 
 
-def start_warm_crew() -> WarmCrew:
+def start_warm_crew(env: Mapping[str, str]) -> WarmCrew:
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with far:
         process = subprocess.Popen(
-            [sys.executable, __file__, str(far.fileno())], pass_fds=[far.fileno()]
+            [sys.executable, __file__, str(far.fileno())], env=env, pass_fds=[far.fileno()]
         )
     return WarmCrew(process, near)
 

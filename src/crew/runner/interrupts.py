@@ -31,7 +31,10 @@ class Interrupts:
 
     def listen(self, runner: "Runner") -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupted, runner)
+        is_in_background = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        _catch_what_is_ignored()
+        if not is_in_background:
+            loop.add_signal_handler(signal.SIGINT, self._interrupted, runner)
         loop.add_signal_handler(signal.SIGTERM, self._terminated, runner)
 
     def _interrupted(self, runner: "Runner") -> None:
@@ -59,6 +62,14 @@ class Interrupts:
             f"stopping: no new step starts, {_waits_for(runner.engine)}; steps that have not "
             f"ended in {patience_s:.0f} s are ended, and the next runner continues them"
         )
+
+
+def _catch_what_is_ignored() -> None:
+    """A runner in the background or under `nohup` still ignores these signals, but its steps,
+    which inherit what is ignored and not what is caught, start with the defaults."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def _waits_for(engine: "Engine") -> str:

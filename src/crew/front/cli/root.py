@@ -12,6 +12,7 @@ import crew
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS, HIDDEN, SECTIONS
 from crew.front.cli.command import common_flags
+from crew.front.cli.ctrl_c import take_back_ctrl_c
 from crew.front.cli.endings import ended
 from crew.front.cli.output import prepare_streams
 
@@ -107,6 +108,7 @@ def root(ctx: click.Context, directory: Path | None) -> None:
 
 
 def run_command(args: list[str]) -> int:
+    take_back_ctrl_c()
     prepare_streams()
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         return _complete(instruction)
