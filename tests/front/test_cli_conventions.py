@@ -106,6 +106,8 @@ def test_the_light_commands_import_nothing_heavy(scene, args):
 
 
 RUNNER = {"asyncio", "crew.runner.loop", "crew.runner.engine", "crew.agents.adapter"}
+SLOW = {"hashlib", "logging", "random", "secrets", "socket", "tempfile", "crew.git.checkpoints"}
+"""Each takes milliseconds to load, and is for what these commands do not do."""
 
 SHORT = {
     "list": 0,
@@ -135,8 +137,24 @@ def test_short_commands_load_no_runner_and_hardly_start_git(scene):
     for words, most in SHORT.items():
         code, modules, processes = what_it_takes(scene, *words.split())
         assert (words, code) == (words, 5 if words in REFUSED else 0)
-        assert (words, modules & RUNNER) == (words, set())
+        assert (words, modules & (RUNNER | SLOW)) == (words, set())
         assert processes <= most, (words, processes)
+
+
+def test_a_command_ends_without_a_search_for_garbage_and_leaves_no_wal(scene):
+    code = (
+        "import atexit, gc, sys\n"
+        "counts = lambda: (gc.get_freeze_count(), gc.get_count()[0])\n"
+        "atexit.register(lambda: print(*counts(), file=sys.stderr))\n"
+        "from crew.front.cli.main import main\n"
+        "main(['-q', 'new', '--title', 'one'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=scene.root, capture_output=True, text=True, check=True
+    )
+    frozen, searched = map(int, done.stderr.split())
+    assert frozen > 100 * searched
+    assert not list((scene.root / ".crew").glob("crew.db-*"))
 
 
 ASKED = {"new --title x": 1, "comment 1 hello": 0, "spawn": 0, "retry B": 0, "kill A": 0}

@@ -254,7 +254,7 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(
 
 
 def test_without_the_sdk_there_is_no_server(monkeypatch, tmp_path):
-    monkeypatch.setattr(beside, "is_installed", lambda: False)
+    monkeypatch.setattr(beside, "is_server_installed", lambda: False)
 
     async def live():
         runner = _runner("claude", tmp_path)

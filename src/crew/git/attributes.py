@@ -4,7 +4,6 @@
 silently ignored.
 """
 
-import hashlib
 import os
 import shutil
 import uuid
@@ -22,6 +21,8 @@ _last: dict[Path, tuple[str, _Attributes]] = {}
 
 def attributes_worktree(repo: Repository, commit: str) -> Path:
     """A directory that holds just the attribute files of a commit; the same ones share one."""
+    import hashlib  # noqa: PLC0415 - slow to load; only a merge needs it
+
     found = _attributes(repo, commit)
     name = hashlib.sha256(
         "\0".join(f"{p}\0{b}" for p, b in found).encode("utf-8", "surrogateescape")

@@ -1,7 +1,5 @@
 """The one door to git: hardened, single processes, exit codes instead of prose."""
 
-import logging
-import random
 import re
 import time
 from collections.abc import Mapping
@@ -11,8 +9,6 @@ from crew.domain.errors import CrewError, TimedOut
 from crew.domain.frozen import frozen
 from crew.git import hardening, spawning
 from crew.git.hardening import Configured
-
-log = logging.getLogger(__name__)
 
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
@@ -130,8 +126,15 @@ def ask(
         )
         if answer.code == 0 or wait_s > LAST_WAIT_S or not is_locked(answer):
             return answer
-        time.sleep(wait_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
+        time.sleep(_varied(wait_s))
         wait_s *= 2
+
+
+def _varied(wait_s: float) -> float:
+    """Less by up to a half: those that wait for one lock must not all try at one moment."""
+    import random  # noqa: PLC0415 - slow to load, and a lock is seldom busy
+
+    return wait_s * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
 
 def is_locked(answer: Answer) -> bool:
@@ -141,7 +144,10 @@ def is_locked(answer: Answer) -> bool:
 
 def failure(args: tuple[str, ...], answer: Answer) -> GitFailed:
     """A sentence and a next step; the log has the command and all that git printed."""
+    import logging  # noqa: PLC0415 - slow to load, and git seldom fails
+
     command = " ".join(("git", *args))[:200]
+    log = logging.getLogger(__name__)
     log.info("%s ended with %d: %s", command, answer.code, answer.err.strip())
     for sign, means, hint in _KNOWN:
         if sign in answer.err:

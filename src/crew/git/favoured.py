@@ -2,16 +2,18 @@
 
 import os
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crew.git.attributes import attributes_worktree
 from crew.git.command import ask, failure, git
 from crew.git.linked import environment_for
 from crew.git.repository import Repository
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 _STAGED = re.compile(r"(\d+) ([0-9a-f]+) ([123])\t(.*)", re.DOTALL)
 _GONE = "0 " + "0" * 40
@@ -56,9 +58,15 @@ def _settled(repo: Repository, stages: Mapping[int, Entry], winner: int) -> Entr
     return wins if merged is None else Entry(wins.mode, merged)
 
 
+def _folder() -> "TemporaryDirectory[str]":
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - slow to load, and seldom needed
+
+    return TemporaryDirectory(prefix="crew-merge-")
+
+
 def _merged_lines(repo: Repository, stages: Mapping[int, Entry], side: str) -> str | None:
     """The blob of the file, in which the side wins where both changed; None for a binary one."""
-    with tempfile.TemporaryDirectory(prefix="crew-merge-") as folder:
+    with _folder() as folder:
         files = [Path(folder) / name for name in ("onto", "base", "head")]
         for file, stage in zip(files, (_ONTO, _BASE, _HEAD), strict=True):
             found = stages.get(stage)
@@ -76,7 +84,7 @@ def _with_entries(repo: Repository, tree: str, entries: Mapping[str, Entry | Non
         f"{f'{entry.mode} {entry.blob}' if entry else _GONE}\t{path}\0"
         for path, entry in entries.items()
     ]
-    with tempfile.TemporaryDirectory(prefix="crew-merge-") as folder:
+    with _folder() as folder:
         env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         git(repo.common_dir, "read-tree", tree, env=env)
         stdin = os.fsencode("".join(lines))

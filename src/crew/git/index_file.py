@@ -3,7 +3,6 @@
 Only an index of the common kind is read here: whole, not large, in one part. git reads the others.
 """
 
-import hashlib
 import os
 import re
 import struct
@@ -71,6 +70,8 @@ def read_index(git_dir: Path) -> Index | None:
     sign, version, count = _HEADER.unpack_from(raw)
     if sign != b"DIRC" or version not in {2, 3} or count > MOST_FILES:
         return None
+    import hashlib  # noqa: PLC0415 - a tenth of what `prune` loads, and it reads an index rarely
+
     if hashlib.sha1(raw[:-_CHECKSUM], usedforsecurity=False).digest() != raw[-_CHECKSUM:]:
         return None
     files: dict[str, Numbers] = {}

@@ -9,7 +9,6 @@ import io
 import os
 import selectors
 import signal
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -88,6 +87,8 @@ def _input(content: bytes | None) -> Iterator[io.FileIO]:
         with io.FileIO(_above_stdio(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))) as file:
             yield file
         return
+    import tempfile  # noqa: PLC0415 - slow to load, and most git commands get no input
+
     with tempfile.TemporaryFile(buffering=0) as kept:
         kept.write(content)
         kept.seek(0)

@@ -1,17 +1,24 @@
 """Opens `.crew/crew.db`: SQLite in WAL mode, brought to the present schema, errors translated."""
 
+import atexit
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from weakref import WeakSet
 
 from crew.domain.effects import effect
 from crew.domain.errors import CrewError, TryLater
 from crew.store.schema import MIGRATIONS
 
-Database = sqlite3.Connection
-
 LOCK_WAIT_S = 10.0
+
+
+class Database(sqlite3.Connection):
+    """A connection. SQLite's own class has no weak references; `_open` needs them."""
+
+
+_open: WeakSet[Database] = WeakSet()
 
 
 class StoreFailed(CrewError):
@@ -21,13 +28,22 @@ class StoreFailed(CrewError):
 def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
     """A connection to the database, which is made or migrated first where that is needed."""
     with translated(path):
-        db = sqlite3.connect(path, timeout=wait_s, isolation_level=None)
+        db = sqlite3.connect(path, timeout=wait_s, isolation_level=None, factory=Database)
+        _open.add(db)
         try:
             _bring_up(db, path)
         except BaseException:
             db.close()
             raise
         return db
+
+
+@atexit.register
+def _close_all() -> None:
+    """A connection is part of a cycle, so only this closes it; SQLite then deletes the WAL."""
+    for db in list(_open):
+        with suppress(sqlite3.ProgrammingError):  # it belongs to another thread
+            db.close()
 
 
 def _bring_up(db: Database, path: Path) -> None:

@@ -11,11 +11,9 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import channel_argument, member_argument
-from crew.front.mcp.address import is_installed
 from crew.runner.asking import ask
 from crew.runner.channel_views import load_channels
-from crew.runner.connection import address_file
-from crew.runner.tokens import Tokens
+from crew.runner.connection import address_file, is_server_installed
 from crew.store.lock import find_runner
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ def invite(call: Call, name: str, member: str) -> None:
 
     The token is for this member of this channel and nothing else; whoever has it speaks as it.
     """
+    from crew.runner.tokens import Tokens  # noqa: PLC0415 - `channel list` does without hashes
+
     workplace = call.workplace()
     args = {"channel": name, "member": member}
     ask(workplace, Request(verb="channel_invite", args=args))
@@ -41,7 +41,7 @@ def invite(call: Call, name: str, member: str) -> None:
     token = Tokens(workplace.folder).member_token(member_id(found, member))
     url = _address(workplace)
     servers = _servers(workplace, token, url)
-    kept = str(address_file(workplace.folder)) if is_installed() else None
+    kept = str(address_file(workplace.folder)) if is_server_installed() else None
     if call.json:
         print_json(
             {**args, "url": url, "address_file": kept, "token": token, "mcpServers": servers}
@@ -59,7 +59,7 @@ def invite(call: Call, name: str, member: str) -> None:
 def _address(workplace: "Workplace") -> str | None:
     """Where the runner's server listens; it starts a moment after the first guest is invited."""
     give_up_at = time.monotonic() + PATIENCE_S
-    while is_installed() and find_runner(workplace.lock_file) is not None:
+    while is_server_installed() and find_runner(workplace.lock_file) is not None:
         if url := ask(workplace, Request(verb="mcp_url", args={})):
             return str(url)
         if time.monotonic() > give_up_at:

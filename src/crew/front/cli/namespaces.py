@@ -9,10 +9,11 @@ from crew.front.cli.listing import HEAD, Wish, choose, rows
 from crew.front.cli.output import narrate, print_json, table
 from crew.runner.views import task_view
 from crew.store.facts import load_world
-from crew.tasks.source import TaskSource, open_source
+from crew.tasks.source import open_source
 
 if TYPE_CHECKING:
     from crew.runner.workplace import Workplace
+    from crew.tasks.snapshot import Snapshot
 
 SOURCE = "files"
 """The one source that has namespaces."""
@@ -30,24 +31,27 @@ def namespaces(workplace: "Workplace") -> list[str]:
     return [own, *sorted(name for name in there if name != own)]
 
 
-def open_namespace(workplace: "Workplace", name: str) -> TaskSource:
-    """Its name is checked by the source, so that it cannot lead to another folder."""
+def snapshot_of(workplace: "Workplace", name: str) -> "Snapshot":
+    """All tasks of a namespace; in the one in use only those that changed are read again.
+
+    The name is checked by the source, so that it cannot lead to another folder.
+    """
     tasks = workplace.settings.tasks
     if name == tasks.namespace:
-        return workplace.source
+        return workplace.snapshot()
     if tasks.source != SOURCE:
         raise UsageError(f"{tasks.source} has no namespaces", hint="leave --namespace out")
     source = open_source(tasks.source, workplace.root, namespace=name)
     if name not in namespaces(workplace):
         known = ", ".join(namespaces(workplace))
         raise NotFound(f"there is no namespace {name!r}", hint=f"there are: {known}")
-    return source
+    return source.scan()
 
 
 def list_namespaces(call: Call, workplace: "Workplace", wish: Wish, name: str | None) -> None:
     """The tasks of one namespace, or of all of them."""
     names = namespaces(workplace) if name is None else [name]
-    found = {one: open_namespace(workplace, one).scan().by_id for one in names}
+    found = {one: snapshot_of(workplace, one).by_id for one in names}
     chosen = {one: choose(wish, items) for one, items in found.items()}
     if call.json:
         worlds = {workplace.settings.tasks.namespace: load_world(workplace.db)}

@@ -15,10 +15,9 @@ from crew.domain.task import FINISHED
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command import command
-from crew.front.cli.namespaces import namespaces, open_namespace
+from crew.front.cli.namespaces import namespaces, snapshot_of
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import confirm, yes_option
-from crew.git.checkpoints import keep_commit, take_checkpoint
 from crew.git.command import git
 from crew.git.linked import READY, git_dir_for, lock_reason
 from crew.git.merges import contains
@@ -152,7 +151,7 @@ def _live_tasks(workplace: "Workplace", world: World) -> frozenset[str]:
     live |= {run.task for run in world.runs.values() if run.is_live or run.is_pane_open}
     live |= {row.id for row in world.tasks.values() if not row.gone and row.state not in FINISHED}
     for name in namespaces(workplace):
-        items = open_namespace(workplace, name).scan().items
+        items = snapshot_of(workplace, name).items
         live |= {item.id for item in items if item.status not in FINISHED}
     return frozenset(live)
 
@@ -222,6 +221,8 @@ def _still(asked: Remains, now: Remains) -> Remains:
 
 def _remove(workplace: "Workplace", found: Remains) -> None:
     """Each part may be repeated; a branch goes after its worktree, its mark after the branch."""
+    from crew.git.checkpoints import keep_commit, take_checkpoint  # noqa: PLC0415 - slow
+
     repo = workplace.repo
     for one in found.worktrees:
         take_checkpoint(repo, one.path, one.task, label=LABEL, at=time.time(), with_ignored=True)

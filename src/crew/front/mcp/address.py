@@ -3,7 +3,6 @@
 import logging
 import re
 import socket
-from importlib.util import find_spec
 from pathlib import Path
 
 from crew.agents.session_script import put_file
@@ -14,11 +13,6 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 _ADDRESS = re.compile(rf"http://{re.escape(LOOPBACK)}:(\d{{1,5}})/mcp\n?")
-
-
-def is_installed() -> bool:
-    """Whether there is a server at all: it needs packages that crew does without."""
-    return all(find_spec(name) is not None for name in ("mcp", "uvicorn"))
 
 
 def open_listener(folder: Path) -> socket.socket:

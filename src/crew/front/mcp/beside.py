@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from crew.domain.world import World
-from crew.front.mcp.address import is_installed, keep_address, open_listener, url_of
+from crew.front.mcp.address import keep_address, open_listener, url_of
+from crew.runner.connection import is_server_installed
 
 if TYPE_CHECKING:
     from crew.runner.loop import Runner
@@ -26,7 +27,7 @@ LOOK_EVERY_S = 1.0
 @asynccontextmanager
 async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
     """The server, for as long as the runner runs; without the SDK, nothing."""
-    if not is_installed():
+    if not is_server_installed():
         yield
         return
     serving = asyncio.ensure_future(_serve_once_called(runner))
