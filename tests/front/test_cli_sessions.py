@@ -135,6 +135,8 @@ def desk(bare_scene):
     scene.ok("init")
     (scene.root / ".crew" / "config.toml").write_text(CONFIG.format(folder=scene.folder))
     yield scene
+    (scene.folder / "wait").unlink(missing_ok=True)
+    scene.end()
     scene.tmux("kill-server")
 
 
@@ -149,26 +151,25 @@ def open_desk(desk):
 @pytest.fixture
 def runner(desk):
     """Starts `crew run`; it ends with the test."""
-    started = []
 
     def start(*args: str):
         process = desk.start("run", *args)
-        started.append(process)
         until(lambda: desk.runner_pid() == process.pid)
         return process
 
-    yield start
-    (desk.folder / "wait").unlink(missing_ok=True)
-    for process in started:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=PATIENCE_S)
+    return start
 
 
-@pytest.fixture(params=["alone", pytest.param("with a runner", marks=pytest.mark.faults)])
+WITH_RUNNER = [
+    pytest.param(False, id="alone"),
+    pytest.param(True, id="with a runner", marks=pytest.mark.faults),
+]
+
+
+@pytest.fixture(params=WITH_RUNNER)
 def either(request, desk, runner):
     """A task at a terminal, once without a runner and once with one."""
-    if request.param == "with a runner":
+    if request.param:
         runner()
     desk.new()
     desk.ok("start", "1")
@@ -558,15 +559,19 @@ def test_complete_tells_of_a_conflict_before_anybody_merges(open_desk):
     assert open_desk.status("1") == "done"
 
 
-def test_complete_says_that_the_gate_cannot_be_run(either):
-    config = either.root / ".crew" / "config.toml"
-    either.commit("a.txt")
+@pytest.mark.parametrize("with_runner", WITH_RUNNER)
+def test_complete_says_that_the_gate_cannot_be_run(desk, runner, with_runner):
+    config = desk.root / ".crew" / "config.toml"
     config.write_text(config.read_text().replace("test ! -e broken", "no-such-gate"))
-    said = either.crew("complete", "1")
-    if either.runner_pid() is None:
-        assert said.code == 1
-        assert "the gate `no-such-gate` cannot be run" in said.err
-        assert either.status("1") == "in_progress"
+    if with_runner:
+        runner()
+    desk.new()
+    desk.ok("start", "1")
+    desk.commit("a.txt")
+    said = desk.crew("complete", "1")
+    assert said.code == 1, said
+    assert "the gate `no-such-gate` cannot be run" in said.err
+    assert desk.status("1") == "in_progress"
 
 
 def test_complete_by_two_at_once_is_one_check_and_both_hear_of_it(desk, runner):
