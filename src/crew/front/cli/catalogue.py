@@ -18,7 +18,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "config": Entry("config:config", "Show and change the configuration."),
         "agents": Entry("agents:agents", "List the configured agents."),
         "demo": Entry("demo:demo", "Watch a crew at work in a sample repository."),
-        "completion": Entry("completion:completion", "Print the completion script of a shell."),
+        "completion": Entry("completion:completion", "Print or install the completion of a shell."),
     },
     "Tasks": {
         "new": Entry("new:new", "Make a task, or many from a file."),
