@@ -9,7 +9,7 @@ IN_MEMORY := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 >
 # The tests start crew thousands of times; without bytecode each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint faults bench docs tools clean
+.PHONY: demo test check lint faults package bench docs tools clean
 
 demo: $(READY)
 	@$(BIN)/crew demo
@@ -18,7 +18,7 @@ demo: $(READY)
 # on two cores: many tests wait for a process most of their time. Their files are in memory where
 # there is enough of it: crew waits for the disk as often as it must, and the tests thousands of times.
 test: $(READY) tools
-	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 -m "not faults" -o tmp_path_retention_policy=failed
+	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 -m "not faults and not package" -o tmp_path_retention_policy=failed
 
 # The same after format, lint, types and layers.
 check: lint test
@@ -32,6 +32,10 @@ lint: $(READY)
 # A hundred kills, every crash point, full disks: minutes, not seconds.
 faults: $(READY) tools
 	$(PYTEST) -q -n 2 -m faults --timeout 1800
+
+# The wheel and the sdist in dist/, each installed into an empty environment and used there.
+package: $(READY) tools
+	$(PYTEST) -q -m package tests/package -o tmp_path_retention_policy=failed
 
 # Figures as ratios in one run; they never fail a test.
 bench: $(READY)
@@ -52,4 +56,4 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

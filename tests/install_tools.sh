@@ -4,6 +4,7 @@ sh "$(dirname "$0")/real_clis/install.sh"
 missing() {
     command -v bwrap >/dev/null 2>&1 || echo bubblewrap
     command -v tmux >/dev/null 2>&1 || echo tmux
+    command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1 || echo man-db
 }
 [ -z "$(missing)" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

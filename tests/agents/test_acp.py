@@ -384,14 +384,14 @@ def test_without_the_sdk_or_a_command_it_says_what_to_do(play_turn, order, monke
     monkeypatch.setattr(acp.importlib.util, "find_spec", lambda name: None)
     error = run_step(play_turn(say("x")), order).error
     assert error.kind is ErrorKind.NOT_INSTALLED
-    assert "crew[acp]" in error.message
+    assert "git-crew[acp]" in error.message
 
 
 def test_the_list_of_agents_says_when_the_sdk_is_missing(monkeypatch):
     settings = AgentSettings(name="mine", adapter="acp", command="sh")
     assert missing_program(settings) is None
     monkeypatch.setattr(acp.importlib.util, "find_spec", lambda name: None)
-    assert missing_program(settings) == "crew[acp]"
+    assert missing_program(settings) == "git-crew[acp]"
 
 
 def test_every_adapter_can_be_configured_and_loaded():

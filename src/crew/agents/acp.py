@@ -86,7 +86,7 @@ def _refusal(spec: AgentSpec) -> StepError | None:
         message = f"agents.{spec.name} names no command that speaks the Agent Client Protocol"
         return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
     if importlib.util.find_spec("acp") is None:
-        message = "the package agent-client-protocol is not installed: install crew[acp]"
+        message = "the package agent-client-protocol is not installed: install git-crew[acp]"
         return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
     return None
 

@@ -39,7 +39,7 @@ def missing_program(agent: AgentSettings) -> str | None:
     An agent by the Agent Client Protocol needs crew's extra for it too.
     """
     if agent.adapter == "acp" and importlib.util.find_spec("acp") is None:
-        return "crew[acp]"
+        return "git-crew[acp]"
     program = program_of(agent)
     if program is None or ("/" in program and not program.startswith("/")):
         return None

@@ -11,13 +11,14 @@ import click
 import crew
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS, HIDDEN, SECTIONS
-from crew.front.cli.command import common_flags
+from crew.front.cli.command import common_flags, print_example
 from crew.front.cli.ctrl_c import take_back_ctrl_c
 from crew.front.cli.endings import ended
 from crew.front.cli.output import prepare_streams
 
 COMPLETE_VARIABLE = "_CREW_COMPLETE"
 AGENT_HELP = "crew.agent_help"
+EXAMPLE = 'crew init && crew new --title "Fix the login" && crew run --drain'
 
 
 class Root(click.Group):
@@ -60,8 +61,7 @@ class Root(click.Group):
                 formatter.write_dl([(name, entry.help) for name, entry in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Example"):
-            formatter.write('  crew init && crew new --title "Fix the login" && crew run --drain\n')
+        print_example(formatter, EXAMPLE)
 
 
 def _keep_role(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
