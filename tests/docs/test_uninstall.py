@@ -1,27 +1,9 @@
 """After the commands of docs/uninstall.md a repository looks as if crew had never been there."""
 
-import os
-import subprocess
-
 from docs.pages import blocks, section
-from front.conftest import CREW, PATIENCE_S
+from docs.shell import shell
 
 CHANGED_BY_COMMITS = ("objects", "logs", "index", "COMMIT_EDITMSG", "refs/heads")
-
-
-def shell(commands, root):
-    """Run the commands of a page as a person would type them, with this crew on the path."""
-    path = f"{CREW.parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["sh", "-e", "-c", commands],
-        cwd=root,
-        env={**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    )
 
 
 def traces(scene):
@@ -41,8 +23,8 @@ def refs(scene):
     return scene.git("for-each-ref", "--format=%(refname)").split()
 
 
-def test_after_the_commands_of_the_page_nothing_is_left(bare_scene):
-    scene = bare_scene
+def test_after_the_commands_of_the_page_nothing_is_left(with_terminals):
+    scene = with_terminals
     (scene.root / ".git/info/exclude").write_text("*.mine\n.env\n")
     (scene.root / ".env").write_text("KEY=1\n")
     before = traces(scene)
