@@ -1,0 +1,138 @@
+"""Every message that docs/troubleshooting.md quotes is one that crew prints in that situation."""
+
+import shutil
+
+import pytest
+
+from docs.pages import blocks, section
+from docs.shell import shell
+from front.conftest import PATIENCE_S, until
+
+PAGE = "troubleshooting.md"
+
+
+def quoted(heading):
+    """The parts of the quoted lines that are not left out."""
+    (block,) = blocks(section(PAGE, heading), "text")
+    return [part.strip() for line in block.splitlines() for part in line.split("…")]
+
+
+def commands(heading, *words):
+    """The commands of a section that contain one of the words, without what needs a person."""
+    (block,) = blocks(section(PAGE, heading), "sh")
+    return "\n".join(line for line in block.splitlines() if any(word in line for word in words))
+
+
+def assert_quoted(heading, said):
+    printed = " ".join((said.out + said.err).split())
+    for part in quoted(heading):
+        assert " ".join(part.split()) in printed, printed
+
+
+def test_an_agent_is_stuck_and_tries_again(scene):
+    scene.plan("1", "fail")
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", "-q").code == 6
+    assert_quoted("An agent is stuck", scene.ok("ps"))
+    scene.plan("1", "")
+    shell(commands("An agent is stuck", "logs", "retry"), scene.root)
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("1") == "merged"
+
+
+def test_a_delivery_waits_until_the_change_is_committed(scene, running):
+    agent = scene.folder / "agent.sh"
+    agent.write_text("echo 1 >> readme; git commit -qam one; echo DONE\n")
+    scene.ok("new", "--title", "one")
+    (scene.root / "readme").write_text("mine\n")
+    process = running()
+    until(lambda: "delivery to main waits" in scene.ok("ps").err)
+    assert_quoted("A delivery waits", scene.ok("ps"))
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+    scene.git("stash", "-q")
+    shell(commands("A delivery waits", "crew merge"), scene.root)
+    assert scene.status("1") == "merged"
+
+
+def test_a_red_gate_ends_after_the_rounds(scene):
+    scene.configure('[complete]\ncommand = "test ! -e file-1"\n[review]\nmax_rounds = 1\n')
+    scene.ok("new", "--title", "one")
+    assert_quoted("The gate is red", scene.crew("run", "--drain"))
+    shell(commands("The gate is red", "show", "retry", "config"), scene.root)
+    assert scene.status("1") == "todo"
+
+
+def test_a_nested_repository_becomes_plain_files(scene):
+    agent = scene.folder / "agent.sh"
+    agent.write_text(
+        "[ -e lib ] || { git init -q lib; cd lib; echo 1 > a; git add a; git commit -qm a; }\n"
+        'cd "$CREW_WORKTREE"\n'
+        "echo 1 > b; git add b; git commit -qm b; echo DONE\n"
+    )
+    scene.configure("[review]\nmax_rounds = 1\n")
+    scene.ok("new", "--title", "one")
+    assert_quoted("The work is in a nested repository", scene.crew("run", "--drain"))
+    shell(commands("The work is in a nested repository", "crew "), scene.root)
+    scene.ok("run", "--drain", "-q")
+    assert scene.git("show", "main:lib/a") == "1"
+
+
+def test_no_gate_and_a_branch_in_the_way(scene):
+    scene.git("branch", "crew-1")
+    scene.ok("new", "--title", "one")
+    said = scene.crew("run", "--drain")
+    assert_quoted("No gate was found", said)
+    assert_quoted("A branch is in the way", said)
+    shell(commands("A branch is in the way", "git", "crew"), scene.root)
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("1") == "merged"
+
+
+def test_a_second_runner_is_refused_and_the_first_can_be_stopped(scene, running):
+    process = running()
+    said = scene.crew("run")
+    assert said.code == 5
+    assert_quoted("A runner is already up", said)
+    shell(commands("A runner is already up", "ps", "stop"), scene.root)
+    process.communicate(timeout=PATIENCE_S)
+
+
+def test_a_question_waits_and_is_answered(scene):
+    agent = scene.folder / "agent.sh"
+    agent.write_text(
+        "if [ -e asked ]; then git add -A; git commit -qm one; echo DONE\n"
+        "else touch asked; crew signal needs-user-input --question Which; fi\n"
+    )
+    scene.ok("new", "--title", "one")
+    assert scene.crew("run", "--drain", "-q").code == 6
+    assert_quoted("A task waits for an answer", scene.ok("ps"))
+    shell(commands("A task waits for an answer", "crew"), scene.root)
+    scene.ok("run", "--drain", "-q")
+    assert scene.status("1") == "merged"
+
+
+@pytest.mark.parametrize(
+    ("heading", "args"),
+    [
+        ("An agent is not installed, or not logged in", ["run"]),
+        ("tmux is missing", ["start", "1", "sh"]),
+    ],
+)
+def test_a_missing_program_is_named(scene, tmp_path, heading, args):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("git", "sh"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    scene.ok("config", "set", "agents.worker_default", "claude")
+    scene.ok("new", "--title", "one")
+    said = scene.crew(*args, PATH=str(tools))
+    assert said.code == 1
+    assert_quoted(heading, said)
+
+
+def test_every_check_of_the_doctor_is_explained(scene):
+    checks = {finding["check"] for finding in scene.crew("doctor", "--json").json}
+    text = section(PAGE, "What `crew doctor` checks")
+    assert len(checks) > 8
+    assert all(f"| `{check}` |" in text for check in checks)
