@@ -56,3 +56,19 @@ def test_after_the_commands_of_the_page_nothing_is_left(with_terminals):
     assert traces(scene) == before
     assert refs(scene) == ["refs/heads/main"]
     assert sorted(entry.name for entry in scene.root.iterdir()) == [".env", ".git", "1", "readme"]
+
+
+def test_after_the_commands_of_the_page_the_account_has_no_trace(bare_scene, tmp_path):
+    home = tmp_path / "account"
+    (home / ".local/share/man/man1").mkdir(parents=True)
+    before = {path for path in home.rglob("*") if path.is_file()}
+    for name in ("crew.1", "crew-new.1", "git-crew.1"):
+        (home / ".local/share/man/man1" / name).symlink_to("/nowhere")
+    account = {"HOME": str(home), "SHELL": "/bin/bash"}
+    bare_scene.ok("init")
+    bare_scene.ok("config", "set", "run.agents", "2", "--user", **account)
+    bare_scene.ok("completion", "--install", **account)
+    (commands,) = blocks(section("uninstall.md", "From your account"), "sh")
+    here = "\n".join(line for line in commands.splitlines() if not line.startswith("uv "))
+    shell(here, bare_scene.root, **account)
+    assert {path for path in home.rglob("*") if not path.is_dir()} == before
