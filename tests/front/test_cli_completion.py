@@ -106,7 +106,7 @@ def test_a_real_shell_reads_the_files_without_complaint(bare_scene, folders, tmp
 COMPLETE = """
 . "$1/crew"; . "$1/git-crew"
 COMP_WORDS=(crew show ""); COMP_CWORD=2; _crew_completion crew; echo "${COMPREPLY[*]}"; COMPREPLY=()
-COMP_WORDS=(git -C . crew show ""); COMP_CWORD=5 __git_cmd_idx=3; _git_crew; echo "${COMPREPLY[*]}"
+COMP_WORDS=(git -C . crew show 2); COMP_CWORD=5 __git_cmd_idx=3; _git_crew; echo "${COMPREPLY[*]}"
 complete -p crew git-crew
 """
 
@@ -132,7 +132,7 @@ def test_bash_completes_tasks_after_crew_and_after_git_crew(bare_scene, folders,
     )
     assert done.stdout.splitlines() == [
         "1 2",
-        "1  2 ",
+        "2 ",
         "complete -o nosort -F _crew_completion crew",
         "complete -o nosort -F _git_crew_completion git-crew",
     ]

@@ -103,17 +103,17 @@ def _is_ours(path: Path) -> bool:
 
 
 def _after_install(shell: str, environ: Mapping[str, str]) -> str:
-    folder = shlex.quote(str(completion_folder(shell, environ)))
+    folder = completion_folder(shell, environ)
     if shell == "fish":
         return "fish reads it at once: type `crew ` and press Tab"
     if shell == "bash":
         return (
             "next: open a new terminal; without the package bash-completion, add this line to "
-            f"~/.bashrc first:\n  . {folder}/crew"
+            f"~/.bashrc first:\n  . {shlex.quote(str(folder / 'crew'))}"
         )
     return (
         f"next: add this line to {zshrc(environ)}, above the line that calls compinit, "
-        f"and open a new terminal:\n  fpath=({folder} $fpath)\n"
+        f"and open a new terminal:\n  fpath=({shlex.quote(str(folder))} $fpath)\n"
         "if no line calls compinit, add this one below it:\n  autoload -Uz compinit && compinit"
     )
 

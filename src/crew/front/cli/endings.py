@@ -25,6 +25,8 @@ _OS_HINTS = {
     errno.EPERM: "check the owner and the rights of that path",
     errno.EROFS: "the file system is read-only: crew must be able to write there",
     errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path",
+    errno.EISDIR: "check the path",
 }
 
 
