@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bench.scene import GATE, Scene, ScriptedTask, made_scene, working
-from crew.agents import script_player
+from crew.agents.scripted import script_player
 
 TIMES = 15
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from bench.sizes import Size
 from bench.tables import Figure, table, title
-from crew.domain.answering import answer
+from crew.domain.dispatch import answer
 from crew.domain.requests import Request
+from crew.domain.rows.step import StepOutcome
 from crew.domain.rules import Rules
-from crew.domain.step import StepOutcome
 from crew.domain.world import World
 from crew.runner.engine import Engine
 from crew.store.database import open_database
-from crew.store.facts import record
+from crew.store.fact_log import record
 
 CHANNELS, MEMBERS = 100, 5
 THINKS_S = (1.0, 3.0)

@@ -14,8 +14,8 @@ from bench.processes import cpu_s, least_cpu_s
 from bench.scene import Scene, ScriptedTask, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, say, table, title
-from crew.store.lock import find_runner
-from crew.tasks.source import BatchSource, NewTask
+from crew.store.runner_lock import find_runner
+from crew.tasks.task_source import BatchSource, NewTask
 
 CREW = str(Path(sys.executable).with_name("crew"))
 

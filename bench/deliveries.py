@@ -17,16 +17,16 @@ from pathlib import Path
 from bench.scene import Scene, ScriptedTask, made_scene
 from bench.sizes import Size
 from bench.tables import Figure, table, title
-from crew.domain.names import landed_ref
-from crew.domain.task import TaskState
+from crew.domain.kernel.names import landed_ref
+from crew.domain.rows.task import TaskState
 from crew.domain.world import moved
-from crew.git import sync
-from crew.git.changes import Checkout
-from crew.git.command import git
-from crew.git.landing import deliver, integration_tip
+from crew.git.delivery import checkout_sync
+from crew.git.delivery.checkout_changes import Checkout
+from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.delivery.sync_journal import Journal
+from crew.git.git_command import git
 from crew.git.repository import Repository
-from crew.git.sync_journal import Journal
-from crew.runner.loop import make_runner
+from crew.runner.runner import make_runner
 
 CREW = str(Path(sys.executable).with_name("crew"))
 MERGES = 6
@@ -85,7 +85,7 @@ def _timed() -> Iterator[list[float]]:
     """The seconds between the taking and the giving back of the lock, one for each delivery."""
     held: list[float] = []
     began: list[float] = []
-    take, leave = sync._take_index_lock, sync._unlock_index  # noqa: SLF001 - the measured ones
+    take, leave = checkout_sync._take_index_lock, checkout_sync._unlock_index  # noqa: SLF001 - the measured ones
 
     def taken(journal: Journal) -> None:
         take(journal)
@@ -95,11 +95,11 @@ def _timed() -> Iterator[list[float]]:
         leave(checkout)
         held.append(time.perf_counter() - began[-1])
 
-    sync._take_index_lock, sync._unlock_index = taken, left  # noqa: SLF001
+    checkout_sync._take_index_lock, checkout_sync._unlock_index = taken, left  # noqa: SLF001
     try:
         yield held
     finally:
-        sync._take_index_lock, sync._unlock_index = take, leave  # noqa: SLF001
+        checkout_sync._take_index_lock, checkout_sync._unlock_index = take, leave  # noqa: SLF001
 
 
 @contextmanager

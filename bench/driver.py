@@ -15,8 +15,8 @@ from typing import Any
 
 from bench.processes import CpuByProgram
 from crew.domain.requests import Request
-from crew.runner.loop import Runner, run_crew
-from crew.runner.workplace import find_workplace
+from crew.runner.runner import Runner, run_crew
+from crew.workplace import find_workplace
 
 
 def main(repo: Path, agents: int) -> dict[str, Any]:

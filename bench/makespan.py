@@ -19,7 +19,7 @@ from bench.random_plans import random_plan
 from bench.scene import Scene, ScriptedTask, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, say, table, title
-from crew.store.facts import facts_after
+from crew.store.fact_log import facts_after
 
 AGENTS = 8
 SHORTEST_S, LONGEST_S = 2.0, 6.0

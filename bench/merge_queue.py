@@ -1,6 +1,6 @@
 """(g) Merges an hour of the merge queue in virtual time, beside the figures of earlier queues.
 
-The real decisions (`crew.domain.merge_queue`) run against a line that never gets short: a test
+The real decisions (`crew.domain.rows.merge_queue`) run against a line that never gets short: a test
 takes five minutes, a task breaks the build with a fixed chance, tests never lie, building a line
 takes no time. A prefix is red when a task in it is bad; a task that is proven bad leaves.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.sizes import Size
 from bench.tables import Figure, table, title
-from crew.domain.merge_queue import (
+from crew.domain.rows.merge_queue import (
     Entry,
     Line,
     TestResult,

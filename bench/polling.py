@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.scene import Scene, ScriptedTask
-from crew.agents import script_player
+from crew.agents.scripted import script_player
 
 LOOP_S = 1.0
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from crew.git import spawning
+from crew.git import spawn_git
 
 MB = 1_000_000
 
@@ -39,7 +39,7 @@ class CpuByProgram:
             return os.waitstatus_to_exitcode(status)
 
         subprocess.Popen._try_wait = try_wait  # type: ignore[attr-defined]  # noqa: SLF001
-        spawning.reap = reap
+        spawn_git.reap = reap
 
     def _count(self, name: str, used: resource.struct_rusage) -> None:
         self.seconds[name] += used.ru_utime + used.ru_stime

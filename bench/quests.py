@@ -18,8 +18,8 @@ from bench.random_plans import random_plan
 from bench.scene import Scene, made_scene, working
 from bench.sizes import Size
 from bench.tables import Figure, say, table, title
-from crew.runner.quests import begin_quest
-from crew.store.facts import facts_after
+from crew.runner.quest_start import begin_quest
+from crew.store.fact_log import facts_after
 
 STEPS = 60
 SLOTS = (3, 6, 12)

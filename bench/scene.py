@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crew.runner.workplace import Workplace, find_workplace, make_workplace
-from crew.tasks.source import NewTask
+from crew.tasks.task_source import NewTask
+from crew.workplace import Workplace, find_workplace, make_workplace
 
 GATE = "true"
 PROJECT = Path(__file__).parents[1]

@@ -13,8 +13,8 @@ from bench.scene import PROJECT, Scene, made_scene
 from bench.sizes import Size
 from bench.steps import environment, find_claude
 from bench.tables import Figure, say, table, title
-from crew.config.workflows import BUILT_IN, load_workflow
-from crew.domain.workflow import session_count
+from crew.config.workflow_files import BUILT_IN, load_workflow
+from crew.domain.rows.workflow import session_count
 
 sys.path.insert(0, str(PROJECT / "tests"))
 from real_clis.reader import Reader, is_first, tokens

@@ -17,8 +17,8 @@ from unittest.mock import patch
 from bench.scene import Scene, made_scene
 from bench.sizes import Size
 from bench.tables import Figure, table, title
-from crew.domain.task import Task
-from crew.runner.local import LocalOutside
+from crew.domain.rows.task import Task
+from crew.runner.outside.local_machine import LocalOutside
 
 FILES_A_TASK = 250
 """Makes 50,000 files of the 200 tasks of the other benchmarks."""

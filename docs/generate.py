@@ -9,13 +9,13 @@ from pathlib import Path
 import architecture
 import click
 
-from crew.config.workflows import BUILT_IN, load_workflow
-from crew.domain.agent import AGENT
-from crew.domain.channel import TURN
-from crew.domain.machine import Machine, Move
-from crew.domain.quest import QUEST_STEP
-from crew.domain.run import RUN
-from crew.domain.task import TASK
+from crew.config.workflow_files import BUILT_IN, load_workflow
+from crew.domain.kernel.machine import Machine, Move
+from crew.domain.rows.agent import AGENT
+from crew.domain.rows.channel import TURN
+from crew.domain.rows.quest import QUEST_STEP
+from crew.domain.rows.run import RUN
+from crew.domain.rows.task import TASK
 from crew.front.cli.call import Call
 
 DOCS = Path(__file__).parent
@@ -82,7 +82,7 @@ def _command(name: str, command: click.Command, context: click.Context) -> list[
 
 
 def workflows_page() -> str:
-    from crew.front.cli.workflow_drawing import drawing  # noqa: PLC0415 - beside the commands
+    from crew.front.cli.quests.workflow_drawing import drawing  # noqa: PLC0415 - beside the commands
 
     parts = [
         "# The built-in workflows",

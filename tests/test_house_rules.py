@@ -14,8 +14,11 @@ from crew.config.model import TABLES, AgentSettings, AgentsSettings, RoleSetting
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
-PROCESS_DOORS = {"git/spawning.py", "agents/process.py", "agents/tmux.py"}
-PROGRAMS = {"agents/script_player.py", "agents/keeper.py"}  # run as programs, behind the doors
+PROCESS_DOORS = {"git/spawn_git.py", "system/processes/process.py", "agents/terminal/tmux.py"}
+PROGRAMS = {
+    "agents/scripted/script_player.py",
+    "system/processes/reaper.py",
+}  # run as programs, behind the doors
 PROCESS_STARTERS = (
     *("subprocess.run", "subprocess.Popen", "subprocess.check_", "subprocess.call"),
     *("create_subprocess", "subprocess_exec", "subprocess_shell", "os.system", "os.popen"),
@@ -87,7 +90,7 @@ def test_every_fault_of_the_benchmark_can_still_be_put_in():
 
 
 def test_every_key_of_the_configuration_is_read_by_something():
-    """A key that nothing reads is a promise that nothing keeps: see `config/not_yet.py`."""
+    """A key that nothing reads is a promise that nothing keeps: see `config/reserved_keys.py`."""
     kinds = {**TABLES, "agents": AgentsSettings, "roles": RoleSettings, "by_name": AgentSettings}
     reading = [_names_in(path) for path in SOURCES if path.name != "model.py"]
     unread = [

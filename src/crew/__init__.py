@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crew.front.python import Crew, Event, Quest, Running
+    from crew.front.python.crew import Crew, Event, Quest, Running
 
 __all__ = ["Crew", "Event", "Quest", "Running", "__version__"]
 
@@ -16,4 +16,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib  # noqa: PLC0415 - the command line must not pay for it
 
-    return getattr(importlib.import_module("crew.front.python"), name)
+    return getattr(importlib.import_module("crew.front.python.crew"), name)

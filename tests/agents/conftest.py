@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from crew.agents.ownership import kill_marked
-from crew.agents.process import working_bwrap
+from crew.system.processes.ownership import kill_marked
+from crew.system.processes.process import working_bwrap
 
 
 def need(available: object, name: str) -> None:

@@ -16,9 +16,9 @@ import pytest
 from agents.conftest import need
 from agents.running import DAEMON, finish, shell_python, wait_until, written
 from crew.agents.adapter import Controls, Watch, adapter_for
-from crew.agents.ownership import owned_processes
-from crew.agents.process import working_bwrap
-from crew.domain.step import ErrorKind, StepOrder
+from crew.domain.rows.step import ErrorKind, StepOrder
+from crew.system.processes.ownership import owned_processes
+from crew.system.processes.process import working_bwrap
 
 SILENT = Watch(started=lambda pid: None, doing=lambda text: None)
 

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from crew.agents.process import ProcessOrder, run_process
+from crew.system.processes.process import ProcessOrder, run_process
 
 DAEMON = """
 import os, signal, sys, time

@@ -18,7 +18,7 @@ from agents.contract import (
     say,
     shell,
 )
-from crew.agents import acp
+from crew.agents.acp import acp
 from crew.agents.adapter import (
     AdapterName,
     AgentSpec,
@@ -28,9 +28,9 @@ from crew.agents.adapter import (
     Watch,
     adapter_for,
 )
+from crew.config.agent_programs import missing_program
 from crew.config.model import ADAPTERS, AgentSettings
-from crew.domain.step import ErrorKind, Usage
-from crew.runner.programs import missing_program
+from crew.domain.rows.step import ErrorKind, Usage
 
 __all__ = ["order"]
 

@@ -8,8 +8,8 @@ import pytest
 
 from agents.contract import SILENT, AdapterContract, order, run_step, shell_lines
 from crew.agents.adapter import AgentSpec, Watch, adapter_for
-from crew.agents.claude import claude_argv, session_id
-from crew.domain.step import ErrorKind, Usage
+from crew.agents.claude.claude import claude_argv, session_id
+from crew.domain.rows.step import ErrorKind, Usage
 
 __all__ = ["order"]
 

@@ -11,11 +11,19 @@ import pytest
 
 from agents.contract import SILENT, order
 from agents.running import finish, put_clock_forward, wait_until, written
-from crew.agents import claude_live
 from crew.agents.adapter import AgentSpec, Controls, Interrupt, Permission, Say, adapter_for
-from crew.agents.claude_dialogue import Dialogue, Heard, Over, Question, Tell, Withdrawn, Woken
-from crew.agents.claude_session import held_session
-from crew.domain.step import ErrorKind
+from crew.agents.claude import claude_live
+from crew.agents.claude.claude_dialogue import (
+    Dialogue,
+    Heard,
+    Over,
+    Question,
+    Tell,
+    Withdrawn,
+    Woken,
+)
+from crew.agents.claude.claude_session import held_session
+from crew.domain.rows.step import ErrorKind
 
 __all__ = ["order"]
 

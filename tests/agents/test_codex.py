@@ -31,9 +31,9 @@ from crew.agents.adapter import (
     Watch,
     adapter_for,
 )
-from crew.agents.codex import is_for_app_server
-from crew.agents.codex_flags import codex_flags, toml
-from crew.domain.step import ErrorKind, Usage
+from crew.agents.codex.codex import is_for_app_server
+from crew.agents.codex.codex_flags import codex_flags, toml
+from crew.domain.rows.step import ErrorKind, Usage
 
 __all__ = ["order"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from crew.agents.adapter import Interrupt
-from crew.agents.codex_dialogue import AwaitTools, CodexDialogue, Over, Tell
+from crew.agents.codex.codex_dialogue import AwaitTools, CodexDialogue, Over, Tell
 
 INITIALIZED = {"id": 1, "result": {}}
 OPENED = {"id": 2, "result": {"thread": {"id": "t1"}}}

@@ -9,7 +9,7 @@ from agents.contract import AdapterContract, order, run_step, shell_lines
 from crew.agents.adapter import AgentSpec, adapter_for
 from crew.agents.command import LONGEST_ARGUMENT
 from crew.agents.environment import prompt_file
-from crew.domain.step import ErrorKind
+from crew.domain.rows.step import ErrorKind
 
 __all__ = ["order"]
 

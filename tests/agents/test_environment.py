@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crew.agents.environment import agent_environment, prepare_files, prompt_file
-from crew.domain.step import StepOrder
+from crew.domain.rows.step import StepOrder
 
 
 @pytest.fixture

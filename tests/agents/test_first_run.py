@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crew.agents.first_run import answer_first_run
-from crew.config.layers import default_settings
+from crew.config.layers.layers import default_settings
 
 TRUST = {
     "file": ".cli/config.json",

@@ -18,8 +18,8 @@ from agents.contract import (
     told,
 )
 from crew.agents.adapter import AgentSpec, Watch, adapter_for
-from crew.agents.gemini import gemini_argv
-from crew.domain.step import ErrorKind, Usage
+from crew.agents.gemini.gemini import gemini_argv
+from crew.domain.rows.step import ErrorKind, Usage
 
 __all__ = ["order"]
 

@@ -17,9 +17,9 @@ from agents.contract import (
     told,
 )
 from crew.agents.adapter import AgentSpec, Watch, adapter_for
-from crew.agents.opencode import opencode_argv, with_crew_tools
-from crew.agents.ownership import owned_processes
-from crew.domain.step import ErrorKind, Usage
+from crew.agents.opencode.opencode import opencode_argv, with_crew_tools
+from crew.domain.rows.step import ErrorKind, Usage
+from crew.system.processes.ownership import owned_processes
 
 __all__ = ["order"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain, printable
+from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line, plain, printable
 
 NASTY = st.text(
     alphabet=st.sampled_from(

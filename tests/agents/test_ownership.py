@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from agents.running import DAEMON, RUNNING, python, wait_until, written
-from crew.agents import ownership
-from crew.agents.ownership import (
+from crew.domain.kernel.errors import UsageError
+from crew.system.processes import ownership
+from crew.system.processes.ownership import (
     RunningProcess,
     find_process,
     kill_leftovers,
@@ -20,7 +21,6 @@ from crew.agents.ownership import (
     owned_processes,
     send_signal,
 )
-from crew.domain.errors import UsageError
 
 
 @pytest.fixture
@@ -149,7 +149,8 @@ def test_the_caller_and_its_ancestors_are_spared(marker):
     """As when an agent's own shell calls crew, which looks for leftovers."""
     source = (
         "import subprocess, sys\n"
-        "inner = 'from crew.agents.ownership import kill_leftovers, owned_processes; import sys;'"
+        "inner = 'from crew.system.processes.ownership import kill_leftovers, owned_processes;'"
+        "'import sys;'"
         "'print(len(owned_processes(sys.argv[1])), kill_leftovers(sys.argv[1]))'\n"
         "subprocess.run([sys.executable, '-c', inner, sys.argv[1]], check=True)\n"
     )

@@ -23,10 +23,10 @@ from agents.running import (
     wait_until,
     written,
 )
-from crew.agents import ending
-from crew.agents.ownership import owned_processes
-from crew.agents.pipes import Talk
-from crew.agents.process import program_path, run_process
+from crew.system.processes import end_process
+from crew.system.processes.ownership import owned_processes
+from crew.system.processes.pipes import Talk
+from crew.system.processes.process import program_path, run_process
 
 
 def test_output_code_and_log_of_a_program_come_back(tmp_path, sandbox, marker):
@@ -119,7 +119,7 @@ def test_a_flood_takes_no_memory(tmp_path, marker):
         import asyncio, resource, sys
         sys.path.insert(0, {str(tmp_path)!r})
         from pathlib import Path
-        from crew.agents.process import ProcessOrder, run_process
+        from crew.system.processes.process import ProcessOrder, run_process
         def largest():
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         before = largest()
@@ -180,7 +180,7 @@ def test_output_on_stderr_is_a_sign_of_life(tmp_path, sandbox, marker):
 
 
 def test_a_program_gets_the_chance_to_end_politely(tmp_path, sandbox, marker, monkeypatch):
-    monkeypatch.setattr(ending, "GRACE_S", 60.0)
+    monkeypatch.setattr(end_process, "GRACE_S", 60.0)
     out = []
     script = "trap 'touch tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     end = run(
@@ -380,7 +380,7 @@ def test_the_program_inherits_no_stray_descriptor_and_no_ignored_sigpipe(tmp_pat
 RUNNER = """
 import asyncio, os, sys
 from pathlib import Path
-from crew.agents.process import ProcessOrder, run_process
+from crew.system.processes.process import ProcessOrder, run_process
 order = ProcessOrder(
     argv=("sh", "-c", sys.argv[1]), cwd=Path(sys.argv[2]), env=dict(os.environ),
     log=Path(sys.argv[2]) / "log", marker=sys.argv[3], sandbox=sys.argv[4],

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agents.contract import AdapterContract, order, run_step
-from crew.agents import script_player
 from crew.agents.adapter import AgentSpec, adapter_for
-from crew.agents.ownership import owned_processes
-from crew.domain.step import ErrorKind, Usage
+from crew.agents.scripted import script_player
+from crew.domain.rows.step import ErrorKind, Usage
+from crew.system.processes.ownership import owned_processes
 
 __all__ = ["order"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agents.running import python, shell_python, wait_until, written
-from crew.agents.session_script import write_session_script
-from crew.domain.errors import UsageError
+from crew.agents.terminal.terminal_script import write_session_script
+from crew.domain.kernel.errors import UsageError
 
 LEAD = """
 import fcntl, os, sys, termios
@@ -237,7 +237,7 @@ def test_a_script_may_be_written_anew_while_it_runs(write, tmp_path, on_terminal
 def test_writing_can_be_repeated_after_a_death(tmp_path, point):
     source = (
         "from pathlib import Path; import sys\n"
-        "from crew.agents.session_script import write_session_script as write\n"
+        "from crew.agents.terminal.terminal_script import write_session_script as write\n"
         "write(Path(sys.argv[1]), 'task-1', command='true', prompt='p', end_command=['true'])"
     )
     call = [sys.executable, "-c", source, tmp_path]

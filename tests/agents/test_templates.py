@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.agents.templates import check, expand, shell_command, shell_script
-from crew.domain.errors import UsageError
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.templates import check, expand, shell_command, shell_script
 
 
 def words(template, **values):

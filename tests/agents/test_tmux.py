@@ -27,10 +27,9 @@ from agents.running import (
     wait_until,
     written,
 )
-from crew.agents import tmux as door
-from crew.agents.ownership import end_all, find_process, kill_marked
-from crew.agents.session_script import write_session_script
-from crew.agents.tmux import (
+from crew.agents.terminal import tmux as door
+from crew.agents.terminal.terminal_script import write_session_script
+from crew.agents.terminal.tmux import (
     Tmux,
     attach_argv,
     capture,
@@ -41,7 +40,8 @@ from crew.agents.tmux import (
     open_session,
     send_text,
 )
-from crew.domain.errors import CrewError, NotFound, TimedOut, UsageError
+from crew.domain.kernel.errors import CrewError, NotFound, TimedOut, UsageError
+from crew.system.processes.ownership import end_all, find_process, kill_marked
 
 LISTENS = """
 import os, sys, tty
@@ -603,7 +603,8 @@ def test_an_agent_that_is_closed_has_time_for_its_last_words(place, monkeypatch)
 
 def test_a_session_can_be_closed_from_inside(place, tmp_path):
     source = (
-        "from pathlib import Path; import sys; from crew.agents.tmux import Tmux, close_session\n"
+        "from pathlib import Path; import sys\n"
+        "from crew.agents.terminal.tmux import Tmux, close_session\n"
         "close_session(Tmux(folder=Path(sys.argv[1])), 'crew-1', marker=sys.argv[2])"
     )
     own = (sys.executable, "-c", source, place.tmux.folder, f"{place.marker}/crew-1")
@@ -675,7 +676,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_without_end(place, monk
 OPENS = """
 import sys
 from pathlib import Path
-from crew.agents.tmux import Tmux, open_session
+from crew.agents.terminal.tmux import Tmux, open_session
 folder = Path(sys.argv[1])
 open_session(
     Tmux(folder=folder), "crew-1", script=folder / "run.sh", cwd=folder,

@@ -6,11 +6,11 @@ import os
 import pytest
 
 from crew.config import model
-from crew.config.checking import has_key, readers
-from crew.config.layers import default_settings, load_settings
-from crew.config.not_yet import NOT_YET
-from crew.config.toml_text import line_of
-from crew.domain.errors import NotFound, UsageError
+from crew.config.layers.layers import default_settings, load_settings
+from crew.config.reserved_keys import NOT_YET
+from crew.config.toml.toml_spans import line_of
+from crew.config.validate_config import has_key, readers
+from crew.domain.kernel.errors import NotFound, UsageError
 
 
 @pytest.fixture(autouse=True)

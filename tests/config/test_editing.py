@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.agents.templates import check
-from crew.config.changing import set_key
-from crew.config.editing import with_value
+from crew.config.set_key import set_key
 from crew.config.template_names import AGENT_NAMES, template_problem
-from crew.config.toml_text import key_parts, line_of, places, written_key, written_value
-from crew.domain.errors import CrewError, UsageError
+from crew.config.toml.toml_edit import with_value
+from crew.config.toml.toml_spans import key_parts, line_of, places, written_key, written_value
+from crew.domain.kernel.errors import CrewError, UsageError
+from crew.domain.kernel.templates import check
 
 FULL = '''\
 # on top, with a "quote
@@ -225,7 +225,7 @@ def test_a_link_stays_a_link_and_rights_stay(repo):
 
 
 SETTER = (
-    "import sys; from pathlib import Path; from crew.config.changing import set_key;"
+    "import sys; from pathlib import Path; from crew.config.set_key import set_key;"
     "[set_key(Path(sys.argv[1]), {}, scope='repo', key=key, said='1') for key in sys.argv[2:]]"
 )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.config.gates import Gate, GateResult, choose_gate, detect_gate, read_gate_files
+from crew.config.gate_command import Gate, GateResult, choose_gate, detect_gate, read_gate_files
 from crew.config.suggested_gate import suggest_gate
 
 PYTEST = {"pyproject.toml": '[project]\ndependencies = ["pytest"]'}

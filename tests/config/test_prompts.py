@@ -3,7 +3,7 @@
 import pytest
 
 from crew.config.prompts import prompt, prompt_fields, prompt_names
-from crew.domain.run import Ask
+from crew.domain.rows.run import Ask
 
 VALUES = {
     "agent": "A",

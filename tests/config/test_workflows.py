@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from crew.config.workflows import (
+from crew.config.workflow_files import (
     BUILT_IN,
     find_workflow,
     load_workflow,
     own_folder,
     workflow_files,
 )
-from crew.domain.errors import NotFound, UsageError
-from crew.domain.workflow import Does, as_text, from_text
+from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.rows.workflow import Does, as_text, from_text
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from crew.config.layers import load_settings
-from crew.config.workflows import BUILT_IN, load_workflow
+from crew.config.layers.layers import load_settings
+from crew.config.workflow_files import BUILT_IN, load_workflow
 from docs.pages import blocks, section, sections
 from docs.shell import shell
 

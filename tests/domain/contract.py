@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import pytest
 
-from crew.domain.errors import InvalidTransition
-from crew.domain.machine import Machine
+from crew.domain.kernel.errors import InvalidTransition
+from crew.domain.kernel.machine import Machine
 
 
 class MachineContract:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from crew.domain.merge_queue import (
+from crew.domain.rows.merge_queue import (
     Line,
     commits_to_test,
     culprit,
@@ -12,8 +12,8 @@ from crew.domain.merge_queue import (
     needs_layout,
     prefix_to_land,
 )
-from crew.domain.merge_queue import TestResult as Result
-from crew.domain.merge_queue import tested as with_result
+from crew.domain.rows.merge_queue import TestResult as Result
+from crew.domain.rows.merge_queue import tested as with_result
 from crew.domain.rules import Rules
 from domain.scenes import line_of
 

@@ -4,27 +4,27 @@ import json
 from dataclasses import dataclass, field, fields
 from functools import cache
 
-from crew.config.workflows import BUILT_IN, load_workflow
-from crew.domain.agent import Agent
-from crew.domain.answering import answer
+from crew.config.workflow_files import BUILT_IN, load_workflow
 from crew.domain.commands import Check, Prepare, RemoveWorktree, Step, TellSteps
-from crew.domain.fact import Fact
-from crew.domain.intake import Intake, seen_one
-from crew.domain.line_plan import returned
+from crew.domain.dispatch import answer
+from crew.domain.kernel.fact import Fact
+from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide, plan
-from crew.domain.planning import next_to_tell, told_steps
-from crew.domain.progress import Evidence, Prepared, killed, prepared
-from crew.domain.quest import Quest, Walk
+from crew.domain.quests.position import acting, first_walk
+from crew.domain.quests.quest_plan import next_to_tell, told_steps
+from crew.domain.quests.stage_outcomes import gate_judged, must_have_commits, role_finished
 from crew.domain.requests import Request
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.quest import Quest, Walk
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
+from crew.domain.rows.task import Task
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.rows.workflow import Workflow, as_text
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.stations import gate_judged, must_have_commits, role_finished
-from crew.domain.step import ErrorKind, StepError, StepOutcome
-from crew.domain.stepping import step_ended, step_started
-from crew.domain.task import Task
-from crew.domain.task_item import TaskItem
-from crew.domain.whereabouts import acting, first_walk
-from crew.domain.workflow import Workflow, as_text
+from crew.domain.runs.run_outcomes import Evidence, Prepared, killed, prepared
+from crew.domain.runs.step_outcomes import step_ended, step_started
+from crew.domain.tasks.task_outcomes import Intake, seen_one
 from crew.domain.world import TABLES, Draft, World, apply_all, born, moved, noted, with_rows
 
 RULES = Rules()

@@ -1,14 +1,14 @@
 """A channel to try things in: requests as people and agents make them, and what came of them."""
 
-from crew.domain.answering import answer
-from crew.domain.channel import Post
-from crew.domain.channel_agents import beat
-from crew.domain.channel_plan import channel_waits, decide_channels, plan_channels
-from crew.domain.channel_posts import posts_after, unseen
-from crew.domain.channel_steps import turn_spoken, turn_started
+from crew.domain.channels.channel_plan import channel_waits, decide_channels, plan_channels
+from crew.domain.channels.member_outcomes import turn_spoken, turn_started
+from crew.domain.channels.member_requests import beat
+from crew.domain.channels.posts import posts_after, unseen
+from crew.domain.dispatch import answer
 from crew.domain.requests import Request
+from crew.domain.rows.channel import Post
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rules import Rules
-from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.world import World, apply_all, fold
 
 RULES = Rules()

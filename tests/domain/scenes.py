@@ -5,12 +5,12 @@ from functools import reduce
 
 from hypothesis import HealthCheck, settings
 
-from crew.domain.agent import Agent
-from crew.domain.fact import Fact
-from crew.domain.merge_queue import Line
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.task import Task
 from crew.domain.world import Row, World, apply, with_rows
 
 RULES = Rules()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.domain.agent import AGENT, SYMBOLS, Agent, AgentState
+from crew.domain.rows.agent import AGENT, SYMBOLS, Agent, AgentState
 from domain.contract import MachineContract
 
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.agent_kinds import left_out, needs
-from crew.domain.answering import answer
-from crew.domain.errors import Conflict, NotFound, NotInstalled
+from crew.domain.agents.agent_kinds import left_out, needs
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, NotFound, NotInstalled
 from crew.domain.plan import decide
 from crew.domain.requests import Request
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.task import Task
 from crew.domain.world import World
 from domain.scenes import after, given, holding, queued
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.board import Move, Point, board, next_move
-from crew.domain.run import Run
-from crew.domain.task import Task
+from crew.domain.agents.manager_board import Move, Point, board, next_move
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.world import with_rows
 
 AGENT = Agent(id="A", agent_kind="sh")

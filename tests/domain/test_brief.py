@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from crew.domain.brief import brief_of
+from crew.domain.quests.brief import brief_of
 from crew.domain.world import noted
 from domain.quest_life import ROOT, Life
 from domain.scenes import holding

@@ -1,6 +1,6 @@
 """The machine of a channel's turns."""
 
-from crew.domain.channel import TURN, TurnState
+from crew.domain.rows.channel import TURN, TurnState
 from domain.contract import MachineContract
 
 

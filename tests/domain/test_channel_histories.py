@@ -20,12 +20,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from crew.domain.channel_agents import awake
-from crew.domain.channel_posts import has_news
-from crew.domain.errors import CrewError
+from crew.domain.channels.member_requests import awake
+from crew.domain.channels.posts import has_news
+from crew.domain.kernel.errors import CrewError
 from crew.domain.world import World, fold, noted
 from crew.store.database import open_database
-from crew.store.facts import load_world, record
+from crew.store.fact_log import load_world, record
 from domain.channel_model import HEARTBEAT, TIMEOUT, WAIT_LIMIT, Model, Refused
 from domain.rooms import Room
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from crew.domain.channel_agents import awake
-from crew.domain.channel_people import find_channel
-from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.channels.channel_requests import find_channel
+from crew.domain.channels.member_requests import awake
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.world import World, fold, noted
 from domain.rooms import Room
 

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from crew.domain.channel_agents import awake, beat, has_something
-from crew.domain.channel_opening import DRIVEN_ROUNDS, NewMember, default_rounds
-from crew.domain.channel_plan import is_resting, plan_channels
-from crew.domain.channel_posts import addressed, injected_into, without_signal
-from crew.domain.channel_steps import heard, turn_troubled
-from crew.domain.errors import Conflict, UsageError
-from crew.domain.message import LONGEST_MESSAGE
+from crew.domain.channels.channel_plan import is_resting, plan_channels
+from crew.domain.channels.member_outcomes import heard, turn_troubled
+from crew.domain.channels.member_requests import awake, beat, has_something
+from crew.domain.channels.membership import DRIVEN_ROUNDS, NewMember, default_rounds
+from crew.domain.channels.posts import addressed, injected_into, without_signal
+from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.rows.message import LONGEST_MESSAGE
 from crew.domain.world import noted
 from domain.rooms import RULES, Room
 

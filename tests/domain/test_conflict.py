@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from crew.domain.conflict import Hunks, Landed, Sides, conflict_notes
-from crew.domain.task import Task
+from crew.domain.merging.conflict_text import Hunks, Landed, Sides, conflict_notes
+from crew.domain.rows.task import Task
 from crew.domain.world import with_rows
 from domain.quest_life import ROOT, Life
 

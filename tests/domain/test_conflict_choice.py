@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.answering import answer
-from crew.domain.board import board
-from crew.domain.errors import Conflict, UsageError
-from crew.domain.line_plan import returned
+from crew.domain.agents.manager_board import board
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide
-from crew.domain.question import About
 from crew.domain.requests import Request
-from crew.domain.run import Ask
+from crew.domain.rows.question import About
+from crew.domain.rows.run import Ask
 from domain.scenes import RULES, after, given, line_of, queued
 
 ASKING = replace(RULES, conflicts_to_agent=False)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from crew.domain.channel import Channel, Post
-from crew.domain.channel_opening import NewMember, opened
-from crew.domain.council import council_verdict, vote
-from crew.domain.errors import UsageError
+from crew.domain.channels.council import council_verdict, vote
+from crew.domain.channels.membership import NewMember, opened
+from crew.domain.kernel.errors import UsageError
+from crew.domain.rows.channel import Channel, Post
 from crew.domain.world import World, fold
 from domain.rooms import Room
 

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.channel import Author, Channel, Post, TurnState
-from crew.domain.channel_opening import NewMember, close, opened
-from crew.domain.channel_story import Story
-from crew.domain.councils import follow_councils, is_awaited
+from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.membership import NewMember, close, opened
 from crew.domain.plan import decide, plan
-from crew.domain.quest import PlannedStep, Quest, StepState, Walk
-from crew.domain.question import About
+from crew.domain.quests.council_stage import follow_councils, is_awaited
 from crew.domain.requests import can_start
+from crew.domain.rows.channel import Author, Channel, Post, TurnState
+from crew.domain.rows.quest import PlannedStep, Quest, StepState, Walk
+from crew.domain.rows.question import About
+from crew.domain.rows.run import Run, RunState
+from crew.domain.rows.task import Task, TaskState
+from crew.domain.rows.workflow import Does, Role, Stage, Workflow, as_text
 from crew.domain.rules import Rules
-from crew.domain.run import Run, RunState
-from crew.domain.task import Task, TaskState
-from crew.domain.workflow import Does, Role, Stage, Workflow, as_text
 from crew.domain.world import apply_all, with_rows
 
 WORKFLOW = Workflow(

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from crew.domain import effects
-from crew.domain.effects import EFFECTS, crash_point, effect
+from crew.system import crash_points
+from crew.system.crash_points import EFFECTS, crash_point, effect
 
 PROGRAM = """
-from crew.domain.effects import effect
+from crew.system.crash_points import effect
 
 @effect("test.say")
 def say(word):
@@ -64,8 +64,8 @@ def test_an_effect_is_known_by_name_and_stays_the_function_it_marks():
 
 def test_the_countdown_is_of_the_named_point_only(monkeypatch):
     deaths = []
-    monkeypatch.setattr(effects, "_at", "test.point")
-    monkeypatch.setattr(effects, "_left", 2)
+    monkeypatch.setattr(crash_points, "_at", "test.point")
+    monkeypatch.setattr(crash_points, "_left", 2)
     monkeypatch.setattr(os, "kill", lambda pid, number: deaths.append((pid, number)))
     for point in ("other.point", "test.point", "other.point", "test.point", "test.point"):
         crash_point(point)

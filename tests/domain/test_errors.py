@@ -2,8 +2,8 @@
 
 import pytest
 
-from crew.domain import errors
-from crew.domain.errors import CrewError, InvalidTransition
+from crew.domain.kernel import errors
+from crew.domain.kernel.errors import CrewError, InvalidTransition
 
 EXIT_CODES = {
     "CrewError": 1,

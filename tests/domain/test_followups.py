@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.errors import Conflict
+from crew.domain.kernel.errors import Conflict
 from domain.quest_life import ROOT, Life, built_in
 
 

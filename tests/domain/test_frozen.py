@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from crew.domain.frozen import frozen
+from crew.domain.kernel.frozen import frozen
 
 
 @frozen
@@ -97,7 +97,7 @@ def test_it_is_a_dataclass_to_the_standard_library():
 def test_a_class_costs_no_compilation_before_its_first_value():
     code = (
         "import builtins\n"
-        "from crew.domain.frozen import frozen\n"
+        "from crew.domain.kernel.frozen import frozen\n"
         "class Refused(Exception): ...\n"
         "def refuse(*_): raise Refused\n"
         "builtins.exec = refuse\n"

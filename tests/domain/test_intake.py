@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.intake import GIVEN_UP_AFTER_S, Intake, give_up, seen
-from crew.domain.task import TASK, Task, TaskState
-from crew.domain.task_item import TaskItem
+from crew.domain.rows.task import TASK, Task, TaskState
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S, Intake, give_up, seen
 from crew.domain.world import World
 from domain.scenes import after, given, holding
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.answering import answer
-from crew.domain.assigning import is_ready
+from crew.domain.agents.agent_plan import is_ready
 from crew.domain.commands import Deliver, RemoveWorktree
-from crew.domain.errors import Conflict
-from crew.domain.intake import Intake, seen
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict
 from crew.domain.plan import plan
 from crew.domain.requests import Request
-from crew.domain.task import Task, TaskState
-from crew.domain.task_item import TaskItem
+from crew.domain.rows.task import Task, TaskState
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.tasks.task_outcomes import Intake, seen
 from domain.scenes import RULES, after, given, line_of, queued
 
 WAITING, RUN = queued("1")

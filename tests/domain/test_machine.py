@@ -2,8 +2,8 @@
 
 import pytest
 
-from crew.domain.errors import InvalidTransition
-from crew.domain.machine import Machine, Move
+from crew.domain.kernel.errors import InvalidTransition
+from crew.domain.kernel.machine import Machine, Move
 
 LAMP = Machine(
     name="lamp",

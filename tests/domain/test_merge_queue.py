@@ -8,7 +8,7 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from crew.domain.merge_queue import (
+from crew.domain.rows.merge_queue import (
     Candidate,
     commits_to_test,
     culprit,
@@ -19,8 +19,8 @@ from crew.domain.merge_queue import (
     prefix_to_land,
     shortest_red,
 )
-from crew.domain.merge_queue import TestResult as Result
-from crew.domain.merge_queue import tested as with_result
+from crew.domain.rows.merge_queue import TestResult as Result
+from crew.domain.rows.merge_queue import tested as with_result
 from crew.domain.rules import Rules
 from domain.line_life import Life, stacked
 from domain.scenes import line_of, patient

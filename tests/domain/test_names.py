@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.domain.errors import UsageError
-from crew.domain.names import (
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.names import (
     agent_name,
     branch_name,
     checkpoint_ref,

@@ -2,8 +2,6 @@
 
 import pytest
 
-from crew.domain import pane
-from crew.domain.agent import Agent
 from crew.domain.commands import (
     ClosePane,
     Inspect,
@@ -14,12 +12,14 @@ from crew.domain.commands import (
     TellPane,
     WriteTask,
 )
-from crew.domain.line_plan import returned
-from crew.domain.pane import Opened
+from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide, plan
-from crew.domain.progress import Evidence, checked, killed
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Ask, RunState
 from crew.domain.rules import Rules
-from crew.domain.run import Ask, RunState
+from crew.domain.runs.run_outcomes import Evidence, checked, killed
+from crew.domain.terminals import terminal_outcomes
+from crew.domain.terminals.terminal_outcomes import Opened
 from domain.scenes import RULES, after, at_terminal, given, holding, with_changes
 
 IDLE = Agent(id="A", agent_kind="claude")
@@ -36,7 +36,9 @@ def run_of(world):
 
 def test_what_a_terminal_session_costs_is_unknown_and_not_nothing():
     world = at_terminal(run_pane_pid=None)
-    facts = pane.opened(run_of(world), Opened(pid=5, started=6), session="s-1", at=50.0)
+    facts = terminal_outcomes.opened(
+        run_of(world), Opened(pid=5, started=6), session="s-1", at=50.0
+    )
     assert run_of(after(world, facts)).cost_usd is None
 
 
@@ -68,7 +70,7 @@ def test_finished_work_is_inspected_where_it_lies():
 def test_words_for_an_agent_at_a_terminal_are_typed_there_once():
     world = at_terminal(run_untyped=True, run_notes="more tests", run_ask="changes")
     assert planned(world) == [TellPane(subject="1.1")]
-    world = after(world, pane.told(run_of(world), at=51.0))
+    world = after(world, terminal_outcomes.told(run_of(world), at=51.0))
     assert (planned(world), run_of(world).ask) == ([], "continue")
 
 
@@ -81,7 +83,7 @@ def test_words_whose_terminal_ends_before_they_are_typed_go_to_an_agent(leaving,
         run_untyped=True, run_notes="more tests", run_ask="changes", run_leaving=leaving
     )
     assert planned(world) == [ClosePane(subject="1.1")]
-    world = after(world, pane.closed(world, run_of(world), at=51.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
     assert world.tasks["1"].state == state
     if state == "in_progress":
         run = run_of(world)
@@ -130,7 +132,7 @@ def test_nobody_sits_in_the_worktree_of_a_task_that_is_over(over, state, pid):
     changes = {f"task_{name}": value for name, value in over.items()}
     world = at_terminal(run_state=state, run_pane_pid=pid, **changes)
     assert planned(world) == [ClosePane(subject="1.1")]
-    left = after(world, pane.closed(world, run_of(world), at=60.0))
+    left = after(world, terminal_outcomes.closed(world, run_of(world), at=60.0))
     assert RemoveWorktree(subject="1") in planned(left)
 
 
@@ -159,7 +161,7 @@ def test_commands_for_one_session_never_run_at_once_and_closing_does_not_wait_fo
 @pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])
 def test_a_run_that_is_taken_over_leaves_its_agent_free(state):
     world = holding(state, run_pane="crew-1")
-    world = after(world, pane.taken_over(world, run_of(world), at=60.0))
+    world = after(world, terminal_outcomes.taken_over(world, run_of(world), at=60.0))
     assert world.agents["A"].is_free
     assert (run_of(world).agent, run_of(world).stepping) == (None, False)
     assert run_of(world).is_live
@@ -168,7 +170,7 @@ def test_a_run_that_is_taken_over_leaves_its_agent_free(state):
 
 def test_a_session_that_was_in_a_step_may_exist_and_is_resumed():
     world = holding("working", run_pane="crew-1", run_stepping=True, run_session="s-1")
-    world = after(world, pane.taken_over(world, run_of(world), at=60.0))
+    world = after(world, terminal_outcomes.taken_over(world, run_of(world), at=60.0))
     assert (run_of(world).session, run_of(world).session_used) == ("s-1", True)
 
 
@@ -176,7 +178,7 @@ def test_a_run_whose_agent_was_killed_first_is_taken_over_from_nobody():
     world = holding("working", run_pane="crew-1")
     world = after(world, killed(world, world.agents["A"], at=55.0))
     assert (run_of(world).state, run_of(world).pane) == ("failed", "")
-    world = after(world, pane.taken_over(world, run_of(world), at=60.0))
+    world = after(world, terminal_outcomes.taken_over(world, run_of(world), at=60.0))
     assert world.agents["A"].is_free
     assert planned(world) == []
 
@@ -186,7 +188,9 @@ def test_a_run_whose_agent_was_killed_first_is_taken_over_from_nobody():
 
 def test_an_opened_session_is_known_by_its_process_and_what_was_said_is_not_said_again():
     world = at_terminal(run_pane_pid=None, run_session="", run_notes="red", run_told="be quick")
-    facts = pane.opened(run_of(world), Opened(pid=5, started=9), session="s-2", at=60.0)
+    facts = terminal_outcomes.opened(
+        run_of(world), Opened(pid=5, started=9), session="s-2", at=60.0
+    )
     run = run_of(after(world, facts))
     assert (run.pane_pid, run.pane_started, run.is_pane_open) == (5, 9, True)
     assert (run.session, run.session_used, run.notes, run.told) == ("s-2", True, "", "")
@@ -194,7 +198,7 @@ def test_an_opened_session_is_known_by_its_process_and_what_was_said_is_not_said
 
 def test_a_task_that_could_not_be_opened_and_had_nothing_is_as_it_was():
     world = at_terminal(run_state="init", run_pane_pid=None, task_branch="", task_worktree="")
-    world = after(world, pane.not_opened(world, run_of(world), "no disk", at=60.0))
+    world = after(world, terminal_outcomes.not_opened(world, run_of(world), "no disk", at=60.0))
     assert world.tasks["1"].state == "todo"
     assert (run_of(world).state, run_of(world).error, run_of(world).pane) == (
         "failed",
@@ -206,16 +210,16 @@ def test_a_task_that_could_not_be_opened_and_had_nothing_is_as_it_was():
 
 def test_a_task_that_could_not_be_opened_and_has_work_can_be_started_again():
     world = at_terminal(run_pane_pid=None)
-    world = after(world, pane.not_opened(world, run_of(world), "no tmux", at=60.0))
+    world = after(world, terminal_outcomes.not_opened(world, run_of(world), "no tmux", at=60.0))
     assert world.tasks["1"].state == "error"
 
 
 def test_a_task_that_was_given_up_while_it_could_not_be_opened_stays_given_up():
     world = at_terminal(run_state="failed", run_pane_pid=None, task_state="closed")
-    world = after(world, pane.not_opened(world, run_of(world), "no tmux", at=60.0))
+    world = after(world, terminal_outcomes.not_opened(world, run_of(world), "no tmux", at=60.0))
     assert (world.tasks["1"].state, run_of(world).pane) == ("closed", "")
     done = at_terminal(task_state="closed", run_pane_pid=None)
-    left = after(done, pane.not_opened(done, run_of(done), "no tmux", at=60.0))
+    left = after(done, terminal_outcomes.not_opened(done, run_of(done), "no tmux", at=60.0))
     assert (left.tasks["1"].state, run_of(left).state) == ("closed", "failed")
 
 
@@ -225,9 +229,9 @@ def test_a_task_that_was_given_up_while_it_could_not_be_opened_stays_given_up():
 @pytest.mark.parametrize("code", [0, 1, 137, None])
 def test_the_end_of_a_session_is_an_error_whatever_its_exit_code(code):
     world = at_terminal()
-    world = after(world, pane.ended(run_of(world), number=0, code=code, at=60.0))
+    world = after(world, terminal_outcomes.ended(run_of(world), number=0, code=code, at=60.0))
     assert run_of(world).leaving == "ended"
-    world = after(world, pane.closed(world, run_of(world), at=61.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=61.0))
     assert (world.tasks["1"].state, run_of(world).state) == ("error", "failed")
     how = "" if code is None else f": exit code {code}"
     assert run_of(world).error == f"the session ended{how}"
@@ -241,35 +245,35 @@ def test_the_end_of_a_session_is_an_error_whatever_its_exit_code(code):
 def test_only_the_first_word_about_an_end_counts():
     for leaving in ("stopped", "ended", "handed_over"):
         run = run_of(at_terminal(run_leaving=leaving))
-        assert pane.ended(run, number=0, code=0, at=60.0) == []
+        assert terminal_outcomes.ended(run, number=0, code=0, at=60.0) == []
 
 
 def test_a_late_word_about_an_earlier_session_is_nothing():
     closed = at_terminal(run_pane="", run_pane_pid=None)
-    assert pane.ended(run_of(closed), number=0, code=0, at=60.0) == []
+    assert terminal_outcomes.ended(run_of(closed), number=0, code=0, at=60.0) == []
     again = at_terminal(run_pane_number=1)
-    assert pane.ended(run_of(again), number=0, code=0, at=60.0) == []
-    assert pane.ended(run_of(again), number=1, code=0, at=60.0)
+    assert terminal_outcomes.ended(run_of(again), number=0, code=0, at=60.0) == []
+    assert terminal_outcomes.ended(run_of(again), number=1, code=0, at=60.0)
 
 
 @pytest.mark.parametrize("state", ["init", "working", "reviewing"])
 def test_a_stopped_task_waits_for_whoever_starts_it_again(state):
     world = at_terminal(run_state=state, run_leaving="stopped", run_error="the gate is missing")
-    world = after(world, pane.closed(world, run_of(world), at=60.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=60.0))
     assert (world.tasks["1"].state, run_of(world).error) == ("error", "stopped")
     assert planned(world) == []
 
 
 def test_a_done_task_stays_done_when_its_session_ends():
     world = at_terminal(run_state="complete", run_leaving="ended", task_state="done")
-    world = after(world, pane.closed(world, run_of(world), at=60.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=60.0))
     assert (world.tasks["1"].state, run_of(world).state) == ("done", "complete")
     assert run_of(world).pane == ""
 
 
 def test_a_task_that_was_closed_meanwhile_stays_closed():
     world = at_terminal(run_leaving="ended", task_state="closed")
-    world = after(world, pane.closed(world, run_of(world), at=60.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=60.0))
     assert (world.tasks["1"].state, run_of(world).state) == ("closed", "failed")
 
 
@@ -278,7 +282,7 @@ def test_a_task_that_was_closed_meanwhile_stays_closed():
 
 def handed_over(**changes):
     world = at_terminal(run_leaving="handed_over", **changes)
-    return after(world, pane.closed(world, run_of(world), at=60.0))
+    return after(world, terminal_outcomes.closed(world, run_of(world), at=60.0))
 
 
 def test_a_task_that_is_handed_over_goes_on_in_the_same_session_with_the_first_free_agent():
@@ -317,13 +321,16 @@ def test_a_trial_merge_is_no_conflict_that_an_agent_could_be_sent_to_resolve():
 
 def test_work_that_could_not_be_inspected_goes_on():
     world = at_terminal(run_state="reviewing")
-    world = after(world, pane.not_inspected(run_of(world), "no make", at=60.0))
+    world = after(world, terminal_outcomes.not_inspected(run_of(world), "no make", at=60.0))
     assert (run_of(world).state, run_of(world).error) == ("working", "no make")
 
 
 @pytest.mark.parametrize("state", [s for s in RunState if s != RunState.REVIEWING])
 def test_an_inspection_that_failed_too_late_means_nothing(state):
-    assert pane.not_inspected(run_of(at_terminal(run_state=state)), "no make", at=60.0) == []
+    assert (
+        terminal_outcomes.not_inspected(run_of(at_terminal(run_state=state)), "no make", at=60.0)
+        == []
+    )
 
 
 def test_work_that_passes_is_done_and_waits_for_a_person_to_merge_it():

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain import pane
-from crew.domain.agent import Agent
-from crew.domain.answering import answer
-from crew.domain.errors import Conflict, NotFound
-from crew.domain.pane import Opened
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.plan import decide
-from crew.domain.progress import completed, killed
 from crew.domain.requests import Request
-from crew.domain.run import Run
-from crew.domain.task import Task
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
+from crew.domain.runs.run_outcomes import completed, killed
+from crew.domain.terminals import terminal_outcomes
+from crew.domain.terminals.terminal_outcomes import Opened
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes
 
 START = {"task": "1", "default_kind": "claude"}
@@ -128,8 +128,10 @@ def test_start_takes_a_task_from_its_agent_in_the_same_session(state):
     world = start(holding(state, run_session="s-1", run_session_used=True), model="opus")
     run = run_of(world)
     assert (run.agent, run.pane, run.pane_number, run.model) == ("A", "crew-1", 1, "opus")
-    world = after(world, pane.taken_over(world, run, at=51.0))
-    facts = pane.opened(run_of(world), Opened(pid=5, started=6), session="s-1", at=52.0)
+    world = after(world, terminal_outcomes.taken_over(world, run, at=51.0))
+    facts = terminal_outcomes.opened(
+        run_of(world), Opened(pid=5, started=6), session="s-1", at=52.0
+    )
     world = after(world, facts)
     assert (run_of(world).session, world.agents["A"].is_free) == ("s-1", True)
 
@@ -153,7 +155,7 @@ def test_a_session_can_go_to_and_fro_and_each_time_is_told_from_the_others():
     world = at_terminal()
     for number in (1, 2):
         world = start(world, headless=True)
-        world = after(world, pane.closed(world, run_of(world), at=51.0))
+        world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
         assert run_of(world).is_waiting
         world = start(world)
         assert (run_of(world).pane_number, run_of(world).session) == (number, "s-1")
@@ -300,7 +302,7 @@ def test_stop_wins_over_everything_that_was_asked_of_the_session_before():
 
 def test_stop_of_a_done_task_closes_its_session_and_leaves_it_done():
     world = ask(done_at_terminal(), "stop_task")
-    world = after(world, pane.closed(world, run_of(world), at=51.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
     assert (world.tasks["1"].state, run_of(world).pane) == ("done", "")
 
 
@@ -323,8 +325,8 @@ def test_stop_of_a_run_that_waits_for_an_agent_is_done_at_once():
 
 def test_stop_of_a_task_that_is_on_its_way_to_a_terminal_stops_it_there():
     world = ask(start(holding("working")), "stop_task")
-    world = after(world, pane.taken_over(world, run_of(world), at=51.0))
-    world = after(world, pane.closed(world, run_of(world), at=52.0))
+    world = after(world, terminal_outcomes.taken_over(world, run_of(world), at=51.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=52.0))
     assert (world.tasks["1"].state, world.agents["A"].is_free) == ("error", True)
 
 
@@ -350,7 +352,7 @@ def test_stop_and_the_end_of_the_session_are_one_end_in_either_order():
     one = ended(ask(at_terminal(), "stop_task"))
     other = ask(ended(at_terminal()), "stop_task")
     for world in (one, other):
-        left = after(world, pane.closed(world, run_of(world), at=51.0))
+        left = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
         assert (left.tasks["1"].state, run_of(left).error) == ("error", "stopped")
         assert ended(left) == left
 
@@ -368,7 +370,7 @@ def test_the_end_of_a_session_of_an_older_run_is_nothing():
 
 def test_the_late_end_of_an_earlier_session_does_not_end_the_next_one_of_the_same_run():
     world = start(at_terminal(), headless=True)
-    world = start(after(world, pane.closed(world, run_of(world), at=51.0)))
+    world = start(after(world, terminal_outcomes.closed(world, run_of(world), at=51.0)))
     assert ended(world, number=0) == world
     assert run_of(ended(world, number=1)).leaving == "ended"
 
@@ -376,7 +378,7 @@ def test_the_late_end_of_an_earlier_session_does_not_end_the_next_one_of_the_sam
 def test_closing_a_task_ends_its_session_and_keeps_its_branch():
     world = ask(at_terminal(), "close")
     assert (world.tasks["1"].state, run_of(world).state) == ("closed", "failed")
-    world = after(world, pane.closed(world, run_of(world), at=51.0))
+    world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
     assert (run_of(world).pane, world.tasks["1"].branch) == ("", "crew-1")
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from crew.domain.answering import answer
-from crew.domain.errors import Conflict
-from crew.domain.message import Message
-from crew.domain.pane import not_inspected
-from crew.domain.progress import Evidence, checked, completed
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict
 from crew.domain.requests import Request
+from crew.domain.rows.message import Message
+from crew.domain.runs.run_outcomes import Evidence, checked, completed
+from crew.domain.terminals.terminal_outcomes import not_inspected
 from crew.domain.world import with_rows
 from domain.scenes import RULES, after, at_terminal
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from crew.domain.agent import Agent
-from crew.domain.assigning import is_ready, starting_next
+from crew.domain.agents.agent_plan import is_ready, starting_next
 from crew.domain.commands import (
     Assemble,
     Check,
@@ -23,12 +22,13 @@ from crew.domain.commands import (
 from crew.domain.commands import (
     TestCandidate as GateOn,
 )
-from crew.domain.line_plan import queue, returned
-from crew.domain.merge_queue import Line
+from crew.domain.merging.merge_plan import queue, returned
 from crew.domain.plan import decide, plan, waits
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.run import Ask, Run
-from crew.domain.task import Task, TaskState
 from domain.scenes import RULES, after, given, holding, line_of, patient, queued, with_changes
 
 IDLE = Agent(id="A", agent_kind="claude")

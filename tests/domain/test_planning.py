@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.errors import UsageError
-from crew.domain.planning import (
+from crew.domain.kernel.errors import UsageError
+from crew.domain.quests.item_tasks import step_text
+from crew.domain.quests.position import is_unfinished
+from crew.domain.quests.quest_plan import (
     LONGEST,
     chains_behind,
     faults,
@@ -14,9 +16,7 @@ from crew.domain.planning import (
     told_steps,
     untold,
 )
-from crew.domain.quest import PlannedStep, Quest, QuestState
-from crew.domain.step_task import step_text
-from crew.domain.whereabouts import is_unfinished
+from crew.domain.rows.quest import PlannedStep, Quest, QuestState
 from crew.domain.world import apply_all, with_rows
 from domain.quest_life import ROOT, Life, steps
 

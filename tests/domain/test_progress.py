@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.line_plan import returned
-from crew.domain.progress import (
+from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
+from crew.domain.merging.merge_plan import returned
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Ask
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.task import Task
+from crew.domain.rules import Rules
+from crew.domain.runs.run_outcomes import (
     Evidence,
     Prepared,
     abandoned,
@@ -18,12 +23,7 @@ from crew.domain.progress import (
     sent_back,
     ways_out,
 )
-from crew.domain.quotation import LONGEST_NOTES, quoted
-from crew.domain.rules import Rules
-from crew.domain.run import Ask
-from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
-from crew.domain.stepping import step_ended, step_started, troubled
-from crew.domain.task import Task
+from crew.domain.runs.step_outcomes import step_ended, step_started, troubled
 from domain.scenes import RULES, after, given, holding, queued, with_changes
 
 FINE = StepOutcome(session="s1")

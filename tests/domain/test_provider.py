@@ -5,17 +5,17 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from crew.domain.agent import Agent
 from crew.domain.commands import Step
-from crew.domain.fact import Fact
+from crew.domain.kernel.fact import Fact
 from crew.domain.plan import decide, plan, waits
-from crew.domain.progress import assigned
-from crew.domain.provider import PROVIDER, Provider
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.provider import PROVIDER, Provider
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.step import ErrorKind, StepError, StepOutcome
-from crew.domain.stepping import step_ended, step_started
-from crew.domain.task import Task
+from crew.domain.runs.run_outcomes import assigned
+from crew.domain.runs.step_outcomes import step_ended, step_started
 from crew.domain.world import TABLES, born, fold
 from domain.contract import MachineContract
 from domain.scenes import RULES, after, given, holding

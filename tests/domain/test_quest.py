@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.domain.quest import QUEST_STEP, StepState
+from crew.domain.rows.quest import QUEST_STEP, StepState
 from domain.contract import MachineContract
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from crew.domain.answering import answer
-from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.requests import Request
-from crew.domain.task import Task
-from crew.domain.workflow import as_text
+from crew.domain.rows.task import Task
+from crew.domain.rows.workflow import as_text
 from crew.domain.world import born
 from domain.quest_life import ROOT, RULES, Life, built_in, steps
 from domain.scenes import given

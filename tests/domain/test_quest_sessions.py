@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from crew.config.workflows import BUILT_IN, load_workflow
-from crew.domain.quest_sessions import MOST_KEPT, session_kept
+from crew.config.workflow_files import BUILT_IN, load_workflow
+from crew.domain.quests.role_sessions import MOST_KEPT, session_kept
+from crew.domain.rows.step import ErrorKind
 from crew.domain.rules import Rules
-from crew.domain.step import ErrorKind
 from domain.quest_life import ROOT, Life, built_in, steps
 
 RULES = Rules(movable_sessions=frozenset({"claude"}))

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.commands import Kill, RemoveWorktree, Step
-from crew.domain.errors import Conflict
-from crew.domain.intake import GIVEN_UP_AFTER_S
-from crew.domain.pane import closed, taken_over
+from crew.domain.kernel.errors import Conflict
 from crew.domain.plan import decide, waits
-from crew.domain.progress import completed
-from crew.domain.quest import PlannedStep
-from crew.domain.questing import follow
-from crew.domain.task import Task
+from crew.domain.quests.quest_outcomes import follow
+from crew.domain.rows.quest import PlannedStep
+from crew.domain.rows.task import Task
+from crew.domain.runs.run_outcomes import completed
+from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S
+from crew.domain.terminals.terminal_outcomes import closed, taken_over
 from crew.domain.world import apply_all, born, moved, noted
 from domain.quest_life import ROOT, Life
 

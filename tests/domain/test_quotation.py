@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.domain.message import Message
-from crew.domain.progress import Evidence, complaint
-from crew.domain.quotation import CUT, attributed, headline, quoted
-from crew.domain.review import Verdict, complaints
+from crew.domain.kernel.quotation import CUT, attributed, headline, quoted
+from crew.domain.rows.message import Message
+from crew.domain.runs.run_outcomes import Evidence, complaint
+from crew.domain.runs.verdicts import Verdict, complaints
 from domain.quest_life import Life
 
 SEPARATORS = [

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.answering import answer
-from crew.domain.errors import Conflict, NotFound, UsageError
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.requests import Request
-from crew.domain.task import Task, TaskState
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.task import Task, TaskState
 from crew.domain.world import World
 from domain.scenes import RULES, after, given, holding, queued
 

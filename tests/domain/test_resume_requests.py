@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.answering import answer
-from crew.domain.errors import Conflict, NotFound
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.plan import decide
-from crew.domain.progress import sent_back
 from crew.domain.requests import Request
-from crew.domain.run import Ask, Run
-from crew.domain.task import Task
-from crew.domain.terms import read_terms
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.task import Task
+from crew.domain.rows.terms import read_terms
+from crew.domain.runs.run_outcomes import sent_back
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes
 
 TERMS = {"reviewers": ["bob"], "max_rounds": 3, "done_word": "READY", "proof": "make e2e"}

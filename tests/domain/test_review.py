@@ -2,7 +2,8 @@
 
 import pytest
 
-from crew.domain.review import (
+from crew.domain.rules import Rules
+from crew.domain.runs.verdicts import (
     Verdict,
     complaints,
     passes,
@@ -11,7 +12,6 @@ from crew.domain.review import (
     still_to_ask,
     verdict,
 )
-from crew.domain.rules import Rules
 from domain.scenes import after, at_terminal
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crew.domain.errors import Conflict
-from crew.domain.step import ErrorKind
+from crew.domain.kernel.errors import Conflict
+from crew.domain.rows.step import ErrorKind
 from domain.quest_life import ROOT, RULES, Life, built_in
 
 SEED = {

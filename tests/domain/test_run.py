@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.run import PERSISTED, RUN, Run, RunState, state_from
+from crew.domain.rows.run import PERSISTED, RUN, Run, RunState, state_from
 from crew.domain.world import World, apply, born, moved
 from domain.contract import MachineContract
 

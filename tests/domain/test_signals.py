@@ -2,8 +2,8 @@
 
 import pytest
 
-from crew.domain.errors import UsageError
-from crew.domain.signals import LONGEST, NEEDED, SPOKEN, Signal, SignalKind, read_signal
+from crew.domain.kernel.errors import UsageError
+from crew.domain.runs.signals import LONGEST, NEEDED, SPOKEN, Signal, SignalKind, read_signal
 
 WHOLE = {
     SignalKind.COMPLETE: {"summary": "login fixed"},

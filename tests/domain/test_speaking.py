@@ -2,16 +2,16 @@
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.answering import answer
-from crew.domain.asking import new_question
-from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.message import LONGEST_MESSAGE, Message
-from crew.domain.question import About, Question
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.requests import Request
-from crew.domain.run import Ask, RunState
-from crew.domain.stepping import messages_for
-from crew.domain.task import TaskState
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.message import LONGEST_MESSAGE, Message
+from crew.domain.rows.question import About, Question
+from crew.domain.rows.run import Ask, RunState
+from crew.domain.rows.task import TaskState
+from crew.domain.runs.new_question import new_question
+from crew.domain.runs.step_outcomes import messages_for
 from domain.scenes import RULES, after, given, holding, with_changes
 
 STEP = {"run": "1.1", "attempt": 3}

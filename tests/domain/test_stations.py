@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.commands import Check
-from crew.domain.progress import Evidence
-from crew.domain.stations import review_judged, role_finished
-from crew.domain.whereabouts import is_unfinished
-from crew.domain.workflow import Does, Role, Stage, Workflow
+from crew.domain.quests.position import is_unfinished
+from crew.domain.quests.stage_outcomes import review_judged, role_finished
+from crew.domain.rows.workflow import Does, Role, Stage, Workflow
+from crew.domain.runs.run_outcomes import Evidence
 from domain.quest_life import ROOT, Life, built_in
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.commands import Recover, Step
-from crew.domain.message import MESSAGE, Message
 from crew.domain.plan import decide, plan
-from crew.domain.question import QUESTION, About, Question
+from crew.domain.rows.message import MESSAGE, Message
+from crew.domain.rows.question import QUESTION, About, Question
+from crew.domain.rows.run import Ask
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rules import Rules
-from crew.domain.run import Ask
-from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
-from crew.domain.stepping import messages_for, step_ended, step_started
+from crew.domain.runs.step_outcomes import messages_for, step_ended, step_started
 from crew.domain.world import TABLES
 from domain.contract import MachineContract
 from domain.scenes import RULES, after, given, holding, with_changes

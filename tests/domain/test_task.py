@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.domain.task import FINISHED, TASK, Task, TaskState
+from crew.domain.rows.task import FINISHED, TASK, Task, TaskState
 from domain.contract import MachineContract
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from crew.domain.assigning import is_ready
-from crew.domain.intake import Intake, seen
-from crew.domain.task import TaskState
-from crew.domain.task_item import TaskItem, blockers, cycle_through, dependency_cycles
+from crew.domain.agents.agent_plan import is_ready
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import TaskItem, blockers, cycle_through, dependency_cycles
+from crew.domain.tasks.task_outcomes import Intake, seen
 from crew.domain.world import fold
 from domain.scenes import patient
 

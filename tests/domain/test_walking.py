@@ -2,8 +2,8 @@
 
 import pytest
 
-from crew.domain.errors import Conflict
-from crew.domain.walking import story
+from crew.domain.kernel.errors import Conflict
+from crew.domain.quests.role_entry import story
 from domain.quest_life import ROOT, Life
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crew.config.workflows import BUILT_IN, load_workflow
-from crew.domain.workflow import (
+from crew.config.workflow_files import BUILT_IN, load_workflow
+from crew.domain.rows.workflow import (
     DONE,
     Does,
     Role,

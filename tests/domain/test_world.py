@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from crew.domain.agent import Agent
-from crew.domain.channel import Channel, Member, Post
-from crew.domain.errors import Conflict, InvalidTransition
-from crew.domain.fact import Fact
-from crew.domain.merge_queue import Line
-from crew.domain.message import Message
-from crew.domain.provider import Provider
-from crew.domain.quest import Quest, Walk
-from crew.domain.question import Question
-from crew.domain.run import Run
-from crew.domain.task import Task
+from crew.domain.kernel.errors import Conflict, InvalidTransition
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.channel import Channel, Member, Post
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.message import Message
+from crew.domain.rows.provider import Provider
+from crew.domain.rows.quest import Quest, Walk
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.world import TABLES, World, apply, born, fold, moved, noted, row_from
 from domain.scenes import after, given, patient
 

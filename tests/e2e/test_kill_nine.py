@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from crew.store.facts import facts_after
-from crew.store.lock import find_runner
+from crew.store.fact_log import facts_after
+from crew.store.runner_lock import find_runner
 from runner.scene import Scene, check_the_end, until
 from runner.stories import BOTH, done, work
 

@@ -10,14 +10,14 @@ from collections import Counter
 
 import pytest
 
-from crew.agents.ownership import owned_processes
 from crew.domain.requests import Request
 from crew.domain.world import World, apply
-from crew.runner.asking import ask
-from crew.runner.quests import begin_quest
-from crew.runner.workplace import find_workplace
-from crew.store.facts import differences, facts_after
-from crew.store.lock import find_runner
+from crew.runner.quest_start import begin_quest
+from crew.runner.requests.ask_crew import ask
+from crew.store.fact_log import differences, facts_after
+from crew.store.runner_lock import find_runner
+from crew.system.processes.ownership import owned_processes
+from crew.workplace import find_workplace
 from runner.scene import PATIENCE_S, Scene, until
 from runner.stories import work
 

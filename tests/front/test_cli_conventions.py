@@ -11,10 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from crew.front.cli import endings
+from crew.front.cli import exit_codes
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS
-from crew.front.cli.command import CrewCommand
+from crew.front.cli.command_shape import CrewCommand
 from crew.front.cli.main import run
 from crew.front.cli.output import cut, line, table_lines, text_width
 from crew.front.cli.root import root
@@ -105,8 +105,16 @@ def test_the_light_commands_import_nothing_heavy(scene, args):
     assert (code, modules & set(HEAVY), processes) == (0, set(), 0)
 
 
-RUNNER = {"asyncio", "crew.runner.loop", "crew.runner.engine", "crew.agents.adapter"}
-SLOW = {"hashlib", "logging", "random", "secrets", "socket", "tempfile", "crew.git.checkpoints"}
+RUNNER = {"asyncio", "crew.runner.runner", "crew.runner.engine", "crew.agents.adapter"}
+SLOW = {
+    "hashlib",
+    "logging",
+    "random",
+    "secrets",
+    "socket",
+    "tempfile",
+    "crew.git.checkpoints.checkpoints",
+}
 """Each takes milliseconds to load, and is for what these commands do not do."""
 
 SHORT = {
@@ -168,7 +176,7 @@ def test_short_commands_only_ask_the_runner_that_is_up(scene, running):
     for words, most in ASKED.items():
         code, modules, processes = what_it_takes(scene, *words.split())
         assert (words, code) == (words, 5 if words == "retry B" else 0)
-        assert (words, modules & {*RUNNER, "crew.runner.alone"}) == (words, set())
+        assert (words, modules & {*RUNNER, "crew.runner.requests.without_runner"}) == (words, set())
         assert processes <= most, (words, processes)
 
 
@@ -222,7 +230,7 @@ def test_an_output_that_takes_nothing_is_told_on_the_other_one(scene, args):
 
 def test_a_fault_of_ours_is_one_line_and_the_log_has_the_rest(scene, monkeypatch, capsys):
     monkeypatch.chdir(scene.root)
-    monkeypatch.setattr("crew.front.cli.ps.load_agents", lambda _db: 1 / 0)
+    monkeypatch.setattr("crew.front.cli.watching.ps.load_agents", lambda _db: 1 / 0)
     assert run(["ps"]) == 1
     err = capsys.readouterr().err
     assert "this is a fault in crew: ZeroDivisionError" in err
@@ -234,14 +242,14 @@ def test_a_fault_of_ours_is_one_line_and_the_log_has_the_rest(scene, monkeypatch
 
 def test_errors_of_the_system_are_told_without_a_traceback(capsys):
     full = OSError(28, "No space left on device", "/there/file")
-    assert endings.ended(full, Call(), []) == 1
+    assert exit_codes.ended(full, Call(), []) == 1
     assert capsys.readouterr().err == (
         "crew: /there/file: No space left on device\n"
         "hint: free some disk space and try again; nothing is half written\n"
     )
-    assert endings.ended(PermissionError(13, "Permission denied"), Call(), ["--json"]) == 1
+    assert exit_codes.ended(PermissionError(13, "Permission denied"), Call(), ["--json"]) == 1
     assert '"code": "failed"' in capsys.readouterr().out
-    assert endings.ended(KeyboardInterrupt(), Call(), []) == 130
+    assert exit_codes.ended(KeyboardInterrupt(), Call(), []) == 130
 
 
 def test_a_folder_where_nothing_can_be_made_is_named(bare_scene):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from crew.agents.ownership import find_process
-from crew.domain.errors import CrewError
-from crew.front.cli.detach import start_runner
-from crew.runner.workplace import find_workplace
+from crew.domain.kernel.errors import CrewError
+from crew.runner.detached import start_runner
+from crew.system.processes.ownership import find_process
+from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
 
 AGENT_FIELDS = set(
@@ -294,7 +294,7 @@ def test_a_runner_that_came_and_went_before_anybody_looked_was_there(
 ):
     scene.ok("new", "--title", "one")
     scene.plan("1", plan)
-    monkeypatch.setattr("crew.front.cli.detach.find_runner", lambda _lock: None)
+    monkeypatch.setattr("crew.runner.detached.find_runner", lambda _lock: None)
     workplace = find_workplace(scene.root)
     try:
         assert start_runner(workplace, ["run", "--drain"]) > 0

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.merge_queue import Line
-from crew.domain.task import Task
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.task import Task
 from crew.domain.world import moved, with_rows
-from crew.front.cli.merge import waits_for
-from crew.runner.loop import make_runner
-from crew.runner.workplace import find_workplace
+from crew.front.cli.crew.merge import waits_for
+from crew.runner.runner import make_runner
+from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S
 
 KILLED = -9

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from crew.config.layers import default_settings
-from crew.runner.workplace import find_workplace
+from crew.config.layers.layers import default_settings
+from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
 
 GHOST = '[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n'

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crew.front.cli.poll import Watch
-from crew.runner.workplace import find_workplace
+from crew.front.cli.tasks.poll import Watch
+from crew.workplace import find_workplace
 from front.conftest import CREW, PATIENCE_S, until
 
 KEEP = "[worktree]\nkeep = true\n"

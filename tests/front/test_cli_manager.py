@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agents.conftest import need
-from crew.agents.process import working_bwrap
+from crew.system.processes.process import working_bwrap
 
 MANAGER = """\
 cat > "$SCENE/manager-prompt"

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from crew.front.cli.call import Call
-from crew.front.cli.leftovers import why_not
-from crew.front.cli.quest_table import quest_table, steps_words
-from crew.runner.quest_views import quest_view
+from crew.front.cli.crew.unfinished import why_not
+from crew.front.cli.quests.quest_table import quest_table, steps_words
+from crew.runner.views.quest_views import quest_view
 from domain.quest_life import Life, steps
 from front.conftest import until
 from front.quest_scene import asked, complete, drained, questing, signal, step, written
@@ -116,8 +116,8 @@ def test_a_role_that_only_reviews_has_a_reviewer_of_its_own(small):
     small.ok("quest", "new", "Request", "--workflow", "claudex")
     facts = small.ok("events", "--subject", "quest:1", "--json").json
     assert len(facts) == 1
-    from crew.runner.workplace import find_workplace  # noqa: PLC0415 - reads what was kept
-    from crew.store.facts import load_world  # noqa: PLC0415
+    from crew.store.fact_log import load_world  # noqa: PLC0415
+    from crew.workplace import find_workplace  # noqa: PLC0415 - reads what was kept
 
     workplace = find_workplace(small.root)
     kept = json.loads(load_world(workplace.db).quests["1"].definition)["roles"]
@@ -291,7 +291,7 @@ def _twelve():
 
 
 def _shown(life, monkeypatch, *, columns=80):
-    monkeypatch.setattr("crew.front.cli.quest_table.terminal_width", lambda: columns)
+    monkeypatch.setattr("crew.front.cli.quests.quest_table.terminal_width", lambda: columns)
     view = quest_view(life.world, life.quest, request="", passed={})
     return list(quest_table(view, Call())), view
 

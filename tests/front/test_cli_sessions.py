@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from crew.agents.ownership import find_process, owned_processes
 from crew.store.database import open_database
+from crew.system.processes.ownership import find_process, owned_processes
 from front.conftest import CREW, PATIENCE_S, Scene, until
 from front.mcp_scene import Step
 
@@ -309,7 +309,7 @@ def test_stop_ends_the_session_and_everything_in_it(either):
 
 
 def _repo_id(scene) -> str:
-    from crew.runner.workplace import find_workplace  # noqa: PLC0415
+    from crew.workplace import find_workplace  # noqa: PLC0415
 
     workplace = find_workplace(scene.root)
     try:

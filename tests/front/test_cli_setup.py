@@ -9,8 +9,8 @@ import tomllib
 
 import pytest
 
-from crew.config.checking import readers
 from crew.config.model import TABLES
+from crew.config.validate_config import readers
 from front.conftest import PATIENCE_S
 
 

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from crew.domain.errors import Conflict
-from crew.domain.task import TaskState
-from crew.tasks.source import BUILT_IN, NewTask, TaskChanges, open_source
+from crew.domain.kernel.errors import Conflict
+from crew.domain.rows.task import TaskState
+from crew.tasks.task_source import BUILT_IN, NewTask, TaskChanges, open_source
 from front.conftest import PATIENCE_S
 
 TASK_FIELDS = {

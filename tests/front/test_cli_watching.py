@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.question import Question
-from crew.front.cli.asked import asked_lines
+from crew.domain.rows.question import Question
+from crew.front.cli.watching.open_questions import asked_lines
 from front.conftest import CREW, PATIENCE_S
 
 RUN_FIELDS = set(

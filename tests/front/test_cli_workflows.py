@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.config.workflows import BUILT_IN
+from crew.config.workflow_files import BUILT_IN
 
 NAMES = ["claudex", "council", "pair", "plan", "quest", "solo"]
 

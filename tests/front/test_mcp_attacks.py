@@ -8,9 +8,9 @@ import socket
 
 import pytest
 
-from crew.domain.errors import NeedsLogin
-from crew.front.mcp.guard import Guard
-from crew.front.mcp.tools import LONGEST_CALL
+from crew.domain.kernel.errors import NeedsLogin
+from crew.front.mcp.token_guard import Guard
+from crew.front.mcp.tool_list import LONGEST_CALL
 from front.conftest import AGENT, PATIENCE_S, Scene, lonely
 from front.conftest import CONFIG as SHELL_CONFIG
 from front.mcp_scene import WAYS, running_crew, waiting_step

@@ -14,8 +14,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from crew.agents.ownership import find_process
 from crew.front.mcp.channel_tools import CHANNEL_TOOLS
+from crew.system.processes.ownership import find_process
 from front.conftest import CREW, until
 from front.mcp_scene import running_crew, waiting_step
 

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.front.mcp import beside
-from crew.front.mcp.address import keep_address, open_listener, url_of
-from crew.front.mcp.tools import TOOLS
-from crew.runner.connection import address_file
+from crew.front.mcp import autostart
+from crew.front.mcp.mcp_address import keep_address, open_listener, url_of
+from crew.front.mcp.tool_list import TOOLS
+from crew.runner.prompts.mcp_connection import address_file
 from front.conftest import PATIENCE_S, until
 from front.mcp_scene import WAYS, running_crew, waiting_step
 
@@ -232,11 +232,11 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(
         urls.append(runner.outside.mcp_url)
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("crew.front.mcp.server.serve", crash)
+    monkeypatch.setattr("crew.front.mcp.mcp_server.serve", crash)
 
     async def live():
         runner = _runner(adapter, tmp_path)
-        async with beside.mcp_server(runner):
+        async with autostart.mcp_server(runner):
             assert runner.outside.mcp_url.startswith("http://127.0.0.1:")
             port = int(runner.outside.mcp_url.rpartition(":")[2].removesuffix("/mcp"))
             if adapter == "command":
@@ -254,11 +254,11 @@ def test_a_server_that_crashes_is_logged_and_the_runner_goes_on(
 
 
 def test_without_the_sdk_there_is_no_server(monkeypatch, tmp_path):
-    monkeypatch.setattr(beside, "is_server_installed", lambda: False)
+    monkeypatch.setattr(autostart, "is_server_installed", lambda: False)
 
     async def live():
         runner = _runner("claude", tmp_path)
-        async with beside.mcp_server(runner):
+        async with autostart.mcp_server(runner):
             await asyncio.sleep(0)
             return runner.outside.mcp_url
 
@@ -299,7 +299,7 @@ def test_a_runner_that_dies_as_it_keeps_the_address_leaves_a_whole_one(tmp_path,
     port = _port(tmp_path)
     code = (
         "import sys; from pathlib import Path\n"
-        "from crew.front.mcp.address import keep_address\n"
+        "from crew.front.mcp.mcp_address import keep_address\n"
         "keep_address(Path(sys.argv[1]), 'http://127.0.0.1:4711/mcp')"
     )
     env = {**os.environ, "CREW_CRASH_AT": f"mcp.keep_address.{when}"}

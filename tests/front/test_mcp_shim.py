@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from crew.front.mcp.long_line import IdScan
-from crew.front.mcp.shim import VERSIONS, respond, serve
-from crew.front.mcp.tools import LONGEST_CALL
+from crew.front.mcp.stdio_shim import VERSIONS, respond, serve
+from crew.front.mcp.tool_list import LONGEST_CALL
 from front.conftest import CREW, PATIENCE_S
 
 NOT_FOR_LIGHT = (

@@ -12,9 +12,9 @@ import pytest
 
 import crew as package
 from crew import Crew
-from crew.agents.ownership import find_process
-from crew.domain.errors import Conflict, NotFound, TimedOut, UsageError
-from crew.runner.requesting import ask_runner
+from crew.domain.kernel.errors import Conflict, NotFound, TimedOut, UsageError
+from crew.runner.requests.runner_pipe import ask_runner
+from crew.system.processes.ownership import find_process
 from front.conftest import CREW, until
 from front.quest_scene import asked, questing, step, written
 
@@ -94,7 +94,7 @@ def test_a_stop_that_the_runner_was_too_young_to_hear_is_asked_for_again(crew, m
         heard.append(None if not heard else ask_runner(*args, **more))
         return heard[-1]
 
-    monkeypatch.setattr("crew.front.running.ask_runner", hear)
+    monkeypatch.setattr("crew.front.python.runner_process.ask_runner", hear)
     with crew.run(drain=False) as running:
         pass
     assert running.code == 0

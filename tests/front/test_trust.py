@@ -1,7 +1,7 @@
 """What a person must be able to trust whatever an agent does: their branches, checkout and git."""
 
 from agents.conftest import need
-from crew.agents.process import working_bwrap
+from crew.system.processes.process import working_bwrap
 from front.conftest import until
 
 

@@ -166,7 +166,9 @@ def _load_everything() -> None:
     """All that a short command needs; what serves agents takes longer to load than to start."""
     crew = importlib.import_module("crew")
     for module in pkgutil.walk_packages(crew.__path__, "crew."):
-        is_program = module.name.endswith("__main__") or module.name == "crew.agents.keeper"
+        is_program = (
+            module.name.endswith("__main__") or module.name == "crew.system.processes.reaper"
+        )
         if not is_program and not module.name.startswith("crew.front.mcp"):
             importlib.import_module(module.name)
     gc.collect()

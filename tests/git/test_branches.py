@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from crew.domain.errors import Conflict
-from crew.domain.names import made_ref
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.names import made_ref
 from crew.git.branches import claim_branch
 from crew.git.repository import commit_of, ref_tip
 

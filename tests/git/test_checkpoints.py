@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from crew.domain.errors import Conflict, NotFound
-from crew.git import command, linked
-from crew.git.checkpoints import (
+from crew.domain.kernel.errors import Conflict, NotFound
+from crew.git import git_command
+from crew.git.checkpoints.checkpoints import (
     checkpoints,
     drop_checkpoints,
     restore,
@@ -15,7 +15,8 @@ from crew.git.checkpoints import (
     take_checkpoint,
 )
 from crew.git.repository import commit_of
-from crew.git.worktrees import ensure_worktree, remove_worktree, state_of
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
 from git.people import Person
 
 
@@ -27,7 +28,7 @@ def agent(repo, tmp_path) -> Person:
 
 
 def index_of(repo, agent):
-    return linked.git_dir_for(repo, agent.path) / "index"
+    return worktree_admin.git_dir_for(repo, agent.path) / "index"
 
 
 def take(repo, agent, label="step", at=100.0):
@@ -71,9 +72,9 @@ def test_the_index_and_the_files_stay_byte_for_byte(repo, agent):
 def test_a_clean_worktree_needs_none_and_costs_one_process(repo, agent, monkeypatch):
     assert take(repo, agent) is None
     started = []
-    run = command.spawning.run
+    run = git_command.spawn_git.run
     monkeypatch.setattr(
-        command.spawning, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+        git_command.spawn_git, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
     )
     assert take(repo, agent) is None
     assert len(started) == 1
@@ -142,7 +143,7 @@ def test_files_are_kept_even_when_the_worktree_is_broken(repo, agent, tmp_path, 
     if damage == "git file":
         (agent.path / ".git").unlink()
     elif damage == "git dir":
-        shutil.rmtree(linked.git_dir_for(repo, agent.path))
+        shutil.rmtree(worktree_admin.git_dir_for(repo, agent.path))
     else:
         other = Person(tmp_path / "other")
         other.path.mkdir()
@@ -242,7 +243,7 @@ def test_a_half_restored_worktree_is_restored_whole(repo, agent):
     kept = take(repo, agent)
     remove_worktree(repo, agent.path)
     ensure_worktree(repo, agent.path, branch="crew-7", base="main")
-    (linked.git_dir_for(repo, agent.path) / "crew-restoring").write_text(kept.commit)
+    (worktree_admin.git_dir_for(repo, agent.path) / "crew-restoring").write_text(kept.commit)
     agent.write("a.txt", "cha")
     restore_into_worktree(repo, agent.path, kept.commit)
     assert agent.tree() == before

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.domain.errors import CrewError, TimedOut
-from crew.git import command
-from crew.git.checkpoints import restore, take_checkpoint
-from crew.git.command import GitFailed, ask, git
-from crew.git.landing import deliver, integration_tip
-from crew.git.merges import MergeConflict, advance, merge
+from crew.domain.kernel.errors import CrewError, TimedOut
+from crew.git import git_command
+from crew.git.checkpoints.checkpoints import restore, take_checkpoint
+from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.git_command import GitFailed, ask, git
+from crew.git.merges.merges import MergeConflict, advance, merge
 from crew.git.repository import find_repository
-from crew.git.worktrees import ensure_detached, ensure_worktree, state_of
+from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state_of
 from git.people import Person
 
 
@@ -61,9 +61,9 @@ def test_a_command_that_hangs_is_ended(person, tmp_path, monkeypatch):
     slow.parent.mkdir()
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
-    known = command._configured(person.path, {})
+    known = git_command._configured(person.path, {})
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(command, "_configured", lambda *_: known)
+    monkeypatch.setattr(git_command, "_configured", lambda *_: known)
     with pytest.raises(TimedOut):
         ask(person.path, "status", timeout_s=0.2)
 
@@ -78,13 +78,13 @@ def test_a_busy_lock_is_waited_for(person, monkeypatch):
         if len(waits) == 3:
             lock.unlink()
 
-    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=free_on_the_third))
+    monkeypatch.setattr(git_command, "time", SimpleNamespace(sleep=free_on_the_third))
     assert ask(person.path, "add", ".").code == 0
     assert len(waits) == 3
 
 
 def test_a_ref_that_is_elsewhere_is_not_tried_again(person, monkeypatch):
-    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=pytest.fail))
+    monkeypatch.setattr(git_command, "time", SimpleNamespace(sleep=pytest.fail))
     head = person.git("rev-parse", "HEAD")
     other = person.commit({"x": "1"})
     answer = ask(person.path, "update-ref", "refs/heads/main", head, head)
@@ -95,9 +95,9 @@ def test_a_ref_that_is_elsewhere_is_not_tried_again(person, monkeypatch):
 def test_one_call_is_one_process_once_the_configuration_is_known(person, monkeypatch):
     ask(person.path, "status")
     started = []
-    run = command.spawning.run
+    run = git_command.spawn_git.run
     monkeypatch.setattr(
-        command.spawning, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+        git_command.spawn_git, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
     )
     ask(person.path, "status")
     assert len(started) == 1
@@ -115,17 +115,17 @@ def test_worktrees_that_share_their_configuration_are_not_each_asked_for_it(
         person.git("worktree", "add", "-q", "--detach", str(tree))
     ask(trees[0], "status")
     started = []
-    run = command.spawning.run
+    run = git_command.spawn_git.run
     monkeypatch.setattr(
-        command.spawning, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
+        git_command.spawn_git, "run", lambda *a, **k: started.append(a[0]) or run(*a, **k)
     )
     ask(trees[1], "status")
     ask(repo.common_dir, "rev-parse", "HEAD")
     assert len(started) == 2
     person.git("config", "extensions.worktreeConfig", "true")
     Person(trees[2]).git("config", "--worktree", "filter.mine.clean", "cat")
-    assert command.configured_filters(trees[2]) == {"mine"}
-    assert command.configured_filters(trees[1]) == set()
+    assert git_command.configured_filters(trees[2]) == {"mine"}
+    assert git_command.configured_filters(trees[1]) == set()
 
 
 def test_what_is_included_for_one_worktree_only_counts_there(person, tmp_path):
@@ -135,9 +135,9 @@ def test_what_is_included_for_one_worktree_only_counts_there(person, tmp_path):
     (tmp_path / "more").write_text('[filter "mine"]\n\tclean = cat\n')
     inside = f"includeIf.gitdir:{person.path}/.git/worktrees/two.path"
     person.git("config", inside, str(tmp_path / "more"))
-    assert command.configured_filters(trees[0]) == set()
-    assert command.configured_filters(trees[1]) == {"mine"}
-    assert command.configured_filters(trees[0]) == set()
+    assert git_command.configured_filters(trees[0]) == set()
+    assert git_command.configured_filters(trees[1]) == {"mine"}
+    assert git_command.configured_filters(trees[0]) == set()
 
 
 def test_a_file_included_later_is_noticed(person, marker, tmp_path):

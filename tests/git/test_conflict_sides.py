@@ -1,7 +1,7 @@
 """Both sides of a conflict as git knows them."""
 
-from crew.git.conflict_sides import conflict_sides
-from crew.git.merges import MergeConflict, Merged, merge
+from crew.git.merges.conflict_sides import conflict_sides
+from crew.git.merges.merges import MergeConflict, Merged, merge
 
 TEXT = "".join(f"{n}\n" for n in range(1, 21))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.git.merges import Merged, merge
+from crew.git.merges.merges import Merged, merge
 
 BASE = "".join(f"line {number}\n" for number in range(20))
 

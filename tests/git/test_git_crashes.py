@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from crew.git.checkpoints import checkpoints
+from crew.git.checkpoints.checkpoints import checkpoints
 from crew.git.repository import commit_of
-from crew.git.worktrees import state_of, worktree_paths
+from crew.git.worktrees.worktrees import state_of, worktree_paths
 from git.people import Person
 
 STORY = """
@@ -16,13 +16,13 @@ import subprocess
 import sys
 from pathlib import Path
 from crew.git.branches import claim_branch
-from crew.git.checkpoints import (
+from crew.git.checkpoints.checkpoints import (
     checkpoints, drop_checkpoints, restore, restore_into_worktree, take_checkpoint
 )
-from crew.git.merges import merge
+from crew.git.merges.merges import merge
 from crew.git.repository import commit_of, exclude_locally, find_repository
-from crew.git.spares import brought_to, drop_spares, make_spare
-from crew.git.worktrees import (
+from crew.git.worktrees.spare_worktrees import brought_to, drop_spares, make_spare
+from crew.git.worktrees.worktrees import (
     delete_branch, ensure_detached, ensure_worktree, remove_worktree, state_of
 )
 

@@ -5,10 +5,15 @@ import shutil
 
 import pytest
 
-from crew.git import ignored, nested_history, reflogs
-from crew.git.checkpoints import checkpoints, restore, restore_into_worktree, take_checkpoint
+from crew.git.checkpoints import ignored_files, nested_history, reflogs
+from crew.git.checkpoints.checkpoints import (
+    checkpoints,
+    restore,
+    restore_into_worktree,
+    take_checkpoint,
+)
 from crew.git.repository import commit_of
-from crew.git.worktrees import ensure_worktree, remove_worktree, state_of
+from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
 from git.people import Person
 
 
@@ -182,9 +187,9 @@ def test_ignored_files_are_kept_when_the_worktree_is_about_to_go(repo, agent, tm
 
 
 def test_what_is_too_much_is_left_out_by_name(repo, agent, tmp_path, monkeypatch):
-    monkeypatch.setattr(ignored, "FILE_LIMIT", 1000)
-    monkeypatch.setattr(ignored, "TOTAL_LIMIT", 2000)
-    monkeypatch.setattr(ignored, "MOST_FILES", 5)
+    monkeypatch.setattr(ignored_files, "FILE_LIMIT", 1000)
+    monkeypatch.setattr(ignored_files, "TOTAL_LIMIT", 2000)
+    monkeypatch.setattr(ignored_files, "MOST_FILES", 5)
     agent.commit({".gitignore": "*.bin\nbuild/\nnode_modules/\n"})
     agent.write("large.bin", "x" * 1001)
     for name in ("a.bin", "b.bin", "c.bin"):
@@ -311,7 +316,7 @@ def test_work_that_only_goes_on_starts_no_process(repo, agent, monkeypatch):
     later = index.stat().st_mtime_ns + 10**9
     os.utime(index, ns=(later, later))
     monkeypatch.setattr(reflogs, "ask", None)
-    monkeypatch.setattr("crew.git.command.spawning.run", None)
+    monkeypatch.setattr("crew.git.git_command.spawn_git.run", None)
     assert take(repo, agent) is None
 
 

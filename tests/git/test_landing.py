@@ -11,14 +11,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.domain.effects import EFFECTS
-from crew.domain.names import landed_ref
-from crew.git import landing, neighbours, sync
-from crew.git.landing import deliver, integration_tip, repair_sync
-from crew.git.merges import Merged, advance, merge
-from crew.git.neighbours import can_look
+from crew.domain.kernel.names import landed_ref
+from crew.git.delivery import checkout_sync, delivery, running_gits
+from crew.git.delivery.delivery import deliver, integration_tip, repair_sync
+from crew.git.delivery.running_gits import can_look
+from crew.git.delivery.sync_journal import JOURNAL
+from crew.git.merges.merges import Merged, advance, merge
 from crew.git.repository import commit_of, find_repository
-from crew.git.sync_journal import JOURNAL
+from crew.system.crash_points import EFFECTS
 from git.people import Person
 
 
@@ -434,13 +434,13 @@ def test_a_target_that_was_deleted_waits(repo, person):
 
 def at_the_moment(monkeypatch, name, act):
     """Let somebody act just before one step of a sync."""
-    step = getattr(sync, name)
+    step = getattr(checkout_sync, name)
 
     def after_acting(*args, **kwargs):
         act()
         return step(*args, **kwargs)
 
-    monkeypatch.setattr(sync, name, after_acting)
+    monkeypatch.setattr(checkout_sync, name, after_acting)
 
 
 @pytest.mark.parametrize("moment", ["_next_index", "_stage_files", "check_free"])
@@ -458,7 +458,7 @@ def slow(monkeypatch, tmp_path):
     """A git command of another program; what this process starts would count as crew's own."""
     if not can_look():
         pytest.skip("only /proc shows what other programs do")
-    monkeypatch.setattr(neighbours, "_is_ours", lambda _pid: False)
+    monkeypatch.setattr(running_gits, "_is_ours", lambda _pid: False)
     return shutil.copy(shutil.which("sleep"), tmp_path / "git-slow")
 
 
@@ -478,7 +478,7 @@ def test_a_command_at_work_ends_undisturbed_before_the_index_is_locked(
     repo, person, monkeypatch, slow
 ):
     land(repo, person, {"a.txt": "landed\n"})
-    monkeypatch.setattr(sync, "QUIET_PATIENCE_S", 60)
+    monkeypatch.setattr(checkout_sync, "QUIET_PATIENCE_S", 60)
     with subprocess.Popen([slow, "0.4"], cwd=person.path) as command:
         ended = []
         at_the_moment(monkeypatch, "_take_index_lock", lambda: ended.append(command.poll()))
@@ -489,7 +489,7 @@ def test_a_command_at_work_ends_undisturbed_before_the_index_is_locked(
 def test_a_command_that_does_not_end_holds_up_a_delivery_for_a_bounded_time(
     repo, person, monkeypatch, slow
 ):
-    monkeypatch.setattr(sync, "QUIET_PATIENCE_S", 0.1)
+    monkeypatch.setattr(checkout_sync, "QUIET_PATIENCE_S", 0.1)
     land(repo, person, {"a.txt": "landed\n"})
     with subprocess.Popen([slow, "600"], cwd=person.path) as endless:
         try:
@@ -502,8 +502,10 @@ def test_a_command_that_does_not_end_holds_up_a_delivery_for_a_bounded_time(
 def test_without_a_look_at_other_programs_the_lock_is_held_for_a_while(repo, person, monkeypatch):
     land(repo, person, {"a.txt": "landed\n"})
     slept = []
-    monkeypatch.setattr(sync, "can_look", lambda: False)
-    monkeypatch.setattr(sync, "time", SimpleNamespace(sleep=slept.append, monotonic=time.monotonic))
+    monkeypatch.setattr(checkout_sync, "can_look", lambda: False)
+    monkeypatch.setattr(
+        checkout_sync, "time", SimpleNamespace(sleep=slept.append, monotonic=time.monotonic)
+    )
     assert deliver(repo, "main", hold_s=0.3).state == "delivered"
     assert slept == [0.3]
 
@@ -599,13 +601,13 @@ def test_a_branch_that_moves_in_the_moment_of_a_delivery_is_not_overwritten(
 def test_somebody_who_checks_the_target_out_while_it_moves_gets_it_whole(repo, person, monkeypatch):
     commit = land(repo, person, {"a.txt": "landed\n"})
     person.git("switch", "-q", "-c", "other")
-    move = landing.advance
+    move = delivery.advance
 
     def switched_in_between(*args, **kwargs):
         person.git("switch", "-q", "main")
         move(*args, **kwargs)
 
-    monkeypatch.setattr(landing, "advance", switched_in_between)
+    monkeypatch.setattr(delivery, "advance", switched_in_between)
     assert deliver(repo, "main", hold_s=0).state == "delivered"
     assert person.git("rev-parse", "HEAD") == commit
     assert person.git("status", "--porcelain") == ""
@@ -628,7 +630,7 @@ def test_a_killed_delivery_of_a_submodule_alone_is_finished(repo, person, librar
 DELIVER = """
 import sys
 from pathlib import Path
-from crew.git.landing import deliver
+from crew.git.delivery.delivery import deliver
 from crew.git.repository import find_repository
 print(deliver(find_repository(Path(sys.argv[1])), "main", hold_s=0).state)
 """

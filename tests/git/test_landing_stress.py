@@ -6,10 +6,10 @@ import sys
 import threading
 import time
 
-from crew.domain.names import landed_ref
-from crew.git.command import git
-from crew.git.landing import deliver, integration_tip
-from crew.git.merges import Merged, advance, contains, merge
+from crew.domain.kernel.names import landed_ref
+from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.git_command import git
+from crew.git.merges.merges import Merged, advance, contains, merge
 from crew.git.repository import commit_of
 from git.people import Person
 

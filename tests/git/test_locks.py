@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from crew.domain.errors import Conflict
-from crew.git.locks import held
+from crew.domain.kernel.errors import Conflict
+from crew.system.file_locks import held
 
 
 def test_whoever_cannot_wait_is_refused_as_long_as_it_is_held(tmp_path):

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from crew.git.branches import claim_branch
-from crew.git.excludes import exclude_in_worktree
-from crew.git.linked import git_dir_for
 from crew.git.repository import commit_of, find_repository
-from crew.git.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
+from crew.git.worktrees.excludes import exclude_in_worktree
+from crew.git.worktrees.worktree_admin import git_dir_for
+from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
 from git.people import Person
 
 COUNT = 50

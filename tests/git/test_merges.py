@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from crew.git.command import GitFailed
-from crew.git.merges import (
+from crew.git.git_command import GitFailed
+from crew.git.merges.merges import (
     MergeConflict,
     Merged,
     Moved,

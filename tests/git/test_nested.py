@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from crew.domain.progress import ways_out
-from crew.git.nested import strays
-from crew.git.worktrees import ensure_worktree, state_of
+from crew.domain.runs.run_outcomes import ways_out
+from crew.git.checkpoints.nested_repositories import strays
+from crew.git.worktrees.worktrees import ensure_worktree, state_of
 from git.people import Person
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from crew.domain.errors import Conflict, CrewError, UsageError
+from crew.domain.kernel.errors import Conflict, CrewError, UsageError
 from crew.git.repository import (
     check_usable,
     commit_of,

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from crew.git import linked, spares
 from crew.git.branches import claim_branch
 from crew.git.repository import commit_of
-from crew.git.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
+from crew.git.worktrees import spare_worktrees, worktree_admin
+from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
 from git.people import Person
 
 
@@ -18,7 +18,7 @@ def trees(tmp_path):
 
 @pytest.fixture
 def spare(repo, trees):
-    return spares.make_spare(repo, trees, commit=commit_of(repo, "main"))
+    return spare_worktrees.make_spare(repo, trees, commit=commit_of(repo, "main"))
 
 
 def take(repo, spare, tree):
@@ -48,7 +48,7 @@ def test_a_spare_becomes_a_clean_worktree_with_its_branch(repo, spare, trees, pe
 def test_a_spare_is_brought_to_a_newer_commit(repo, spare, trees, person):
     person.git("rm", "-q", "-r", "sub")
     newer = person.commit({"a.txt": "newer\n", "b.txt/is/a/folder.txt": "x\n"} | _without_b(person))
-    agent = take(repo, spares.brought_to(repo, spare, commit=newer), trees / "7")
+    agent = take(repo, spare_worktrees.brought_to(repo, spare, commit=newer), trees / "7")
     assert agent.tree() == person.tree()
     assert (state_of(agent.path).head, state_of(agent.path).changed) == (newer, ())
 
@@ -70,26 +70,28 @@ def test_a_spare_goes_where_attributes_come_change_and_leave(repo, trees, person
     person.git("rm", "-q", ".gitattributes")
     commits.append(person.commit({}))
     for before, after in itertools.pairwise(commits):
-        spare = spares.make_spare(repo, trees, commit=before)
-        assert spares.brought_to(repo, spare, commit=after) is None
+        spare = spare_worktrees.make_spare(repo, trees, commit=before)
+        assert spare_worktrees.brought_to(repo, spare, commit=after) is None
         assert list(trees.iterdir()) == []
 
 
 def test_a_spare_is_brought_along_where_attributes_stay(repo, trees, person):
-    spare = spares.make_spare(repo, trees, commit=person.commit({".gitattributes": "*.x text\n"}))
+    spare = spare_worktrees.make_spare(
+        repo, trees, commit=person.commit({".gitattributes": "*.x text\n"})
+    )
     newer = person.commit({"a.txt": "newer\n"})
-    agent = take(repo, spares.brought_to(repo, spare, commit=newer), trees / "7")
+    agent = take(repo, spare_worktrees.brought_to(repo, spare, commit=newer), trees / "7")
     assert agent.tree() == person.tree()
 
 
 def test_a_worktree_whose_files_did_not_follow_its_git_dir_gets_them_again(repo, spare, trees):
     """Killed between the two: the next one knows of no spare."""
     assert claim_branch(repo, "crew-7", base=spare.commit)
-    linked.lay(repo, trees / "7", branch="crew-7", index=spare.index)
+    worktree_admin.lay(repo, trees / "7", branch="crew-7", index=spare.index)
     ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
     state = state_of(trees / "7")
     assert (state.branch, state.head, state.changed) == ("crew-7", spare.commit, ())
-    spares.drop_spares(trees)
+    spare_worktrees.drop_spares(trees)
     assert [entry.name for entry in trees.iterdir()] == ["7"]
 
 
@@ -102,15 +104,15 @@ def test_a_spare_is_not_used_for_a_worktree_that_is_there(repo, spare, trees):
 
 
 def test_dropped_spares_are_gone_and_nothing_else_is(repo, spare, trees):
-    spares.make_spare(repo, trees, commit=spare.commit)
+    spare_worktrees.make_spare(repo, trees, commit=spare.commit)
     ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
-    spares.drop_spares(trees)
-    spares.drop_spares(trees)
+    spare_worktrees.drop_spares(trees)
+    spare_worktrees.drop_spares(trees)
     assert [entry.name for entry in trees.iterdir()] == ["7"]
     remove_worktree(repo, trees / "7")
 
 
 def test_there_are_no_spares_where_worktrees_hold_only_some_files(repo, person):
-    assert spares.is_possible(repo)
+    assert spare_worktrees.is_possible(repo)
     person.git("sparse-checkout", "set", "--no-cone", "/a.txt")
-    assert not spares.is_possible(repo)
+    assert not spare_worktrees.is_possible(repo)

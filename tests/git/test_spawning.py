@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from crew.git import spawning
-from crew.git.spawning import run
+from crew.git import spawn_git
+from crew.git.spawn_git import run
 
 
 def shell(script, *, stdin=None, timeout_s=60.0, keep_open=None, env=os.environ):
@@ -36,13 +36,13 @@ def test_without_input_there_is_nothing_to_read():
 
 def test_one_that_takes_too_long_is_killed_and_reaped(monkeypatch):
     started = []
-    start = spawning._start
+    start = spawn_git._start
 
     def start_and_tell(*arguments):
         started.append(start(*arguments))
         return started[0]
 
-    monkeypatch.setattr(spawning, "_start", start_and_tell)
+    monkeypatch.setattr(spawn_git, "_start", start_and_tell)
     with pytest.raises(TimeoutError):
         shell("exec sleep 600", timeout_s=0.2)
     with pytest.raises(ChildProcessError):  # it is no child of ours any more
@@ -78,7 +78,7 @@ import os
 for closed in (0, 1, 2):
     if closed in CLOSED:
         os.close(closed)
-from crew.git.spawning import run
+from crew.git.spawn_git import run
 heard = run(("sh", "-c", "cat; echo out; echo err >&2"), env=dict(os.environ), stdin=STDIN,
             timeout_s=20.0, keep_open=None)
 assert (heard.code, heard.out, heard.err) == (0, (STDIN or b"") + b"out\\n", b"err\\n"), heard

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from crew.agents.git_processes import have_gits_ended
-from crew.git import linked
-from crew.git.command import GitFailed
+from crew.git.git_command import GitFailed
 from crew.git.refs import advance
-from crew.git.stale_locks import clear_stale_locks, locks_in, own_ref_locks, places_of
-from crew.git.worktrees import ensure_worktree, state_of
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.stale_locks import clear_stale_locks, locks_in, own_ref_locks, places_of
+from crew.git.worktrees.worktrees import ensure_worktree, state_of
+from crew.system.processes.git_processes import have_gits_ended
 from git.people import Person
 
 
@@ -30,7 +30,7 @@ def agent(tree):
 
 @pytest.fixture
 def git_dir(repo, tree):
-    return linked.git_dir_for(repo, tree)
+    return worktree_admin.git_dir_for(repo, tree)
 
 
 def clear(repo, tree):
@@ -51,7 +51,7 @@ def killed_after_the_ref_moved(agent, git_dir, *command):
 
 def test_the_locks_of_a_worktree_and_its_branch_are_found_and_no_other(repo, tree, git_dir, person):
     ensure_worktree(repo, tree.with_name("8"), branch="crew-8", base="main")
-    other = linked.git_dir_for(repo, tree.with_name("8"))
+    other = worktree_admin.git_dir_for(repo, tree.with_name("8"))
     mine = (
         "index.lock",
         "HEAD.lock",
@@ -78,7 +78,7 @@ def test_the_locks_of_a_worktree_and_its_branch_are_found_and_no_other(repo, tre
 def test_a_worktree_that_somebody_else_made_is_left_alone(repo, person, tmp_path):
     theirs = tmp_path / "theirs"
     person.git("worktree", "add", "-q", str(theirs), "-b", "topic")
-    (linked.git_dir_for(repo, theirs) / "index.lock").touch()
+    (worktree_admin.git_dir_for(repo, theirs) / "index.lock").touch()
     assert locks_in(repo, theirs) == ()
 
 

@@ -5,10 +5,11 @@ import shutil
 
 import pytest
 
-from crew.git import index_file, spawning
+from crew.git import spawn_git
 from crew.git.hardening import git_dir_of
-from crew.git.untouched import holds_only_tracked, untouched_head
-from crew.git.worktrees import ensure_worktree, state_of
+from crew.git.worktrees import index_file
+from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
+from crew.git.worktrees.worktrees import ensure_worktree, state_of
 from git.people import Person
 
 
@@ -43,7 +44,7 @@ def test_a_worktree_whose_work_is_committed_is_untouched(agent):
 
 
 def test_no_process_is_started_for_it(agent, monkeypatch):
-    monkeypatch.setattr(spawning, "run", None)
+    monkeypatch.setattr(spawn_git, "run", None)
     state = state_of(agent.path)
     assert (state.branch, state.changed, state.unfinished) == ("crew-7", (), None)
 

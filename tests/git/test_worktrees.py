@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from crew.domain.errors import Conflict, NotFound
-from crew.git import linked
+from crew.domain.kernel.errors import Conflict, NotFound
 from crew.git.branches import claim_branch
 from crew.git.refs import Moved
 from crew.git.repository import commit_of, find_repository
-from crew.git.worktrees import (
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.worktrees import (
     delete_branch,
     ensure_detached,
     ensure_worktree,
@@ -31,7 +31,7 @@ def make(repo, tree):
 
 
 def admin(repo, tree):
-    return linked.git_dir_for(repo, tree)
+    return worktree_admin.git_dir_for(repo, tree)
 
 
 def assert_whole(repo, tree, *, head=None):
@@ -269,8 +269,8 @@ def test_a_lost_directory_comes_back_with_what_was_staged(repo, tree):
 def test_a_lost_directory_is_refilled_even_if_the_refill_was_killed(repo, tree):
     make(repo, tree)
     shutil.rmtree(tree)
-    linked.mark_refill(admin(repo, tree))
-    linked.point(admin(repo, tree), tree)
+    worktree_admin.mark_refill(admin(repo, tree))
+    worktree_admin.point(admin(repo, tree), tree)
     (tree / "a.txt").write_text("a1")
     make(repo, tree)
     assert_whole(repo, tree)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crew.domain.errors import CrewError
+from crew.domain.kernel.errors import CrewError
 from crew.front.cli.catalogue import COMMANDS
 
 MAKER = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "man_pages.py"))

@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from crew.tasks.source import BUILT_IN, GROUP
+from crew.tasks.task_source import BUILT_IN, GROUP
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -14,8 +14,8 @@ import pytest
 
 from agents.conftest import marker, need
 from crew.agents.adapter import AgentSpec, adapter_for
-from crew.agents.codex_flags import toml
-from crew.domain.step import StepOrder
+from crew.agents.codex.codex_flags import toml
+from crew.domain.rows.step import StepOrder
 from real_clis.scripted_model import ScriptedModel
 
 __all__ = ["marker"]

@@ -12,8 +12,8 @@ import pytest
 from agents.conftest import sandbox
 from agents.contract import SILENT, run_step
 from agents.running import processes_holding, wait_until, written
-from crew.agents.ownership import owned_processes
-from crew.domain.step import ErrorKind, Usage
+from crew.domain.rows.step import ErrorKind, Usage
+from crew.system.processes.ownership import owned_processes
 from real_clis.anthropic_messages import INPUT_TOKENS, OUTPUT_TOKENS
 from real_clis.company import Company
 from real_clis.scripted_model import (

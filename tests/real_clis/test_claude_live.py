@@ -9,12 +9,12 @@ import pytest
 
 from agents.contract import run_step
 from agents.running import processes_holding, wait_until, written
-from crew.agents import claude_live
 from crew.agents.adapter import Interrupt
-from crew.agents.claude import claude_argv
-from crew.agents.claude_dialogue import user_message
-from crew.agents.ownership import owned_processes
-from crew.domain.step import ErrorKind
+from crew.agents.claude import claude_live
+from crew.agents.claude.claude import claude_argv
+from crew.agents.claude.claude_dialogue import user_message
+from crew.domain.rows.step import ErrorKind
+from crew.system.processes.ownership import owned_processes
 from real_clis.company import Company
 from real_clis.scripted_model import Gate, Hang, Say, Tool
 

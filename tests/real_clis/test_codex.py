@@ -12,9 +12,9 @@ import pytest
 from agents.contract import SILENT, run_step
 from agents.running import processes_holding, wait_until, written
 from crew.agents.adapter import AgentSpec, Interrupt, adapter_for
-from crew.agents.codex_flags import toml
-from crew.agents.ownership import owned_processes
-from crew.domain.step import ErrorKind, Usage
+from crew.agents.codex.codex_flags import toml
+from crew.domain.rows.step import ErrorKind, Usage
+from crew.system.processes.ownership import owned_processes
 from real_clis.company import Company
 from real_clis.openai_responses import INPUT_TOKENS, OUTPUT_TOKENS
 from real_clis.scripted_model import Drop, Fail, Gate, Hang, Malformed, Say, Tool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crew.agents.ownership import kill_leftovers
+from crew.system.processes.ownership import kill_leftovers
 from runner.scene import GATE, Scene
 
 HOME = (

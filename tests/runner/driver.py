@@ -14,21 +14,24 @@ import sys
 import time
 from pathlib import Path
 
-from crew.agents.process import start_detached
-from crew.agents.tmux import Tmux, send_text
-from crew.domain import effects
-from crew.domain.errors import CrewError
+from crew.agents.terminal.tmux import Tmux, send_text
+from crew.domain.kernel.errors import CrewError
 from crew.domain.requests import Request
-from crew.git.checkpoints import drop_checkpoints, restore
-from crew.runner import asking, loop
-from crew.runner.workplace import Workplace, make_workplace
+from crew.git.checkpoints.checkpoints import drop_checkpoints, restore
+from crew.runner import runner as runner_module
+from crew.runner.requests import ask_crew
+from crew.runner.runner import Runner, run_crew
 from crew.store.database import LOCK_WAIT_S, open_database
-from crew.store.facts import rebuild_rows
-from crew.tasks.source import NewTask
+from crew.store.fact_log import rebuild_rows
+from crew.system import crash_points
+from crew.system.processes.process import start_detached
+from crew.tasks.task_source import NewTask
+from crew.workplace import Workplace, make_workplace
 
 
 def main(repo: Path, scene: dict) -> None:
-    loop.DELIVERY_PATIENCE_S = scene.get("patience_s", loop.DELIVERY_PATIENCE_S)
+    patience_s = scene.get("patience_s", runner_module.DELIVERY_PATIENCE_S)
+    runner_module.DELIVERY_PATIENCE_S = patience_s
     open_database.__kwdefaults__["wait_s"] = scene.get("lock_wait_s", LOCK_WAIT_S)
     workplace = make_workplace(repo)
     quick = dataclasses.replace(workplace.rules, delivery_retry_s=0.2)
@@ -39,14 +42,14 @@ def main(repo: Path, scene: dict) -> None:
         DEEDS[verb](workplace, *args)
         return
 
-    def prepare(runner: loop.Runner) -> None:
+    def prepare(runner: Runner) -> None:
         runner.take_in()
         kind, count = scene.get("kind", "scripted"), scene.get("agents", 3)
         runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count, "chosen": True}))
         for verb, args in scene.get("first", []):
             runner.heed(Request(verb=verb, args=args))
 
-    runner = loop.run_crew(workplace, prepare, drain=scene.get("drain", True))
+    runner = run_crew(workplace, prepare, drain=scene.get("drain", True))
     tasks = runner.engine.world.tasks.values()
     print(json.dumps({"tasks": {task.id: task.state for task in tasks}}))
 
@@ -62,7 +65,7 @@ def add_missing(workplace: Workplace, tasks: list[dict]) -> None:
 
 
 def ask(workplace: Workplace, verb: str, args: dict) -> None:
-    print(json.dumps(asking.ask(workplace, Request(verb=verb, args=args))))
+    print(json.dumps(ask_crew.ask(workplace, Request(verb=verb, args=args))))
 
 
 def bring_back(workplace: Workplace, task: str, into: str) -> None:
@@ -83,13 +86,13 @@ DEEDS = {
 
 def trace_to(file: str) -> None:
     passed = open(file, "a", buffering=1)  # noqa: PTH123, SIM115 - open until the process dies
-    crash = effects.crash_point
+    crash = crash_points.crash_point
 
     def crash_point(point: str) -> None:
         passed.write(f"{point}\n")
         crash(point)
 
-    effects.crash_point = crash_point
+    crash_points.crash_point = crash_point
 
 
 if __name__ == "__main__":

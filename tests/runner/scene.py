@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crew.agents.ownership import owned_processes
 from crew.domain.world import World
-from crew.git.checkpoints import checkpoints
-from crew.runner.workplace import Workplace, find_workplace, make_workplace
-from crew.store.facts import differences, load_world
+from crew.git.checkpoints.checkpoints import checkpoints
+from crew.store.fact_log import differences, load_world
+from crew.system.processes.ownership import owned_processes
+from crew.workplace import Workplace, find_workplace, make_workplace
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE_S = 150.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crew.domain.run import PERSISTED, RunState
+from crew.domain.rows.run import PERSISTED, RunState
 from runner.scene import Scene, check_the_end
 
 Script = dict[str, Any]

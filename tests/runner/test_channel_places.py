@@ -1,7 +1,7 @@
 """What a member of a channel is told with its turn."""
 
-from crew.domain.channel import Author, Post
-from crew.runner.channel_places import LONGEST_CONVERSATION, conversation
+from crew.domain.rows.channel import Author, Post
+from crew.runner.outside.member_steps import LONGEST_CONVERSATION, conversation
 
 
 def _posts(*texts):

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from crew.agents.adapter import Interrupt, Say
-from crew.domain.answering import answer
-from crew.domain.channel_posts import posts_after
-from crew.domain.errors import CrewError, NotFound
+from crew.domain.channels.posts import posts_after
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import CrewError, NotFound
 from crew.domain.requests import Request
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules
-from crew.domain.step import ErrorKind, StepError, StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.engine import Engine
-from crew.runner.readers import Readers
+from crew.runner.requests.waiting_readers import Readers
 
 RULES = Rules(interrupt_grace_s=60.0)
 

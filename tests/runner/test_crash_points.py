@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from crew.domain.requests import Request
-from crew.git.checkpoints import checkpoints, take_checkpoint
-from crew.runner.asking import ask
+from crew.git.checkpoints.checkpoints import checkpoints, take_checkpoint
+from crew.runner.requests.ask_crew import ask
 from crew.store.database import open_database
-from crew.store.facts import differences
-from crew.store.lock import find_runner
-from crew.store.requests import open_requests
-from crew.tasks.source import NewTask
+from crew.store.fact_log import differences
+from crew.store.request_queue import open_requests
+from crew.store.runner_lock import find_runner
+from crew.tasks.task_source import NewTask
 from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import STORIES, check_manifests, done, work
 from runner.test_panes import EFFECTS as PANE_EFFECTS
@@ -61,7 +61,7 @@ ANSWERED = ("store.withdraw",)
 
 LIST_EFFECTS = """
 import importlib, pkgutil, crew
-from crew.domain.effects import EFFECTS
+from crew.system.crash_points import EFFECTS
 for module in pkgutil.walk_packages(crew.__path__, "crew."):
     if not module.name.startswith("crew.front") and not module.name.endswith("__main__"):
         importlib.import_module(module.name)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from crew.domain import plan
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.task import Task
 from crew.domain.world import apply_all, noted, with_rows
 from crew.runner.engine import Engine
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from crew.agents.ownership import owned_processes
-from crew.agents.process import working_bwrap
-from crew.domain.errors import CrewError, UsageError
-from crew.domain.task import Task
-from crew.git.checkpoints import checkpoints, take_checkpoint
-from crew.git.worktrees import remove_worktree, state_of, worktree_paths
-from crew.runner.local import LocalOutside
+from crew.domain.kernel.errors import CrewError, UsageError
+from crew.domain.rows.task import Task
+from crew.git.checkpoints.checkpoints import checkpoints, take_checkpoint
+from crew.git.worktrees.worktrees import remove_worktree, state_of, worktree_paths
+from crew.runner.outside.local_machine import LocalOutside
+from crew.system.processes.ownership import owned_processes
+from crew.system.processes.process import working_bwrap
 from git.people import Person
 from runner.scene import Scene, until
 
@@ -430,10 +430,10 @@ def test_a_gate_whose_setup_fails_is_an_error_and_leaves_no_worktree(make_crew):
 MAKE = """
 import asyncio, sys
 from pathlib import Path
-from crew.domain.errors import CrewError
-from crew.domain.task import Task
-from crew.runner.local import LocalOutside
-from crew.runner.workplace import find_workplace
+from crew.domain.kernel.errors import CrewError
+from crew.domain.rows.task import Task
+from crew.runner.outside.local_machine import LocalOutside
+from crew.workplace import find_workplace
 
 outside = LocalOutside(find_workplace(Path(sys.argv[1])))
 task = Task(id="1", target="main")
@@ -510,9 +510,9 @@ MANY = """
 import asyncio, sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from crew.domain.task import Task
-from crew.runner.local import LocalOutside
-from crew.runner.workplace import find_workplace
+from crew.domain.rows.task import Task
+from crew.runner.outside.local_machine import LocalOutside
+from crew.workplace import find_workplace
 
 def start(number):
     outside = LocalOutside(find_workplace(Path(sys.argv[1])))

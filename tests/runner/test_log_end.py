@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from crew.runner import log_end
-from crew.runner.log_end import BLOCK, size_of, start_of_last, steps_from_end
+from crew.runner.views import log_end
+from crew.runner.views.log_end import BLOCK, size_of, start_of_last, steps_from_end
 
 
 def last(log, count):

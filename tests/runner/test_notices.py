@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.config.layers import load_settings
-from crew.domain.errors import UsageError
-from crew.domain.question import Question
-from crew.domain.task import Task
+from crew.config.layers.layers import load_settings
+from crew.domain.kernel.errors import UsageError
+from crew.domain.rows.question import Question
+from crew.domain.rows.task import Task
 from crew.domain.world import with_rows
-from crew.runner import notices
-from crew.runner.notices import Notice, Teller
+from crew.runner.notices import notices
+from crew.runner.notices.notices import Notice, Teller
 from crew.store.database import StoreFailed
 from runner.scene import PATIENCE_S, until
 

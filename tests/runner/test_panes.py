@@ -6,15 +6,15 @@ import subprocess
 
 import pytest
 
-from crew.agents.ownership import find_process, owned_processes
-from crew.agents.tmux import Tmux, live_sessions
-from crew.domain.review import Verdict
-from crew.domain.run import Run
-from crew.runner.managing import PANE, open_manager
-from crew.runner.reviews import Reviews, keep_verdict
-from crew.runner.unnoticed import ended_unnoticed
-from crew.runner.workplace import find_workplace
-from crew.tasks.source import NewTask
+from crew.agents.terminal.tmux import Tmux, live_sessions
+from crew.domain.rows.run import Run
+from crew.domain.runs.verdicts import Verdict
+from crew.runner.manager import PANE, open_manager
+from crew.runner.outside.dead_terminals import ended_unnoticed
+from crew.runner.outside.review_runs import Reviews, keep_verdict
+from crew.system.processes.ownership import find_process, owned_processes
+from crew.tasks.task_source import NewTask
+from crew.workplace import find_workplace
 from runner.scene import PATIENCE_S, Scene, until
 
 WHEN = ("before", "after")
@@ -220,7 +220,7 @@ def test_where_processes_cannot_be_seen_the_number_alone_must_do(monkeypatch):
         Run(id="3.1", task="3"),
     ]
     assert ended_unnoticed(runs) == runs[:2]
-    monkeypatch.setattr("crew.runner.unnoticed.find_process", lambda _pid: None)
+    monkeypatch.setattr("crew.runner.outside.dead_terminals.find_process", lambda _pid: None)
     assert ended_unnoticed(runs) == runs[1:2]
 
 

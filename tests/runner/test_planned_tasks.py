@@ -9,24 +9,24 @@ from typing import Any, cast
 
 import pytest
 
-from crew.config.workflows import read_workflow
+from crew.config.workflow_files import read_workflow
 from crew.domain.commands import TellSteps
-from crew.domain.errors import Conflict
-from crew.domain.fact import Fact
-from crew.domain.quest import PlannedStep, Quest
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.item_tasks import StepTask
+from crew.domain.quests.position import first_walk
+from crew.domain.rows.quest import PlannedStep, Quest
+from crew.domain.rows.task import Task
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.rows.workflow import as_text
 from crew.domain.rules import Rules
-from crew.domain.step_task import StepTask
-from crew.domain.task import Task
-from crew.domain.task_item import TaskItem
-from crew.domain.whereabouts import first_walk
-from crew.domain.workflow import as_text
 from crew.domain.world import World, apply_all, with_rows
+from crew.runner.doers.quest_doers import tell_steps
 from crew.runner.engine import Engine
-from crew.runner.planned_tasks import PlannedTasks
-from crew.runner.quests import begin_quest
-from crew.runner.walks import tell_steps
-from crew.tasks.files import FilesSource
-from crew.tasks.source import NewTask, TaskChanges
+from crew.runner.outside.plan_items import PlannedTasks
+from crew.runner.quest_start import begin_quest
+from crew.tasks.files_source import FilesSource
+from crew.tasks.task_source import NewTask, TaskChanges
 from front.quest_scene import SMALL
 
 PLAN = [

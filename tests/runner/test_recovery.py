@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from crew.agents.ownership import owned_processes
 from crew.domain.requests import Request
 from crew.domain.world import World
-from crew.runner.asking import Refused, ask
-from crew.store.facts import facts_after
+from crew.runner.requests.ask_crew import Refused, ask
+from crew.store.fact_log import facts_after
+from crew.system.processes.ownership import owned_processes
 from runner.conftest import scenes_in
 from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work

@@ -8,12 +8,12 @@ import time
 import pytest
 
 from crew.domain.requests import Request
-from crew.runner import requesting
-from crew.runner.requesting import ask_runner, wake_runner
+from crew.runner.requests import runner_pipe
+from crew.runner.requests.runner_pipe import ask_runner, wake_runner
 from crew.store.database import open_database
-from crew.store.lock import RUNNER, writer_lock
 from crew.store.replies import Reply, keep_reply
-from crew.store.requests import drop_requests, open_requests
+from crew.store.request_queue import drop_requests, open_requests
+from crew.store.runner_lock import RUNNER, writer_lock
 from runner.scene import PATIENCE_S, until
 
 LOOK = Request(verb="look", args={})
@@ -34,7 +34,7 @@ def test_a_runner_that_dies_while_it_is_woken_is_no_reason_to_fail(tmp_path, run
         os.close(runner)
         return pipe
 
-    monkeypatch.setattr(requesting.os, "open", open_and_lose_the_runner)
+    monkeypatch.setattr(runner_pipe.os, "open", open_and_lose_the_runner)
     wake_runner(tmp_path)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crew.domain.fact import Fact
-from crew.store.facts import facts_after
+from crew.domain.kernel.fact import Fact
+from crew.store.fact_log import facts_after
 from runner.conftest import scenes_in
 from runner.scene import Scene, check_the_end
 from runner.stories import done, work

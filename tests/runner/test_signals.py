@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 
 from crew.agents.adapter import Say
-from crew.domain.agent import Agent
-from crew.domain.answering import answer
-from crew.domain.errors import NeedsLogin
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import NeedsLogin
 from crew.domain.requests import Request
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import StepOutcome
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.step import StepOutcome
-from crew.domain.task import Task
 from crew.domain.world import World, apply_all, with_rows
-from crew.front.mcp.offers import OFFERS
-from crew.runner import tokens as runner_tokens
+from crew.front.mcp.tools_by_token import OFFERS
 from crew.runner.engine import Engine
-from crew.runner.outside import StepCall
-from crew.runner.tokens import Tokens
+from crew.runner.outside.outside import StepCall
+from crew.runner.requests import tokens as runner_tokens
+from crew.runner.requests.tokens import Tokens
 
 RULES = Rules(signal_grace_s=60.0)
 Acting = Callable[["Stage", StepCall], Awaitable[StepOutcome]]

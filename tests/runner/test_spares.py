@@ -6,15 +6,15 @@ import threading
 
 import pytest
 
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.task import Task
 from crew.domain.world import apply_all, with_rows
 from crew.git.repository import commit_of, ref_tip
-from crew.git.worktrees import remove_worktree, state_of
-from crew.runner import spares as runner_spares
+from crew.git.worktrees.worktrees import remove_worktree, state_of
 from crew.runner.engine import Engine
-from crew.runner.local import LocalOutside
-from crew.runner.workplace import make_workplace
+from crew.runner.outside import spare_pool as runner_spares
+from crew.runner.outside.local_machine import LocalOutside
+from crew.workplace import make_workplace
 from runner.scene import PATIENCE_S, until
 
 

@@ -5,12 +5,12 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
-from crew.domain.agent import Agent, AgentState
+from crew.domain.rows.agent import Agent, AgentState
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.task import Task
 from crew.domain.world import with_rows
-from crew.runner.state_files import StateFiles
+from crew.runner.views.state_files import StateFiles
 from runner.scene import PATIENCE_S
 
 

@@ -8,17 +8,17 @@ import random
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 
-from crew.domain.agent import AgentState
-from crew.domain.answering import answer
-from crew.domain.errors import CrewError
-from crew.domain.fact import Fact
-from crew.domain.intake import GIVEN_UP_AFTER_S, Intake, seen
-from crew.domain.question import About
+from crew.domain.dispatch import answer
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.fact import Fact
 from crew.domain.requests import Answer, Request
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.question import About
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.rows.task_item import TaskItem
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.task_item import TaskItem
+from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S, Intake, seen
 from crew.domain.world import World
 from crew.runner.engine import Engine
 from simulation.ledger import Broken, Ledger

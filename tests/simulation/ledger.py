@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
-from crew.domain.fact import Fact
+from crew.domain.kernel.fact import Fact
 from crew.domain.world import FIELDS, Row, World, apply_all, row_from, with_rows
 
 FACT_FIELDS = tuple(field.name for field in fields(Fact))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from crew.domain.fact import Fact
+from crew.domain.kernel.fact import Fact
 from simulation.history import History, run_history
 
 SEEDS = range(1, 2001)

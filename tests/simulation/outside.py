@@ -5,16 +5,16 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from crew.domain.conflict import Hunks, Sides
-from crew.domain.errors import Conflict
-from crew.domain.pane import Opened
-from crew.domain.review import Verdict
-from crew.domain.run import Ask, Run
-from crew.domain.step import ErrorKind, StepError, StepOutcome, Usage
-from crew.domain.step_task import StepTask
-from crew.domain.task import Task
-from crew.domain.task_item import TaskItem
-from crew.runner.outside import (
+from crew.domain.kernel.errors import Conflict
+from crew.domain.merging.conflict_text import Hunks, Sides
+from crew.domain.quests.item_tasks import StepTask
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.task import Task
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.runs.verdicts import Verdict
+from crew.domain.terminals.terminal_outcomes import Opened
+from crew.runner.outside.outside import (
     Delivered,
     GateResult,
     Look,
@@ -23,7 +23,7 @@ from crew.runner.outside import (
     StepCall,
     Tips,
 )
-from crew.runner.planned_tasks import PlannedTasks
+from crew.runner.outside.plan_items import PlannedTasks
 from simulation.repository import Repository, Worktree
 
 

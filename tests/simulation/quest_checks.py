@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from crew.domain.fact import Fact
-from crew.domain.quest import Quest, QuestState, StepState, Walk
-from crew.domain.question import About, Question, QuestionState
-from crew.domain.run import Run, RunState
-from crew.domain.task import FINISHED, TaskState
-from crew.domain.workflow import from_text
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.quest import Quest, QuestState, StepState, Walk
+from crew.domain.rows.question import About, Question, QuestionState
+from crew.domain.rows.run import Run, RunState
+from crew.domain.rows.task import FINISHED, TaskState
+from crew.domain.rows.workflow import from_text
 from crew.domain.world import World
 from simulation.repository import Repository
 

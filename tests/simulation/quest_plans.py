@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
-from crew.domain.errors import NotFound
-from crew.domain.quest import Quest
-from crew.domain.task import TaskState
-from crew.domain.task_item import TaskItem
-from crew.tasks.source import NewTask, TaskChanges
+from crew.domain.kernel.errors import NotFound
+from crew.domain.rows.quest import Quest
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import TaskItem
+from crew.tasks.task_source import NewTask, TaskChanges
 
 MOST_STEPS = 14
 

@@ -8,19 +8,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crew.config.workflows import BUILT_IN, load_workflow, read_workflow
-from crew.domain.fact import Fact
-from crew.domain.intake import Intake, seen
-from crew.domain.planning import planners
-from crew.domain.quest import QuestState
+from crew.config.workflow_files import BUILT_IN, load_workflow, read_workflow
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.quest_plan import planners
 from crew.domain.requests import Answer
-from crew.domain.run import Run
-from crew.domain.step import ErrorKind, StepError, StepOutcome
-from crew.domain.task_item import QUEST_LABEL, TaskItem
-from crew.domain.workflow import Workflow, as_text, from_text
+from crew.domain.rows.quest import QuestState
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
+from crew.domain.rows.task_item import QUEST_LABEL, TaskItem
+from crew.domain.rows.workflow import Workflow, as_text, from_text
+from crew.domain.tasks.task_outcomes import Intake, seen
 from crew.domain.world import World
 from crew.runner.engine import Engine
-from crew.runner.outside import StepCall
+from crew.runner.outside.outside import StepCall
 from simulation.outside import CALM, Crashed, SimulatedOutside, State
 from simulation.quest_checks import check_at_rest, check_end, check_facts
 from simulation.quest_plans import Source, Store, changed_plan, faulty_plans, new_plan

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crew.agents.adapter import Say
-from crew.domain.fact import Fact
-from crew.domain.message import MessageState
-from crew.domain.question import About, Question
+from crew.domain.kernel.fact import Fact
 from crew.domain.requests import Answer
+from crew.domain.rows.message import MessageState
+from crew.domain.rows.question import About, Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
+from crew.domain.rows.task_item import TaskItem
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.step import ErrorKind, StepError, StepOutcome
-from crew.domain.task_item import TaskItem
 from crew.domain.world import World
 from crew.runner.engine import Engine
-from crew.runner.outside import StepCall
+from crew.runner.outside.outside import StepCall
 from simulation.outside import CALM, SimulatedOutside, State
 
 SHARE = 0.4

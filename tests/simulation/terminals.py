@@ -5,11 +5,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from crew.domain.pane import ended
-from crew.domain.run import Ask, Run
-from crew.domain.task import TaskState
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.task import TaskState
+from crew.domain.terminals.terminal_outcomes import ended
 from crew.runner.engine import Engine
-from crew.runner.outside import StepCall
+from crew.runner.outside.outside import StepCall
 from simulation.outside import Crashed, SimulatedOutside, State
 
 SHARE = 0.3

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.domain.agent import Agent, AgentState
 from crew.domain.commands import Deliver, Kill, Land
-from crew.domain.errors import Conflict
-from crew.domain.merge_queue import OVERTAKEN_LIMIT, Line
+from crew.domain.kernel.errors import Conflict
+from crew.domain.rows.agent import Agent, AgentState
+from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Line
+from crew.domain.rows.run import Run, RunState
+from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.run import Run, RunState
-from crew.domain.task import Task, TaskState
 from crew.domain.world import apply_all, with_rows
-from crew.runner.doers import kill
-from crew.runner.landing import deliver, land
-from crew.runner.outside import Delivered, Tips
+from crew.runner.doers.merge_doers import deliver, land
+from crew.runner.doers.run_doers import kill
+from crew.runner.outside.outside import Delivered, Tips
 
 
 class Ref:

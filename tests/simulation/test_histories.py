@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.fact import Fact
+from crew.domain.kernel.fact import Fact
 from simulation.history import run_history
 from simulation.meter import hash_of, measured_fact, recorded
 

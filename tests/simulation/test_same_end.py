@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
+from crew.domain.rows.task_item import TaskItem
 from crew.domain.rules import Rules
-from crew.domain.step import ErrorKind, StepError, StepOutcome
-from crew.domain.task_item import TaskItem
-from crew.runner.outside import StepCall
+from crew.runner.outside.outside import StepCall
 from simulation.history import History
 from simulation.outside import SimulatedOutside
 from simulation.talking import LEGAL, PROVIDERS, Talk

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from crew.domain.errors import TryLater
-from crew.domain.task import Task
+from crew.domain.kernel.errors import TryLater
+from crew.domain.rows.task import Task
 from crew.domain.world import World, born
 from crew.store.database import StoreFailed, open_database, transaction, translated
-from crew.store.facts import facts_after, load_world, record
+from crew.store.fact_log import facts_after, load_world, record
+from crew.store.kept_values import keep_setting, setting
 from crew.store.schema import MIGRATIONS
-from crew.store.settings import keep_setting, setting
 
 NEW = born(Task(id="1", title="first"), "seen", at=1.0)
 

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.channel import Channel, Post, post_id
-from crew.domain.errors import CrewError
-from crew.domain.fact import Fact
-from crew.domain.merge_queue import Line
-from crew.domain.message import Message
-from crew.domain.provider import Provider
-from crew.domain.question import Question
-from crew.domain.run import Run
-from crew.domain.task import Task
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.channel import Channel, Post, post_id
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.message import Message
+from crew.domain.rows.provider import Provider
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.world import TABLES, World, born, fold, moved, noted
-from crew.store.facts import (
+from crew.store.fact_log import (
     differences,
     facts_after,
     load_rows,

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from crew.store import lock
-from crew.store.lock import COMMAND, RUNNER, LockHeld, find_runner, writer_lock
+from crew.store import runner_lock
+from crew.store.runner_lock import COMMAND, RUNNER, LockHeld, find_runner, writer_lock
 
 STARTED = "2026-02-04T21:00:00Z"
 NOBODY = 2**22  # no number of a process is as large
@@ -19,7 +19,7 @@ NOBODY = 2**22  # no number of a process is as large
 HOLDER = """
 import sys
 from pathlib import Path
-from crew.store.lock import writer_lock
+from crew.store.runner_lock import writer_lock
 
 with writer_lock(Path(sys.argv[1]), role=sys.argv[2], started=sys.argv[3]):
     print("held", flush=True)
@@ -112,7 +112,7 @@ def test_a_short_command_is_waited_for_and_is_no_runner(path, instead_of_sleepin
 
 
 def test_a_command_that_does_not_end_is_named_in_the_end(path, monkeypatch):
-    monkeypatch.setattr(lock, "_SHORT_WAIT_S", -1.0)
+    monkeypatch.setattr(runner_lock, "_SHORT_WAIT_S", -1.0)
     with (
         another_process(path, COMMAND) as command,
         pytest.raises(LockHeld, match=f"pid {command.pid}"),
@@ -123,7 +123,7 @@ def test_a_command_that_does_not_end_is_named_in_the_end(path, monkeypatch):
 
 @pytest.mark.parametrize("torn", ["", '{"pid": 1', "[1]", "\0\0"])
 def test_a_holder_that_has_not_signed_yet_is_waited_for(path, monkeypatch, torn):
-    monkeypatch.setattr(lock, "_SHORT_WAIT_S", -1.0)
+    monkeypatch.setattr(runner_lock, "_SHORT_WAIT_S", -1.0)
     path.write_text(torn)
     with locked(path, fcntl.LOCK_EX):
         assert find_runner(path) is None

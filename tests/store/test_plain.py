@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from crew.domain.agent import Agent
-from crew.domain.channel import Member
-from crew.domain.merge_queue import Line
-from crew.domain.question import Question
-from crew.domain.run import Run
-from crew.domain.task import Task
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.channel import Member
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.world import World, born
-from crew.runner.views import agent_view, agents_by_age
+from crew.runner.views.row_views import agent_view, agents_by_age
 from crew.store.database import open_database
-from crew.store.facts import load_world, record
-from crew.store.plain import find_run, load_agents, load_panes
+from crew.store.fact_log import load_world, record
+from crew.store.quick_rows import find_run, load_agents, load_panes
 
 
 @pytest.fixture

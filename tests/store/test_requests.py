@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from crew.domain.errors import NotFound
+from crew.domain.kernel.errors import NotFound
 from crew.domain.requests import Request
 from crew.store.database import open_database
 from crew.store.replies import Reply, keep_reply
-from crew.store.requests import (
+from crew.store.request_queue import (
     add_request,
     drop_requests,
     find_reply,

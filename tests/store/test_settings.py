@@ -1,6 +1,6 @@
 """Small things that the store keeps."""
 
-from crew.store.settings import (
+from crew.store.kept_values import (
     all_doing,
     find_index,
     first_setting,

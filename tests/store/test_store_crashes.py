@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-import crew.store.facts
-import crew.store.lock
-import crew.store.requests
-import crew.store.settings
-from crew.domain.effects import EFFECTS
+import crew.store.fact_log
+import crew.store.kept_values
+import crew.store.request_queue
+import crew.store.runner_lock
+from crew.system.crash_points import EFFECTS
 
 # One interpreter for all deaths: each is a fork, which dies one moment later than the one before.
 WORK = """
@@ -18,13 +18,16 @@ import os
 import signal
 import sys
 from pathlib import Path
-from crew.domain import effects
+from crew.system import crash_points
 from crew.domain.requests import Request
-from crew.domain.task import Task
+from crew.domain.rows.task import Task
 from crew.domain.world import World, born, noted
-from crew.store import facts, replies, requests, settings
+from crew.store import fact_log
+from crew.store import request_queue
+from crew.store import kept_values
+from crew.store import replies
 from crew.store.database import open_database
-from crew.store.lock import COMMAND, writer_lock
+from crew.store.runner_lock import COMMAND, writer_lock
 
 BATCHES = [
     [born(Task(id="1"), "seen", at=1.0), born(Task(id="2"), "seen", at=1.0)],
@@ -36,22 +39,22 @@ def work(die_in_sql=None):
         db = open_database(Path("crew.db"))
         if die_in_sql is not None:
             watch(db, die_in_sql)
-        world = facts.load_world(db)
-        done = len(facts.facts_after(db)) // 2
+        world = fact_log.load_world(db)
+        done = len(fact_log.facts_after(db)) // 2
         for batch in BATCHES[done:]:
-            world = facts.record(db, world, batch)
-        facts.rebuild_rows(db)
-        settings.keep_setting(db, "name", "value")
-        settings.first_setting(db, "first", str(os.getpid()))
-        settings.keep_doing(db, "A", "reads", at=1.0)
-        settings.keep_index(db, "files", [1])
-        requests.drop_requests(db)
-        facts.record(db, world, (), reply=replies.Reply(ask(db), {"reply": 1}))
-        requests.withdraw(db, ask(db))
+            world = fact_log.record(db, world, batch)
+        fact_log.rebuild_rows(db)
+        kept_values.keep_setting(db, "name", "value")
+        kept_values.first_setting(db, "first", str(os.getpid()))
+        kept_values.keep_doing(db, "A", "reads", at=1.0)
+        kept_values.keep_index(db, "files", [1])
+        request_queue.drop_requests(db)
+        fact_log.record(db, world, (), reply=replies.Reply(ask(db), {"reply": 1}))
+        request_queue.withdraw(db, ask(db))
         db.close()
 
 def ask(db):
-    return requests.add_request(db, Request(verb="look", args={}), at=1.0)
+    return request_queue.add_request(db, Request(verb="look", args={}), at=1.0)
 
 def watch(db, left):
     def count(statement):
@@ -63,17 +66,17 @@ def watch(db, left):
 
 def check(where):
     db = open_database(Path("crew.db"))
-    found = [fact.trigger for _, fact in facts.facts_after(db)]
+    found = [fact.trigger for _, fact in fact_log.facts_after(db)]
     assert found in ([], ["seen"] * 2, ["seen"] * 2 + ["edited"] * 2), (where, found)
-    assert facts.differences(db) == [], where
+    assert fact_log.differences(db) == [], where
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",), where
     db.close()
 
 def check_end():
     db = open_database(Path("crew.db"))
-    assert len(facts.facts_after(db)) == 4
-    assert {t.title for t in facts.load_world(db).tasks.values()} == {"new"}
-    assert requests.open_requests(db) == []
+    assert len(fact_log.facts_after(db)) == 4
+    assert {t.title for t in fact_log.load_world(db).tasks.values()} == {"new"}
+    assert request_queue.open_requests(db) == []
     db.close()
 
 def die(point, number):
@@ -82,7 +85,7 @@ def die(point, number):
         if point == "sql":
             work(die_in_sql=number)
         else:
-            effects._at, effects._left = point, number
+            crash_points._at, crash_points._left = point, number
             work()
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -124,7 +127,7 @@ def deaths_at(*points, folder):
 
 
 def test_every_write_of_the_store_is_an_effect():
-    assert crew.store.facts
+    assert crew.store.fact_log
     assert {
         "store.ask",
         "store.doing",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from crew.domain.errors import UsageError
-from crew.front.cli.drafts import _cycle, making_order
-from crew.tasks.files import FilesSource
-from crew.tasks.source import BatchSource, NewTask
+from crew.domain.kernel.errors import UsageError
+from crew.front.cli.tasks.drafts import _cycle, making_order
+from crew.tasks.files_source import FilesSource
+from crew.tasks.task_source import BatchSource, NewTask
 
 COUNT = 4
 
@@ -76,7 +76,7 @@ POINTS = [
 def test_whoever_is_killed_has_made_all_tasks_or_none(source, tmp_path, point):
     code = (
         "from pathlib import Path\n"
-        "from crew.tasks.files import FilesSource\n"
+        "from crew.tasks.files_source import FilesSource\n"
         "from tasks.test_batches import COUNT, chain\n"
         f"FilesSource(Path({str(tmp_path)!r})).add_all(COUNT, chain, at=1.0)\n"
     )

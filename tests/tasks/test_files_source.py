@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from crew.domain.errors import Conflict, UsageError
-from crew.domain.task import TaskState
-from crew.tasks.files import FilesSource
-from crew.tasks.source import Lifecycle, NewComment, NewTask, TaskChanges
+from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.rows.task import TaskState
+from crew.tasks.files_source import FilesSource
+from crew.tasks.task_source import Lifecycle, NewComment, NewTask, TaskChanges
 
 AT = 1_700_000_000.0
 MARKDOWN = """---

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crew.domain.task import TaskState
-from crew.tasks.files import FilesSource
-from crew.tasks.source import Lifecycle, NewComment, NewTask, TaskChanges
+from crew.domain.rows.task import TaskState
+from crew.tasks.files_source import FilesSource
+from crew.tasks.task_source import Lifecycle, NewComment, NewTask, TaskChanges
 
 AT = 1_770_000_000.0
 

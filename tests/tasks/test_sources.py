@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from crew.domain.errors import Conflict, NotFound, UsageError
-from crew.domain.task import TaskState
-from crew.domain.terms import read_terms
-from crew.tasks.snapshot import Snapshot
-from crew.tasks.source import (
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.terms import read_terms
+from crew.tasks.source_snapshot import Snapshot
+from crew.tasks.task_source import (
     BUILT_IN,
     Lifecycle,
     NewComment,

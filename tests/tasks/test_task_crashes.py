@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-import crew.tasks.files
-from crew.domain.effects import EFFECTS
-from crew.domain.task import TaskState
-from crew.tasks.source import BUILT_IN, NewTask, open_source
+import crew.tasks.files_source
+from crew.domain.rows.task import TaskState
+from crew.system.crash_points import EFFECTS
+from crew.tasks.task_source import BUILT_IN, NewTask, open_source
 
 # One interpreter for all deaths of a point: each try is a fork that dies one effect later.
 WORK = """
@@ -17,9 +17,9 @@ import os
 import signal
 import sys
 from pathlib import Path
-from crew.domain import effects
-from crew.domain.task import TaskState
-from crew.tasks.source import BatchSource, NewComment, NewTask, TaskChanges, open_source
+from crew.system import crash_points
+from crew.domain.rows.task import TaskState
+from crew.tasks.task_source import BatchSource, NewComment, NewTask, TaskChanges, open_source
 
 def work(name):
     told = open("told", "w")
@@ -44,7 +44,7 @@ for number in range(1, 100):
     child = os.fork()
     if not child:
         os.chdir(folder)
-        effects._at, effects._left = sys.argv[2], number
+        crash_points._at, crash_points._left = sys.argv[2], number
         work(sys.argv[1])
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -63,7 +63,7 @@ POINTS = sorted(
 
 
 def test_every_write_of_the_sources_is_an_effect():
-    assert crew.tasks.files
+    assert crew.tasks.files_source
     assert {point.rpartition(".")[0] for point in POINTS} == {
         "tasks.make_folder",
         "tasks.write_temporary",

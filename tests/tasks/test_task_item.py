@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crew.domain.task import TaskState
-from crew.domain.task_item import TaskItem, blockers, cycle_through, dependency_cycles
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import TaskItem, blockers, cycle_through, dependency_cycles
 
 
 def item(task, *deps, status=TaskState.TODO, corrupt=None):

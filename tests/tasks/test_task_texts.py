@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crew.domain.errors import UsageError
-from crew.tasks import checks, comment_blocks, files_format, front_matter, json_text, tk_format
-from crew.tasks.source import NewComment, NewTask, TaskChanges
+from crew.domain.kernel.errors import UsageError
+from crew.tasks import (
+    comment_blocks,
+    files_format,
+    front_matter,
+    json_text,
+    tk_format,
+    validate_task,
+)
+from crew.tasks.task_source import NewComment, NewTask, TaskChanges
 
 PIECES = st.sampled_from(
     [
@@ -38,7 +45,7 @@ TEXTS = st.one_of(
     st.lists(PIECES, max_size=8).map("\n".join),
     st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60),
 )
-TITLES = st.text(min_size=1, max_size=40).filter(checks.one_line)
+TITLES = st.text(min_size=1, max_size=40).filter(validate_task.one_line)
 LABELS = st.lists(st.text("abc d-_é", min_size=1).filter(str.strip), max_size=3).map(tuple)
 NEW_TASKS = st.builds(
     NewTask,
@@ -52,7 +59,7 @@ NEW_TASKS = st.builds(
     base=st.sampled_from([None, "main"]),
     issue=st.sampled_from([None, 12]),
     skip_review=st.sampled_from([None, True, False]),
-).map(checks.checked_task)
+).map(validate_task.checked_task)
 COMMENTS = st.lists(
     st.builds(
         NewComment,
@@ -60,7 +67,7 @@ COMMENTS = st.lists(
         text=TEXTS.filter(str.strip),
         at=st.integers(0, 4_000_000_000).map(float),
         key=st.sampled_from(["", "run/1/2"]),
-    ).map(checks.checked_comment),
+    ).map(validate_task.checked_comment),
     max_size=3,
 )
 
@@ -88,7 +95,7 @@ def test_what_is_written_as_files_is_read_again(new, comments, other_body):
     item = files_format.read_item("4", markdown=markdown, meta=meta, extras=extras)
     assert told(item) == new
     assert said(item.comments) == said(comments)
-    changes = checks.checked_changes(TaskChanges(body=other_body))
+    changes = validate_task.checked_changes(TaskChanges(body=other_body))
     edited = files_format.changed_markdown(markdown, changes)
     again = files_format.read_item("4", markdown=edited, meta=meta, extras=extras)
     assert again.body == changes.body
@@ -105,7 +112,7 @@ def test_what_is_written_as_a_ticket_is_read_again(new, comments, other_body, ot
     item = tk_format.read_item("p-1234", text)
     assert told(item) == new
     assert said(item.comments) == said(comments)
-    changes = checks.checked_changes(TaskChanges(body=other_body, title=other_title))
+    changes = validate_task.checked_changes(TaskChanges(body=other_body, title=other_title))
     edited = tk_format.changed(front_matter.parse(text), changes).text()
     again = tk_format.read_item("p-1234", edited)
     assert (again.title, again.body) == (changes.title, changes.body)
@@ -152,7 +159,7 @@ def test_front_matter_changes_one_line_only():
 @pytest.mark.parametrize("title", ["", "  ", "\n"])
 def test_a_task_without_a_title_is_refused(title):
     with pytest.raises(UsageError):
-        checks.checked_task(NewTask(title=title))
+        validate_task.checked_task(NewTask(title=title))
 
 
 @pytest.mark.parametrize(
@@ -168,10 +175,10 @@ def test_a_task_without_a_title_is_refused(title):
 )
 def test_what_files_cannot_hold_is_refused_with_a_hint(new):
     with pytest.raises(UsageError) as refused:
-        checks.checked_task(new)
+        validate_task.checked_task(new)
     assert refused.value.hint
 
 
 def test_a_title_is_one_line_and_text_is_what_utf8_can_hold():
-    new = checks.checked_task(NewTask(title=" a\r\nb\u2028c ", body="\n\nx\r\ny\udcff\n"))
+    new = validate_task.checked_task(NewTask(title=" a\r\nb\u2028c ", body="\n\nx\r\ny\udcff\n"))
     assert (new.title, new.body) == ("a b c", "x\ny?")

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from crew.domain.task import TaskState
-from crew.tasks.source import BUILT_IN, NewTask, open_source
+from crew.domain.rows.task import TaskState
+from crew.tasks.task_source import BUILT_IN, NewTask, open_source
 
 ADD = """
 import sys
 from pathlib import Path
-from crew.tasks.source import NewTask, open_source
+from crew.tasks.task_source import NewTask, open_source
 
 source = open_source(sys.argv[1], Path.cwd())
 sys.stdin.read()
@@ -22,7 +22,7 @@ for number in range(50):
 COMMENT = """
 import sys
 from pathlib import Path
-from crew.tasks.source import NewComment, open_source
+from crew.tasks.task_source import NewComment, open_source
 
 source = open_source(sys.argv[1], Path.cwd())
 sys.stdin.read()

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from crew.domain.task import TaskState
-from crew.domain.task_item import blockers
-from crew.tasks.source import Lifecycle, NewComment, NewTask, TaskChanges
-from crew.tasks.tk import TkSource, id_prefix, tickets_folder
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import blockers
+from crew.tasks.task_source import Lifecycle, NewComment, NewTask, TaskChanges
+from crew.tasks.tk_source import TkSource, id_prefix, tickets_folder
 
 AT = 1_700_000_000.0
 TICKET = """---

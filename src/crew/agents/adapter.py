@@ -8,9 +8,9 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from crew.agents.sandbox import Sandbox
-from crew.domain.frozen import frozen
-from crew.domain.step import StepOrder, StepOutcome
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.system.processes.sandbox import Sandbox
 
 AdapterName = Literal[
     "command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp"
@@ -122,13 +122,13 @@ class Place(StrEnum):
 
 _ADAPTERS: Mapping[AdapterName, tuple[str, str, Place]] = {
     "command": ("command", "CommandAdapter", Place.EVERY_PROMPT),
-    "scripted": ("scripted", "ScriptedAdapter", Place.EVERY_PROMPT),
-    "claude": ("claude", "ClaudeAdapter", Place.OWN),
-    "codex": ("codex", "CodexAdapter", Place.OWN),
-    "codex-exec": ("codex_exec", "CodexExecAdapter", Place.OWN),
-    "opencode": ("opencode", "OpenCodeAdapter", Place.FIRST_PROMPT),
-    "gemini": ("gemini", "GeminiAdapter", Place.FIRST_PROMPT),
-    "acp": ("acp", "AcpAdapter", Place.FIRST_PROMPT),
+    "scripted": ("scripted.scripted", "ScriptedAdapter", Place.EVERY_PROMPT),
+    "claude": ("claude.claude", "ClaudeAdapter", Place.OWN),
+    "codex": ("codex.codex", "CodexAdapter", Place.OWN),
+    "codex-exec": ("codex.codex_exec", "CodexExecAdapter", Place.OWN),
+    "opencode": ("opencode.opencode", "OpenCodeAdapter", Place.FIRST_PROMPT),
+    "gemini": ("gemini.gemini", "GeminiAdapter", Place.FIRST_PROMPT),
+    "acp": ("acp.acp", "AcpAdapter", Place.FIRST_PROMPT),
 }
 """The module and class of each, loaded when used, for some bring much along."""
 

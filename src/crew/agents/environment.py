@@ -1,10 +1,4 @@
-"""What an agent's process inherits: an allow-list of the caller's environment, and its order.
-
-Everything else stays behind, above all tokens that reach beyond the worktree: `GITHUB_TOKEN`, cloud
-keys, an ssh agent's socket. An agent reads text that strangers wrote, so what it holds is what they
-may get. The exception is the key of the model it talks to. Whoever needs more for an agent (AWS
-keys for Claude on Bedrock, say) names it under `env` in that agent's configuration.
-"""
+"""The environment and the files of one step: its prompt, and the `crew` that the agent finds."""
 
 import os
 import shlex
@@ -12,47 +6,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from crew.domain.effects import effect
-from crew.domain.step import StepOrder
-
-_PLACE_AND_LANGUAGE = (
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM COLORTERM NO_COLOR TMPDIR TEMP TMP"
-)
-_NETWORK = (
-    "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy "
-    "SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE"
-)
-_TOOLS = (
-    "VIRTUAL_ENV PYENV_ROOT UV_CACHE_DIR PIP_CACHE_DIR NVM_DIR NODE_PATH CARGO_HOME RUSTUP_HOME "
-    "GOPATH GOROOT GOCACHE GOMODCACHE JAVA_HOME DISABLE_TELEMETRY DISABLE_AUTOUPDATER "
-    "DISABLE_ERROR_REPORTING IS_SANDBOX"
-)
-_WHO_COMMITS = (
-    "GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL "
-    "GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM"
-)
-_MODEL_KEYS = "OPENROUTER_API_KEY MISTRAL_API_KEY DEEPSEEK_API_KEY XAI_API_KEY GROQ_API_KEY"
-ALLOWED = frozenset(
-    f"{_PLACE_AND_LANGUAGE} {_NETWORK} {_TOOLS} {_WHO_COMMITS} {_MODEL_KEYS}".split()
-)
-ALLOWED_PREFIXES = (
-    "LC_",
-    "XDG_",
-    "ANTHROPIC_",
-    "CLAUDE_",
-    "OPENAI_",
-    "CODEX_",
-    "GEMINI_",
-    "GOOGLE_",
-    "OPENCODE_",
-)
-KEPT_BACK = frozenset(
-    {
-        "GOOGLE_APPLICATION_CREDENTIALS",  # a key to a whole cloud account, not to a model
-        "CLAUDE_CODE_ENTRYPOINT",  # these two describe the session that crew was called from
-        "CLAUDE_CODE_SSE_PORT",
-    }
-)
+from crew.domain.rows.step import StepOrder
+from crew.system.crash_points import effect
+from crew.system.processes.allowed_environment import allowed_environment
 
 # Git collects garbage in the background and could drop objects that nothing refers to yet.
 _GIT = {
@@ -90,11 +46,6 @@ def agent_environment(
     return {**environment, "PATH": f"{shim_folder(order)}:{path}"}
 
 
-def allowed_environment(caller: Mapping[str, str]) -> dict[str, str]:
-    """What agents and gates may see of the caller's environment."""
-    return {name: value for name, value in caller.items() if _is_allowed(name)}
-
-
 def prompt_file(order: StepOrder) -> Path:
     """Where the step's prompt lies: beside its log, never in the worktree."""
     return order.log.with_name(f"{order.log.name}.prompt")
@@ -108,10 +59,6 @@ def prepare_files(order: StepOrder) -> None:
     """Write the prompt and the `crew` that the agent will find."""
     _write(prompt_file(order), order.prompt, mode=0o600)
     _write(shim_folder(order) / "crew", _shim(), mode=0o755)
-
-
-def _is_allowed(name: str) -> bool:
-    return name in ALLOWED or (name.startswith(ALLOWED_PREFIXES) and name not in KEPT_BACK)
 
 
 def _shim() -> str:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from crew.agents.output import LineSplitter, SignalScanner, Tail, one_line, plain
 from crew.agents.step_process import TEXT_TAIL
+from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line, plain
 
 LONGEST_EVENT = 8 * 1_048_576  # a tool's result may carry an image
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crew.domain.effects import effect
+from crew.system.crash_points import effect
 
 _KEY_TAIL = 20  # as many characters of a key as Claude Code remembers it by
 

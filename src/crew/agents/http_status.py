@@ -1,6 +1,6 @@
 """What the HTTP status of a model's API means for a step."""
 
-from crew.domain.step import ErrorKind
+from crew.domain.rows.step import ErrorKind
 
 _KINDS = {
     401: ErrorKind.AUTH,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from crew.agents.event_stream import count_of, number_of, session_name
-from crew.agents.session_script import put_file
-from crew.domain.frozen import frozen
-from crew.domain.step import StepOrder, Usage
+from crew.agents.terminal.terminal_script import put_file
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.step import StepOrder, Usage
 
 
 @frozen

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from crew.agents.adapter import AgentSpec, Watch
 from crew.agents.environment import prepare_files
-from crew.agents.output import one_line, plain
-from crew.agents.ownership import MARKER_VARIABLE
-from crew.agents.pipes import Take, Talk
-from crew.agents.process import ProcessEnd, ProcessOrder, run_process
-from crew.domain.step import ErrorKind, StepError, StepOrder
+from crew.domain.kernel.text import one_line, plain
+from crew.domain.rows.step import ErrorKind, StepError, StepOrder
+from crew.system.processes.ownership import MARKER_VARIABLE
+from crew.system.processes.pipes import Take, Talk
+from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
 
 TEXT_TAIL = 16_384
 

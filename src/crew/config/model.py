@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from crew.config.nearest import nearest
 from crew.config.template_names import AGENT_NAMES, DIFF_NAMES, PLACE_NAMES
-from crew.config.values import (
+from crew.config.toml.value_kinds import (
     answers,
     choice,
     duration,
@@ -21,9 +20,10 @@ from crew.config.values import (
     whole,
     words,
 )
-from crew.domain.errors import NotFound
-from crew.domain.frozen import frozen
-from crew.domain.workflow import KeepsSession
+from crew.domain.kernel.errors import NotFound
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.suggest import nearest
+from crew.domain.rows.workflow import KeepsSession
 
 ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp")
 """The ways to drive an agent's program."""

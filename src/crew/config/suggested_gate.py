@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from crew.config.gates import Gate
+from crew.config.gate_command import Gate
 
 _MAX_BYTES = 256 * 1024
 _TARGETS = ("check", "ci", "tests", "verify")

@@ -1,12 +1,12 @@
 """What a template in the config may say; a wrong one is found when the config is read.
 
-The words and their order are those that `crew.agents.templates` fills in.
+The words and their order are those that `crew.domain.kernel.templates` fills in.
 """
 
 import re
 from collections.abc import Sequence
 
-from crew.config.nearest import nearest
+from crew.domain.kernel.suggest import nearest
 
 PLACE_NAMES = ("Worktree", "TaskID", "Branch", "GitDir", "RepoRoot", "BaseBranch")
 DIFF_NAMES = ("Args", *PLACE_NAMES)

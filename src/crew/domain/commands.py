@@ -1,6 +1,6 @@
 """The commands: everything the plan may ask to be done outside, each safe to repeat."""
 
-from crew.domain.frozen import frozen
+from crew.domain.kernel.frozen import frozen
 
 
 @frozen

@@ -6,10 +6,9 @@ Both are asked again after every fact, and whatever was lost in a crash is simpl
 
 from collections.abc import Iterator
 
-from crew.domain.agent import AT_WORK, Agent, AgentState
-from crew.domain.agent_kinds import follow_default
-from crew.domain.assigning import assign, is_ready, is_shut
-from crew.domain.channel_plan import channel_waits, decide_channels, plan_channels
+from crew.domain.agents.agent_kinds import follow_default
+from crew.domain.agents.agent_plan import assign, is_ready, is_shut
+from crew.domain.channels.channel_plan import channel_waits, decide_channels, plan_channels
 from crew.domain.commands import (
     Check,
     Command,
@@ -21,18 +20,19 @@ from crew.domain.commands import (
     TellSteps,
     WriteTask,
 )
-from crew.domain.councils import follow_councils
-from crew.domain.fact import Fact
-from crew.domain.intake import give_up, given_up_at
-from crew.domain.line_plan import delivery_waits, new_lines, plan_lines, send_back
-from crew.domain.pane_plan import plan_panes
-from crew.domain.planning import untold
-from crew.domain.questing import follow
-from crew.domain.question import About, Question, QuestionState
+from crew.domain.kernel.fact import Fact
+from crew.domain.merging.merge_plan import delivery_waits, new_lines, plan_lines, send_back
+from crew.domain.quests.council_stage import follow_councils
+from crew.domain.quests.position import walks_steps
+from crew.domain.quests.quest_outcomes import follow
+from crew.domain.quests.quest_plan import untold
+from crew.domain.rows.agent import AT_WORK, Agent, AgentState
+from crew.domain.rows.question import About, Question, QuestionState
+from crew.domain.rows.run import NEW_SESSION, Run, RunState
+from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.run import NEW_SESSION, Run, RunState
-from crew.domain.task import Task, TaskState
-from crew.domain.whereabouts import walks_steps
+from crew.domain.tasks.task_outcomes import give_up, given_up_at
+from crew.domain.terminals.terminal_plan import plan_panes
 from crew.domain.world import World, apply_all, moved, noted
 
 MISSING = "missing"

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from crew.domain.agent import Agent, AgentState
-from crew.domain.agent_kinds import followed, following, refuse_unusable
-from crew.domain.assigning import is_ready, kind_for
-from crew.domain.errors import Conflict, NotFound
-from crew.domain.fact import Fact
-from crew.domain.frozen import frozen
-from crew.domain.names import agent_name, next_agent_names
-from crew.domain.progress import abandoned, assigned
+from crew.domain.agents.agent_kinds import followed, following, refuse_unusable
+from crew.domain.agents.agent_plan import is_ready, kind_for
+from crew.domain.kernel.errors import Conflict, NotFound
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import agent_name, next_agent_names
+from crew.domain.quests.position import has_slot, is_held
+from crew.domain.rows.agent import Agent, AgentState
+from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.task import FINISHED, Task, TaskState
-from crew.domain.whereabouts import has_slot, is_held
+from crew.domain.runs.run_outcomes import abandoned, assigned
 from crew.domain.world import FIELDS, World, born, moved, noted
 
 

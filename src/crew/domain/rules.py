@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from crew.domain.frozen import frozen
+from crew.domain.kernel.frozen import frozen
 
 
 @frozen

@@ -5,18 +5,18 @@ from dataclasses import field, fields, replace
 from operator import attrgetter
 from typing import Any, get_args
 
-from crew.domain.agent import Agent
-from crew.domain.channel import Channel, Member, Post
-from crew.domain.errors import Conflict
-from crew.domain.fact import Fact
-from crew.domain.frozen import frozen
-from crew.domain.merge_queue import Line
-from crew.domain.message import Message
-from crew.domain.provider import Provider
-from crew.domain.quest import Quest, Walk
-from crew.domain.question import Question
-from crew.domain.run import Run
-from crew.domain.task import Task
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.channel import Channel, Member, Post
+from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.message import Message
+from crew.domain.rows.provider import Provider
+from crew.domain.rows.quest import Quest, Walk
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 
 Row = (
     Agent

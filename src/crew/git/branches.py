@@ -1,10 +1,10 @@
 """Branches that crew makes for its tasks, each with a mark: a branch without one is a person's."""
 
-from crew.domain.effects import effect
-from crew.domain.errors import Conflict
-from crew.domain.names import made_ref
-from crew.git.command import Answer, ask, failure, git
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.names import made_ref
+from crew.git.git_command import Answer, ask, failure, git
 from crew.git.repository import Repository
+from crew.system.crash_points import effect
 
 _ARGS = ("update-ref", "-m", "crew", "--stdin")
 

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from crew.domain.frozen import frozen
+from crew.domain.kernel.frozen import frozen
 
 MERGE_AS_TEXT = "git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B"
 """Stands in for every external merge driver; an empty command would silently keep our side."""

@@ -4,11 +4,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from crew.domain.effects import effect
-from crew.domain.errors import Conflict
-from crew.git.command import ask, failure
-from crew.git.linked import clear_lock
+from crew.domain.kernel.errors import Conflict
+from crew.git.git_command import ask, failure
 from crew.git.repository import Repository, commit_of
+from crew.git.worktrees.worktree_admin import clear_lock
+from crew.system.crash_points import effect
 
 ABSENT = "0" * 40
 STAYS_EMPTY_S = 1.0

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from crew.domain.effects import effect
-from crew.domain.errors import Conflict, CrewError, UsageError
-from crew.domain.frozen import frozen
-from crew.git.command import ask, configured_branch, failure, git
-from crew.git.locks import held
+from crew.domain.kernel.errors import Conflict, CrewError, UsageError
+from crew.domain.kernel.frozen import frozen
+from crew.git.git_command import ask, configured_branch, failure, git
+from crew.system.crash_points import effect
+from crew.system.file_locks import held
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")

@@ -2,11 +2,11 @@
 
 import time
 
-from crew.domain.fact import Fact
-from crew.domain.intake import Intake, seen
+from crew.domain.kernel.fact import Fact
+from crew.domain.tasks.task_outcomes import Intake, seen
 from crew.domain.world import World
-from crew.runner.workplace import Workplace
-from crew.store.settings import keep_setting, setting
+from crew.store.kept_values import keep_setting, setting
+from crew.workplace import Workplace
 
 TAKEN_IN = "taken_in"
 """The setting that names the state of the task source which the rows are up to."""

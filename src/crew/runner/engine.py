@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import Controls, Say
-from crew.domain.assigning import starting_next
-from crew.domain.channel import Member, Post
-from crew.domain.channel_posts import injected_into
-from crew.domain.channel_steps import turn_troubled
+from crew.domain.agents.agent_plan import starting_next
+from crew.domain.channels.member_outcomes import turn_troubled
+from crew.domain.channels.posts import injected_into
 from crew.domain.commands import (
     Command,
     Inspect,
@@ -25,20 +24,21 @@ from crew.domain.commands import (
     Vacate,
     kind_of,
 )
-from crew.domain.errors import CrewError
-from crew.domain.fact import Fact
-from crew.domain.message import Message
-from crew.domain.pane import not_inspected, not_opened
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.fact import Fact
 from crew.domain.plan import MISSING, following, plan, waits
+from crew.domain.rows.channel import Member, Post
+from crew.domain.rows.message import Message
+from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
-from crew.domain.run import Run
-from crew.domain.stepping import troubled
+from crew.domain.runs.step_outcomes import troubled
+from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
 from crew.domain.world import World, apply_all
-from crew.runner.channel_doers import CHANNEL_DOERS
-from crew.runner.desk import Desk, Doer
-from crew.runner.doers import RUN_DOERS
-from crew.runner.landing import LINE_DOERS
-from crew.runner.outside import Outside
+from crew.runner.doers.channel_doers import CHANNEL_DOERS
+from crew.runner.doers.context import Desk, Doer
+from crew.runner.doers.merge_doers import LINE_DOERS
+from crew.runner.doers.run_doers import RUN_DOERS
+from crew.runner.outside.outside import Outside
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crew.runner.engine import Engine
-    from crew.runner.loop import Runner
+    from crew.runner.runner import Runner
 
 INTERRUPTED = 130
 

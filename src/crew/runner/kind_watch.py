@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crew.config.layer_files import layer_files
-from crew.config.layers import load_settings
+from crew.config.layers.layer_files import layer_files
+from crew.config.layers.layers import load_settings
 from crew.config.model import AgentsSettings
 from crew.runner.engine import Engine
-from crew.runner.workplace import Workplace, kinds_in
+from crew.workplace import Workplace, kinds_in
 
 
 @dataclass(slots=True, kw_only=True)

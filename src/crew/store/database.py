@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from crew.domain.effects import effect
-from crew.domain.errors import CrewError, TryLater
+from crew.domain.kernel.errors import CrewError, TryLater
 from crew.store.schema import MIGRATIONS
+from crew.system.crash_points import effect
 
 LOCK_WAIT_S = 10.0
 

@@ -8,10 +8,10 @@ than it has, and read with one less; Markdown shows it unchanged.
 import itertools
 import re
 
-from crew.domain.frozen import frozen
-from crew.domain.task_item import Comment
-from crew.tasks import moments
-from crew.tasks.source import NewComment
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.task_item import Comment
+from crew.tasks import timestamps
+from crew.tasks.task_source import NewComment
 
 _FIRST_BLOCK = re.compile(r"(?:\A|\n\n)---\n# Comment: \d+\n")
 _BLOCK = re.compile(r"(?:\A|\n)---\n(?=# Comment: \d+\n)")
@@ -59,7 +59,7 @@ def with_comment(rest: str, comment: NewComment, *, index: int) -> str:
     head += [f"# Type: {comment.kind}"] if comment.kind else []
     head += [f"# Tags: {', '.join(comment.tags)}"] if comment.tags else []
     head += [f"# Metadata: key={comment.key}"] if comment.key else []
-    head += [f"# Time: {moments.to_text(comment.at)}"]
+    head += [f"# Time: {timestamps.to_text(comment.at)}"]
     gap = "\n" if rest.endswith("\n") else "\n\n"
     return rest + gap + "---\n" + "\n".join(head) + "\n\n" + escape(comment.text) + "\n"
 
@@ -90,7 +90,7 @@ def _comment(block: str, index: int) -> Comment:
         author=head.get("Author", ""),
         kind=head.get("Type", ""),
         text=unescape("\n".join(lines)).strip("\n").rstrip(),
-        at=moments.from_text(head.get("Time")),
+        at=timestamps.from_text(head.get("Time")),
         key=_metadata(head.get("Metadata", "")).get("key", ""),
     )
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crew.domain.task import TaskState
-from crew.domain.task_item import DEFAULT_PRIORITY, TaskItem
-from crew.domain.terms import Terms, read_terms
-from crew.tasks import comment_blocks, front_matter, json_text, moments
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import DEFAULT_PRIORITY, TaskItem
+from crew.domain.rows.terms import Terms, read_terms
+from crew.tasks import comment_blocks, front_matter, json_text, timestamps
 from crew.tasks.front_matter import FrontMatter
-from crew.tasks.source import NewTask, TaskChanges
+from crew.tasks.task_source import NewTask, TaskChanges
 
 SCHEMA = 1
 STATUS_VERSION = 2
@@ -79,8 +79,8 @@ def _meta_fields(meta: str | None) -> dict[str, Any]:
         "agent": _text(fields, "agent"),
         "base": _text(fields, "base_branch"),
         "issue": _count(fields, "issue") or None,
-        "created": moments.from_text(fields.get("created")),
-        "started": moments.from_text(fields.get("started")),
+        "created": timestamps.from_text(fields.get("created")),
+        "started": timestamps.from_text(fields.get("started")),
         "review_count": _count(fields, "review_count"),
     }
 
@@ -139,7 +139,7 @@ def new_meta(new: NewTask, *, at: float) -> str:
         {
             "schema": SCHEMA,
             "status": str(TaskState.TODO),
-            "created": moments.to_text(at),
+            "created": timestamps.to_text(at),
             "base_branch": new.base or "",
             "status_version": STATUS_VERSION,
             "agent": new.agent,

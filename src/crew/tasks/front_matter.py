@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from crew.domain.frozen import frozen
+from crew.domain.kernel.frozen import frozen
 
 FENCE = "---"
 

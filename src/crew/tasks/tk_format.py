@@ -8,13 +8,13 @@ import json
 import re
 from dataclasses import replace
 
-from crew.domain.frozen import frozen
-from crew.domain.task import TaskState
-from crew.domain.task_item import DEFAULT_PRIORITY, Comment, TaskItem
-from crew.domain.terms import read_terms
-from crew.tasks import front_matter, json_text, moments
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import DEFAULT_PRIORITY, Comment, TaskItem
+from crew.domain.rows.terms import read_terms
+from crew.tasks import front_matter, json_text, timestamps
 from crew.tasks.front_matter import FrontMatter
-from crew.tasks.source import Lifecycle, NewComment, NewTask, TaskChanges
+from crew.tasks.task_source import Lifecycle, NewComment, NewTask, TaskChanges
 
 WORD_FOR = {
     TaskState.TODO: "open",
@@ -85,8 +85,8 @@ def read_item(task: str, text: str) -> TaskItem:
         agent=front.get("crew-agent") or None,
         base=front.get("crew-base") or None,
         issue=_issue(front),
-        created=moments.from_text(front.get("created")),
-        started=moments.from_text(front.get("crew-started")),
+        created=timestamps.from_text(front.get("created")),
+        started=timestamps.from_text(front.get("crew-started")),
         review_count=_number(front.get("crew-review-count")) or 0,
         skip_review=_flag(front.get("crew-skip-review")),
         terms=read_terms(json_text.read_object(front.get("crew-terms") or "{}")),
@@ -142,7 +142,7 @@ def _comment(index: int, stamp: str, text: str) -> Comment:
         index=index,
         author=author[1] if author else "",
         text=_unescape(text[author.end() :] if author else text),
-        at=moments.from_text(stamp.strip("*")),
+        at=timestamps.from_text(stamp.strip("*")),
         key=key[1] if key else "",
     )
 
@@ -153,7 +153,7 @@ def with_note(rest: str, comment: NewComment) -> str:
     heading = "" if cut(rest).notes else "\n## Notes\n"
     author = f"@{_NOT_IN_AUTHOR.sub('-', comment.author)}: " if comment.author else ""
     key = f"\n\n<!-- crew: {comment.key} -->" if comment.key else ""
-    note = f"\n**{moments.to_text(comment.at)}**\n\n{author}{_escape(comment.text)}{key}\n"
+    note = f"\n**{timestamps.to_text(comment.at)}**\n\n{author}{_escape(comment.text)}{key}\n"
     return rest + start + heading + note
 
 
@@ -164,7 +164,7 @@ def new_ticket(task: str, new: NewTask, *, at: float) -> str:
         "status": "open",
         "deps": front_matter.inline_list(new.deps),
         "links": "[]",
-        "created": moments.to_text(at),
+        "created": timestamps.to_text(at),
         "type": "task",
         "priority": str(new.priority),
         "external-ref": f"gh-{new.issue}" if new.issue else "",
@@ -222,7 +222,7 @@ def with_status(
         is_plain = _STATE_FOR[WORD_FOR[status]] == status
         front = set_or_remove(front, "crew-status", "" if is_plain else str(status))
         if status == TaskState.IN_PROGRESS:
-            front = front.with_value("crew-started", moments.to_text(at))
+            front = front.with_value("crew-started", timestamps.to_text(at))
     if lifecycle.agent is not None:
         front = set_or_remove(front, "crew-agent", lifecycle.agent)
     if lifecycle.session is not None:

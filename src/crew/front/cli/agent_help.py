@@ -5,7 +5,7 @@ import click
 from crew.config.prompts import prompt
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import COMMANDS
-from crew.front.cli.command import CrewCommand
+from crew.front.cli.command_shape import CrewCommand
 from crew.front.cli.output import print_json, say
 
 FOR_ROLE = {

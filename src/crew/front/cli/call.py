@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 if TYPE_CHECKING:
-    from crew.runner.workplace import Workplace
+    from crew.workplace import Workplace
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Call:
 
     def workplace(self) -> "Workplace":
         # Slow to import: whoever only wants help or a list of agents must not pay for it.
-        from crew.runner.workplace import find_workplace  # noqa: PLC0415
+        from crew.workplace import find_workplace  # noqa: PLC0415
 
         return find_workplace(self.directory)
 

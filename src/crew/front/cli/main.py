@@ -22,7 +22,7 @@ def run(args: list[str]) -> int:
     open_closed_streams()
     if args == ["mcp"]:
         # Started with every step of an agent: reading the command line would be half its cost.
-        from crew.front.mcp.shim import serve  # noqa: PLC0415
+        from crew.front.mcp.stdio_shim import serve  # noqa: PLC0415
 
         return serve()
     from crew.front.cli.root import run_command  # noqa: PLC0415 - loads click

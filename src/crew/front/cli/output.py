@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, TextIO
 
-from crew.agents.output import one_line, plain, printable
-from crew.domain.quotation import quoted
+from crew.domain.kernel.quotation import quoted
+from crew.domain.kernel.text import one_line, plain, printable
 from crew.front.cli.call import Call
 
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}

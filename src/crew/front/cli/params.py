@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from crew.domain.errors import CrewError, UsageError
+from crew.domain.kernel.errors import CrewError, UsageError
 from crew.front.cli.call import Call
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -23,7 +23,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        from crew.config.values import read_duration  # noqa: PLC0415 - for few commands
+        from crew.config.toml.value_kinds import read_duration  # noqa: PLC0415 - for few commands
 
         try:
             return read_duration(float(value) if str(value).isdigit() else value)
@@ -62,9 +62,9 @@ def complete_members(
 
 
 def _rows(ctx: click.Context, kind: str) -> list[CompletionItem]:
-    from crew.runner.place import load_folder  # noqa: PLC0415
+    from crew.find_crew import load_folder  # noqa: PLC0415
     from crew.store.database import open_database  # noqa: PLC0415
-    from crew.store.facts import load_rows  # noqa: PLC0415
+    from crew.store.fact_log import load_rows  # noqa: PLC0415
 
     with contextlib.suppress(CrewError, OSError):
         rows = load_rows(open_database(load_folder(_call(ctx).directory) / "crew.db"), kind)

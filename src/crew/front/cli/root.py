@@ -11,9 +11,9 @@ import click
 import crew
 from crew.front.cli.call import Call
 from crew.front.cli.catalogue import ALIASES, COMMANDS, HIDDEN, SECTIONS
-from crew.front.cli.command import common_flags, print_example
+from crew.front.cli.command_shape import common_flags, print_example
 from crew.front.cli.ctrl_c import take_back_ctrl_c
-from crew.front.cli.endings import ended
+from crew.front.cli.exit_codes import ended
 from crew.front.cli.output import prepare_streams
 
 COMPLETE_VARIABLE = "_CREW_COMPLETE"

@@ -1,6 +1,6 @@
 """The tools of a channel's member, which has a token of its own kind and no others."""
 
-from crew.front.mcp.tools import Tool
+from crew.front.mcp.tool_list import Tool
 
 MEMBER = "channel:"
 """How the token of a channel's member begins."""

@@ -2,7 +2,7 @@
 
 import os
 
-from crew.front.mcp.tools import Said, Spoken, Tool, said
+from crew.front.mcp.tool_list import Said, Spoken, Tool, said
 
 INBOX_INSTRUCTIONS = (
     "You help a person who runs a crew of agents. list-questions tells what waits for that person; "
@@ -58,10 +58,10 @@ def done_for_a_person(asked: Spoken) -> Said:
     from pathlib import Path  # noqa: PLC0415
 
     from crew.domain.requests import Request  # noqa: PLC0415
-    from crew.runner.asking import ask  # noqa: PLC0415
-    from crew.runner.views import open_question_views  # noqa: PLC0415
-    from crew.runner.workplace import find_workplace  # noqa: PLC0415
-    from crew.store.facts import load_world  # noqa: PLC0415
+    from crew.runner.requests.ask_crew import ask  # noqa: PLC0415
+    from crew.runner.views.row_views import open_question_views  # noqa: PLC0415
+    from crew.store.fact_log import load_world  # noqa: PLC0415
+    from crew.workplace import find_workplace  # noqa: PLC0415
 
     workplace = find_workplace(Path.cwd())
     with closing(workplace.db):

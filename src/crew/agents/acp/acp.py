@@ -1,0 +1,108 @@
+"""Any agent that speaks the Agent Client Protocol: one process a step, its session loaded again.
+
+Words for the agent wait for its next step: what a second prompt does to the one under way is
+another thing with each agent, and one of them drops its work.
+"""
+
+import asyncio
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crew.agents.acp.acp_errors import ended_badly, judge
+from crew.agents.acp.acp_turn import AcpTurn
+from crew.agents.acp.acp_wire import Wire
+from crew.agents.adapter import AgentSpec, Controls, Interrupt, Watch
+from crew.agents.environment import agent_environment
+from crew.agents.event_stream import Words
+from crew.agents.session_memory import SessionMemory, session_memory
+from crew.agents.step_process import run_agent
+from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.system.processes.process import ProcessEnd
+
+ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
+# One agent asks its model what a person might say next, at the price of the whole context.
+_QUIET = {"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class AcpAdapter:
+    """Runs the program that `command` names and talks to it by the protocol's own SDK."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self, order: StepOrder, watch: Watch, controls: Controls | None = None
+    ) -> StepOutcome:
+        if error := _refusal(self.spec):
+            return StepOutcome(session=order.session, error=error)
+        memory = session_memory("acp", order)
+        turn = AcpTurn(order.session, Words(order.done_word, watch.doing))
+        wire = Wire(turn.hear)
+        talking = asyncio.ensure_future(self._talk(order, wire, turn, watch, memory))
+        hearing = asyncio.ensure_future(_hear(controls, turn))
+        try:
+            end = await run_agent(
+                order,
+                self.spec,
+                argv=(self.spec.command, *self.spec.system_args, *self.spec.args),
+                env=agent_environment(order, extra={**_QUIET, **self.spec.env}, caller=self.caller),
+                watch=watch,
+                on_output=wire.take,
+                talk=wire.talk,
+            )
+            wire.end()
+            await talking
+        finally:
+            for task in (talking, hearing):
+                task.cancel()
+            await asyncio.gather(talking, hearing, return_exceptions=True)
+        return _outcome(self.spec, turn, memory, end)
+
+    async def _talk(
+        self, order: StepOrder, wire: Wire, turn: AcpTurn, watch: Watch, memory: SessionMemory
+    ) -> None:
+        """The whole conversation; whichever way it ends, the program is told that it is over."""
+        from crew.agents.acp.acp_client import converse  # noqa: PLC0415 - it brings the SDK along
+
+        try:
+            await converse(self.spec, order, wire=wire, turn=turn, watch=watch, memory=memory)
+        except Exception as error:  # noqa: BLE001 - whatever the SDK or the agent makes of it
+            turn.failure = ended_badly(error, is_opening=not turn.is_open)
+        finally:
+            wire.talk.close(linger_s=ENDS_WITHIN_S)
+
+
+async def _hear(controls: Controls | None, turn: AcpTurn) -> None:
+    while controls is not None:
+        if isinstance(await controls.next(), Interrupt):
+            turn.interrupted.set()
+
+
+def _refusal(spec: AgentSpec) -> StepError | None:
+    """Why this step cannot even be started, if so."""
+    if not spec.command:
+        message = f"agents.{spec.name} names no command that speaks the Agent Client Protocol"
+        return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    if importlib.util.find_spec("acp") is None:
+        message = "the package agent-client-protocol is not installed: install git-crew[acp]"
+        return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    return None
+
+
+def _outcome(spec: AgentSpec, turn: AcpTurn, memory: SessionMemory, end: ProcessEnd) -> StepOutcome:
+    turn.finish()
+    cost = None
+    if turn.total_cost_usd:  # a model without a price costs 0 in an agent's eyes
+        total = Usage(cost_usd=turn.total_cost_usd)
+        cost = memory.used_since(turn.session, total).cost_usd
+    return StepOutcome(
+        session=turn.session,
+        done=turn.words.has_signal and turn.stop_reason == "end_turn",
+        text=turn.words.tail.text,
+        usage=Usage(
+            input_tokens=turn.input_tokens, output_tokens=turn.output_tokens, cost_usd=cost
+        ),
+        error=judge(end, turn, spec),
+    )

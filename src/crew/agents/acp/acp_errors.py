@@ -1,0 +1,82 @@
+"""Why a step by the Agent Client Protocol failed: by its codes, then by what agents say."""
+
+import json
+
+from crew.agents.acp.acp_turn import AcpTurn
+from crew.agents.adapter import AgentSpec
+from crew.agents.http_status import kind_of_status
+from crew.agents.step_process import last_words, process_error
+from crew.domain.kernel.text import one_line
+from crew.domain.rows.step import ErrorKind, StepError
+from crew.system.processes.process import ProcessEnd
+
+_BY_CODE = {-32000: ErrorKind.AUTH, -32002: ErrorKind.SESSION_UNKNOWN}  # nothing there by this id
+_BY_WORDS = (
+    ("authentication required", ErrorKind.AUTH),
+    ("unauthorized", ErrorKind.AUTH),
+    ("invalid api key", ErrorKind.AUTH),
+    ("invalid session", ErrorKind.SESSION_UNKNOWN),
+    ("session not found", ErrorKind.SESSION_UNKNOWN),
+    ("usage limit", ErrorKind.RATE_LIMIT),
+    ("rate limit", ErrorKind.RATE_LIMIT),
+    ("too many requests", ErrorKind.RATE_LIMIT),
+    ("quota exceeded", ErrorKind.BILLING),
+    ("credit balance", ErrorKind.BILLING),
+    ("overloaded", ErrorKind.OVERLOADED),
+    ("prompt is too long", ErrorKind.CONTEXT_FULL),
+    ("context window", ErrorKind.CONTEXT_FULL),
+    ("context length", ErrorKind.CONTEXT_FULL),
+)
+
+
+class CannotLoad(Exception):
+    """The agent has no way to open a session that it once had."""
+
+
+class Refused(Exception):
+    """The agent cannot be asked for what is configured."""
+
+
+def ended_badly(error: Exception, *, is_opening: bool) -> StepError | None:
+    """The error of a talk that broke off; None where the process itself knows better why."""
+    if isinstance(error, CannotLoad):
+        return StepError(kind=ErrorKind.SESSION_UNKNOWN, message=str(error))
+    code = getattr(error, "code", None)
+    if isinstance(error, ConnectionError):
+        return None
+    said = " ".join((str(error), _told(getattr(error, "data", None))))
+    kind = _kind(code, getattr(error, "data", None), said)
+    message = one_line(said, limit=300) or type(error).__name__
+    return StepError(kind=kind, message=message if not is_opening else f"cannot begin: {message}")
+
+
+def judge(end: ProcessEnd, turn: AcpTurn, spec: AgentSpec) -> StepError | None:
+    """None for a good step: a turn that came to its end, or was interrupted, and exit code 0."""
+    if end.reason in {"timeout", "stalled", "not_found", "failed"}:
+        return process_error(end, spec)
+    if turn.interrupted.is_set() and turn.stop_reason:
+        return None  # one agent has another reason than `cancelled` for it
+    if turn.failure:
+        return turn.failure
+    if end.code and end.reason != "lingered":
+        return process_error(end, spec)
+    if turn.stop_reason == "end_turn":
+        return None
+    what = f"stopped: {turn.stop_reason}" if turn.stop_reason else "ended without an answer"
+    message = f"{spec.name} {what}{last_words(end.stderr_tail)}"
+    return StepError(kind=ErrorKind.CRASHED, message=message)
+
+
+def _kind(code: object, data: object, said: str) -> ErrorKind:
+    if isinstance(code, int) and code in _BY_CODE:
+        return _BY_CODE[code]
+    status = data.get("statusCode") or data.get("status") if isinstance(data, dict) else None
+    lower = said.lower()
+    by_words = next((kind for words, kind in _BY_WORDS if words in lower), None)
+    return kind_of_status(code) or kind_of_status(status) or by_words or ErrorKind.CRASHED
+
+
+def _told(data: object) -> str:
+    if isinstance(data, str):
+        return data
+    return json.dumps(data, default=str) if data else ""

@@ -1,0 +1,52 @@
+"""Carries messages between the Agent Client Protocol's SDK and a step's process.
+
+What the agent tells of its turn is taken out on the way, as it comes and in its order, so that an
+update of a kind that the SDK does not know yet does no harm.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from crew.agents.event_stream import Event, EventLines, mapping
+from crew.system.processes.pipes import Talk
+
+LONGEST_MESSAGE = 1 << 24
+
+
+class Wire:
+    """A transport: `send` and `receive` are the SDK's side, `take` and `talk` the process's."""
+
+    def __init__(self, hear: Callable[[Event], None]) -> None:
+        self.talk = Talk()
+        self._hear = hear
+        self._lines = EventLines(LONGEST_MESSAGE)
+        self._messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    def take(self, chunk: bytes) -> None:
+        for message in self._lines.feed(chunk):
+            self._pass_on(message)
+
+    def end(self) -> None:
+        """Nothing more will come, and nothing that was said will be heard."""
+        for message in self._lines.close():
+            self._pass_on(message)
+        self.talk.end()
+        self._messages.put_nowait(None)
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self.talk.say(json.dumps(message).encode() + b"\n")
+        await self.talk.taken()
+
+    async def receive(self) -> dict[str, Any] | None:
+        return await self._messages.get()
+
+    async def close(self) -> None:
+        pass
+
+    def _pass_on(self, message: Event) -> None:
+        if "id" in message:
+            self._messages.put_nowait(dict(message))
+        elif message.get("method") == "session/update":
+            self._hear(mapping(message, "params"))

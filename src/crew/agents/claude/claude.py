@@ -1,0 +1,178 @@
+"""Claude Code as an agent: one run of `claude -p` a step, its session resumed from step to step.
+
+Its input stays open, so that it can be spoken to, interrupted and answered while it works. Project
+settings, hooks and MCP servers of the worktree stay off: headless there is no question of trust, so
+a repository's own hooks would run at once.
+"""
+
+import contextlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.background import Beside
+from crew.agents.claude.claude_errors import judge
+from crew.agents.claude.claude_events import Conversation
+from crew.agents.claude.claude_live import Live
+from crew.agents.claude.claude_session import held_session
+from crew.agents.environment import agent_environment
+from crew.agents.step_process import run_agent
+from crew.domain.kernel.errors import Conflict, CrewError
+from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.system.crash_points import effect
+from crew.system.processes.process import ProcessEnd
+
+_QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+_PERMISSION_FLAGS = ("--permission-mode", "--dangerously-skip-permissions")
+_TOOL_FLAGS = ("--allowedTools", "--allowed-tools")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeAdapter:
+    """Runs the real `claude`, or whatever program `command` names, as stream-json."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self, order: StepOrder, watch: Watch, controls: Controls | None = None
+    ) -> StepOutcome:
+        order = replace(order, session=session_id(order.session))
+        env = agent_environment(order, extra={**_QUIET, **self.spec.env}, caller=self.caller)
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(held_session(order, env))
+            except CrewError as error:
+                in_use = isinstance(error, Conflict)
+                kind = ErrorKind.SESSION_IN_USE if in_use else ErrorKind.CRASHED
+                refusal = StepError(kind=kind, message=error.message)
+                return StepOutcome(session=order.session, error=refusal)
+            return await self._run(order, env, watch, controls)
+
+    async def _run(
+        self, order: StepOrder, env: Mapping[str, str], watch: Watch, controls: Controls | None
+    ) -> StepOutcome:
+        heard = Conversation(done_word=order.done_word)
+        async with Beside() as beside:
+            live = Live(heard, watch, beside)
+            live.begin(order.prompt, controls)
+            end = await run_agent(
+                order,
+                self.spec,
+                argv=claude_argv(self.spec, order, asks=watch.can_ask),
+                env=env,
+                watch=watch,
+                on_output=live.take,
+                talk=live.talk,
+            )
+        heard.finish()
+        return self._outcome(order, heard, live, end)
+
+    def _outcome(
+        self, order: StepOrder, heard: Conversation, live: Live, end: ProcessEnd
+    ) -> StepOutcome:
+        ran = end.reason not in {"not_found", "failed"}
+        cut_short = ran and live.was_interrupted and not heard.ended_well
+        return StepOutcome(
+            session=heard.session or order.session,
+            done=heard.has_signal and not cut_short,
+            text=heard.tail.text,
+            usage=_usage(order, heard),
+            error=None if cut_short else judge(end, heard, self.spec),
+        )
+
+
+def session_id(text: str) -> str:
+    """Claude takes UUIDs only; any other name always becomes the same one."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"crew:{text}"))
+
+
+def claude_argv(spec: AgentSpec, order: StepOrder, *, asks: bool = False) -> tuple[str, ...]:
+    """Everything is passed on every step: of it all, a session remembers its system prompt only.
+
+    With `asks`, somebody answers what the agent may do.
+    """
+    return (
+        spec.command or "claude",
+        "-p",
+        *("--output-format", "stream-json", "--verbose"),
+        *("--input-format", "stream-json", "--replay-user-messages"),
+        *("--permission-prompt-tool", "stdio"),
+        *("--resume" if order.resume else "--session-id", order.session),
+        *("--setting-sources", "user", "--strict-mcp-config"),
+        *_permissions(spec, order, asks=asks),
+        *_mcp(order),
+        *(("--model", spec.model) if spec.model else ()),
+        *(("--append-system-prompt", spec.system_prompt) if spec.system_prompt else ()),
+        *spec.system_args,
+        *spec.args,
+    )
+
+
+def _permissions(spec: AgentSpec, order: StepOrder, *, asks: bool) -> tuple[str, ...]:
+    """Edits in the worktree, and shell commands unless somebody is asked about them.
+
+    What the agent's own arguments say about it counts instead.
+    """
+    own = (*spec.system_args, *spec.args)
+    mode = () if _has(own, _PERMISSION_FLAGS) else ("--permission-mode", "acceptEdits")
+    tools = (*(() if asks else ("Bash",)), *(("mcp__crew",) if _mcp(order) else ()))
+    if _has(own, _TOOL_FLAGS) or not tools:
+        return mode
+    return (*mode, "--allowedTools", ",".join(tools))
+
+
+def _has(arguments: tuple[str, ...], flags: tuple[str, ...]) -> bool:
+    return any(argument.split("=")[0] in flags for argument in arguments)
+
+
+def _mcp(order: StepOrder) -> tuple[str, ...]:
+    """Crew's own tools; the token stays in the environment, where `ps` does not show it."""
+    url = order.env.get("CREW_MCP_URL", "")
+    if not url:
+        return ()
+    server = {
+        "type": "http",
+        "url": url,
+        "headers": {"Authorization": "Bearer ${CREW_TOKEN}"},
+        "alwaysLoad": True,
+    }
+    return ("--mcp-config", json.dumps({"mcpServers": {"crew": server}}))
+
+
+def _usage(order: StepOrder, heard: Conversation) -> Usage:
+    """What this run used; its total is the session's, so a cost is told from the one before."""
+    usage = heard.usage
+    total = heard.last_result.total_cost_usd if heard.last_result else None
+    if total is None:
+        return usage
+    memory = order.log.parent / f"claude-{heard.session or order.session}.json"
+    before = _total_before(memory) if order.resume else 0.0
+    with contextlib.suppress(OSError):  # the next cost is then unknown, which is no lie
+        _remember_total(memory, total)
+    if usage.cost_usd is None and before is not None:
+        # A total below the one before means that the program began to count anew.
+        return replace(usage, cost_usd=total - before if total >= before else total)
+    return usage
+
+
+def _total_before(memory: Path) -> float | None:
+    try:
+        told: Any = json.loads(memory.read_bytes())
+        return float(told["total_cost_usd"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@effect("agents.remember_total")
+def _remember_total(memory: Path, total: float) -> None:
+    fresh = memory.with_suffix(".new")
+    fresh.write_text(json.dumps({"total_cost_usd": total}))
+    fresh.replace(memory)

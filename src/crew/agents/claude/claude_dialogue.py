@@ -1,0 +1,196 @@
+"""Who may say what to a running Claude Code, and when: its events and our words in, acts out.
+
+A message that reaches it while a tool runs is read by the model with the tool's result. One that
+reaches it at any other time waits in a queue of its own and starts another turn after the step's.
+So words are kept back until a tool runs, and taken back when its result came without them.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from crew.agents.adapter import Interrupt, Permission, Say
+from crew.agents.event_stream import Event, mapping
+from crew.domain.kernel.frozen import frozen
+
+_DENIAL = "This is not allowed. Do it in another way, or say what you need, and why."
+_LONGEST_DETAIL = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A line for the program."""
+
+    line: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The model has this message."""
+
+    message: str
+
+
+@frozen
+class Question:
+    """The program waits for leave."""
+
+    request: str
+    permission: Permission
+    values: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Nobody needs to answer that question any more."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """There is nothing more to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """It goes on although there is nothing more to say, and may take its time."""
+
+
+Act = Tell | Heard | Question | Withdrawn | Over | Woken
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """The state of one run of the program, from its prompt to the end of what we say."""
+
+    is_interrupted: bool = False
+    _is_over: bool = False
+    _kept_back: list[Say] = field(default_factory=list)
+    _said: dict[str, Say] = field(default_factory=dict)  # by the number they were given
+    _tools: set[str] = field(default_factory=set)  # under way
+    _has_background: bool = False
+
+    def tell(self, word: Say | Interrupt) -> Iterator[Act]:
+        """Somebody has a word for the agent."""
+        if isinstance(word, Say):
+            self._kept_back.append(word)
+            yield from self._speak()
+        elif not self.is_interrupted:
+            self.is_interrupted = True
+            yield from self._take_back()
+            yield Tell(_request("interrupt"))
+            yield from self._end()
+
+    def hear(self, event: Event, *, is_done: bool) -> Iterator[Act]:
+        """The program tells something; `is_done` says whether the agent has finished its work."""
+        match event.get("type"):
+            case "assistant" if _is_own(event):
+                self._tools |= {str(block.get("id")) for block in _blocks(event, "tool_use")}
+                yield from self._speak()
+            case "user" if _is_own(event):
+                yield from self._hear_user(event)
+            case "command_lifecycle" if event.get("state") == "cancelled":
+                yield from self._hear_taken_back(str(event.get("command_uuid")))
+            case "control_request":
+                yield _question(event)
+            case "control_cancel_request":
+                yield Withdrawn(str(event.get("request_id")))
+            case "system" | "result":
+                yield from self._hear_of_turn(event, is_done=is_done)
+            case _:
+                pass
+
+    def _hear_user(self, event: Event) -> Iterator[Act]:
+        number = str(event.get("uuid"))
+        if event.get("isReplay") and number in self._said:
+            yield Heard(self._said.pop(number).message)
+        if results := {str(block.get("tool_use_id")) for block in _blocks(event, "tool_result")}:
+            self._tools -= results
+            if not self._tools:
+                yield from self._take_back()
+
+    def _hear_taken_back(self, number: str) -> Iterator[Act]:
+        if number in self._said:
+            self._kept_back.insert(0, self._said.pop(number))
+            yield from self._speak()
+
+    def _hear_of_turn(self, event: Event, *, is_done: bool) -> Iterator[Act]:
+        if event.get("subtype") == "init" and self._is_over and not self.is_interrupted:
+            yield Woken()
+        elif event.get("subtype") == "background_tasks_changed":
+            self._has_background = bool(event.get("tasks"))
+        elif event.get("type") == "result":
+            self._tools.clear()
+            # A command in the background wakes the agent when it ends, unless its work is done.
+            if is_done or not self._has_background:
+                yield from self._end()
+
+    def _end(self) -> Iterator[Act]:
+        self._is_over = True
+        yield Over()
+
+    def _speak(self) -> Iterator[Act]:
+        if not self._tools or self.is_interrupted:
+            return
+        for word in self._kept_back:
+            number = str(uuid.uuid4())
+            self._said[number] = word
+            yield Tell(user_message(word.text, number=number))
+        self._kept_back.clear()
+
+    def _take_back(self) -> Iterator[Act]:
+        """Harmless for a message that was taken in this very moment: its replay follows."""
+        for number in self._said:
+            yield Tell(_request("cancel_async_message", message_uuid=number))
+
+
+def user_message(text: str, *, number: str = "") -> Event:
+    content = [{"type": "text", "text": text}]
+    message = {"type": "user", "message": {"role": "user", "content": content}}
+    return {**message, "uuid": number} if number else message
+
+
+def answer(question: Question, *, allowed: bool) -> Event:
+    decision: Event = {"behavior": "deny", "message": _DENIAL}
+    if allowed:
+        decision = {"behavior": "allow", "updatedInput": question.values}
+    return _response(question.request, subtype="success", response=decision)
+
+
+def _question(event: Event) -> Act:
+    """What else it may ask, we have no answer to; without one it would wait for ever."""
+    request, number = mapping(event, "request"), str(event.get("request_id"))
+    if request.get("subtype") != "can_use_tool":
+        return Tell(_response(number, subtype="error", error="crew does not know this request"))
+    values = mapping(request, "input")
+    permission = Permission(tool=str(request.get("tool_name")), detail=_detail(request, values))
+    return Question(request=number, permission=permission, values=values)
+
+
+def _detail(request: Event, values: Event) -> str:
+    """What it would do and why that is asked, for a person to decide."""
+    wishes = [f"{name}: {value}" for name, value in values.items()]
+    reason = request.get("decision_reason")
+    return "\n".join([*wishes, *([f"({reason})"] if reason else [])])[:_LONGEST_DETAIL]
+
+
+def _request(subtype: str, **values: str) -> Event:
+    request = {"subtype": subtype, **values}
+    return {"type": "control_request", "request_id": str(uuid.uuid4()), "request": request}
+
+
+def _response(number: str, **values: Any) -> Event:
+    return {"type": "control_response", "response": {"request_id": number, **values}}
+
+
+def _is_own(event: Event) -> bool:
+    """Not that of a helper, which runs within a tool of the agent's own."""
+    return event.get("parent_tool_use_id") is None
+
+
+def _blocks(event: Event, kind: str) -> list[Event]:
+    content = mapping(event, "message").get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]

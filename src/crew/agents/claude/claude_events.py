@@ -1,0 +1,191 @@
+"""What Claude Code prints as stream-json, read into what a step did, used and ran into."""
+
+from dataclasses import dataclass, field
+
+from crew.agents.event_stream import (
+    Event,
+    EventLines,
+    argument_of,
+    count_of,
+    mapping,
+    number_of,
+    session_name,
+)
+from crew.agents.step_process import TEXT_TAIL
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.text import SignalScanner, Tail, one_line
+from crew.domain.rows.step import Usage
+
+
+@frozen
+class Result:
+    """A `result` event. `subtype` says "success" for API failures too, so it decides nothing."""
+
+    is_error: bool
+    text: str
+    terminal_reason: str
+    api_status: int | None
+    api_error: str
+    errors: tuple[str, ...]
+    total_cost_usd: float | None  # of the whole session, not of this run
+    usage: Usage | None  # of the main model since the result before it; its cost is never known
+    model_usage: Usage | None  # of all models since the result before it
+
+    @property
+    def is_good(self) -> bool:
+        return not self.is_error and not self.terminal_reason.startswith("aborted")
+
+    @property
+    def words(self) -> str:
+        """Everything in it that may say what went wrong."""
+        return "\n".join((self.text, self.api_error, *self.errors))
+
+
+@dataclass(slots=True)
+class Conversation:
+    """All that one run of the program has told so far."""
+
+    done_word: str
+    session: str = ""
+    results: list[Result] = field(default_factory=list)
+    error_names: list[str] = field(default_factory=list)
+    reset_at: float | None = None
+    doing: str = ""
+    tail: Tail = field(default_factory=lambda: Tail(TEXT_TAIL))
+    has_signal: bool = False
+    is_in_turn: bool = False
+    _lines: EventLines = field(default_factory=EventLines)
+    _messages: dict[str, Usage] = field(default_factory=dict)
+
+    def take(self, chunk: bytes) -> list[Event]:
+        """Take in some output; the events that were whole with it."""
+        return self._read(self._lines.feed(chunk))
+
+    def finish(self) -> list[Event]:
+        return self._read(self._lines.close())
+
+    @property
+    def last_result(self) -> Result | None:
+        return self.results[-1] if self.results else None
+
+    @property
+    def ended_well(self) -> bool:
+        return self.last_result is not None and self.last_result.is_good
+
+    @property
+    def usage(self) -> Usage:
+        """What this run used; when no result came, what its messages showed."""
+        by_model = [result.model_usage for result in self.results if result.model_usage]
+        by_result = [result.usage for result in self.results if result.usage]
+        by_message = [Usage(cost_usd=None), *self._messages.values()]
+        return _sum(by_model or by_result or by_message)
+
+    def _read(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            self._learn(event)
+        return events
+
+    def _learn(self, event: Event) -> None:
+        self.session = session_name(event, "session_id") or self.session
+        match event.get("type"):
+            case "assistant":
+                self._hear(event)
+            case "result":
+                self._conclude(_result(event))
+            case "system" if event.get("subtype") == "init":
+                self.is_in_turn = True
+            case "system" if event.get("subtype") == "api_retry":
+                self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
+            case "rate_limit_event":
+                self._hear_of_limit(mapping(event, "rate_limit_info"))
+            case _:
+                pass
+
+    def _hear(self, event: Event) -> None:
+        message = mapping(event, "message")
+        if event.get("error"):
+            self.error_names.append(str(event["error"]))
+        if message.get("usage") and message.get("id"):
+            # One event a block, each with the message's usage so far: the last one counts.
+            self._messages[str(message["id"])] = _tokens(mapping(message, "usage"))
+        is_own = event.get("parent_tool_use_id") is None
+        for block in message.get("content") or ():
+            if isinstance(block, dict):
+                self._hear_block(block, is_own=is_own)
+
+    def _hear_of_limit(self, limit: Event) -> None:
+        """Good answers tell of the window's end too: it matters once a request is turned down."""
+        self.reset_at = number_of(limit, "resetsAt") if limit.get("status") == "rejected" else None
+
+    def _hear_block(self, block: Event, *, is_own: bool) -> None:
+        if block.get("type") == "tool_use":
+            self.doing = one_line(f"{block.get('name')}: {argument_of(mapping(block, 'input'))}")
+        elif block.get("type") == "text":
+            text = str(block.get("text", ""))
+            self.doing = one_line(text) or self.doing
+            if is_own:  # a helper's "DONE" is not the agent's
+                self._say(text)
+
+    def _conclude(self, result: Result) -> None:
+        self.results.append(result)
+        self.is_in_turn = False
+        if not self.tail.text:  # its text is the last message again
+            self._say(result.text)
+
+    def _say(self, text: str) -> None:
+        self.tail.add(text + "\n")
+        scanner = SignalScanner(self.done_word)
+        scanner.feed(text)
+        self.has_signal = self.has_signal or scanner.found
+
+
+def _result(event: Event) -> Result:
+    errors = event.get("errors")
+    status = event.get("api_error_status")
+    api_error = (event.get("api_error_type"), event.get("api_error"))
+    return Result(
+        is_error=bool(event.get("is_error")) or str(event.get("subtype")).startswith("error"),
+        text=str(event.get("result") or ""),
+        terminal_reason=str(event.get("terminal_reason") or ""),
+        api_status=status if isinstance(status, int) else None,
+        api_error=" ".join(str(part) for part in api_error if part),
+        errors=tuple(map(str, errors)) if isinstance(errors, list) else (),
+        total_cost_usd=number_of(event, "total_cost_usd"),
+        usage=_tokens(usage) if (usage := mapping(event, "usage")) else None,
+        model_usage=_model_usage(event),
+    )
+
+
+def _model_usage(event: Event) -> Usage | None:
+    """What all models used that took part, helpers included."""
+    models = mapping(event, "model_usage_since_last_result")
+    parts = [_one_models_usage(entry) for entry in models.values() if isinstance(entry, dict)]
+    return _sum(parts) if parts else None
+
+
+def _one_models_usage(entry: Event) -> Usage:
+    read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    return Usage(
+        input_tokens=sum(count_of(entry, name) for name in read),
+        output_tokens=count_of(entry, "outputTokens"),
+        cost_usd=number_of(entry, "costUSD"),
+    )
+
+
+def _tokens(usage: Event) -> Usage:
+    """Cached tokens are input too, though the API counts them apart."""
+    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return Usage(
+        input_tokens=sum(count_of(usage, name) for name in read),
+        output_tokens=count_of(usage, "output_tokens"),
+        cost_usd=None,
+    )
+
+
+def _sum(parts: list[Usage]) -> Usage:
+    costs = [part.cost_usd for part in parts]
+    return Usage(
+        input_tokens=sum(part.input_tokens for part in parts),
+        output_tokens=sum(part.output_tokens for part in parts),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )

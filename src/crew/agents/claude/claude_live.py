@@ -1,0 +1,85 @@
+"""Carries on the dialogue with a running Claude Code: tells it lines, asks people for leave."""
+
+import json
+from collections.abc import Iterable
+
+from crew.agents.adapter import Controls, Watch
+from crew.agents.background import Beside
+from crew.agents.claude.claude_dialogue import (
+    Act,
+    Dialogue,
+    Heard,
+    Over,
+    Question,
+    Tell,
+    Withdrawn,
+    Woken,
+    answer,
+    user_message,
+)
+from crew.agents.claude.claude_events import Conversation
+from crew.agents.event_stream import Event
+from crew.system.processes.pipes import Talk
+
+ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
+
+
+class Live:
+    """One run of the program; whatever waits for somebody ends with it."""
+
+    def __init__(self, heard: Conversation, watch: Watch, beside: Beside) -> None:
+        self.talk = Talk()
+        self._heard = heard
+        self._watch = watch
+        self._beside = beside
+        self._dialogue = Dialogue()
+
+    @property
+    def was_interrupted(self) -> bool:
+        return self._dialogue.is_interrupted
+
+    def begin(self, prompt: str, controls: Controls | None) -> None:
+        if controls is not None:
+            self._beside.start("controls", self._pass_on(controls))
+        self._act([Tell(user_message(prompt))])
+
+    def take(self, chunk: bytes) -> None:
+        before = self._heard.doing
+        for event in self._heard.take(chunk):
+            self._act(self._dialogue.hear(event, is_done=self._heard.has_signal))
+        if self._heard.doing != before:
+            self._watch.doing(self._heard.doing)
+
+    async def _pass_on(self, controls: Controls) -> None:
+        while not self.talk.is_closed:
+            self._act(self._dialogue.tell(await controls.next()))
+            await self.talk.taken()
+
+    def _act(self, acts: Iterable[Act]) -> None:
+        for act in acts:
+            match act:
+                case Tell(line=line):
+                    self.talk.say(_line(line))
+                case Heard(message=message):
+                    self._watch.heard(message)
+                case Question():
+                    self._beside.start(act.request, self._ask(act))
+                case Withdrawn(request=request):
+                    self._beside.cancel(request)
+                case Over():
+                    self.talk.close(linger_s=ENDS_WITHIN_S)
+                case Woken():
+                    self.talk.close()
+
+    async def _ask(self, question: Question) -> None:
+        """Whatever happens, it gets an answer: it would wait for one for ever."""
+        allowed = False
+        try:
+            with self.talk.waiting():
+                allowed = await self._watch.asked(question.permission)
+        finally:
+            self.talk.say(_line(answer(question, allowed=allowed)))
+
+
+def _line(event: Event) -> bytes:
+    return json.dumps(event).encode() + b"\n"

@@ -1,0 +1,83 @@
+"""One step at a time in a session of Claude Code: of two at once, one's words are silently lost."""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from crew.domain.kernel.errors import Conflict, CrewError
+from crew.domain.rows.step import StepOrder
+from crew.system.crash_points import effect
+from crew.system.processes.ownership import find_process
+
+
+@contextlib.contextmanager
+def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
+    """Hold the session of this step; refused while another step or a terminal has it."""
+    path = _lock_file(order)
+    try:
+        file = _lock(path)
+    except OSError as error:
+        raise CrewError(
+            f"the lock {path} cannot be written: {error.strerror}",
+            hint="make room on the disk or mend the folder's permissions, then run it again",
+        ) from error
+    try:
+        if file is None:
+            raise _in_use(order, "another step")
+        if pid := _open_elsewhere(order.session, env):
+            raise _in_use(order, f"the process {pid}")
+        yield
+    finally:
+        if file is not None:
+            # Closing alone is not enough: a process that another thread is starting shares it.
+            fcntl.flock(file, fcntl.LOCK_UN)
+            os.close(file)
+
+
+def _in_use(order: StepOrder, by: str) -> Conflict:
+    return Conflict(
+        f"the session {order.session} is in use by {by}",
+        hint="wait until that has ended, or begin a new session",
+    )
+
+
+def _lock_file(order: StepOrder) -> Path:
+    folder = Path(order.env.get("CREW_STATE_DIR") or order.log.parent / "sessions")
+    return folder / f"claude-{order.session}.lock"
+
+
+@effect("agents.lock_session")
+def _lock(path: Path) -> int | None:
+    """The lock ends with the file's closing, so a crew that is killed leaves none behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+def _open_elsewhere(session: str, env: Mapping[str, str]) -> int | None:
+    """A process that has it open without our lock, as each one tells in a file of its own."""
+    home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
+    for file in Path(home, "sessions").glob("*.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            told = json.loads(file.read_bytes())
+            if told["sessionId"] == session and _is_alive(told):
+                return int(told["pid"])
+    return None
+
+
+def _is_alive(told: Mapping[str, Any]) -> bool:
+    """Numbers mean nothing in another namespace, where a step in a sandbox has its own."""
+    namespace = Path("/proc/self/ns/pid").readlink()
+    if not str(told["pidDomain"]).endswith(str(namespace)):
+        return False
+    found = find_process(int(told["pid"]))
+    return found is not None and found.started == int(told["procStart"])

@@ -1,0 +1,191 @@
+"""Codex by `codex app-server`: a step is one turn, which can be spoken to and interrupted."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.background import Beside
+from crew.agents.codex.codex_dialogue import (
+    Act,
+    AwaitTools,
+    CodexDialogue,
+    Heard,
+    Over,
+    Question,
+    Tell,
+    Withdrawn,
+)
+from crew.agents.codex.codex_errors import exit_error, turn_error
+from crew.agents.codex.codex_flags import TOOLS_WITHIN_S, codex_flags, configured
+from crew.agents.codex.codex_turn import AppTurn
+from crew.agents.environment import agent_environment
+from crew.agents.event_stream import Event, EventLines, Words, mapping
+from crew.agents.session_memory import SessionMemory, session_memory
+from crew.agents.step_process import process_error, run_agent
+from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.system.processes.pipes import Talk
+from crew.system.processes.process import ProcessEnd
+
+ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
+TELLS_OF_TOOLS_WITHIN_S = 2.0  # an older one says nothing of them
+
+
+async def run_app_server_step(
+    spec: AgentSpec,
+    caller: Mapping[str, str],
+    order: StepOrder,
+    watch: Watch,
+    controls: Controls | None,
+) -> StepOutcome | None:
+    """None if the program ended before it had answered at all: it knows no app-server."""
+    memory = session_memory("codex", order)
+    async with Beside() as beside:
+        live = LiveTurn(spec, order, watch, beside, memory)
+        live.begin(controls)
+        end = await run_agent(
+            order,
+            spec,
+            argv=(spec.command or "codex", "app-server", *codex_flags(spec, order)),
+            env=agent_environment(order, extra=spec.env, caller=caller),
+            watch=watch,
+            on_output=live.take,
+            talk=live.talk,
+        )
+    live.finish()
+    if end.reason == "exited" and not live.dialogue.is_ready:
+        return None
+    return _outcome(order, spec, live, end)
+
+
+class LiveTurn:
+    """Carries out the dialogue: tells the program lines, asks people, hears controls."""
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        order: StepOrder,
+        watch: Watch,
+        beside: Beside,
+        memory: SessionMemory,
+    ) -> None:
+        self.talk = Talk()
+        self.turn = AppTurn(words=Words(order.done_word, watch.doing))
+        self.memory = memory
+        self.dialogue = CodexDialogue(
+            prompt=as_text(order.prompt),
+            opening=_opening(spec, order, asks=watch.can_ask),
+            thread=memory.name_for(order.session) if order.resume else "",
+            wants_tools=bool(order.env.get("CREW_MCP_URL")),
+        )
+        self._order = order
+        self._watch = watch
+        self._beside = beside
+        self._lines = EventLines()
+
+    def begin(self, controls: Controls | None) -> None:
+        if controls is not None:
+            self._beside.start("controls", self._pass_on(controls))
+        self._act(self.dialogue.begin())
+
+    def take(self, chunk: bytes) -> None:
+        self._hear(self._lines.feed(chunk))
+
+    def finish(self) -> None:
+        self._hear(self._lines.close())
+
+    def _hear(self, messages: Iterable[Event]) -> None:
+        for message in messages:
+            thread = self.dialogue.thread
+            self._act(self.dialogue.hear(message))
+            if self.dialogue.thread != thread:
+                self.memory.keep_name(self._order.session, self.dialogue.thread)
+            method, params = message.get("method"), mapping(message, "params")
+            if method == "account/rateLimits/updated":
+                self.turn.hear_of_limits(params)
+            elif isinstance(method, str) and self.dialogue.is_about_us(method, params):
+                self.turn.hear(method, params)
+
+    async def _pass_on(self, controls: Controls) -> None:
+        while True:
+            self._act(self.dialogue.tell(await controls.next()))
+            await self.talk.taken()
+
+    def _act(self, acts: Iterable[Act]) -> None:
+        for act in acts:
+            match act:
+                case Tell(message=message):
+                    self.talk.say(_line(message))
+                case Heard(message=message_id):
+                    self._watch.heard(message_id)
+                case Question():
+                    self._beside.start(act.number, self._ask(act))
+                case Withdrawn(number=number):
+                    self._beside.cancel(number)
+                case AwaitTools():
+                    self._beside.start("tools", self._await_tools())
+                case Over():
+                    self.talk.close(linger_s=ENDS_WITHIN_S)
+
+    async def _await_tools(self) -> None:
+        """Codex says when they are there, or that they could not be had in time."""
+        await asyncio.sleep(TELLS_OF_TOOLS_WITHIN_S)
+        self._act(self.dialogue.begin_turn(unless_starting=True))
+        await asyncio.sleep(2 * TOOLS_WITHIN_S)
+        self._act(self.dialogue.begin_turn())
+
+    async def _ask(self, question: Question) -> None:
+        with self.talk.waiting():
+            allowed = await self._watch.asked(question.permission)
+        self.talk.say(_line(question.answer(allowed=allowed)))
+
+
+def as_text(words: str) -> str:
+    """Without bytes that are no text: JSON has no way to hold them."""
+    return words.encode(errors="replace").decode()
+
+
+def _opening(spec: AgentSpec, order: StepOrder, *, asks: bool) -> dict[str, Any]:
+    """Sandbox and approvals are said here too: a resumed thread takes its own before any flag."""
+    return {
+        "cwd": str(order.worktree),
+        "sandbox": configured(spec, "sandbox_mode", "workspace-write"),
+        "approvalPolicy": configured(spec, "approval_policy", "on-request" if asks else "never"),
+        "approvalsReviewer": "user",
+        **({"developerInstructions": as_text(spec.system_prompt)} if spec.system_prompt else {}),
+    }
+
+
+def _line(message: Event) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _outcome(order: StepOrder, spec: AgentSpec, live: LiveTurn, end: ProcessEnd) -> StepOutcome:
+    turn, session = live.turn, live.dialogue.thread or order.session
+    return StepOutcome(
+        session=session,
+        done=turn.words.has_signal and turn.status == "completed",
+        text=turn.words.tail.text,
+        usage=live.memory.used_since(session, turn.total) if turn.total else Usage(cost_usd=None),
+        error=_judge(end, live, spec),
+    )
+
+
+def _judge(end: ProcessEnd, live: LiveTurn, spec: AgentSpec) -> StepError | None:
+    """None for a good step: exit code 0 and a completed turn, or one that we interrupted."""
+    turn, dialogue = live.turn, live.dialogue
+    if end.reason in {"timeout", "stalled", "not_found", "failed"}:
+        return process_error(end, spec)
+    if dialogue.refusal:
+        return turn_error(dialogue.refusal)
+    if turn.error:
+        return turn.error
+    if dialogue.is_interrupted and turn.status != "completed":
+        return None
+    if turn.status == "completed" and (end.code == 0 or end.reason == "lingered"):
+        return None
+    if end.code:
+        return exit_error(end, spec)
+    what = turn.status or "without completing its turn"
+    return StepError(kind=ErrorKind.CRASHED, message=f"{spec.name} ended {what}")

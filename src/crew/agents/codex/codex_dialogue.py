@@ -1,0 +1,206 @@
+"""The talk with `codex app-server`: its messages and our words in, acts out; no I/O.
+
+A step is one turn: initialize, open the thread, start the turn, hear it out. Words for the agent
+are steered into the turn under way; Codex tells when the model has them. A turn does not wait for
+tools that are still being connected, so we do: a model without crew's could not signal.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from crew import __version__
+from crew.agents.adapter import Interrupt, Permission, Say
+from crew.agents.codex.codex_permissions import decided, permission_asked, refused
+from crew.agents.event_stream import Event, mapping, session_name, text_of
+from crew.domain.kernel.frozen import frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A message for the program."""
+
+    message: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The model has this message of ours."""
+
+    message: str
+
+
+@frozen
+class Question:
+    """The program waits for leave; `request` is its whole question, which the answer needs."""
+
+    number: str
+    permission: Permission
+    request: Event
+
+    def answer(self, *, allowed: bool) -> Event:
+        return decided(self.request, allowed=allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Nobody needs to answer that question any more."""
+
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitTools:
+    """The turn begins when crew's tools are there; somebody has to see that it does begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """There is nothing more to say."""
+
+
+Act = Tell | Heard | Question | Withdrawn | AwaitTools | Over
+
+TOOLS = "crew"
+"""The name of crew's own server; nothing is known of it until Codex says that it is starting."""
+
+STARTING = "starting"
+
+
+@dataclass(slots=True)
+class CodexDialogue:
+    """The state of one turn; `opening` are the parameters that open the thread."""
+
+    prompt: str
+    opening: dict[str, Any]
+    thread: str = ""  # to be resumed, and then the one that is open
+    turn: str = ""
+    wants_tools: bool = False
+    is_ready: bool = False  # it has answered at all
+    is_interrupted: bool = False
+    refusal: str = ""  # why no turn could be started
+    _asked: dict[int, str] = field(default_factory=dict)  # our requests without an answer yet
+    _count: int = 0
+    _kept_back: list[Say] = field(default_factory=list)
+    _can_steer: bool = False
+    _tools: str = ""  # how far crew's own are, in Codex's word
+    _awaits_tools: bool = False
+
+    def begin(self) -> Iterator[Act]:
+        client = {"name": "crew", "title": "crew", "version": __version__}
+        yield self._request("initialize", clientInfo=client)
+
+    def tell(self, word: Say | Interrupt) -> Iterator[Act]:
+        """Somebody has a word for the agent; before its turn has begun it has to wait."""
+        if isinstance(word, Interrupt):
+            self.is_interrupted = True
+            yield from self._interrupt()
+            yield from self.begin_turn()
+        else:
+            self._kept_back.append(word)
+            yield from self._steer()
+
+    def begin_turn(self, *, unless_starting: bool = False) -> Iterator[Act]:
+        """No longer wait for crew's tools, if that is what we do."""
+        if self._awaits_tools and not (unless_starting and self._tools == STARTING):
+            self._awaits_tools = False
+            yield from self._start_turn()
+
+    def hear(self, message: Event) -> Iterator[Act]:
+        method = message.get("method")
+        if isinstance(method, str) and "id" in message:
+            yield self._question(message)
+        elif isinstance(method, str):
+            yield from self._hear_of(method, mapping(message, "params"))
+        elif isinstance(number := message.get("id"), int) and number in self._asked:
+            asked = self._asked.pop(number)
+            if "error" in message:
+                yield from self._hear_refusal(asked, text_of(mapping(message, "error"), "message"))
+            else:
+                yield from self._hear_answer(asked, mapping(message, "result"))
+
+    def is_about_us(self, method: str, params: Event) -> bool:
+        """Of this very thread, a helper has one of its own; and not the end of an older turn."""
+        if not self.thread or params.get("threadId") != self.thread:
+            return False
+        turn = mapping(params, "turn").get("id")
+        return method != "turn/completed" or not self.turn or turn == self.turn
+
+    def _hear_answer(self, asked: str, result: Event) -> Iterator[Act]:
+        match asked:
+            case "initialize":
+                self.is_ready = True
+                yield Tell({"method": "initialized"})
+                known = {"threadId": self.thread, "excludeTurns": True} if self.thread else {}
+                method = "thread/resume" if self.thread else "thread/start"
+                yield self._request(method, **known, **self.opening)
+            case "thread/start" | "thread/resume":
+                self.thread = session_name(mapping(result, "thread"), "id") or self.thread
+                self._awaits_tools = self.wants_tools and self._tools in {"", STARTING}
+                yield from [AwaitTools()] if self._awaits_tools else self._start_turn()
+            case "turn/start":
+                self.turn = text_of(mapping(result, "turn"), "id") or self.turn
+                yield from self._interrupt()
+            case _:
+                pass
+
+    def _hear_refusal(self, asked: str, message: str) -> Iterator[Act]:
+        """A message that came too late to be steered stays unread, for the next step to tell."""
+        if asked not in {"turn/steer", "turn/interrupt"}:
+            self.refusal = f"{asked}: {message or 'refused without a reason'}"
+            yield Over()
+
+    def _start_turn(self) -> Iterator[Act]:
+        if self.is_interrupted:
+            yield Over()
+        else:
+            words = [{"type": "text", "text": self.prompt}]
+            yield self._request("turn/start", threadId=self.thread, input=words)
+
+    def _hear_of(self, method: str, params: Event) -> Iterator[Act]:
+        if method == "mcpServer/startupStatus/updated" and params.get("name") == TOOLS:
+            self._tools = text_of(params, "status")
+            yield from self.begin_turn(unless_starting=True)
+        if not self.is_about_us(method, params):
+            return
+        match method:
+            case "turn/started":
+                self.turn = text_of(mapping(params, "turn"), "id") or self.turn
+                self._can_steer = True
+                yield from self._steer()
+            case "item/started":
+                if client := text_of(mapping(params, "item"), "clientId"):
+                    yield Heard(client)
+            case "serverRequest/resolved":
+                yield Withdrawn(str(params.get("requestId")))
+            case "turn/completed":
+                self._can_steer = False
+                yield Over()
+            case _:
+                pass
+
+    def _steer(self) -> Iterator[Act]:
+        if not self._can_steer or self.is_interrupted:
+            return
+        place = {"threadId": self.thread, "expectedTurnId": self.turn}
+        for word in self._kept_back:
+            words = [{"type": "text", "text": word.text}]
+            yield self._request(
+                "turn/steer", **place, input=words, clientUserMessageId=word.message
+            )
+        self._kept_back.clear()
+
+    def _interrupt(self) -> Iterator[Act]:
+        if self.is_interrupted and self.turn:
+            yield self._request("turn/interrupt", threadId=self.thread, turnId=self.turn)
+
+    def _question(self, request: Event) -> Act:
+        permission = permission_asked(request)
+        if permission is None:
+            return Tell(refused(request))
+        return Question(number=str(request["id"]), permission=permission, request=request)
+
+    def _request(self, method: str, **params: Any) -> Tell:
+        self._count += 1
+        self._asked[self._count] = method
+        return Tell({"id": self._count, "method": method, "params": params})

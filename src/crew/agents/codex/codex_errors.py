@@ -1,0 +1,88 @@
+"""Why a turn of Codex failed: by its typed errors where it has any, else by its fixed sentences."""
+
+from crew.agents.adapter import AgentSpec
+from crew.agents.http_status import kind_of_status
+from crew.agents.step_process import process_error
+from crew.domain.kernel.text import one_line, plain
+from crew.domain.rows.step import ErrorKind, StepError
+from crew.system.processes.process import ProcessEnd
+
+_BY_NAME = {
+    "contextWindowExceeded": ErrorKind.CONTEXT_FULL,
+    "sessionBudgetExceeded": ErrorKind.BILLING,
+    "usageLimitExceeded": ErrorKind.RATE_LIMIT,
+    "rateLimitExceeded": ErrorKind.RATE_LIMIT,
+    "flexUnavailable": ErrorKind.OVERLOADED,
+    "serverOverloaded": ErrorKind.OVERLOADED,
+    "policyCapacityUnavailable": ErrorKind.OVERLOADED,
+    "internalServerError": ErrorKind.OVERLOADED,
+    "unauthorized": ErrorKind.AUTH,
+    "tooManyDenials": ErrorKind.PERMISSION_DENIED,
+    "httpConnectionFailed": ErrorKind.OVERLOADED,
+    "responseStreamConnectionFailed": ErrorKind.OVERLOADED,
+    "responseStreamDisconnected": ErrorKind.OVERLOADED,
+    "responseTooManyFailedAttempts": ErrorKind.OVERLOADED,
+}
+_BY_WORDS = (
+    ("no rollout found", ErrorKind.SESSION_UNKNOWN),
+    ("invalid session id", ErrorKind.SESSION_UNKNOWN),
+    ("already has an active writer", ErrorKind.SESSION_IN_USE),
+    ("Not inside a trusted directory", ErrorKind.PERMISSION_DENIED),
+    ("Quota exceeded", ErrorKind.BILLING),
+    ("usage limit", ErrorKind.RATE_LIMIT),
+    ("ran out of room", ErrorKind.CONTEXT_FULL),
+    ("401 Unauthorized", ErrorKind.AUTH),
+    ("403 Forbidden", ErrorKind.AUTH),
+    ("Missing environment variable", ErrorKind.AUTH),
+    ("429 Too Many Requests", ErrorKind.RATE_LIMIT),
+    ("rate limit exceeded", ErrorKind.RATE_LIMIT),
+    ("at capacity", ErrorKind.OVERLOADED),
+    ("high demand", ErrorKind.OVERLOADED),
+    ("stream disconnected", ErrorKind.OVERLOADED),
+    ("error sending request", ErrorKind.OVERLOADED),
+)
+
+
+def turn_error(
+    message: str, *, info: object = None, reset_at: float | None = None, details: str = ""
+) -> StepError:
+    """The error of a turn that Codex itself calls failed."""
+    kind = _by_words(message) or _by_info(info) or _by_words(details) or ErrorKind.CRASHED
+    return StepError(
+        kind=kind,
+        message=one_line(message, limit=300) or "the turn failed without a word",
+        reset_at=reset_at if kind is ErrorKind.RATE_LIMIT else None,
+    )
+
+
+def exit_error(end: ProcessEnd, spec: AgentSpec, said: str = "") -> StepError:
+    """The error of a process that ended badly; `said` is what its events told before."""
+    error = process_error(end, spec)
+    lines = [said, *plain(end.stderr_tail).splitlines()]
+    for line in lines:
+        if (kind := _by_words(line)) is not None:
+            return StepError(kind=kind, message=one_line(line, limit=300))
+    told = [line for line in lines if line.strip() and not _is_backtrace(line)]
+    if end.reason == "exited" and told:
+        what = f"exited with code {end.code}: {one_line(told[-1], limit=300)}"
+        return StepError(kind=error.kind, message=f"{spec.name}: {what}")
+    return error
+
+
+def _is_backtrace(line: str) -> bool:
+    return line.startswith("Stack backtrace") or line.strip().endswith("<unknown>")
+
+
+def _by_words(said: str) -> ErrorKind | None:
+    return next((kind for words, kind in _BY_WORDS if words in said), None)
+
+
+def _by_info(info: object) -> ErrorKind | None:
+    """`codexErrorInfo` is a name, or one name with details such as an HTTP status."""
+    if isinstance(info, str):
+        return _BY_NAME.get(info)
+    if isinstance(info, dict) and info:
+        name, details = next(iter(info.items()))
+        status = details.get("httpStatusCode") if isinstance(details, dict) else None
+        return kind_of_status(status) or _BY_NAME.get(name)
+    return None

@@ -1,0 +1,164 @@
+"""Codex by `codex exec --json`: one process a turn, the prompt on stdin, deaf in between."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.codex.codex_errors import exit_error, turn_error
+from crew.agents.codex.codex_flags import codex_flags, toml
+from crew.agents.environment import agent_environment
+from crew.agents.event_stream import (
+    Event,
+    EventLines,
+    Words,
+    count_of,
+    mapping,
+    session_name,
+    text_of,
+)
+from crew.agents.session_memory import session_memory
+from crew.agents.step_process import process_error, run_agent
+from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.system.processes.process import ProcessEnd
+
+
+@dataclass(frozen=True, slots=True)
+class CodexExecAdapter:
+    """Runs `codex exec`, or whatever program `command` names, and reads its events."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+    ) -> StepOutcome:
+        memory = session_memory("codex", order)
+        thread = memory.name_for(order.session) if order.resume else ""
+        turn = ExecTurn(words=Words(order.done_word, watch.doing))
+
+        def on_output(chunk: bytes) -> None:
+            before = turn.thread
+            turn.take(chunk)
+            if turn.thread != before:
+                memory.keep_name(order.session, turn.thread)
+
+        end = await run_agent(
+            order,
+            self.spec,
+            argv=exec_argv(self.spec, order, thread),
+            env=agent_environment(order, extra=self.spec.env, caller=self.caller),
+            stdin=order.prompt,
+            watch=watch,
+            on_output=on_output,
+        )
+        turn.finish()
+        session = turn.thread or thread or order.session
+        return StepOutcome(
+            session=session,
+            done=turn.words.has_signal,
+            text=turn.words.tail.text,
+            usage=memory.used_since(session, turn.total) if turn.total else Usage(cost_usd=None),
+            error=_judge(end, turn, self.spec),
+        )
+
+
+def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]:
+    """Flags stand before `resume`, which does not know all of them itself."""
+    told = spec.system_prompt
+    return (
+        *(spec.command or "codex", "exec", "--json"),
+        *(("-c", f"developer_instructions={toml(told)}") if told else ()),
+        *codex_flags(spec, order),
+        *(("resume", thread) if thread else ()),
+        "-",
+    )
+
+
+@dataclass(slots=True)
+class ExecTurn:
+    """All that one run of `codex exec` has told so far."""
+
+    words: Words
+    thread: str = ""
+    total: Usage | None = None  # of the whole thread
+    complaint: str = ""  # the last error it told of; it may have got over it
+    failure: str = ""
+    has_ended: bool = False
+    _lines: EventLines = field(default_factory=EventLines)
+
+    def take(self, chunk: bytes) -> None:
+        for event in self._lines.feed(chunk):
+            self._read(event)
+
+    def finish(self) -> None:
+        for event in self._lines.close():
+            self._read(event)
+
+    def _read(self, event: Event) -> None:
+        match event.get("type"):
+            case "thread.started":
+                self.thread = session_name(event, "thread_id") or self.thread
+            case "item.started" | "item.completed":
+                self._hear(mapping(event, "item"), is_whole=event["type"] == "item.completed")
+            case "turn.completed":
+                self.has_ended = True
+                self.total = _tokens(mapping(event, "usage"))
+            case "turn.failed":
+                self.failure = text_of(mapping(event, "error"), "message") or "the turn failed"
+            case "error":
+                self.complaint = text_of(event, "message")
+                self.words.do(self.complaint)
+            case _:
+                pass
+
+    def _hear(self, item: Event, *, is_whole: bool) -> None:
+        if item.get("type") == "agent_message":
+            if is_whole:
+                self.words.say(text_of(item, "text"))
+        else:
+            self.words.do(_what_it_does(item))
+
+
+def _what_it_does(item: Event) -> str:
+    match item.get("type"):
+        case "command_execution":
+            return text_of(item, "command")
+        case "mcp_tool_call":
+            return f"{item.get('server')}: {item.get('tool')}"
+        case "file_change":
+            changes = item.get("changes")
+            first = changes[0] if isinstance(changes, list) and changes else {}
+            return f"edits {first.get('path', '')}" if isinstance(first, dict) else ""
+        case "web_search":
+            return f"searches {text_of(item, 'query')}"
+        case "reasoning":
+            return text_of(item, "text")
+        case _:
+            return ""
+
+
+def _tokens(usage: Event) -> Usage:
+    """Cached tokens are counted among the input already, reasoning among the output."""
+    return Usage(
+        input_tokens=count_of(usage, "input_tokens"),
+        output_tokens=count_of(usage, "output_tokens"),
+        cost_usd=None,
+    )
+
+
+def _judge(end: ProcessEnd, turn: ExecTurn, spec: AgentSpec) -> StepError | None:
+    """None for a good step: exit code 0, a completed turn, and no failed one."""
+    if end.reason in {"timeout", "stalled", "not_found", "failed"}:
+        return process_error(end, spec)
+    if turn.failure:
+        return turn_error(turn.failure)
+    if end.code:
+        return exit_error(end, spec, turn.complaint)
+    if not turn.has_ended:
+        return StepError(
+            kind=ErrorKind.CRASHED, message=f"{spec.name} exited without completing its turn"
+        )
+    return None

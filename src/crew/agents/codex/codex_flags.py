@@ -1,0 +1,98 @@
+"""What every start of Codex is told, whichever way it is driven: sandbox, trust, tools, model.
+
+All of it is said each time, since a resumed thread remembers none of it. Codex keeps its own
+sandbox also below crew's: crew's holds processes together and git's own settings still, but leaves
+the rest of the disk writable.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from crew.agents.adapter import AgentSpec
+from crew.domain.rows.step import StepOrder
+
+TOOLS_WITHIN_S = 60
+"""A runner that is just starting, on a busy machine, may take a while to serve its tools."""
+
+
+def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
+    """The agent's own arguments come last, and the last one wins.
+
+    What goes beyond the sandbox fails, and the model hears of that, unless a thread is opened as
+    one that asks.
+    """
+    settings: dict[str, Any] = {
+        "analytics.enabled": False,
+        "projects": _Inline({str(order.worktree): _Inline({"trust_level": "untrusted"})}),
+        "approval_policy": "never",
+        "sandbox_mode": "workspace-write",
+        "sandbox_workspace_write.writable_roots": [str(path) for path in git_folders(order)],
+        "sandbox_workspace_write.network_access": spec.network,
+        **({"model": spec.model} if spec.model else {}),
+        **_mcp(order),
+    }
+    flags = [word for name, value in settings.items() for word in ("-c", f"{name}={toml(value)}")]
+    # With either of these it looks up hosts of its own.
+    quiet = ("--disable", "plugins", "--disable", "apps")
+    return (*flags, *quiet, *spec.system_args, *spec.args)
+
+
+def configured(spec: AgentSpec, name: str, unsaid: str) -> str:
+    """What the agent's own arguments say of a setting; the last one wins."""
+    arguments = (*spec.system_args, *spec.args)
+    prefix = f"{name}="
+    said = [
+        word.removeprefix(prefix).strip("\"' ") for word in arguments if word.startswith(prefix)
+    ]
+    return said[-1] if said else unsaid
+
+
+def git_folders(order: StepOrder) -> tuple[Path, ...]:
+    """What a commit in a linked worktree writes; Codex lets no sandboxed command into `.git` whole.
+
+    Git's settings and hooks are not among them.
+    """
+    common = order.env.get("CREW_GIT_DIR", "")
+    own = _linked_git_dir(order.worktree)
+    if not common or own is None:
+        return ()
+    return (own, *(Path(common) / name for name in ("objects", "refs", "logs")))
+
+
+def toml(value: Any) -> str:
+    """A value as Codex reads it from its command line."""
+    if isinstance(value, _Inline):
+        pairs = ",".join(f"{toml(name)}={toml(one)}" for name, one in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, list):
+        return f"[{','.join(toml(one) for one in value)}]"
+    # JSON and TOML agree on the rest, but for one character that only TOML wants spelled out.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+class _Inline(dict[str, Any]):
+    """A table that is written on one line."""
+
+
+def _mcp(order: StepOrder) -> dict[str, Any]:
+    """Crew's own tools; the token stays in the environment, where `ps` does not show it."""
+    url = order.env.get("CREW_MCP_URL", "")
+    if not url:
+        return {}
+    return {
+        "mcp_servers.crew.url": url,
+        "mcp_servers.crew.bearer_token_env_var": "CREW_TOKEN",
+        "mcp_servers.crew.default_tools_approval_mode": "approve",
+        "mcp_servers.crew.startup_timeout_sec": TOOLS_WITHIN_S,
+    }
+
+
+def _linked_git_dir(worktree: Path) -> Path | None:
+    """Where git keeps what is this worktree's own; None for a main checkout."""
+    try:
+        told = (worktree / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    word, _, path = told.partition(":")
+    return worktree / path.strip() if word == "gitdir" else None

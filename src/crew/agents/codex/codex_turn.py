@@ -1,0 +1,84 @@
+"""What `codex app-server` tells of a turn: its words, deeds, tokens, and how it ended."""
+
+from dataclasses import dataclass
+
+from crew.agents.codex.codex_errors import turn_error
+from crew.agents.event_stream import Event, Words, count_of, mapping, number_of, text_of
+from crew.domain.rows.step import StepError, Usage
+
+
+@dataclass(slots=True)
+class AppTurn:
+    """All that was told so far; only what is of the step's own thread is told here."""
+
+    words: Words
+    status: str = ""  # completed, interrupted or failed, once it has ended
+    error: StepError | None = None
+    total: Usage | None = None  # of the whole thread
+    _reset_at: float | None = None
+
+    def hear(self, method: str, params: Event) -> None:
+        match method:
+            case "item/started" | "item/completed":
+                self._hear_item(mapping(params, "item"), is_whole=method == "item/completed")
+            case "thread/tokenUsage/updated":
+                self.total = _tokens(mapping(mapping(params, "tokenUsage"), "total"))
+            case "error":
+                self.words.do(text_of(mapping(params, "error"), "message"))
+            case "turn/completed" if not self.status:
+                self._conclude(mapping(params, "turn"))
+            case _:
+                pass
+
+    def hear_of_limits(self, params: Event) -> None:
+        """When the windows that are used up end; they are the account's, not the thread's."""
+        limits = mapping(params, "rateLimits")
+        windows = [mapping(limits, name) for name in ("primary", "secondary")]
+        spent = [window for window in windows if (number_of(window, "usedPercent") or 0) >= 100]
+        ends = [at for window in spent if (at := number_of(window, "resetsAt")) is not None]
+        self._reset_at = max(ends, default=self._reset_at)
+
+    def _hear_item(self, item: Event, *, is_whole: bool) -> None:
+        if item.get("type") != "agentMessage":
+            self.words.do(_what_it_does(item))
+        elif is_whole:
+            self.words.say(text_of(item, "text"))
+
+    def _conclude(self, turn: Event) -> None:
+        self.status = text_of(turn, "status")
+        if self.status == "failed":
+            error = mapping(turn, "error")
+            self.error = turn_error(
+                text_of(error, "message"),
+                info=error.get("codexErrorInfo"),
+                details=text_of(error, "additionalDetails"),
+                reset_at=self._reset_at,
+            )
+
+
+def _what_it_does(item: Event) -> str:
+    match item.get("type"):
+        case "commandExecution":
+            actions = item.get("commandActions")
+            first = actions[0] if isinstance(actions, list) and actions else None
+            bare = text_of(first, "command") if isinstance(first, dict) else ""
+            return bare or text_of(item, "command")
+        case "mcpToolCall":
+            return f"{item.get('server')}: {item.get('tool')}"
+        case "fileChange":
+            changes = item.get("changes")
+            first = changes[0] if isinstance(changes, list) and changes else None
+            return f"edits {text_of(first, 'path')}" if isinstance(first, dict) else ""
+        case "webSearch":
+            return f"searches {text_of(item, 'query')}"
+        case _:
+            return ""
+
+
+def _tokens(usage: Event) -> Usage:
+    """Cached tokens are counted among the input already, reasoning among the output."""
+    return Usage(
+        input_tokens=count_of(usage, "inputTokens"),
+        output_tokens=count_of(usage, "outputTokens"),
+        cost_usd=None,
+    )

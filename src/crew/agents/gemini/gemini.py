@@ -1,0 +1,113 @@
+"""Gemini CLI as an agent: one headless `gemini` a step, its session resumed from step to step."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.environment import agent_environment
+from crew.agents.event_stream import Words
+from crew.agents.first_run import answer_first_run
+from crew.agents.gemini.gemini_events import GeminiRun, judge
+from crew.agents.step_process import run_agent
+from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome
+from crew.system.processes.process import program_path
+
+_SETTINGS = ".gemini/settings.json"
+_KEEPS_WORKTREE_SETTINGS_OFF = {
+    "file": _SETTINGS,
+    "key": ["security", "folderTrust", "enabled"],
+    "value": True,
+}
+_CREW_TOOLS = {
+    "file": _SETTINGS,
+    "key": ["mcpServers", "crew"],
+    "value": {
+        "httpUrl": "$CREW_MCP_URL",
+        "headers": {"Authorization": "Bearer $CREW_TOKEN"},
+        "trust": True,
+    },
+}
+# Its shell tool hides the user's git configuration, so who commits travels in the environment.
+_WITH_AUTHOR = """\
+name="$(git config user.name)" mail="$(git config user.email)"
+export GIT_AUTHOR_NAME="${GIT_AUTHOR_NAME:-$name}" GIT_AUTHOR_EMAIL="${GIT_AUTHOR_EMAIL:-$mail}"
+export GIT_COMMITTER_NAME="${GIT_COMMITTER_NAME:-$name}"
+export GIT_COMMITTER_EMAIL="${GIT_COMMITTER_EMAIL:-$mail}"
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiAdapter:
+    """Runs the real `gemini`, or whatever program `command` names, and reads its events."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+    ) -> StepOutcome:
+        environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
+        if error := await asyncio.to_thread(_refusal, self.spec, order, environment):
+            return StepOutcome(session=order.session, error=error)
+        run = GeminiRun(words=Words(order.done_word, watch.doing))
+        end = await run_agent(
+            order,
+            self.spec,
+            argv=("sh", "-c", _WITH_AUTHOR, "sh", *gemini_argv(self.spec, order)),
+            env=environment,
+            stdin=order.prompt,
+            watch=watch,
+            on_output=run.take,
+        )
+        run.finish()
+        return StepOutcome(
+            session=run.session or order.session,
+            done=run.words.has_signal,
+            text=run.words.tail.text,
+            usage=run.usage,
+            error=judge(end, run, self.spec),
+        )
+
+
+def gemini_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
+    """All tools run unless the agent's own arguments say else: otherwise it is offered no shell."""
+    own = (*spec.system_args, *spec.args)
+    has_mode = any(word.startswith(("--approval-mode", "--yolo", "-y")) for word in own)
+    return (
+        *(spec.command or "gemini", "-o", "stream-json", "--skip-trust"),
+        *("--resume" if order.resume else "--session-id", order.session),
+        *(() if has_mode else ("--approval-mode=yolo",)),
+        *(("-m", spec.model) if spec.model else ()),
+        *own,
+    )
+
+
+def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) -> StepError | None:
+    """Why this step cannot even be started, if so."""
+    command = spec.command or "gemini"
+    program = str(order.worktree / command) if "/" in command else command
+    if program_path(program, environment) is None:
+        message = f"the program {command!r} is not installed"
+        return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    if problems := _settle(order, environment):
+        message = f"{'; '.join(problems)}; without it a worktree's own settings could run programs"
+        return StepError(kind=ErrorKind.PERMISSION_DENIED, message=message)
+    return None
+
+
+def _settle(order: StepOrder, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What it takes no flag for stands in its own settings; what a person chose there stays."""
+    answers: list[Mapping[str, Any]] = [_KEEPS_WORKTREE_SETTINGS_OFF]
+    if order.env.get("CREW_MCP_URL"):
+        answers.append(_CREW_TOOLS)
+    home = environment.get("GEMINI_CLI_HOME") or environment.get("HOME", "")
+    if not home:
+        return ("HOME is not set, so Gemini CLI has no settings",)
+    return answer_first_run(answers, worktree=order.worktree, home=Path(home), environ=environment)

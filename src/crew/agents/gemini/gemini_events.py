@@ -1,0 +1,136 @@
+"""What Gemini CLI prints as stream-json, read into what a step did, used and ran into."""
+
+import re
+from dataclasses import dataclass, field
+
+from crew.agents.adapter import AgentSpec
+from crew.agents.event_stream import (
+    Event,
+    EventLines,
+    Words,
+    argument_of,
+    count_of,
+    mapping,
+    session_name,
+    text_of,
+)
+from crew.agents.http_status import kind_of_status
+from crew.agents.step_process import process_error
+from crew.domain.kernel.text import one_line, plain
+from crew.domain.rows.step import ErrorKind, StepError, Usage
+from crew.system.processes.process import ProcessEnd
+
+_BY_EXIT_CODE = {
+    41: ErrorKind.AUTH,
+    55: ErrorKind.PERMISSION_DENIED,  # a folder that is not trusted
+    **{status % 256: kind_of_status(status) for status in (401, 402, 403, 429, 500, 502, 503, 504)},
+}
+_BY_WORDS = (
+    ("already exists", ErrorKind.SESSION_IN_USE),
+    ("No previous sessions found", ErrorKind.SESSION_UNKNOWN),
+    ("Invalid session identifier", ErrorKind.SESSION_UNKNOWN),
+    ("exceeds the maximum number of tokens", ErrorKind.CONTEXT_FULL),
+    ("fetch failed", ErrorKind.OVERLOADED),
+)
+_STATUS = re.compile(r'\\?"code\\?": ?(\d{3})\b|\bstatus: (\d{3})\b')
+
+
+@dataclass(slots=True)
+class GeminiRun:
+    """All that one run of the program has told so far."""
+
+    words: Words
+    session: str = ""
+    usage: Usage = field(default_factory=lambda: Usage(cost_usd=None))
+    has_result: bool = False
+    complaint: str | None = None  # why its result is an error
+    _message: list[str] = field(default_factory=list)  # comes in pieces
+    _lines: EventLines = field(default_factory=EventLines)
+
+    def take(self, chunk: bytes) -> None:
+        for event in self._lines.feed(chunk):
+            self._read(event)
+
+    def finish(self) -> None:
+        for event in self._lines.close():
+            self._read(event)
+        self._end_message()
+
+    def _read(self, event: Event) -> None:
+        match event.get("type"):
+            case "message" if event.get("role") == "assistant":
+                self._hear(event)
+                return
+            case "init":
+                self.session = session_name(event, "session_id") or self.session
+            case "tool_use":
+                values = mapping(event, "parameters")
+                self._end_message()
+                self.words.do(f"{event.get('tool_name')}: {argument_of(values)}")
+            case "error":
+                self.words.do(text_of(event, "message"))
+            case "result":
+                self._conclude(event)
+            case _:
+                return
+        self._end_message()
+
+    def _hear(self, event: Event) -> None:
+        if not event.get("delta"):
+            self._end_message()
+        self._message.append(text_of(event, "content"))
+        self.words.do(self._message[-1])
+
+    def _end_message(self) -> None:
+        if self._message:
+            self.words.say("".join(self._message))
+            self._message.clear()
+
+    def _conclude(self, event: Event) -> None:
+        self.has_result = True
+        stats = mapping(event, "stats")
+        self.usage = Usage(
+            input_tokens=count_of(stats, "input_tokens"),
+            output_tokens=count_of(stats, "output_tokens"),
+            cost_usd=None,
+        )
+        if event.get("status") != "success":
+            self.complaint = text_of(mapping(event, "error"), "message") or "an error without words"
+
+
+def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
+    """None for a good step: exit code 0, a result, and no error in it.
+
+    A result is asked for, as a run that is told to end exits with 0.
+    """
+    if end.reason in {"timeout", "stalled", "not_found", "failed"}:
+        return process_error(end, spec)
+    if end.code or run.complaint is not None:
+        return _error(end, run, spec)
+    if not run.has_result:
+        return StepError(
+            kind=ErrorKind.CRASHED, message=f"{spec.name} exited without telling a result"
+        )
+    return None
+
+
+def _error(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError:
+    told = f"{run.complaint or ''}\n{plain(end.stderr_tail)}"
+    by_words = next((kind for words, kind in _BY_WORDS if words in told), None)
+    kind = by_words or _by_status(told) or _BY_EXIT_CODE.get(end.code) or ErrorKind.CRASHED
+    message = run.complaint or _sentence(plain(end.stderr_tail)) or process_error(end, spec).message
+    if end.reason == "killed":
+        return process_error(end, spec)
+    return StepError(kind=kind, message=f"{one_line(message, limit=300)} (exit code {end.code})")
+
+
+def _by_status(told: str) -> ErrorKind | None:
+    """The last one counts: those before it may have been overcome."""
+    statuses = [int(code or status) for code, status in _STATUS.findall(told)]
+    kinds = [kind for status in statuses if (kind := kind_of_status(status))]
+    return kinds[-1] if kinds else None
+
+
+def _sentence(stderr: str) -> str:
+    """The line that says what is wrong; stack traces and advice stand around it."""
+    return next((line for line in stderr.splitlines() if line.startswith("Error")), "")

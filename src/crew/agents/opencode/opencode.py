@@ -1,0 +1,110 @@
+"""OpenCode as an agent: one `opencode run` a step, its session resumed from step to step.
+
+The worktree's own configuration stays off: its MCP commands and plugins would run at once.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.environment import agent_environment
+from crew.agents.event_stream import Words
+from crew.agents.opencode.opencode_events import OpenCodeRun, judge
+from crew.agents.session_memory import session_memory
+from crew.agents.step_process import run_agent
+from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.system.processes.pipes import Talk
+
+_QUIET = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+}
+_CONTENT = "OPENCODE_CONFIG_CONTENT"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCodeAdapter:
+    """Runs the real `opencode`, or whatever program `command` names, and reads its events."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
+    ) -> StepOutcome:
+        memory = session_memory("opencode", order)
+        session = memory.name_for(order.session) if order.resume else ""
+        run = OpenCodeRun(words=Words(order.done_word, watch.doing))
+        talk = Talk(order.prompt.encode(errors="surrogateescape"))
+        talk.close()
+
+        def on_output(chunk: bytes) -> None:
+            before = run.session
+            run.take(chunk)
+            if run.session != before:
+                memory.keep_name(order.session, run.session)
+            if run.is_hopeless:
+                talk.close(linger_s=0.0)
+
+        end = await run_agent(
+            order,
+            self.spec,
+            argv=opencode_argv(self.spec, order, session),
+            env=self._environment(order),
+            watch=watch,
+            on_output=on_output,
+            talk=talk,
+        )
+        run.finish()
+        return StepOutcome(
+            session=run.session or session or order.session,
+            done=run.words.has_signal,
+            text=run.words.tail.text,
+            usage=run.usage,
+            error=judge(end, run, self.spec),
+        )
+
+    def _environment(self, order: StepOrder) -> dict[str, str]:
+        environment = agent_environment(
+            order, extra={**_QUIET, **self.spec.env}, caller=self.caller
+        )
+        content = with_crew_tools(environment.get(_CONTENT, ""), order)
+        return {**environment, _CONTENT: content} if content else environment
+
+
+def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str, ...]:
+    """Without the folder that it was born in, a resumed session never tells an event."""
+    return (
+        *(spec.command or "opencode", "run", "--format", "json", "--pure", "--auto"),
+        *("--dir", str(order.worktree)),
+        *(("--session", session) if session else ()),
+        *(("--model", spec.model) if spec.model else ()),
+        *spec.system_args,
+        *spec.args,
+    )
+
+
+def with_crew_tools(content: str, order: StepOrder) -> str:
+    """Crew's own tools beside whatever configuration is given; the token is named, not told."""
+    url = order.env.get("CREW_MCP_URL", "")
+    if not url:
+        return content
+    try:
+        config: Any = json.loads(content or "{}")
+    except ValueError:  # it may have comments; then it stays as it is
+        return content
+    server = {
+        "type": "remote",
+        "url": url,
+        "headers": {"Authorization": "Bearer {env:CREW_TOKEN}"},
+        "oauth": False,
+    }
+    servers = config.get("mcp") if isinstance(config, dict) else None
+    servers = servers if isinstance(servers, dict) else {}
+    return json.dumps({**config, "mcp": {**servers, "crew": server}})

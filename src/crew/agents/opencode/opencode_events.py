@@ -1,0 +1,137 @@
+"""What `opencode run --format json` prints, read into what a step did, used and ran into."""
+
+from dataclasses import dataclass, field
+
+from crew.agents.adapter import AgentSpec
+from crew.agents.event_stream import (
+    Event,
+    EventLines,
+    Words,
+    argument_of,
+    count_of,
+    mapping,
+    number_of,
+    session_name,
+    text_of,
+)
+from crew.agents.http_status import kind_of_status
+from crew.agents.step_process import process_error
+from crew.domain.kernel.text import one_line
+from crew.domain.rows.step import ErrorKind, StepError, Usage
+from crew.system.processes.process import ProcessEnd
+
+_MOST_ERRORS = 5
+"""A context that is full is compacted and full again, for ever; each round tells an error."""
+
+_BY_NAME = {
+    "ContextOverflowError": ErrorKind.CONTEXT_FULL,
+    "ProviderAuthError": ErrorKind.AUTH,
+}
+_BY_WORDS = (
+    ("Session not found", ErrorKind.SESSION_UNKNOWN),
+    ("context length", ErrorKind.CONTEXT_FULL),
+    ("context window", ErrorKind.CONTEXT_FULL),
+    ("prompt is too long", ErrorKind.CONTEXT_FULL),
+    ("insufficient_quota", ErrorKind.BILLING),
+    ("credit balance", ErrorKind.BILLING),
+)
+
+
+@dataclass(slots=True)
+class OpenCodeRun:
+    """All that one run of the program has told so far; the last word decides how it ended."""
+
+    words: Words
+    session: str = ""
+    reason: str = ""  # why its last message ended
+    error: StepError | None = None  # unless it got over it
+    errors: int = 0
+    _input: int = 0
+    _output: int = 0
+    _cost_usd: float = 0.0
+    _lines: EventLines = field(default_factory=EventLines)
+
+    def take(self, chunk: bytes) -> None:
+        for event in self._lines.feed(chunk):
+            self._read(event)
+
+    def finish(self) -> None:
+        for event in self._lines.close():
+            self._read(event)
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self.errors >= _MOST_ERRORS
+
+    @property
+    def usage(self) -> Usage:
+        """A model without a price costs nothing in its eyes, which nobody can know."""
+        cost = self._cost_usd or None
+        return Usage(input_tokens=self._input, output_tokens=self._output, cost_usd=cost)
+
+    def _read(self, event: Event) -> None:
+        self.session = session_name(event, "sessionID") or self.session
+        part = mapping(event, "part")
+        match event.get("type"):
+            case "text":
+                self.words.say(text_of(part, "text"))
+            case "tool_use":
+                values = mapping(mapping(part, "state"), "input")
+                self.words.do(f"{part.get('tool')}: {argument_of(values)}")
+            case "step_start":
+                self.reason = ""
+            case "step_finish":
+                self._conclude(part)
+            case "error":
+                self.errors += 1
+                self.error = _error(mapping(event, "error"))
+                self.words.do(self.error.message)
+            case _:
+                pass
+
+    def _conclude(self, part: Event) -> None:
+        self.reason = text_of(part, "reason")
+        if self.reason == "stop":
+            self.error = None
+        tokens = mapping(part, "tokens")
+        cache = mapping(tokens, "cache")
+        self._input += sum((count_of(tokens, "input"), *(count_of(cache, n) for n in cache)))
+        self._output += count_of(tokens, "output") + count_of(tokens, "reasoning")
+        self._cost_usd += number_of(part, "cost") or 0.0
+
+
+def judge(end: ProcessEnd, run: OpenCodeRun, spec: AgentSpec) -> StepError | None:
+    """None for a good step: exit code 0, a last message that stopped by itself, no error since."""
+    if run.is_hopeless and run.error:
+        return run.error
+    if end.reason in {"timeout", "stalled", "not_found", "failed"}:
+        return process_error(end, spec)
+    if run.error:
+        return run.error
+    if end.code:
+        return _exit_error(end, spec)
+    if run.reason == "stop":
+        return None
+    if run.reason == "tool-calls":
+        message = f"{spec.name} ended after a tool that it was not allowed to use"
+        return StepError(kind=ErrorKind.PERMISSION_DENIED, message=message)
+    what = f"for this reason: {run.reason}" if run.reason else "without finishing its message"
+    return StepError(kind=ErrorKind.CRASHED, message=f"{spec.name} ended {what}")
+
+
+def _exit_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
+    error = process_error(end, spec)
+    return StepError(kind=_by_words(end.stderr_tail) or error.kind, message=error.message)
+
+
+def _error(error: Event) -> StepError:
+    name, data = text_of(error, "name"), mapping(error, "data")
+    message = text_of(data, "message") or name or "an error without a word"
+    kind = _BY_NAME.get(name) or _by_words(message) or kind_of_status(data.get("statusCode"))
+    what = message if name in message else f"{name}: {message}"
+    return StepError(kind=kind or ErrorKind.CRASHED, message=one_line(what, limit=300))
+
+
+def _by_words(said: str) -> ErrorKind | None:
+    lower = said.lower()
+    return next((kind for words, kind in _BY_WORDS if words.lower() in lower), None)

@@ -1,0 +1,1 @@
+"""The agent that follows a script, for demos and tests."""

@@ -1,0 +1,1 @@
+"""Terminals that people can watch and type into."""

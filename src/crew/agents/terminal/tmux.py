@@ -1,0 +1,400 @@
+"""Sessions that people can watch and type into: one tmux server for each `.crew` folder.
+
+tmux is called in that folder with a relative socket name, because a socket's whole path may have
+only about a hundred bytes. The server is ours alone: nothing of the user's tmux is read or touched.
+"""
+
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from crew.agents.terminal.terminal_script import put_file
+from crew.domain.kernel.errors import CrewError, NotFound, TimedOut, UsageError
+from crew.domain.kernel.frozen import frozen
+from crew.system.crash_points import effect
+from crew.system.processes.ownership import RunningProcess, end_all, find_process
+
+DETACH_KEY = "C-g"
+SOCKET = "tmux.sock"
+CONFIG = "tmux.conf"
+
+_OLDEST = (3, 2)  # the first that knows -N, `copy-mode -q` and `run-shell -d`
+_ANSWERS_WITHIN_S = 20.0
+_TRIES = 5
+_TYPED_AT_MOST = 200
+_ENTER_AFTER_S = 0.1
+_GONE_WITHIN_LOOKS = 50
+_LOOK_AGAIN_AFTER_S = 0.02
+_HANG_UP_AFTER_S = 0.5
+_LONGEST_TITLE = 80
+_LONGEST_VARIABLE = 16_000  # tmux drops a longer one without a word
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[^\s\0,=*?\[\]\\]+")  # tmux is told them as a list of patterns
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_PASTE_BRACKET = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
+_TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
+_SAYS = "#{session_name} #{pane_pid} #{session_created} #{session_attached} #{@crew_title}"
+_NO_SERVER = ("no server running", "No such file", "server exited", "lost server")
+# What tmux adds to a pane's environment; TMUX would let an agent type into other sessions.
+_ADDED_BY_TMUX = ("TMUX", "TMUX_PANE", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "SHELL", "PWD")
+
+# The server starts without a session, so that no session's environment becomes everybody's.
+# It stays for the first one; if none comes, as after a crash, it ends by itself.
+_CONFIG = """\
+set -s exit-empty off
+run-shell -b -d 60 -C "set -s exit-empty on"
+set -s escape-time 0
+set -g assume-paste-time 0
+set -s focus-events on
+set -s default-terminal {terminal}
+set -g default-shell /bin/sh
+set -g history-limit 50000
+set -g mouse on
+set -g mode-keys emacs
+set -g remain-on-exit off
+set -g destroy-unattached off
+set -g window-size latest
+set -g allow-rename off
+set -g automatic-rename off
+set -g set-titles on
+set -g set-titles-string "#{{session_name}} #{{@crew_title}}"
+set -g status-position top
+set -g status-style "bg=colour24,fg=colour255"
+set -g status-format[0] "#{{@crew_bar}}#[align=right] detach: {detach} "
+set -g prefix None
+unbind-key -a -T prefix
+unbind-key -a -T root
+bind-key -T root {detach} detach-client
+bind-key -T copy-mode {detach} detach-client
+bind-key -T root WheelUpPane if -F "{moused}" "send -M" "copy-mode -e"
+bind-key -T root MouseDrag1Pane if -F "{moused}" "send -M" "copy-mode -M"
+"""
+_MOUSED = "#{||:#{pane_in_mode},#{mouse_any_flag}}"
+
+Answer = subprocess.CompletedProcess[bytes]
+
+
+@frozen
+class Tmux:
+    """Where this crew's own tmux server lives."""
+
+    folder: Path  # the .crew folder
+
+
+@frozen
+class LiveSession:
+    """A session that runs; `pid` and `started` together name its pane's process for ever."""
+
+    name: str
+    pid: int
+    started: int
+    attached: int
+    title: str
+
+
+def is_installed() -> bool:
+    return shutil.which("tmux") is not None
+
+
+def open_session(
+    tmux: Tmux,
+    name: str,
+    *,
+    script: Path,
+    cwd: Path,
+    env: Mapping[str, str],
+    title: str,
+    agent: str,
+    log: Path | None = None,
+) -> LiveSession:
+    """Run the script in a session of this name, with `env` and TERM as its whole environment.
+
+    A session that is there already is returned as it is. Raw output is appended to the log.
+    """
+    _check(name, cwd, env)
+    checked_version(load_program())
+    shown = _plain(title, limit=_LONGEST_TITLE)
+    bar = _not_a_format(f" #{name.removeprefix('crew-')} {shown} | {_plain(agent, limit=40)}")
+    arguments = (
+        *("set-option", "-g", "update-environment", _literal(" ".join(env)), ";"),
+        *("new-session", "-d", "-P", "-F", _SAYS, "-s", name, "-x", "160", "-y", "48"),
+        *("-c", _literal(_not_a_format(str(cwd)))),
+        *_pane_argv(script, env),
+        *(";", "set-option", "-s", "exit-empty", "on"),
+        *(";", "set-option", "-t", _target(name), "--", "@crew_title", _literal(shown)),
+        *(";", "set-option", "-t", _target(name), "--", "@crew_bar", _literal(bar)),
+        *(_pipe_to(log, name) if log else ()),
+    )
+    put_file(tmux.folder / CONFIG, _config(), mode=0o600)
+    if log:
+        _make_log(log)
+    for _ in range(_TRIES):
+        if found := find_session(tmux, name):
+            return found
+        _start_server(tmux)
+        done = _new_session(tmux, arguments, env)
+        if done.returncode == 0:
+            return _session(f"{_text(done.stdout).rstrip()} {shown}")
+    raise _failure(done, f"no session {name} could be opened")
+
+
+def find_session(tmux: Tmux, name: str) -> LiveSession | None:
+    return live_sessions(tmux).get(name)
+
+
+def live_sessions(tmux: Tmux) -> dict[str, LiveSession]:
+    """All sessions by name; none where no server runs, and none is started to find out."""
+    if not (tmux.folder / SOCKET).exists() or not is_installed():
+        return {}
+    done = _call(tmux, "list-sessions", "-F", _SAYS)
+    if done.returncode and not any(words in _text(done.stderr) for words in _NO_SERVER):
+        raise _failure(done, "the crew's tmux server cannot be asked")
+    sessions = [_session(line) for line in _text(done.stdout).splitlines()]
+    return {one.name: one for one in sessions}
+
+
+def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
+    """End the session and whatever it started, daemons too; fine when it is gone."""
+    if not marker:
+        raise UsageError(
+            "an empty marker would end every process on this machine",
+            hint="pass the CREW_OWNER that the session was opened with",
+        )
+    session = find_session(tmux, name)
+
+    def is_ours(one: RunningProcess) -> bool:
+        at_the_top = session is not None and one.identity == (session.pid, session.started)
+        return at_the_top or one.marker == marker
+
+    end_all(is_ours, hang_up_after_s=_HANG_UP_AFTER_S)
+    # tmux lets a session go once it has read its last words; only one that stays is ended.
+    # Looks are counted: in seconds, a server that was held up would have had none.
+    for _ in range(_GONE_WITHIN_LOOKS):
+        if not session or not (now := find_session(tmux, name)) or now.pid != session.pid:
+            return
+        time.sleep(_LOOK_AGAIN_AFTER_S)
+    _kill_session(tmux, name)
+
+
+def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
+    """Type a short line; paste anything else, so that an agent takes its lines as one message."""
+    _demand(tmux, name)
+    if len(text) > _TYPED_AT_MOST or any(end in text for end in "\n\r\0"):
+        _paste(tmux, name, text)
+    elif text:
+        _type(tmux, name, ("-l", "--", _literal(text)))
+    if enter:
+        # A program that reads text and Enter at once takes both for a paste and does not submit.
+        time.sleep(_ENTER_AFTER_S)
+        _type(tmux, name, ("Enter",))
+
+
+def capture(tmux: Tmux, name: str, *, lines: int, colours: bool = False) -> str:
+    """The last lines of the pane, history included, without the blank ones at the end."""
+    _demand(tmux, name)
+    style = ("-e",) if colours else ()
+    done = _call(tmux, "capture-pane", "-p", *style, "-S", str(-lines), "-t", _target(name))
+    if done.returncode:
+        raise _failure(done, f"the pane of {name} cannot be read")
+    rows = [row.rstrip(" ") for row in _text(done.stdout).split("\n")]
+    while rows and not _COLOUR.sub("", rows[-1]).strip():
+        rows.pop()
+    above, shown = (rows[:-lines], rows[-lines:]) if lines > 0 else (rows, [])
+    return "".join(_COLOUR.findall("\n".join(above))) + "\n".join(shown)
+
+
+def attach_argv(tmux: Tmux, name: str) -> tuple[str, ...]:
+    """What to exec to be in the session, also from inside another tmux; DETACH_KEY leads out."""
+    _demand(tmux, name)
+    start = 'unset TMUX TMUX_PANE; cd -- "$1" && shift && exec "$@"'
+    # -E: the session's environment stays what it was opened with.
+    return (
+        *("/bin/sh", "-c", start, "crew-attach", str(tmux.folder.absolute())),
+        *_argv("attach-session", "-E", "-t", _target(name)),
+    )
+
+
+@effect("agents.make_session_log")
+def _make_log(log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch(mode=0o600)
+
+
+@effect("agents.start_tmux_server")
+def _start_server(tmux: Tmux) -> None:
+    """Start a server, if none runs, that knows nothing of our environment."""
+    _run(tmux, _argv("start-server", may_start=True))
+
+
+@effect("agents.open_session")
+def _new_session(tmux: Tmux, arguments: tuple[str, ...], env: Mapping[str, str]) -> Answer:
+    """The client's environment, where no `ps` shows it, is how tmux learns the pane's."""
+    return _run(tmux, _argv(*arguments), env=env)
+
+
+@effect("agents.kill_session")
+def _kill_session(tmux: Tmux, name: str) -> None:
+    _call(tmux, "kill-session", "-t", f"={name}")
+
+
+@effect("agents.paste")
+def _paste(tmux: Tmux, name: str, text: str) -> None:
+    """In brackets, where the program wants them; no text may close them before its end."""
+    while _PASTE_BRACKET.search(text):
+        text = _PASTE_BRACKET.sub("", text)
+    buffer = f"crew-{uuid.uuid4().hex}"
+    arguments = (
+        *("load-buffer", "-b", buffer, "-", ";", "copy-mode", "-q", "-t", _target(name)),
+        *(";", "paste-buffer", "-p", "-d", "-b", buffer, "-t", _target(name)),
+    )
+    done = _run(tmux, _argv(*arguments), stdin=text.encode(errors="surrogateescape"))
+    if done.returncode:
+        raise _failure(done, f"nothing could be pasted into {name}")
+
+
+@effect("agents.type")
+def _type(tmux: Tmux, name: str, keys: tuple[str, ...]) -> None:
+    """While somebody scrolls, keys would move their view instead of reaching the program."""
+    leave_scrolling = ("copy-mode", "-q", "-t", _target(name))
+    done = _call(tmux, *leave_scrolling, ";", "send-keys", "-t", _target(name), *keys)
+    if done.returncode:
+        raise _failure(done, f"nothing could be typed into {name}")
+
+
+def _pane_argv(script: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    unset = [word for name in _ADDED_BY_TMUX for word in ("-u", name)]
+    shell = [_literal(f"SHELL={env['SHELL']}")] if "SHELL" in env else []
+    return ("/usr/bin/env", *unset, *shell, "/bin/sh", _literal(str(script.absolute())))
+
+
+def _pipe_to(log: Path, name: str) -> tuple[str, ...]:
+    command = f"exec cat >>{shlex.quote(str(log.absolute()))}"
+    return (";", "pipe-pane", "-t", _target(name), _literal(_not_a_format(command, time=True)))
+
+
+def _call(tmux: Tmux, *arguments: str) -> Answer:
+    return _run(tmux, _argv(*arguments))
+
+
+def _argv(*arguments: str, may_start: bool = False) -> tuple[str, ...]:
+    never_start = () if may_start else ("-N",)
+    return (load_program(), "-u", *never_start, "-S", SOCKET, "-f", CONFIG, *arguments)
+
+
+def _run(
+    tmux: Tmux, argv: tuple[str, ...], *, env: Mapping[str, str] | None = None, stdin: bytes = b""
+) -> Answer:
+    try:
+        return subprocess.run(
+            [word.encode(errors="surrogateescape") for word in argv],
+            cwd=tmux.folder,
+            env=dict(env or {}),
+            input=stdin,
+            capture_output=True,
+            check=False,
+            timeout=_ANSWERS_WITHIN_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimedOut(
+            "the crew's tmux server does not answer",
+            hint=f"look at its process: fuser {tmux.folder / SOCKET}",
+        ) from error
+
+
+def load_program() -> str:
+    if (program := shutil.which("tmux")) is None:
+        raise CrewError(
+            "tmux is not installed",
+            hint="install tmux (apt install tmux, brew install tmux), or run without a session",
+        )
+    return program
+
+
+@functools.cache
+def checked_version(program: str) -> str:
+    said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"(\d+)\.(\d+)", said)  # none in a build from its sources
+    if version and (int(version[1]), int(version[2])) < _OLDEST:
+        newer = "install tmux {}.{} or newer".format(*_OLDEST)
+        raise CrewError(f"{said.strip()} is too old", hint=newer)
+    return said.strip()
+
+
+def _config() -> str:
+    places = [Path(top, folder) for top in _TERMINFO for folder in ("t", "74")]
+    is_known = any((place / "tmux-256color").exists() for place in places)
+    terminal = "tmux-256color" if is_known else "screen-256color"
+    return _CONFIG.format(terminal=terminal, detach=DETACH_KEY, moused=_MOUSED)
+
+
+def _session(line: str) -> LiveSession:
+    name, pid, created, attached, *title = line.split(" ", 4)
+    process = find_process(int(pid))
+    return LiveSession(
+        name=name,
+        pid=int(pid),
+        started=process.started if process else int(created),
+        attached=int(attached),
+        title="".join(title),
+    )
+
+
+def _check(name: str, cwd: Path, env: Mapping[str, str]) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot be the name of a session",
+            hint="it has only letters, digits, - and _, like crew-1",
+        )
+    if not cwd.is_dir():
+        raise NotFound(f"the folder {cwd} is gone", hint="start the task again to make it")
+    for variable, value in env.items():
+        is_short = len(os.fsencode(variable + value)) <= _LONGEST_VARIABLE
+        if not is_short or "\0" in value or _VARIABLE.fullmatch(variable) is None:
+            raise UsageError(
+                f"a session cannot be given the variable {variable!r}",
+                hint=f"its name must be plain, and both together below {_LONGEST_VARIABLE} bytes",
+            )
+
+
+def _demand(tmux: Tmux, name: str) -> None:
+    load_program()
+    if find_session(tmux, name) is None:
+        raise NotFound(f"no session is called {name}", hint="see which ones run: crew list")
+
+
+def _target(name: str) -> str:
+    """Exactly this session: a bare name would match any that begins with it."""
+    return f"={name}:"
+
+
+def _literal(word: str) -> str:
+    """A word that ends with `;` would end the command."""
+    return f"{word[:-1]}\\;" if word.endswith(";") else word
+
+
+def _not_a_format(text: str, *, time: bool = False) -> str:
+    """So that tmux neither replaces `#{…}` nor runs `#(…)` nor, where it would, tells the time."""
+    text = text.replace("#", "##")
+    return text.replace("%", "%%") if time else text
+
+
+def _plain(text: str, *, limit: int) -> str:
+    """One line that cannot move a cursor."""
+    spaced = "".join(sign if sign.isprintable() else " " for sign in text)
+    return " ".join(spaced.split())[:limit]
+
+
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace")
+
+
+def _failure(done: Answer, what: str) -> CrewError:
+    said = _text(done.stderr).strip() or f"tmux exited with {done.returncode}"
+    return CrewError(f"{what}: {said}", hint="crew doctor looks at tmux and its server")

@@ -1,0 +1,1 @@
+"""The layers of the configuration, and which of them wins."""

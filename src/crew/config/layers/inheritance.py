@@ -1,0 +1,81 @@
+"""Agents inherit from agents: what each one is once everything it leaves out is filled in."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.config.model import AgentSettings
+from crew.config.validate_config import readers
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.names import agent_name
+from crew.domain.kernel.suggest import nearest
+
+
+def resolved_agents(tables: Mapping[str, Any]) -> dict[str, AgentSettings]:
+    named = {name: table for name, table in tables.items() if isinstance(table, dict)}
+    return {agent_name(name): _agent(name, named) for name in named}
+
+
+def with_inherited(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """`[agents]` as it is written, with the keys that each agent inherits filled in."""
+    named = {name: table for name, table in tables.items() if isinstance(table, dict)}
+    return {**tables, **{name: _filled(name, named) for name in named}}
+
+
+def _filled(name: str, named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for ancestor in reversed(_line_of(name, named)):
+        table = _inheriting(table, named[ancestor])
+    return table
+
+
+def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
+    table = _filled(name, named)
+    if not table.get("adapter"):
+        raise UsageError(
+            f"agents.{name} says neither what to run nor how",
+            hint="give it command_template, command, adapter or inherit",
+        )
+    known = readers(AgentSettings)
+    fields = {known[key][0]: known[key][1](value) for key, value in table.items()}
+    # Two keys, so that whoever sets `args` of an agent keeps what its role may and may not do.
+    arguments = (*fields.get("system_args", ()), *fields.get("args", ()))
+    return AgentSettings(name=name, **{**fields, "args": arguments})
+
+
+def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The agent, the one it inherits from, and so on to the last."""
+    line = [name]
+    while parent := named[line[-1]].get("inherit"):
+        if parent not in named:
+            near = nearest(str(parent), named)
+            raise UsageError(
+                f"agents.{line[-1]} inherits from {parent!r}, which is not there",
+                hint=f"did you mean {near}?" if near else f"there are: {', '.join(sorted(named))}",
+            )
+        if parent in line:
+            cycle = [*line[line.index(parent) :], parent]
+            raise UsageError(
+                f"agents inherit from each other in a circle: {' → '.join(cycle)}",
+                hint=f"take `inherit` out of one of them, e.g. of agents.{line[-1]}",
+            )
+        line.append(parent)
+    return line
+
+
+def _inheriting(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said here wins; a command alone is an adapter only where none is inherited."""
+    table = {**below, **with_template(own)}
+    if "env" in below and "env" in own:
+        table["env"] = {**below["env"], **own["env"]}
+    if "adapter" not in table and "command" in table:
+        table["adapter"] = "command"
+    return table
+
+
+def with_template(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Whoever gives an agent a template means that one, whatever is inherited beside it."""
+    if "command_template" not in own:
+        return dict(own)
+    in_a_pane = {"interactive_template": own["command_template"], "interactive_resume": ""}
+    unsaid = {"adapter": "command", **in_a_pane}
+    return {**own, **{key: value for key, value in unsaid.items() if key not in own}}

@@ -1,0 +1,145 @@
+"""The config: built-in values, files and variables, later ones winning, as `Settings`."""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from crew.config.layers.aliases import agent_with_own_names, with_own_names
+from crew.config.layers.environment_layer import variable_layers
+from crew.config.layers.inheritance import resolved_agents, with_template
+from crew.config.layers.layer_files import BUILT_IN_FILES, layer_files
+from crew.config.model import TABLES, AgentsSettings, RoleSettings, Settings
+from crew.config.validate_config import Layer, check, readers
+from crew.domain.kernel.errors import UsageError
+
+
+def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> Settings:
+    """What holds for this repository; a mistake names the file, line and key, or the variable."""
+    return merged_settings(load_layers(repo_root, environ))
+
+
+def default_settings() -> Settings:
+    return merged_settings(())
+
+
+def load_layers(
+    repo_root: Path | None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    instead: Mapping[str, bytes] | None = None,
+) -> tuple[Layer, ...]:
+    """What there is, each layer checked by itself, in the order in which they are merged.
+
+    `instead` is what a file, by its name, is taken to hold.
+    """
+    environ = os.environ if environ is None else environ
+    found = []
+    for name, path in layer_files(repo_root, environ).items():
+        content = instead[name] if instead and name in instead else read_file(path)
+        if content is not None:
+            found.append(read_layer(name, content))
+    return (*found, *variable_layers(environ))
+
+
+def read_file(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="check the permissions of the file"
+        ) from error
+
+
+def read_layer(name: str, content: bytes) -> Layer:
+    text, values = parsed(name, content)
+    layer = Layer(name=name, text=text, values=modern(values))
+    check(layer)
+    return layer
+
+
+def parsed(name: str, content: bytes) -> tuple[str, dict[str, Any]]:
+    try:
+        text = content.decode("utf-8")
+        values = tomllib.loads(text.removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 text", hint="save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = found[1] if found else text.count("\n") + 1
+        raise UsageError(f"{name}:{line}: {error}", hint="mend the TOML there") from error
+    return text, values
+
+
+def modern(values: Mapping[str, Any]) -> dict[str, Any]:
+    """One shape for all that an agent may be written as, and one name for each setting.
+
+    The older `[workers.x]` and `[managers.x]` are agents with a role, and `agent` was `inherit`.
+    Whoever gives an agent a template means that, also where a layer below names an adapter.
+    """
+    result = with_own_names(values)
+    for table, role in (("workers", "worker"), ("managers", "manager")):
+        older = result.get(table)
+        if isinstance(older, dict) and all(isinstance(one, dict) for one in older.values()):
+            del result[table]
+            renamed = {name: _renamed(fields, role) for name, fields in older.items()}
+            result["agents"] = merged(renamed, result.get("agents", {}))
+    agents = result.get("agents")
+    if isinstance(agents, dict):
+        result["agents"] = {
+            name: with_template(agent_with_own_names(fields))
+            if isinstance(fields, dict)
+            else fields
+            for name, fields in agents.items()
+        }
+    return result
+
+
+def _renamed(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
+    named = {"inherit" if key == "agent" else key: value for key, value in fields.items()}
+    return {"role": role, **named}
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key, everything else is replaced."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = merged(old, value)
+        else:
+            result[key] = value
+    return result
+
+
+def built_in_values() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for file in BUILT_IN_FILES:
+        values = merged(values, tomllib.loads(file.read_text(encoding="utf-8")))
+    values["merge"]["slots"] = max(1, (os.cpu_count() or 1) // 2)
+    return values
+
+
+def merged_settings(layers: Iterable[Layer]) -> Settings:
+    values = built_in_values()
+    for layer in layers:
+        values = merged(values, layer.values)
+    agents = values["agents"]
+    of_all = {key: value for key, value in agents.items() if not isinstance(value, dict)}
+    return Settings(
+        **{name: model(**_fields(model, values[name])) for name, model in TABLES.items()},
+        agents=AgentsSettings(**_fields(AgentsSettings, of_all), by_name=resolved_agents(agents)),
+        roles={
+            name: RoleSettings(**_fields(RoleSettings, role))
+            for name, role in values.get("roles", {}).items()
+        },
+    )
+
+
+def _fields(model: type, table: Mapping[str, Any]) -> dict[str, Any]:
+    known = readers(model)
+    return {known[key][0]: known[key][1](value) for key, value in table.items()}

@@ -1,0 +1,88 @@
+"""Sets one key of the config in the file it is meant for, and tells what then holds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from crew.config.layers.aliases import own_path
+from crew.config.layers.layer_files import layer_files, user_folder
+from crew.config.layers.layers import (
+    load_layers,
+    merged_settings,
+    modern,
+    parsed,
+    read_file,
+)
+from crew.config.layers.provenance import Origin, merged_values, origin_of, value_at
+from crew.config.toml.toml_edit import folder_held, with_value, write_config
+from crew.config.toml.toml_spans import key_parts
+from crew.config.validate_config import Layer, check, typed_value
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.frozen import frozen
+
+Scope = Literal["user", "root", "repo"]
+
+
+@frozen
+class Change:
+    """What was written where, and what holds now; a later layer may say otherwise."""
+
+    key: tuple[str, ...]
+    written: Any
+    file: str
+    value: Any
+    origin: Origin
+
+    @property
+    def is_overridden(self) -> bool:
+        return self.origin.name != self.file
+
+
+def set_key(
+    repo_root: Path | None, environ: Mapping[str, str], *, scope: Scope, key: str, said: str
+) -> Change:
+    """Nothing is written unless the whole config is sound with it."""
+    path = own_path(key_parts(key))
+    value = checked(path, said)
+    name, file = _file_of(repo_root, environ, scope)
+    with folder_held(file.parent):
+        text, _ = parsed(name, read_file(file) or b"")
+        changed = with_value(text, path, value)
+        layers = load_layers(repo_root, environ, instead={name: changed.encode()})
+        merged_settings(layers)
+        if changed != text:
+            write_config(file, changed)
+    return Change(
+        key=path,
+        written=value,
+        file=name,
+        value=value_at(merged_values(layers), path),
+        origin=origin_of(layers, path),
+    )
+
+
+def checked(path: tuple[str, ...], said: str) -> Any:
+    """The value for this key; an unknown key or a value of the wrong kind is refused."""
+    if len(path) < 2:
+        raise UsageError(
+            f"{'.'.join(path)!r} is not a key", hint="name its table too, as in run.agents"
+        )
+    try:
+        said.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("the value is not UTF-8 text", hint="TOML files hold UTF-8") from error
+    value = typed_value(path, said)
+    nested = value
+    for part in reversed(path):
+        nested = {part: nested}
+    check(Layer(name="config set", text="", values=modern(nested)))
+    return value
+
+
+def _file_of(repo_root: Path | None, environ: Mapping[str, str], scope: Scope) -> tuple[str, Path]:
+    files = layer_files(repo_root, environ)
+    folder = user_folder(environ)
+    if scope == "user" and folder is None:
+        raise UsageError("nobody knows where your own config is", hint="set HOME")
+    endings = {"user": f"{folder}/config.toml", "root": "/.crew.toml", "repo": "/.crew/config.toml"}
+    return next((name, file) for name, file in files.items() if str(file).endswith(endings[scope]))

@@ -1,0 +1,1 @@
+"""TOML files: read, checked and edited in place."""

@@ -1,0 +1,110 @@
+"""Sets one key in the text of a config file; every other byte stays as it is."""
+
+import contextlib
+import fcntl
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from crew.config.toml.toml_spans import Place, places, written_key, written_value
+from crew.domain.kernel.errors import UsageError
+from crew.system.crash_points import effect
+
+
+def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
+    """The text with this key set; refused where the file is laid out in a way we do not grasp."""
+    changed = _spliced(text, path, written_value(value))
+    if _values(changed) != _with(tomllib.loads(text.removeprefix("\ufeff")), path, value):
+        raise UsageError(
+            f"{'.'.join(path)} cannot be set there without changing more than that",
+            hint=f"write it by hand: {written_key(path)} = {written_value(value)}",
+        )
+    return changed
+
+
+@contextlib.contextmanager
+def folder_held(folder: Path) -> Iterator[None]:
+    """One at a time changes files of this folder; the lock is on the folder and leaves no file."""
+    _make_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@effect("config.make_folder")
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+@effect("config.write")
+def write_config(file: Path, text: str) -> None:
+    """Replace the file in one move; a link stays a link and its target keeps its rights."""
+    file = file.resolve()
+    fresh = file.with_name(f".{file.name}.{os.getpid()}.new")
+    fresh.write_bytes(text.encode())
+    if file.exists():
+        fresh.chmod(file.stat().st_mode & 0o7777)
+    fresh.replace(file)
+
+
+def _spliced(text: str, path: tuple[str, ...], written: str) -> str:
+    known = places(text)
+    if same := next((one for one in known if one.path == path and not one.is_header), None):
+        return text[: same.start] + written + text[same.end :]
+    beside = [one for one in known if one.path[:-1] == path[:-1] and not one.is_header]
+    if beside and beside[-1].is_inline:
+        return _inserted(text, beside[-1].end, f", {written_key(path[-1:])} = {written}")
+    if beside:
+        key = written_key((*beside[-1].written[:-1], path[-1]))
+        return _below(text, beside[-1], f"{key} = {written}")
+    return _in_table(text, known, path, written)
+
+
+def _in_table(text: str, known: list[Place], path: tuple[str, ...], written: str) -> str:
+    """The first key of a table that is empty so far, or not there."""
+    line = f"{written_key(path[-1:])} = {written}"
+    table = next((one for one in known if one.path == path[:-1]), None)
+    if table is not None and table.is_header:
+        return _below(text, table, line)
+    if table is not None:
+        return text[: table.start] + f"{{ {line} }}" + text[table.end :]
+    newline = _newline(text)
+    gap = "" if not text.strip("\ufeff") else newline if text.endswith("\n") else newline * 2
+    return f"{text}{gap}[{written_key(path[:-1])}]{newline}{line}{newline}"
+
+
+def _below(text: str, place: Place, line: str) -> str:
+    """With one more line below the one on which this place ends."""
+    newline = _newline(text)
+    begin = text.rfind("\n", 0, place.start) + 1
+    before = text[begin : place.start].lstrip("\ufeff")
+    indented = before[: len(before) - len(before.lstrip())] + line + newline
+    end = text.find("\n", place.end)
+    return text + newline + indented if end < 0 else _inserted(text, end + 1, indented)
+
+
+def _inserted(text: str, at: int, more: str) -> str:
+    return text[:at] + more + text[at:]
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _values(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _with(values: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    below = values.get(path[0], {})
+    if len(path) == 1 or not isinstance(below, dict):
+        return {**values, path[0]: value}
+    return {**values, path[0]: _with(below, path[1:], value)}

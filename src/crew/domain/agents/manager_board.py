@@ -1,0 +1,99 @@
+"""The board as a manager sees it: what is open and why, and whether there is anything to decide."""
+
+from enum import StrEnum
+
+from crew.domain.agents.agent_plan import is_ready
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.world import World
+
+
+@frozen
+class Point:
+    """One open task; `decidable` says that it moves only if somebody decides something."""
+
+    task: str
+    title: str
+    state: str
+    why: str
+    decidable: bool
+
+
+class Move(StrEnum):
+    """What comes next for whoever works through the board."""
+
+    FINISHED = "finished"
+    ASK = "ask"
+    WAIT = "wait"
+    GIVE_UP = "give_up"
+
+
+def board(world: World, *, runner_up: bool) -> tuple[Point, ...]:
+    """Every task that is neither merged nor closed, the oldest first."""
+    tasks = sorted(world.tasks.values(), key=lambda task: (task.created_at, task.id))
+    return tuple(
+        _point(world, task, runner_up=runner_up)
+        for task in tasks
+        if task.state not in FINISHED and task.is_there
+    )
+
+
+def next_move(points: tuple[Point, ...], *, asked: int, patience: int) -> Move:
+    """`asked` is how often the manager has been asked since the board last changed."""
+    if not points:
+        return Move.FINISHED
+    if any(point.decidable for point in points) and asked < patience:
+        return Move.ASK
+    moves_by_itself = any(_is_under_way(point) for point in points)
+    return Move.WAIT if moves_by_itself else Move.GIVE_UP
+
+
+def _is_under_way(point: Point) -> bool:
+    return not point.decidable and not point.why.startswith("waits for")
+
+
+def _point(world: World, task: Task, *, runner_up: bool) -> Point:
+    why, decidable = _why(world, task, runner_up=runner_up)
+    return Point(task=task.id, title=task.title, state=task.state, why=why, decidable=decidable)
+
+
+def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
+    if task.corrupt:
+        return "its file cannot be read", True
+    if task.state == TaskState.TODO:
+        return _why_todo(world, task, runner_up=runner_up)
+    if task.state == TaskState.DONE:
+        return _why_done(task, runner_up=runner_up)
+    run = world.runs.get(task.run or "")
+    if task.state == TaskState.ERROR:
+        return f"failed: {run.error if run and run.error else 'for an unknown reason'}", True
+    if run is not None and run.pane:
+        return f"at the terminal {run.pane}", True
+    agent = world.agents.get((run.agent if run else None) or "")
+    if agent is not None and agent.state == AgentState.STUCK:
+        return f"agent {agent.id} is stuck: {agent.last_error}", True
+    if agent is None:
+        return "in progress, and nobody works at it", not runner_up
+    return f"agent {agent.id} works at it", not runner_up
+
+
+def _why_done(task: Task, *, runner_up: bool) -> tuple[str, bool]:
+    if task.conflict:
+        return f"conflicts, and asks {task.conflict} what to do", True
+    if task.awaits_delivery:
+        return f"landed, on its way to {task.target}", not runner_up
+    if task.is_queued:
+        return "in the merge queue", not runner_up
+    return f"done; crew merge {task.id} merges it", True
+
+
+def _why_todo(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
+    if is_ready(world, task):
+        return "ready to start", not (runner_up and world.crew)
+    known = world.tasks
+    missing = [dep for dep in task.deps if dep not in known]
+    if missing:
+        return f"depends on {', '.join(missing)}, which nobody knows", True
+    waits_for = [dep for dep in task.deps if not known[dep].is_over]
+    return f"waits for {', '.join(waits_for)}", False

@@ -1,0 +1,1 @@
+"""Channels: members, posts, turns and councils."""

@@ -1,0 +1,110 @@
+"""What happens in one channel at one moment, fact by fact, each on what the last one made."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.channel import (
+    CREW,
+    Author,
+    Channel,
+    Member,
+    Mode,
+    Post,
+    TurnState,
+    member_id,
+    post_id,
+)
+from crew.domain.world import World, apply_all, born, moved, noted
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """`facts` is what was told so far, `world` what it comes to."""
+
+    world: World
+    name: str
+    at: float
+    facts: list[Fact] = field(default_factory=list)
+
+    @property
+    def channel(self) -> Channel:
+        return self.world.channels[self.name]
+
+    def member(self, name: str) -> Member:
+        return self.world.members[member_id(self.name, name)]
+
+    def members(self) -> list[Member]:
+        return [self.member(name) for name in self.channel.members]
+
+    def tell(self, *facts: Fact) -> None:
+        self.facts += facts
+        self.world = apply_all(self.world, facts)
+
+    def move(
+        self, name: str, trigger: str, *, to: TurnState, extra: Any = None, **changes: Any
+    ) -> None:
+        """Move a member, and its place in the channel with it."""
+        fact = moved(self.member(name), trigger, to=to, at=self.at, **changes)
+        place = _place(self.channel, name, to)
+        self.tell(
+            replace(fact, extra=extra) if extra else fact,
+            *([noted(self.channel, trigger, at=self.at, **place)] if place else ()),
+        )
+
+    def note(self, name: str, trigger: str, **changes: Any) -> None:
+        self.tell(noted(self.member(name), trigger, at=self.at, **changes))
+
+    def change(self, trigger: str, **changes: Any) -> None:
+        """Change the channel itself."""
+        self.tell(noted(self.channel, trigger, at=self.at, **changes))
+
+    def add(self, member: Member, trigger: str) -> None:
+        self.tell(born(member, trigger, at=self.at))
+        self.change(trigger, members=(*self.channel.members, member.name))
+
+    def post(
+        self,
+        sender: str,
+        text: str,
+        *,
+        author: Author = Author.AGENT,
+        to: Iterable[str] = (),
+        late: bool = False,
+    ) -> Post:
+        """Say something that everybody can read from now on."""
+        number = self.channel.sequence + 1
+        post = Post(
+            id=post_id(self.name, number),
+            channel=self.name,
+            sequence=number,
+            sender=sender,
+            text=text,
+            at=self.at,
+            author=author,
+            to=tuple(to),
+            late=late,
+        )
+        self.tell(
+            born(post, "posted", at=self.at),
+            noted(self.channel, "said", at=self.at, sequence=number),
+        )
+        return post
+
+    def announce(self, text: str) -> None:
+        self.post(CREW, text, author=Author.SYSTEM)
+
+
+def _place(channel: Channel, name: str, state: TurnState) -> dict[str, Any]:
+    """The changes of queue and holder that a member's move brings; none where nothing changes."""
+    others = tuple(one for one in channel.queue if one != name)
+    queue = (*others, name) if state == TurnState.QUEUED else others
+    holds = state in {TurnState.ACTIVE, TurnState.WAITING} and channel.mode not in ALL_AT_ONCE
+    holder = name if holds else channel.holder if channel.holder != name else ""
+    changed = (queue, holder) != (channel.queue, channel.holder)
+    return {"queue": queue, "holder": holder} if changed else {}
+
+
+ALL_AT_ONCE = frozenset({Mode.BROADCAST, Mode.DIRECT})
+"""Modes in which nobody holds the turn against the others."""

@@ -1,0 +1,93 @@
+"""A council: a channel that comes to a decision, read from what its members said last."""
+
+from collections.abc import Iterable, Mapping
+
+from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.posts import can_speak, posts_after
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.quotation import attributed, headline
+from crew.domain.rows.channel import Author, Channel, Member, Post, TurnState
+
+AGREE = "AGREE"
+OBJECT = "OBJECT"
+
+
+@frozen
+class CouncilVerdict:
+    """`text` is the decision as it is recorded; `agreed` says that nobody objected."""
+
+    agreed: bool
+    text: str
+
+
+def vote(text: str) -> str:
+    """AGREE or OBJECT, when the last line that says anything is that word alone; else nothing."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines and lines[-1] in {AGREE, OBJECT} else ""
+
+
+def council_verdict(
+    channel: Channel, posts: Iterable[Post], *, members: Iterable[str], spent: str = ""
+) -> CouncilVerdict | None:
+    """What the council came to, or None while it goes on.
+
+    All members agree, each with its last word; or it is spent, in these words, and the last words
+    stand.
+    """
+    last = _last_words(posts)
+    names = list(members)
+    votes = {name: vote(last[name].text) if name in last else "" for name in names}
+    agreed = bool(names) and all(one == AGREE for one in votes.values())
+    if not agreed and not spent:
+        return None
+    head = "agreed" if agreed else f"not agreed {spent}"
+    return CouncilVerdict(agreed=agreed, text=_text(channel, votes, last, head=head))
+
+
+def decide_council(story: Story) -> bool:
+    """Record the decision once there is one; true if it stands, so that nobody speaks any more."""
+    channel = story.channel
+    if not channel.council or channel.decision:
+        return channel.council
+    members = [one for one in story.members() if one.takes_part]
+    if any(one.state != TurnState.QUEUED and (one.speaking or one.turn_ends_at) for one in members):
+        return False
+    names = [one.name for one in members]
+    posts = list(posts_after(story.world, channel, 0))
+    verdict = council_verdict(
+        channel, _after_the_last_question(posts), members=names, spent=_spent(story, members, posts)
+    )
+    if verdict is None:
+        return False
+    story.change("decided", decision=verdict.text, agreed=verdict.agreed)
+    return True
+
+
+def _spent(story: Story, members: list[Member], posts: list[Post]) -> str:
+    """Why it cannot go on; nothing while it can, and while nobody has asked it anything."""
+    rounds = story.channel.rounds
+    if not members or not any(post.author != Author.SYSTEM for post in posts):
+        return ""
+    if rounds is not None and all(one.turns >= rounds for one in members):
+        return f"after {rounds} rounds"
+    waiting = [one for one in members if rounds is None or one.turns < rounds]
+    return (
+        "" if any(can_speak(story.world, one) for one in waiting) else "when nobody had more to say"
+    )
+
+
+def _after_the_last_question(posts: list[Post]) -> list[Post]:
+    """What was said before somebody asked anew is no answer to that."""
+    asked = [post.sequence for post in posts if post.author == Author.PERSON]
+    return [post for post in posts if post.sequence > (asked[-1] if asked else 0)]
+
+
+def _last_words(posts: Iterable[Post]) -> dict[str, Post]:
+    return {post.sender: post for post in posts if post.author == Author.AGENT}
+
+
+def _text(
+    channel: Channel, votes: Mapping[str, str], last: Mapping[str, Post], *, head: str
+) -> str:
+    words = [attributed(name, last[name].text) if name in last else f"{name}: …" for name in votes]
+    return "\n\n".join((f"{headline(channel.topic)}: {head}" if channel.topic else head, *words))

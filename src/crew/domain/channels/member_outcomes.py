@@ -1,0 +1,172 @@
+"""What follows from the step of a driven member: how it began, what was said, what went wrong."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.posts import addressed, shortened, without_signal, words_of_people
+from crew.domain.channels.turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.channel import Interrupting, Member, TurnState
+from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rules import Rules
+from crew.domain.runs.step_outcomes import limited, served
+from crew.domain.world import World, noted
+
+CRASHES_AFTER = 3
+"""Errors in a row after which a driven member is offline until somebody assigns it again."""
+
+
+def turn_started(world: World, member: Member, *, session: str, at: float) -> list[Fact]:
+    """Recorded before the process starts: what it is given now it is never given again."""
+    story = Story(world=world, name=member.channel, at=at)
+    story.note(
+        member.name,
+        "turn_started",
+        speaking=True,
+        owes_answer=True,
+        housed=True,
+        attempt=member.attempt + 1,
+        steps=member.steps + 1,
+        session=session,
+        given=story.channel.sequence,
+        heard=(),
+        turn_ends_at=turn_deadline(story, member),
+    )
+    return story.facts
+
+
+def heard(member: Member, sequence: int, *, at: float) -> list[Fact]:
+    """A word that was said during its step has reached it; a step that is over hears nothing."""
+    if not member.speaking or sequence <= member.given or sequence in member.heard:
+        return []
+    return [noted(member, "heard", at=at, heard=(*member.heard, sequence))]
+
+
+def turn_spoken(
+    world: World, member_id: str, outcome: StepOutcome, *, turn: int, rules: Rules, at: float
+) -> list[Fact]:
+    """The step of this turn is over; the turn may be another one by now, or nobody's."""
+    member = world.members[member_id]
+    story = Story(world=world, name=member.channel, at=at)
+    had_turn = member.turn == turn and member.state in {TurnState.ACTIVE, TurnState.WAITING}
+    if outcome.error is not None:
+        _failed(story, member, outcome, outcome.error, rules, had_turn=had_turn)
+    else:
+        _spoken(story, member, outcome, had_turn=had_turn)
+        story.tell(*served(world, rules.provider(member.agent_kind), at=at))
+    settle(story)
+    return story.facts
+
+
+def turn_troubled(
+    world: World, member_id: str, message: str, *, rules: Rules, at: float
+) -> list[Fact]:
+    """crew itself could not call the CLI (no such agent, no worktree): an error like any other."""
+    member = world.members[member_id]
+    error = StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    outcome = StepOutcome(session=member.session, error=error)
+    return turn_spoken(world, member_id, outcome, turn=member.turn, rules=rules, at=at)
+
+
+def _spoken(story: Story, member: Member, outcome: StepOutcome, *, had_turn: bool) -> None:
+    name = member.name
+    _record(
+        story,
+        member,
+        outcome,
+        owes_answer=False,
+        session_used=True,
+        fresh_retry=False,
+        errors=0,
+        last_error="",
+        acknowledged=max((member.given, *member.heard)),
+    )
+    text = shortened(without_signal(outcome.text)[0])
+    if text.strip() and story.channel.is_open:
+        story.post(name, text, to=addressed(text, story.channel.members), late=not had_turn)
+    if had_turn:
+        _go_on(story, story.member(name))
+
+
+def _go_on(story: Story, member: Member) -> None:
+    """The turn is over, unless it was interrupted, it waits, or a person's word was not heard."""
+    if member.state == TurnState.WAITING:
+        if member.waits_for == INTERRUPTED:
+            resume(story, member.name)
+        return
+    injects = story.channel.interrupting == Interrupting.INJECT
+    if injects and words_of_people(story.world, member):
+        story.note(member.name, "goes_on", turn_ends_at=None)
+        return
+    end_turn(story, member.name, "turn_complete")
+
+
+def _failed(
+    story: Story,
+    member: Member,
+    outcome: StepOutcome,
+    error: StepError,
+    rules: Rules,
+    *,
+    had_turn: bool,
+) -> None:
+    name = member.name
+    if error.kind in FRESH_SESSION and not member.fresh_retry:
+        _record(story, member, outcome, **_fresh_session(member))
+    elif error.kind == ErrorKind.RATE_LIMIT:
+        _record(story, member, outcome)
+        provider = rules.provider(member.agent_kind)
+        story.tell(limited(story.world, provider, error, rules, at=story.at))
+    else:
+        _record(story, member, outcome, errors=member.errors + 1, last_error=error.message)
+        if had_turn or member.takes_part:
+            _count_error(story, story.member(name), error.message, had_turn=had_turn)
+        return
+    if had_turn and story.member(name).waits_for == INTERRUPTED:
+        resume(story, name)
+
+
+def _count_error(story: Story, member: Member, message: str, *, had_turn: bool) -> None:
+    story.announce(f"⚠️ {member.name}: {message}")
+    if member.errors >= CRASHES_AFTER:
+        lost(story, member.name, message)
+    elif had_turn:
+        if member.state == TurnState.WAITING:
+            resume(story, member.name)
+        end_turn(story, member.name, "step_failed")
+
+
+def _fresh_session(member: Member) -> dict[str, Any]:
+    """A new session knows nothing: it is given the conversation from its beginning."""
+    return {
+        "session": "",
+        "session_used": False,
+        "session_number": member.session_number + 1,
+        "fresh_retry": True,
+        "given": 0,
+        "heard": (),
+    }
+
+
+def _record(story: Story, member: Member, outcome: StepOutcome, **changes: Any) -> None:
+    story.note(
+        member.name,
+        "step_ended",
+        **{
+            "speaking": False,
+            "turn_ends_at": None,
+            "session": outcome.session,
+            **_usage(member, outcome.usage),
+            **changes,
+        },
+    )
+
+
+def _usage(member: Member, usage: Usage) -> Mapping[str, Any]:
+    known = member.cost_usd is not None and usage.cost_usd is not None
+    return {
+        "input_tokens": member.input_tokens + usage.input_tokens,
+        "output_tokens": member.output_tokens + usage.output_tokens,
+        "cost_usd": (member.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None,
+    }

@@ -1,0 +1,284 @@
+"""What a member asks of its channel by itself, over MCP: join, read, post, end its turn, wait."""
+
+import math
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_hints import for_the_member
+from crew.domain.channels.channel_requests import find_member
+from crew.domain.channels.posts import addressed, unseen, without_signal, words_of_people
+from crew.domain.channels.turns import (
+    INTERRUPTED,
+    end_turn,
+    enqueue,
+    heartbeat_deadline,
+    resume,
+    settle,
+)
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.kernel.fact import Fact
+from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.rows.channel import Interrupting, Member, Post, TurnState
+from crew.domain.world import World, noted
+
+LONGEST_READ = 50_000
+"""Characters that one read gives: clients cut off what is much longer, and so would lose it."""
+
+_BEATS_PER_LIMIT = 4
+"""A heartbeat is recorded when a quarter of the time that may pass without one has passed."""
+
+
+def join(asked: Asked) -> Answer:
+    """It is there: in the queue if somebody assigned it, else idle until somebody does."""
+    story, member = _speaker(asked)
+    if member.state == TurnState.OFFLINE:
+        story.move(
+            member.name, "agent_starts", to=TurnState.IDLE, heartbeat_at=asked.at, last_error=""
+        )
+        if member.assigned:
+            enqueue(story, member.name)
+    else:
+        story.tell(*beat(story.world, member.id, at=asked.at))
+    return _done(story, member.name, topic=story.channel.topic)
+
+
+def read(asked: Asked) -> Answer:
+    """What it has not been given yet; asking again says that it has what it was given before."""
+    story, member = _present(asked)
+    since = _number(asked, "since")
+    if since is not None:
+        story.note(member.name, "reads_again", given=int(min(since, member.given)), heard=())
+    found, left = _given(story, member.name)
+    if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED and not left:
+        resume(story, member.name)
+    return _done(story, member.name, messages=found, more=left)
+
+
+def has_something(world: World, member_id: str) -> bool:
+    """Whether a read would tell anything: a message, a turn, or that it is not there any more."""
+    member = world.members[member_id]
+    if member.state in {TurnState.ACTIVE, TurnState.OFFLINE}:
+        return True
+    is_over = not world.channels[member.channel].is_open
+    return is_over or (member.takes_part and any(unseen(world, member)))
+
+
+def post(asked: Asked) -> Answer:
+    """Said by whoever has the turn; late, it is shown once and moves nothing."""
+    story, member = _present(asked)
+    text, ends = without_signal(str(asked.args["text"]))
+    if member.state != TurnState.ACTIVE:
+        return _posted_late(story, member, text)
+    if text.strip():
+        story.post(member.name, text, to=addressed(text, story.channel.members))
+        story.note(member.name, "spoke", said_at=asked.at)
+    elif not ends:
+        raise UsageError("the message is empty", hint="send it again with a text")
+    heard = _injected(story, member.name)
+    if ends:
+        end_turn(story, member.name, "turn_complete")
+    return _done(story, member.name, messages=heard)
+
+
+def _posted_late(story: Story, member: Member, text: str) -> Answer:
+    if not member.was_late:
+        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
+    if text.strip():
+        story.post(member.name, text, late=True)
+    story.note(member.name, "late", was_late=False)
+    return _done(story, member.name, note="your turn had timed out; it is shown as late")
+
+
+def turn_complete(asked: Asked) -> Answer:
+    story, member = _present(asked)
+    if member.was_late and member.state == TurnState.QUEUED:
+        return _done(story, member.name, note="your turn had timed out; nothing was changed")
+    if member.state == TurnState.WAITING and member.waits_for != INTERRUPTED:
+        resume(story, member.name)
+    elif member.state != TurnState.ACTIVE:
+        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
+    end_turn(story, member.name, "turn_complete")
+    return _done(story, member.name)
+
+
+def wait(asked: Asked) -> Answer:
+    """Pause the turn for something from outside, or say that it has come."""
+    story, member = _present(asked)
+    if asked.args.get("over"):
+        if member.state != TurnState.WAITING or member.waits_for == INTERRUPTED:
+            raise Conflict(
+                f"you do not wait, you are {member.state}", hint=for_the_member(story, member)
+            )
+        resume(story, member.name)
+        return _done(story, member.name)
+    if member.state != TurnState.ACTIVE:
+        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
+    limit_s = min(_number(asked, "seconds") or math.inf, story.channel.wait_timeout_s)
+    story.move(
+        member.name,
+        "wait_requested",
+        to=TurnState.WAITING,
+        waits_for=str(asked.args.get("for") or "something outside"),
+        turn_ends_at=None,
+        wait_ends_at=asked.at + limit_s,
+    )
+    return _done(story, member.name)
+
+
+def _number(asked: Asked, name: str) -> float | None:
+    """What an agent gives as a number may be anything; what is none could never come to an end."""
+    value = asked.args.get(name)
+    if value is None or (isinstance(value, int | float) and 0 <= value < math.inf):
+        return value
+    raise UsageError(f"{name} cannot be {value!r}", hint=f"{name} is a number, 0 or more")
+
+
+def heartbeat(asked: Asked) -> Answer:
+    story, member = _present(asked)
+    return _done(story, member.name, messages=_injected(story, member.name))
+
+
+def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
+    """It is there, whatever else it wants; nothing where that is known already."""
+    member = world.members.get(member_id)
+    if member is None or member.is_driven or member.state == TurnState.OFFLINE:
+        return []
+    story = Story(world=world, name=member.channel, at=at)
+    if _is_due(story, member):
+        story.note(member.name, "heartbeat", heartbeat_at=at)
+    return story.facts
+
+
+def awake(world: World, *, at: float) -> list[Fact]:
+    """A runner starts: nobody could reach crew while none was up, so all have their time anew.
+
+    Every step died with the runner before this one; its session is resumed in a step of its own.
+    """
+    facts: list[Fact] = []
+    for member in world.members.values():
+        if member.speaking:
+            facts += _cut_off(world, member, at=at)
+        elif heartbeat_deadline(world.channels[member.channel], member) is not None:
+            facts.append(noted(member, "runner_started", at=at, heartbeat_at=at))
+    return facts
+
+
+def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
+    """Its step is over without an end that was recorded; whoever was interrupted in it goes on."""
+    story = Story(world=world, name=member.channel, at=at)
+    story.note(member.name, "cut_off", speaking=False, session_used=True, turn_ends_at=None)
+    if member.waits_for == INTERRUPTED:
+        resume(story, member.name)
+    return story.facts
+
+
+def _speaker(asked: Asked) -> tuple[Story, Member]:
+    channel, _, name = str(asked.args["member"]).partition("/")
+    if channel not in asked.world.channels:
+        raise NotFound(f"there is no channel {channel!r}", hint="end here; it was removed")
+    if not asked.world.channels[channel].is_open:
+        raise Conflict(f"channel {channel} is closed", hint="leave; nobody reads it any more")
+    story = Story(world=asked.world, name=channel, at=asked.at)
+    member = find_member(story, name)
+    if member.disabled:
+        raise Conflict(f"a person disabled you in {story.name}", hint=for_the_member(story, member))
+    return story, member
+
+
+def _present(asked: Asked) -> tuple[Story, Member]:
+    """Every call proves that it is there, and that it had what it was given before."""
+    story, member = _speaker(asked)
+    if member.state == TurnState.OFFLINE:
+        raise Conflict(f"you are offline in {story.name}", hint=for_the_member(story, member))
+    changes: dict[str, Any] = {}
+    if not member.is_driven and _is_due(story, member):
+        changes["heartbeat_at"] = asked.at
+    if not member.is_driven and member.acknowledged < member.given:
+        changes["acknowledged"] = member.given
+    if changes:
+        story.note(member.name, "heartbeat", **changes)
+    return story, story.member(member.name)
+
+
+def _is_due(story: Story, member: Member) -> bool:
+    return story.at - member.heartbeat_at >= story.channel.heartbeat_s / _BEATS_PER_LIMIT
+
+
+def _given(story: Story, name: str) -> tuple[list[dict[str, Any]], int]:
+    """What is new, as much as one answer may hold, and how many messages are left.
+
+    Who is idle takes no part and gets nothing.
+    """
+    member = story.member(name)
+    if not member.takes_part:
+        return [], 0
+    found = list(unseen(story.world, member))
+    sizes = accumulate(len(post.text) for post in found)
+    count = max(1, sum(size <= LONGEST_READ for size in sizes))
+    left = found[count:]
+    last = found[count - 1].sequence if left else story.channel.sequence
+    if member.given < last:
+        heard = tuple(number for number in member.heard if number > last)
+        story.note(name, "given", given=last, heard=heard)
+    return [told(post) for post in found[:count]], len(left)
+
+
+def _injected(story: Story, name: str) -> list[dict[str, Any]]:
+    """Mode inject: people's words reach whoever is active with whatever it does next."""
+    member = story.member(name)
+    if story.channel.interrupting != Interrupting.INJECT or member.state != TurnState.ACTIVE:
+        return []
+    found = words_of_people(story.world, member)
+    if found:
+        story.note(name, "heard", heard=(*member.heard, *(post.sequence for post in found)))
+    return [told(post) for post in found]
+
+
+def told(post: Post) -> dict[str, Any]:
+    """A post as a member gets it."""
+    marks = {"late": True} if post.late else {}
+    to = {"to": list(post.to)} if post.to else {}
+    return {
+        "sequence": post.sequence,
+        "from": post.sender,
+        "by": post.author,
+        "text": post.text,
+        **to,
+        **marks,
+    }
+
+
+def _not_active(story: Story, member: Member) -> str:
+    if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED:
+        return "a person interrupted you: read what was said, and then go on"
+    holder = story.channel.holder
+    whose = f"{holder} has it" if holder and holder != member.name else "nobody has it"
+    return f"it is not your turn (you are {member.state}, {whose}), and nothing was posted"
+
+
+def _done(story: Story, name: str, **told_too: Any) -> Answer:
+    settle(story)
+    reply: dict[str, Any] = {
+        "channel": story.name,
+        "you": name,
+        "state": story.member(name).state,
+        "turn": story.channel.holder or None,
+    }
+    reply |= {key: value for key, value in told_too.items() if _is_worth_telling(key, value)}
+    return Answer(facts=tuple(story.facts), reply=reply)
+
+
+def _is_worth_telling(key: str, value: object) -> bool:
+    return bool(value) or key == "messages"
+
+
+VERBS: Mapping[str, Verb] = {
+    "channel_join": join,
+    "channel_read": read,
+    "channel_post": post,
+    "channel_turn_complete": turn_complete,
+    "channel_wait": wait,
+    "channel_heartbeat": heartbeat,
+}

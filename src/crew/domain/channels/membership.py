@@ -1,0 +1,150 @@
+"""How channels begin and end, and how members come and go, whoever wants it so."""
+
+from collections.abc import Iterable
+
+from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.turns import enqueue, settle, take_held
+from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import agent_name, channel_name
+from crew.domain.rows.channel import (
+    CREW,
+    NUMBERED,
+    Author,
+    Channel,
+    ChannelState,
+    Member,
+    Mode,
+    TurnState,
+    Way,
+    member_id,
+)
+from crew.domain.world import World, born, moved
+
+DRIVEN_ROUNDS = 5
+"""How long agents that cost money talk among themselves before they wait for a person."""
+
+
+@frozen
+class NewMember:
+    """`agent_kind` names the configured agent that crew drives; without one it connects itself."""
+
+    name: str
+    agent_kind: str = ""
+    priority: int = 5
+    timeout_s: float | None = None
+
+
+def opened(
+    world: World,
+    channel: Channel,
+    members: Iterable[NewMember],
+    *,
+    at: float,
+    asked_by: str = CREW,
+) -> list[Fact]:
+    """A new channel with its members; its topic is the first thing that is said in it."""
+    members = tuple(members)
+    _check_new(channel, members)
+    story = Story(world=world, name=channel.id, at=at)
+    story.tell(born(channel, "opened", at=at))
+    for one in members:
+        join_in(story, one)
+    if channel.topic:
+        story.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
+    settle(story)
+    return story.facts
+
+
+def free_id(world: World, name: str) -> str:
+    """The id of a new channel; a name is free again once its channel is closed."""
+    earlier = [one for one in world.channels.values() if one.name == channel_name(name)]
+    if any(one.is_open for one in earlier):
+        raise Conflict(
+            f"there is an open channel {name} already",
+            hint=f"choose another name, or end that one: `crew channel close {name}`",
+        )
+    return f"{name}{NUMBERED}{len(earlier) + 1}" if earlier else channel_name(name)
+
+
+def default_rounds(members: Iterable[NewMember]) -> int | None:
+    """A limit wherever agents that cost money could talk to nobody but themselves."""
+    kinds = [one.agent_kind for one in members]
+    return DRIVEN_ROUNDS if all(kinds) or len([one for one in kinds if one]) > 1 else None
+
+
+def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, ...]:
+    return tuple(one.name for one in members) if channel.mode == Mode.DIRECT else ()
+
+
+def _check_new(channel: Channel, members: tuple[NewMember, ...]) -> None:
+    names = [agent_name(one.name) for one in members]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")
+    if channel.mode == Mode.SINGLE and len(names) != 1:
+        raise UsageError(f"a single channel has one agent, not {len(names)}", hint="name one")
+    _check_times(channel, members)
+    if channel.council and not all(one.agent_kind for one in members):
+        raise UsageError("a council needs agents that crew drives", hint="`crew agents` lists them")
+
+
+def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
+    """A turn without any time would end before it begins, over and over."""
+    own = {f"the timeout of {one.name}": one.timeout_s for one in members}
+    times: dict[str, float | None] = {
+        "timeout": channel.timeout_s,
+        "wait_timeout": channel.wait_timeout_s,
+        "heartbeat": channel.heartbeat_s,
+        **own,
+    }
+    for name, seconds in times.items():
+        if seconds is not None and seconds <= 0:
+            raise UsageError(f"{name} is {seconds:g} seconds", hint="it needs more, as in 60s")
+
+
+def join_in(story: Story, new: NewMember) -> None:
+    if new.name == CREW:
+        raise UsageError(f"{CREW} is the name crew itself posts under", hint="choose another name")
+    member = Member(
+        id=member_id(story.name, new.name),
+        channel=story.name,
+        name=new.name,
+        way=Way.DRIVEN if new.agent_kind else Way.CONNECTED,
+        agent_kind=new.agent_kind,
+        priority=new.priority,
+        timeout_s=new.timeout_s,
+    )
+    story.add(member, "member_added")
+    if member.is_driven:
+        queue(story, member)
+
+
+def queue(story: Story, member: Member) -> None:
+    if member.state == TurnState.OFFLINE:
+        story.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
+    enqueue(story, member.name, assigned=True)
+
+
+def take_out(story: Story, member: Member) -> None:
+    story.move(
+        member.name,
+        "removed_from_channel",
+        to=TurnState.IDLE,
+        assigned=False,
+        turn_ends_at=None,
+        wait_ends_at=None,
+        waits_for="",
+        was_late=False,
+    )
+
+
+def close(story: Story) -> None:
+    """Nobody speaks any more, and what was said stays, also what was held until a turn ends."""
+    for member in story.members():
+        if member.takes_part:
+            take_out(story, member)
+    for sender, text, to in take_held(story):
+        story.post(sender, text, author=Author.PERSON, to=to)
+    closed = moved(story.channel, "closed", to=ChannelState.CLOSED, at=story.at, closed_at=story.at)
+    story.tell(closed)

@@ -1,0 +1,109 @@
+"""What is said in a channel: whom it is for, who has seen it, and how it ends a turn."""
+
+import re
+from collections.abc import Iterator
+
+from crew.domain.kernel.errors import UsageError
+from crew.domain.rows.channel import (
+    Author,
+    Channel,
+    Interrupting,
+    Member,
+    Mode,
+    Post,
+    TurnState,
+    member_id,
+    post_id,
+)
+from crew.domain.rows.message import LONGEST_MESSAGE
+from crew.domain.world import World
+
+TURN_COMPLETE = "TURN_COMPLETE"
+
+_ENDS_TURN = re.compile(rf"{TURN_COMPLETE}\s*\Z")
+_ADDRESSED = re.compile(r"\s*@([A-Za-z][A-Za-z0-9_-]*)[,:]?\s*")
+
+
+def without_signal(text: str) -> tuple[str, bool]:
+    """The text as it is shown, and whether it ends the turn: the word counts at the end only."""
+    found = _ENDS_TURN.search(text)
+    return (text[: found.start()].rstrip(), True) if found else (text.rstrip(), False)
+
+
+def sayable(text: str) -> str:
+    """The text of a person, who is told if it is too long; nothing is cut off silently."""
+    if len(text) > LONGEST_MESSAGE:
+        raise UsageError(
+            f"it has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
+            hint="say it shorter, and name a file for the rest",
+        )
+    return text
+
+
+def shortened(text: str) -> str:
+    """What an agent's CLI printed, which cannot be asked to say it shorter."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    return f"{text[:LONGEST_MESSAGE]}\n[cut: it had {len(text):,} characters]"
+
+
+def addressed(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The members that a text begins by naming: `@pm @dev: …`."""
+    found: list[str] = []
+    place = 0
+    while (match := _ADDRESSED.match(text, place)) and match[1] in names:
+        found.append(match[1])
+        place = match.end()
+    return tuple(dict.fromkeys(found))
+
+
+def posts_after(world: World, channel: Channel, sequence: int) -> Iterator[Post]:
+    for number in range(sequence + 1, channel.sequence + 1):
+        yield world.posts[post_id(channel.id, number)]
+
+
+def unseen(world: World, member: Member) -> Iterator[Post]:
+    """What this member was never given and did not say itself, the oldest first."""
+    channel = world.channels[member.channel]
+    for post in posts_after(world, channel, member.given):
+        is_meant = channel.mode != Mode.DIRECT or concerns(post, member)
+        if is_meant and post.sequence not in member.heard and not _is_by(post, member):
+            yield post
+
+
+def has_news(world: World, member: Member) -> bool:
+    """Somebody said something that it has not seen; what crew announces is no reason to answer."""
+    return any(post.author != Author.SYSTEM for post in unseen(world, member))
+
+
+def can_speak(world: World, member: Member) -> bool:
+    """A member that connects speaks when it likes; crew calls a CLI only if there is news."""
+    if world.channels[member.channel].mode == Mode.DIRECT:
+        return has_news(world, member)
+    return not member.is_driven or member.owes_answer or has_news(world, member)
+
+
+def words_of_people(world: World, member: Member) -> list[Post]:
+    return [post for post in unseen(world, member) if post.author == Author.PERSON]
+
+
+def injected_into(world: World, post: Post) -> list[str]:
+    """The members that hear a person's word at once, in the middle of their turn."""
+    channel = world.channels[post.channel]
+    if post.author != Author.PERSON or channel.interrupting != Interrupting.INJECT:
+        return []
+    found = (world.members[member_id(channel.id, name)] for name in channel.members)
+    return [
+        one.id
+        for one in found
+        if one.state == TurnState.ACTIVE and one.speaking and post.sequence > one.given
+    ]
+
+
+def concerns(post: Post, member: Member) -> bool:
+    """In a direct channel only those who are spoken to hear it."""
+    return member.name in post.to or (not post.to and post.author == Author.SYSTEM)
+
+
+def _is_by(post: Post, member: Member) -> bool:
+    return post.author == Author.AGENT and post.sender == member.name

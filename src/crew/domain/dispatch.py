@@ -1,0 +1,31 @@
+"""Every verb there is, and the one function that answers a request."""
+
+from collections.abc import Mapping
+
+from crew.domain import requests
+from crew.domain.channels import channel_requests, member_requests
+from crew.domain.kernel.errors import UsageError
+from crew.domain.quests import quest_requests
+from crew.domain.requests import Answer, Asked, Request, Verb
+from crew.domain.rules import Rules
+from crew.domain.runs import conversation, run_requests
+from crew.domain.terminals import terminal_requests
+from crew.domain.world import World
+
+VERBS: Mapping[str, Verb] = {
+    **requests.VERBS,
+    **terminal_requests.VERBS,
+    **run_requests.VERBS,
+    **conversation.VERBS,
+    **quest_requests.VERBS,
+    **channel_requests.VERBS,
+    **member_requests.VERBS,
+}
+
+
+def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer:
+    """The facts and the reply, or a `CrewError` that says why not."""
+    verb = VERBS.get(request.verb)
+    if verb is None:
+        raise UsageError(f"nobody knows {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
+    return verb(Asked(args=request.args, world=world, rules=rules, at=at))

@@ -1,0 +1,1 @@
+"""What every machine is made of: facts, tables of moves, errors, names and text."""

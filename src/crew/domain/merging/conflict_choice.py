@@ -1,0 +1,67 @@
+"""A person decides what becomes of a conflict: the question, its choices, and what each does.
+
+The task stays done meanwhile, out of the line. A choice of a side holds for its commit: what lands
+before it is merged is settled in the same way.
+"""
+
+from dataclasses import replace
+
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.fact import Fact
+from crew.domain.merging.merge_plan import CONFLICT_CHOICES, returned
+from crew.domain.requests import Asked
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.task import SENT_BACK, Task, TaskState
+from crew.domain.runs.run_outcomes import broken_off
+from crew.domain.world import apply, moved, noted
+
+AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
+
+
+def read_choice(question: Question, text: str) -> str:
+    """Which of the choices the answer names, however it is written."""
+    said = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
+    if said not in question.choices:
+        raise UsageError(
+            f"{text.strip()!r} is none of the choices of question {question.id}",
+            hint=f"choose one of: {', '.join(question.choices)}",
+        )
+    return said
+
+
+def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
+    """What follows from the choice; nothing, if the task went another way meanwhile."""
+    task, run = asked.world.tasks[question.task], asked.world.runs[question.run]
+    if task.conflict != question.id:
+        return []
+    settled = noted(run, "answered", at=asked.at, question="")
+    world = apply(asked.world, settled)
+    run = world.runs[run.id]
+    if choice == AGENT:
+        return [settled, *_to_agent(replace(asked, world=world), task, run)]
+    if choice == GIVE_UP:
+        return [settled, *_given_up(replace(asked, world=world), task, run)]
+    again = {"conflict": "", "favours": choice, "queued_at": asked.at}
+    return [settled, noted(task, "settled", at=asked.at, **again)]
+
+
+def _to_agent(asked: Asked, task: Task, run: Run) -> list[Fact]:
+    return returned(
+        asked.world,
+        task.id,
+        ask=Ask.CONFLICT,
+        notes="",
+        rules=replace(asked.rules, conflicts_to_agent=True),
+        at=asked.at,
+        merge_commit=run.merge_commit,
+        merge_paths=run.merge_paths,
+        merge_notes=run.merge_notes,
+    )
+
+
+def _given_up(asked: Asked, task: Task, run: Run) -> list[Fact]:
+    files = ", ".join(run.merge_paths)
+    reason = f"a person gave it up: it conflicts with {run.merge_commit[:12]} in {files}"
+    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK)
+    return [back, *broken_off(apply(asked.world, back), run, reason, at=asked.at)]

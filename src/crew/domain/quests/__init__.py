@@ -1,0 +1,1 @@
+"""Quests: stages, roles and items, built on top of runs."""

@@ -1,0 +1,161 @@
+"""Councils of quests: agents discuss before a task goes on, and what they decide counts."""
+
+import functools
+from itertools import count
+
+from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.membership import NewMember, close, opened
+from crew.domain.channels.posts import shortened
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.position import role_in, stage_named, stages_of, workflow_of
+from crew.domain.quests.role_entry import blocked, story
+from crew.domain.quests.stage_outcomes import council_judged
+from crew.domain.rows.channel import Channel, Interrupting, member_id
+from crew.domain.rows.quest import Walk
+from crew.domain.rows.run import Run, RunState
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.workflow import Does, from_text
+from crew.domain.world import Draft, World, noted
+
+_GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
+
+_LONGEST_ID = 18
+"""So much of a task's id has room in the name of its council."""
+
+
+def follow_councils(world: World, at: float) -> list[Fact]:
+    """A council is opened when a walk comes to it, and closed when it is over or nobody waits."""
+    for channel in world.channels.values():
+        if is_awaited(channel) and not _has_its_walk(world, channel):
+            return _closed(world, channel.id, at=at)
+    if not any(_holds_councils(quest.definition) for quest in world.quests.values()):
+        return []
+    for walk in world.walks.values():
+        if not _is_at_council(world, walk):
+            continue
+        if world.tasks[walk.task].state in _GIVEN_BACK:
+            return _broken_off(world, walk, at=at)
+        run = _waiting(world, walk)
+        if run is not None and (facts := _followed(world, walk, run, at=at)):
+            return facts
+    return []
+
+
+@functools.cache
+def _holds_councils(definition: str) -> bool:
+    workflow = from_text(definition)
+    return any(one.does is Does.COUNCIL for one in (*workflow.stages, *workflow.step_stages))
+
+
+def _has_its_walk(world: World, channel: Channel) -> bool:
+    """Not if the task was closed, merged or taken away meanwhile, or has gone on without it."""
+    walk, task = world.walks.get(channel.task), world.tasks.get(channel.task)
+    if walk is None or walk.is_over or walk.council != channel.id:
+        return False
+    return task is not None and not task.gone and not task.is_over
+
+
+def _is_at_council(world: World, walk: Walk) -> bool:
+    if walk.asker or walk.is_over or walk.task not in world.tasks:
+        return False
+    return stage_named(world, walk, walk.stage).does is Does.COUNCIL
+
+
+def _broken_off(world: World, walk: Walk, *, at: float) -> list[Fact]:
+    """The task was stopped: whoever takes it up begins with the role before the council."""
+    stages = stages_of(workflow_of(world, walk), walk)
+    leading = (one for one in stages if role_in(one) and walk.stage in one.routes.values())
+    before = next(leading, stages[0])
+    there = {"stage": before.name, "role": role_in(before), "council": ""}
+    draft = Draft(world)
+    draft.add(*_closed(world, walk.council, at=at))
+    draft.add(noted(walk, "council_broken_off", at=at, **there))
+    return draft.facts
+
+
+def _closed(world: World, name: str, *, at: float) -> list[Fact]:
+    """Nothing, where it is closed already or was never opened."""
+    if name not in world.channels or not world.channels[name].is_open:
+        return []
+    told = Story(world=world, name=name, at=at)
+    close(told)
+    return told.facts
+
+
+def _free_name(world: World, task: str) -> str:
+    """Each time a walk comes to a council it is another channel, whoever has opened others."""
+    names = (f"council-{task[:_LONGEST_ID]}-{number}" for number in count(1))
+    return next(name for name in names if name not in world.channels)
+
+
+def is_awaited(channel: Channel) -> bool:
+    """Whether a task goes on only once this council has decided."""
+    return bool(channel.task) and channel.is_open
+
+
+def _waiting(world: World, walk: Walk) -> Run | None:
+    """The run of a walk that waits for a council."""
+    run = world.runs.get(world.tasks[walk.task].run or "")
+    if run is None or run.state != RunState.REVIEWING or run.pane or run.agent:
+        return None
+    return run
+
+
+def _followed(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
+    channel = world.channels.get(walk.council)
+    if channel is None:
+        return _convened(world, walk, run, at=at)
+    members = [world.members[member_id(channel.id, name)] for name in channel.members]
+    if channel.is_open and not channel.decision:
+        lost = not any(member.takes_part for member in members)
+        return _ended(world, run, channel, at=at, is_lost=True) if lost else []
+    return _ended(world, run, channel, at=at)
+
+
+def _convened(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
+    here, roles = stage_named(world, walk, walk.stage), workflow_of(world, walk).roles
+    members = [
+        NewMember(name=role, agent_kind=roles[role].agent or run.agent_kind) for role in here.roles
+    ]
+    channel = Channel(
+        id=_free_name(world, walk.task),
+        topic=_topic(world, walk),
+        rounds=here.rounds,
+        interrupting=Interrupting.QUEUE,
+        council=True,
+        task=walk.task,
+        opened_at=at,
+    )
+    return [
+        *opened(world, channel, members, at=at),
+        noted(walk, "council_convened", at=at, council=channel.id),
+    ]
+
+
+def _topic(world: World, walk: Walk) -> str:
+    """What is to be discussed: the request or step, its plan if it has one, what was said."""
+    task, quest = world.tasks[walk.task], world.quests[walk.quest]
+    steps = [
+        f"- {step.key}: {step.title}" + (f" (after {', '.join(step.deps)})" if step.deps else "")
+        for step in quest.steps
+    ]
+    plan = "The plan:\n" + "\n".join(steps) if steps and not walk.key else ""
+    parts = (task.title, plan, story(world, walk.task))
+    return shortened("\n\n".join(part for part in parts if part))
+
+
+def _ended(
+    world: World, run: Run, channel: Channel, *, at: float, is_lost: bool = False
+) -> list[Fact]:
+    """Whoever closes a council by hand wants the task to go on."""
+    draft = Draft(world)
+    draft.add(*_closed(world, channel.id, at=at))
+    draft.add(noted(world.walks[run.task], "council_ended", at=at, council=""))
+    agreed = channel.agreed if channel.decision else not is_lost
+    words = channel.decision or f"{channel.id} ended without a decision"
+    draft.add(*council_judged(draft.world, run, agreed=agreed, words=words, at=at))
+    now = draft.world.runs[run.id]
+    if is_lost and not now.question:
+        reason = f"nobody could speak in {channel.id}"
+        draft.add(*blocked(draft.world, now, reason, at=at))
+    return draft.facts

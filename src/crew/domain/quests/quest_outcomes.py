@@ -1,0 +1,122 @@
+"""What follows for quests and walks from what happened to their tasks."""
+
+from collections.abc import Iterator
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.position import acting
+from crew.domain.quests.stage_outcomes import steps_walked
+from crew.domain.rows.quest import Quest, QuestState, StepState, Walk
+from crew.domain.rows.task import Task, TaskState
+from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.world import World, moved, noted
+
+_LOST = "its source does not have it any more"
+_GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
+_ASKING = frozenset({StepState.WAITING_FOR_USER, StepState.BLOCKED})
+_INTERRUPTED = frozenset({StepState.IN_PROGRESS, *_ASKING})
+
+
+def follow(world: World, at: float) -> list[Fact]:
+    """What is so because of what happened to the tasks of quests."""
+    for quest in world.quests.values():
+        if quest.state != QuestState.OPEN:
+            continue
+        if facts := _ended(world, quest, at=at) or steps_walked(world, quest.id, at=at):
+            return facts
+    left = [walk for walk in world.walks.values() if not walk.is_over]
+    if facts := _lost_closed(world, left, at=at):
+        return facts
+    followed = [fact for walk in left for fact in _followed(world, walk, at=at)]
+    return followed or _strays_closed(world, at=at)
+
+
+def _lost_closed(world: World, walks: list[Walk], *, at: float) -> list[Fact]:
+    """A task of a quest that its source does not have any more is given up: nobody waits for it."""
+    tasks = [world.tasks.get(walk.task) for walk in walks if not walk.asker]
+    return [
+        fact
+        for task in tasks
+        if task is not None and task.gone and not task.is_over
+        for fact in (closed(task, _LOST, at=at), *abandoned(world, task, at=at))
+    ]
+
+
+def _strays_closed(world: World, *, at: float) -> list[Fact]:
+    """A task that was made for a step which the plan does not have any more."""
+    return [
+        closed(task, f"quest {task.quest} does not plan it any more", at=at)
+        for task in world.tasks.values()
+        if task.quest
+        and not task.is_over
+        and task.id not in world.walks
+        and task.quest in world.quests
+        and not is_telling(world.quests[task.quest])
+    ]
+
+
+def is_telling(quest: Quest) -> bool:
+    """Whether a step of its plan is still to become a task."""
+    return quest.state == QuestState.OPEN and any(not step.task for step in quest.steps)
+
+
+def _ended(world: World, quest: Quest, *, at: float) -> list[Fact]:
+    root = world.tasks.get(quest.id)
+    if root is None:
+        return []
+    if root.state == TaskState.MERGED:
+        return [moved(quest, "landed", to=QuestState.COMPLETE, at=at)]
+    if root.state == TaskState.CLOSED or root.gone:
+        return [
+            moved(quest, "cancelled", to=QuestState.CANCELLED, at=at),
+            *_steps_closed(world, quest, at=at),
+        ]
+    return []
+
+
+def _steps_closed(world: World, quest: Quest, *, at: float) -> Iterator[Fact]:
+    for step in quest.steps:
+        task = world.tasks.get(step.task)
+        if task is not None and not task.is_over:
+            yield closed(task, f"quest {quest.id} was cancelled", at=at)
+            yield from abandoned(world, task, at=at)
+
+
+def closed(task: Task, reason: str, *, at: float) -> Fact:
+    return moved(task, "closed", to=TaskState.CLOSED, at=at, close_reason=reason, queued_at=None)
+
+
+def _followed(world: World, walk: Walk, *, at: float) -> list[Fact]:
+    """A walk is over with its task, waits with it, and goes on with whoever takes it up."""
+    task = world.tasks.get(walk.task)
+    if task is None:
+        return []
+    if (task.state == TaskState.MERGED or task.awaits_delivery) and not walk.asker:
+        trigger = "complete" if walk.state == StepState.IN_PROGRESS else "by_hand"
+        return [moved(walk, trigger, to=StepState.COMPLETE, at=at, acting="")]
+    if task.is_over or task.gone:
+        return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
+    if task.state == TaskState.DONE and (walk.asker or walk.acting):
+        return _finished_by_hand(walk, str(world.runs[str(task.run)].role), at=at)
+    return _interrupted(world, walk, task, at=at) if walk is acting(world, walk.task) else []
+
+
+def _finished_by_hand(walk: Walk, role: str, *, at: float) -> list[Fact]:
+    """A person did what roles waited for each other with: nobody but the last one is left."""
+    if walk.asker:
+        return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
+    last = {"acting": "", "role": role}
+    if walk.state == StepState.WAITING_FOR_ROLE:
+        return [moved(walk, "role_completed", to=StepState.IN_PROGRESS, at=at, **last)]
+    return [noted(walk, "handed_back", at=at, **last)]
+
+
+def _interrupted(world: World, walk: Walk, task: Task, *, at: float) -> list[Fact]:
+    """The role that has its turn rests while nobody acts in it, and goes on with an agent."""
+    run = world.runs.get(task.run or "")
+    if task.state in _GIVEN_BACK and walk.state in _INTERRUPTED:
+        return [moved(walk, "crashed", to=StepState.PENDING, at=at)]
+    if walk.state in _ASKING and (run is None or not run.question):
+        return [moved(walk, "crashed", to=StepState.PENDING, at=at)]
+    if walk.state == StepState.PENDING and run is not None and run.is_live and run.agent:
+        return [moved(walk, "slot_assigned", to=StepState.IN_PROGRESS, at=at)]
+    return []

@@ -1,0 +1,236 @@
+"""The plan of a quest: what a planner may hand in, what is wrong with it, what follows from it."""
+
+import functools
+import itertools
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.item_tasks import step_text
+from crew.domain.quests.position import stage_named, workflow_of
+from crew.domain.rows.quest import PlannedStep, Quest, QuestState
+from crew.domain.rows.task import FINISHED, TaskState
+from crew.domain.rows.task_item import TaskItem, dependency_cycles
+from crew.domain.rows.workflow import Does
+from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.world import World, moved, noted
+
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_KNOWN = frozenset({"id", "title", "description", "dependencies", "files", "acceptance"})
+LONGEST = 20_000
+"""Characters of one text of a step."""
+
+EXAMPLE = (
+    '[{"id": "parser", "title": "...", "description": "...", "dependencies": [], '
+    '"files": ["src/parser.py"], "acceptance": "..."}]'
+)
+
+
+def planners(world: World, quest: Quest) -> tuple[str, ...]:
+    base = world.walks[quest.id]
+    stages = workflow_of(world, base).stages
+    return tuple(role for stage in stages if stage.plans for role in stage.roles)
+
+
+def read_steps(values: Any) -> tuple[PlannedStep, ...]:
+    """Steps from plain values; whatever has the wrong shape is said so that it can be mended."""
+    if not isinstance(values, list | tuple) or not values:
+        raise UsageError("steps must be a list with at least one step", hint=f"such as {EXAMPLE}")
+    return tuple(_step(number, one) for number, one in enumerate(values, start=1))
+
+
+def _step(number: int, value: Any) -> PlannedStep:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"step {number} is no object", hint=f"such as {EXAMPLE}")
+    if unknown := sorted(set(value) - _KNOWN):
+        raise UsageError(
+            f"step {number} has unknown fields: {', '.join(unknown)}",
+            hint=f"known: {', '.join(sorted(_KNOWN))}",
+        )
+    return PlannedStep(
+        key=_text(number, value, "id"),
+        title=_text(number, value, "title"),
+        description=_text(number, value, "description"),
+        deps=_texts(number, value, "dependencies"),
+        files=_texts(number, value, "files"),
+        acceptance=_text(number, value, "acceptance"),
+    )
+
+
+def _text(number: int, value: Mapping[str, Any], name: str) -> str:
+    text = value.get(name, "")
+    if _is_number(text):
+        text = str(text)
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise UsageError(
+            f"{name} of step {number} must be a text of at most {LONGEST:,} characters",
+            hint="hand in the whole plan again; nothing was changed",
+        )
+    return text.strip()
+
+
+def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    texts = value.get(name, ())
+    if not isinstance(texts, list | tuple) or not all(
+        isinstance(text, str) or _is_number(text) for text in texts
+    ):
+        raise UsageError(
+            f"{name} of step {number} must be a list of texts",
+            hint="hand in the whole plan again; nothing was changed",
+        )
+    return tuple(dict.fromkeys(str(text).strip() for text in texts))
+
+
+def _is_number(value: Any) -> bool:
+    """True is a number to Python, and to nobody else."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def faults(
+    steps: tuple[PlannedStep, ...], *, most: int, finished: Collection[str] = ()
+) -> Iterator[str]:
+    """Everything that is wrong with a plan, each fault with the step it is about.
+
+    A step may wait for one that is `finished`, whether the plan still names it or not. A plan that
+    is too long is not read further: the runner has no time for a thousand steps.
+    """
+    if len(steps) > most:
+        yield f"{len(steps)} steps are too many, {most} are the most"
+        return
+    keys = [step.key for step in steps]
+    for key, times in sorted(Counter(keys).items()):
+        if times > 1:
+            yield f"the id {key!r} stands there {times} times"
+    for step in steps:
+        yield from _step_faults(step, {*keys, *finished})
+    items = [TaskItem(id=step.key, title="", deps=step.deps) for step in steps]
+    for cycle in dependency_cycles(items):
+        yield f"steps wait for each other in a circle: {' → '.join((*cycle, cycle[0]))}"
+
+
+def _step_faults(step: PlannedStep, known: Collection[str]) -> Iterator[str]:
+    if _KEY.fullmatch(step.key) is None:
+        yield f"{step.key!r} cannot be an id: letters, digits, - and _, at most 40"
+    if not step.title or "\n" in step.title:
+        yield f"step {step.key} needs a title of one line"
+    if len(step_text(step)) > 4 * LONGEST:
+        yield f"the texts of step {step.key} are longer than {4 * LONGEST:,} characters together"
+    for dep in step.deps:
+        if dep not in known:
+            yield f"step {step.key} waits for {dep!r}, which is not in the plan"
+
+
+def replaced(
+    world: World, quest: Quest, steps: tuple[PlannedStep, ...], *, at: float
+) -> tuple[list[Fact], list[str]]:
+    """The new plan, in which what is finished stays; what it leaves out is closed."""
+    before = {step.key: step for step in quest.steps}
+    kept = finished_steps(world, quest)
+    wanted = {step.key: _with_task(before.get(step.key), step) for step in steps}
+    merged = {key: before[key] for key in kept} | {
+        key: step for key, step in wanted.items() if key not in kept
+    }
+    order = [*(key for key in kept if key not in wanted), *wanted]
+    plan = tuple(tuple(merged[key]) for key in order)
+    planned = noted(quest, "planned", at=at, plan=plan, plan_number=quest.plan_number + 1)
+    dropped = [step for key, step in before.items() if key not in merged]
+    return [planned, *(fact for step in dropped for fact in _dropped(world, step, at=at))], kept
+
+
+def finished_steps(world: World, quest: Quest) -> list[str]:
+    return [step.key for step in quest.steps if _is_finished(world, step)]
+
+
+def _is_finished(world: World, step: PlannedStep) -> bool:
+    """In the quest's branch, or on its way there."""
+    task = world.tasks.get(step.task)
+    return task is not None and task.state in {*FINISHED, TaskState.DONE}
+
+
+def _with_task(before: PlannedStep | None, step: PlannedStep) -> PlannedStep:
+    if before is None:
+        return step
+    same = before._replace(task="", told=False) == step
+    return step._replace(task=before.task, told=before.told and same)
+
+
+def _dropped(world: World, step: PlannedStep, *, at: float) -> list[Fact]:
+    task = world.tasks.get(step.task)
+    if task is None or task.is_over:
+        return []
+    closed = moved(
+        task, "closed", to=TaskState.CLOSED, at=at, close_reason="the plan has changed", head=""
+    )
+    return [closed, *abandoned(world, task, at=at)]
+
+
+def untold(world: World) -> Iterator[str]:
+    """Quests that walk a plan of which a step is not a task yet, or has another text there."""
+    for quest in world.quests.values():
+        if next_to_tell(world, quest) and _walks_steps(world, quest):
+            yield quest.id
+
+
+def _walks_steps(world: World, quest: Quest) -> bool:
+    """It has come to the stage that walks them, or beyond it."""
+    base = world.walks[quest.id]
+    stages = workflow_of(world, base).stages
+    walked = next((i for i, stage in enumerate(stages) if stage.does is Does.STEPS), len(stages))
+    return stages.index(stage_named(world, base, base.stage)) >= walked
+
+
+def next_to_tell(world: World, quest: Quest) -> list[PlannedStep]:
+    """Steps that are no tasks yet or others than planned, and wait only for tasks.
+
+    As many at once as can be walked at once: those who could begin do not wait for all the others.
+
+    What is over needs no other text, and its task may not even be there any more; what cannot be
+    read is told once it can.
+    """
+    if quest.state != QuestState.OPEN:
+        return []
+    tasks = {step.key: step.task for step in quest.steps}
+    untold_steps = (step for step in quest.steps if not step.told and _can_be_told(world, step))
+    possible = (step for step in untold_steps if all(tasks.get(dep) for dep in step.deps))
+    return list(itertools.islice(possible, quest.slots))
+
+
+def _can_be_told(world: World, step: PlannedStep) -> bool:
+    task = world.tasks.get(step.task)
+    return task is None or not (task.is_over or task.corrupt)
+
+
+def told_steps(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:
+    """These steps, by their keys, are tasks now, with the text of the plan."""
+    plan = tuple(
+        tuple(step._replace(task=tasks[step.key], told=True) if step.key in tasks else step)
+        for step in quest.steps
+    )
+    return noted(quest, "steps_told", at=at, plan=plan)
+
+
+def chains_behind(world: World) -> dict[str, int]:
+    """How many steps wait one behind the other for each step of the open quests, by its task."""
+    found: dict[str, int] = {}
+    for quest in world.quests.values():
+        if quest.state == QuestState.OPEN:
+            behind = _chains(quest.steps)
+            found |= {step.task: behind[step.key] for step in quest.steps if step.task}
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _chains(steps: tuple[PlannedStep, ...]) -> dict[str, int]:
+    """By the step's key."""
+    longest = {step.key: 0 for step in steps}
+    for _ in steps:  # no chain is longer than the plan
+        before = dict(longest)
+        for step in steps:
+            for dep in step.deps:
+                longest[dep] = max(longest.get(dep, 0), longest[step.key] + 1)
+        if longest == before:
+            break
+    return longest

@@ -1,0 +1,107 @@
+"""What is asked of quests: that one begins, ends, or has this plan."""
+
+from collections.abc import Mapping
+
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.quests.position import first_walk, role_of, workflow_of
+from crew.domain.quests.quest_outcomes import closed
+from crew.domain.quests.quest_plan import faults, finished_steps, planners, read_steps, replaced
+from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.rows.quest import Quest, QuestState
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.workflow import Role
+from crew.domain.runs.conversation import speaking_run
+from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.runs.signals import SignalKind
+from crew.domain.world import World, born, noted
+
+MOST_FAULTS = 50
+LONGEST_FAULT = 200
+"""How much is told of a plan's faults at once, and of each: the planner has to read it all."""
+
+
+def begin(asked: Asked) -> Answer:
+    """A quest about a task that holds the request; its workflow comes along, as text."""
+    task = find_task(asked.world, str(asked.args["task"]))
+    if task.id in asked.world.quests or task.state != TaskState.TODO:
+        raise Conflict(
+            f"task {task.id} is {task.state} and no quest can begin with it",
+            hint="`crew quest new` makes a task of its own for the request",
+        )
+    quest = Quest(
+        id=task.id,
+        workflow=str(asked.args["workflow"]),
+        definition=str(asked.args["definition"]),
+        slots=int(asked.args["slots"]),
+        created_at=asked.at,
+    )
+    return Answer(
+        facts=(
+            born(quest, "begun", at=asked.at),
+            born(first_walk(quest, task.id), "begun", at=asked.at),
+            noted(task, "taken_into_quest", at=asked.at, quest=quest.id),
+        ),
+        reply=quest.id,
+    )
+
+
+def cancel(asked: Asked) -> Answer:
+    """Whoever works at it is ended, what they did is kept, and all its tasks are closed."""
+    quest = find_quest(asked.world, str(asked.args["quest"]))
+    if quest.state != QuestState.OPEN:
+        how = f"`crew quest show {quest.id}` tells how it ended"
+        raise Conflict(f"quest {quest.id} is {quest.state}", hint=how)
+    root = asked.world.tasks[quest.id]
+    reason = str(asked.args.get("reason") or "the quest was cancelled")
+    facts = [closed(root, reason, at=asked.at), *abandoned(asked.world, root, at=asked.at)]
+    return Answer(facts=tuple(facts), reply=quest.id)
+
+
+def find_quest(world: World, quest: str) -> Quest:
+    if quest not in world.quests:
+        known = ", ".join(world.quests) or "none yet, `crew quest new` begins one"
+        raise NotFound(f"there is no quest {quest!r}", hint=f"quests: {known}")
+    return world.quests[quest]
+
+
+def plan_steps(asked: Asked) -> Answer:
+    """A role that plans hands in all steps there are to be; the last plan counts."""
+    world = asked.world
+    run = speaking_run(world, asked.args)
+    role = role_of(world, run)
+    quest = world.quests[world.walks[run.task].quest] if role else None
+    if role is None or quest is None or role.name not in planners(world, quest):
+        who = planners(world, quest) if quest else ()
+        raise Conflict("only a role that plans may hand in steps", hint=_who_plans(role, who))
+    steps = read_steps(asked.args.get("steps"))
+    most = workflow_of(world, world.walks[run.task]).most_steps
+    if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
+        told = [fault[:LONGEST_FAULT] for fault in found[:MOST_FAULTS]]
+        if len(found) > MOST_FAULTS:
+            told.append(f"and {len(found) - MOST_FAULTS} more")
+        raise UsageError(
+            f"the plan has {len(found)} faults: {'; '.join(told)}",
+            hint="mend every one of them and hand in the whole plan again; nothing was changed",
+        )
+    facts, kept = replaced(world, quest, steps, at=asked.at)
+    reply = f"{len(steps)} steps are planned"
+    if kept:
+        reply += f"; {', '.join(kept)} are finished and stay as they are"
+    return Answer(facts=tuple(facts), reply=reply)
+
+
+def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
+    """What whoever may not plan can do instead, with a signal that it may send."""
+    if role is None or not planning:
+        return "nobody plans here: do the task as it is"
+    who = " or ".join(planning)
+    if SignalKind.NEEDS_ROLE_FOLLOWUP in role.signals:
+        return f"send needs-role-followup for {who}"
+    return f"that is for {who}, who comes after you: do your own part and send complete"
+
+
+VERBS: Mapping[str, Verb] = {
+    "quest_new": begin,
+    "quest_cancel": cancel,
+    "plan_steps": plan_steps,
+}

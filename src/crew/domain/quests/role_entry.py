@@ -1,0 +1,173 @@
+"""How roles begin at a task, and what happens when one cannot go on."""
+
+from typing import Any
+
+from crew.domain.agents.agent_outcomes import agent_of, freed
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.quotation import attributed
+from crew.domain.quests.position import acting, role_in, stages_of, workflow_of
+from crew.domain.quests.role_sessions import is_used_elsewhere, session_to_resume
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.quest import Said, StepState, Walk, role_counter
+from crew.domain.rows.question import About
+from crew.domain.rows.run import Ask, Run, RunState
+from crew.domain.rows.workflow import Role
+from crew.domain.runs.new_question import new_question
+from crew.domain.world import Draft, World, born, moved, noted
+
+RETRIES = 3
+"""How often a role may begin again, or fail in a row, where its workflow does not say."""
+
+_LONGEST_STORY = 100
+_LONGEST_WORDS = 4_000
+
+
+def told(
+    world: World, task: str, role: str, signal: str, words: str, *, at: float, session: str = ""
+) -> Fact:
+    """One more line of a task's story, from a role, a gate or a reviewer."""
+    base = world.walks[task]
+    said = Said(at, role, session, signal, words[-_LONGEST_WORDS:])
+    return noted(base, "said", at=at, story=(*base.story, said)[-_LONGEST_STORY:], failures=0)
+
+
+def retries(role: Role | None) -> int:
+    return RETRIES if role is None or role.retries is None else role.retries
+
+
+def entered(
+    world: World,
+    run: Run,
+    role: str,
+    *,
+    ask: Ask,
+    notes: str,
+    at: float,
+    trigger: str = "next_role",
+) -> list[Fact]:
+    """A role begins at a task, unless it did so too often; its own session, if it had the word."""
+    base = world.walks[run.task]
+    times = base.visited(role_counter(role)) + 1
+    visits = {**dict(base.visits), role_counter(role): times}
+    draft = Draft(world)
+    draft.add(noted(base, "role_began", at=at, visits=tuple(visits.items()), failures=0))
+    draft.add(noted(acting(draft.world, run.task), "role_named", at=at, role=role))
+    draft.add(_called(draft.world, run, role, ask=ask, notes=notes, at=at, trigger=trigger))
+    draft.add(*called_agent(world, run, at=at))
+    known = workflow_of(world, base).roles.get(role)
+    if times > 1 + retries(known):
+        reason = f"{role} was called {times} times"
+        draft.add(*blocked(draft.world, draft.world.runs[run.id], reason, at=at))
+    return draft.facts
+
+
+def _called(
+    world: World, run: Run, role: str, *, ask: Ask, notes: str, at: float, trigger: str
+) -> Fact:
+    is_free = not is_used_elsewhere(world, run, run.session)
+    again = role == run.role and run.session_used and is_free and ask != Ask.ROLE
+    changes: dict[str, Any] = {
+        "role": role,
+        "round": run.round + 1,
+        "step": 0,
+        "ask": ask if again or ask == Ask.CONFLICT else Ask.ROLE,
+        "notes": notes,
+        "complaint": "",
+        "complaints": 0,
+        "fresh_retry": False,
+        "ended_at": None,
+        **({} if again else fresh_session(world, run, role)),
+    }
+    if run.state == RunState.WORKING:
+        return noted(run, trigger, at=at, **changes)
+    return moved(run, trigger, to=RunState.WORKING, at=at, **changes)
+
+
+def called_agent(world: World, run: Run, *, at: float) -> list[Fact]:
+    agent = agent_of(world, run)
+    if agent is None or agent.state != AgentState.DONE:
+        return []
+    return [moved(agent, "next_role", to=AgentState.WORKING, at=at)]
+
+
+def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
+    """A new session of the agent that this role is for, or one that the role kept for its quest."""
+    known = workflow_of(world, world.walks[run.task]).roles.get(role)
+    agent, task = agent_of(world, run), world.tasks[run.task]
+    wanted = (known.agent if known else "") or task.wants_agent
+    kind = wanted or (agent.agent_kind if agent else run.agent_kind)
+    return {
+        "agent_kind": kind,
+        "session": "",
+        "session_used": False,
+        "session_number": run.session_number + 1,
+        **session_to_resume(world, run, role=role, kind=kind),
+    }
+
+
+def taken_back(
+    world: World, run: Run, *, ask: Ask, notes: str, at: float, **aside: Any
+) -> list[Fact]:
+    """The merge queue sends a task back: to the stage that is for that, or to whoever was last."""
+    base = world.walks[run.task]
+    stages = stages_of(workflow_of(world, base), base)
+    stage = next((stage for stage in stages if stage.takes_back), None)
+    draft = Draft(world)
+    draft.add(noted(run, "not_merged", at=at, **aside))
+    run = draft.world.runs[run.id]
+    if stage is not None:
+        draft.add(noted(base, "taken_back", at=at, stage=stage.name))
+    role = role_in(stage) if stage else run.role
+    draft.add(*entered(draft.world, run, role, ask=ask, notes=notes, at=at, trigger="sent_back"))
+    return draft.facts
+
+
+def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
+    """Nothing goes on by itself: a person is asked with the whole story, and the slot is free."""
+    walk = acting(world, run.task)
+    question = new_question(
+        world,
+        run,
+        text=f"{_named(walk)} is blocked: {reason}. What shall {run.role or 'it'} do?",
+        context=story(world, run.task, run.notes),
+        at=at,
+        about=About.BLOCKED,
+    )
+    draft = Draft(world)
+    draft.add(born(question, "asked", at=at))
+    counts = {"complaint": "", "complaints": 0, "merge_tries": 0}  # they begin anew with the answer
+    changes = {"question": question.id, "agent": None, "error": reason, **told, **counts}
+    if run.state == RunState.WORKING:
+        draft.add(noted(run, "blocked", at=at, **changes))
+    else:
+        draft.add(moved(run, "sent_back", to=RunState.WORKING, at=at, **changes))
+    if (agent := agent_of(world, run)) is not None:
+        trigger = "gave_up" if agent.state == AgentState.DONE else "parked"
+        draft.add(freed(agent, trigger, at=at))
+    draft.add(moved(walk, "retries_spent", to=StepState.BLOCKED, at=at))
+    return draft.facts
+
+
+def _named(walk: Walk) -> str:
+    return f"step {walk.key}" if walk.key else f"quest {walk.quest}"
+
+
+def story(world: World, task: str, notes: str = "") -> str:
+    """What every role said, the last word last, and what is known besides."""
+    said = [attributed(f"{one.role} ({one.signal})", one.words) for one in world.walks[task].said]
+    return "\n\n".join(part for part in (*said, notes) if part)
+
+
+def answered(world: World, run: Run, *, at: float) -> list[Fact]:
+    """A person has spoken: a role that asked goes on, and whatever was spent is there again."""
+    if run.task not in world.walks:
+        return []
+    walk, base = acting(world, run.task), world.walks[run.task]
+    if walk.state == StepState.WAITING_FOR_USER:
+        return [moved(walk, "answered", to=StepState.IN_PROGRESS, at=at)]
+    if walk.state != StepState.BLOCKED:
+        return []
+    return [
+        moved(walk, "answered", to=StepState.PENDING, at=at),
+        noted(base, "begins_anew", at=at, visits=(), failures=0),
+    ]

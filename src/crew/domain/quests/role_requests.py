@@ -1,0 +1,138 @@
+"""One role needs another one first: who may ask whom, and how the asker goes on afterwards."""
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.quotation import attributed
+from crew.domain.quests.position import acting, role_of, workflow_of
+from crew.domain.quests.role_entry import called_agent, entered
+from crew.domain.rows.quest import StepState, Walk
+from crew.domain.rows.run import Ask, Run, RunState
+from crew.domain.runs.signals import Signal, SignalKind
+from crew.domain.world import Draft, World, born, moved, noted
+
+
+def check_signal(world: World, run: Run, told: Signal) -> None:
+    """A role that may not say this is told so, and nothing is changed."""
+    role = role_of(world, run)
+    if role is None:
+        if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
+            raise Conflict(
+                "nobody else works at this task, so no other role can follow",
+                hint="do it yourself, or send needs-user-input with a question for a person",
+            )
+        return
+    if told.kind not in role.signals:
+        raise Conflict(
+            f"the role {role.name} may not send {told.kind}",
+            hint=f"it may send: {', '.join(role.signals)}",
+        )
+    if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
+        _check_followup(world, run, told)
+
+
+def _check_followup(world: World, run: Run, told: Signal) -> None:
+    walk = acting(world, run.task)
+    workflow = workflow_of(world, walk)
+    others = ", ".join(name for name in workflow.roles if name != run.role)
+    if told.role not in workflow.roles:
+        raise Conflict(f"there is no role {told.role!r} here", hint=f"the others are: {others}")
+    if told.role == run.role:
+        raise Conflict(f"you are {told.role} yourself", hint=f"the others are: {others}")
+    waiting = _chain(world, walk)
+    if told.role in [one.role for one in waiting]:
+        raise Conflict(
+            f"{told.role} waits for you already, so it cannot follow you",
+            hint="do your part, then send complete with what is left for it to do",
+        )
+    if len(waiting) > workflow.deepest:
+        raise Conflict(
+            f"{len(waiting) - 1} roles wait for each other already, and no more may",
+            hint="do it yourself, or send complete with what is left to do",
+        )
+
+
+def _chain(world: World, walk: Walk) -> list[Walk]:
+    """The acting walk, then whoever waits for it, up to the task's own."""
+    chain = [walk]
+    while chain[-1].asker:
+        chain.append(world.walks[chain[-1].asker])
+    return chain
+
+
+def followed(world: World, before: Run, *, at: float) -> list[Fact]:
+    """Another role acts first; whoever asked keeps its session for afterwards."""
+    draft = Draft(world)
+    asker, base = acting(world, before.task), world.walks[before.task]
+    run = world.runs[before.id]
+    draft.add(
+        moved(
+            asker,
+            "needs_role_followup",
+            to=StepState.WAITING_FOR_ROLE,
+            at=at,
+            role=before.role,
+            agent_kind=run.agent_kind,
+            session=run.session,
+            session_used=run.session_used,
+        )
+    )
+    walk = Walk(
+        id=f"{before.task}/{base.followups + 1}",
+        quest=base.quest,
+        task=before.task,
+        key=base.key,
+        stage=base.stage,
+        role=before.signal_role,
+        asker=asker.id,
+        resume=before.signal_resume,
+    )
+    draft.add(born(walk, "asked_for", at=at))
+    base = draft.world.walks[base.id]
+    draft.add(noted(base, "handed_over", at=at, acting=walk.id, followups=base.followups + 1))
+    draft.add(moved(draft.world.walks[walk.id], "slot_assigned", to=StepState.IN_PROGRESS, at=at))
+    needs = f"{before.role} needs you to act first, and says why"
+    notes = attributed(needs, before.signal_notes)
+    draft.add(*entered(draft.world, run, walk.role, ask=Ask.ROLE, notes=notes, at=at))
+    return draft.facts
+
+
+def handed_back(world: World, run: Run, *, at: float) -> list[Fact]:
+    """A follow-up is finished: whoever asked goes on in its session, or its part is over too.
+
+    When nobody of the chain wanted to go on, the task's own stage is finished with it, and the run
+    is still to be led on.
+    """
+    draft, walk = Draft(world), acting(world, run.task)
+    done_by, words = walk.role, world.walks[run.task].said[-1].words
+    draft.add(moved(walk, "complete", to=StepState.COMPLETE, at=at))
+    goes_on = False
+    while walk.asker and not goes_on:
+        goes_on, walk = walk.resume, draft.world.walks[walk.asker]
+        stays = goes_on or not walk.asker
+        state = StepState.IN_PROGRESS if stays else StepState.COMPLETE
+        draft.add(moved(walk, "role_completed", to=state, at=at))
+    base = draft.world.walks[run.task]
+    draft.add(noted(base, "handed_back", at=at, acting=walk.id))
+    if goes_on:
+        notes = attributed(f"{done_by} has done its part, and says", words)
+        draft.add(_resumed(run, walk, notes=notes, at=at), *called_agent(world, run, at=at))
+    return draft.facts
+
+
+def _resumed(run: Run, asker: Walk, *, notes: str, at: float) -> Fact:
+    return moved(
+        run,
+        "next_role",
+        to=RunState.WORKING,
+        at=at,
+        role=asker.role,
+        agent_kind=asker.agent_kind,
+        session=asker.session,
+        session_used=asker.session_used,
+        session_number=run.session_number + 1,
+        round=run.round + 1,
+        step=0,
+        ask=Ask.FOLLOWED,
+        notes=notes,
+        fresh_retry=False,
+    )

@@ -1,0 +1,233 @@
+"""What follows at each station of a workflow: a role that finished, a gate, a review, the steps."""
+
+from typing import Any
+
+from crew.domain.agents.agent_outcomes import agent_of, freed
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.quotation import LONGEST_NOTES, attributed, quoted
+from crew.domain.quests.position import (
+    acting,
+    is_unfinished,
+    role_in,
+    stage_named,
+    stages_of,
+    waits_for_steps,
+    walks_steps,
+    workflow_of,
+)
+from crew.domain.quests.role_entry import blocked, entered, told
+from crew.domain.quests.role_requests import handed_back
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.quest import Walk
+from crew.domain.rows.run import Ask, Run, RunState
+from crew.domain.rows.workflow import DONE, Does, Stage
+from crew.domain.rules import Rules
+from crew.domain.runs.run_outcomes import Evidence, complaint, completed, sent_back
+from crew.domain.world import Draft, World, noted
+
+PROVING = frozenset({Does.GATE, Does.REVIEW})
+"""Stages that look at a commit and change nothing."""
+
+
+def station(world: World, run: Run) -> Stage | None:
+    """Where the walk of this run stands; None while a follow-up has its turn."""
+    walk = acting(world, run.task)
+    return None if walk.asker else stage_named(world, walk, walk.stage)
+
+
+def must_have_commits(world: World, run: Run) -> bool:
+    """What is to be tested, reviewed or merged next must be there."""
+    here = station(world, run)
+    if here is None or here.does is not Does.ROLE:
+        return False
+    target = here.routes["complete"]
+    walk = world.walks[run.task]
+    return target == DONE or stage_named(world, walk, target).does in PROVING
+
+
+def role_finished(
+    world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float
+) -> list[Fact]:
+    """crew believes no role either: what it left in the worktree must be in order."""
+    draft = Draft(world)
+    draft.add(*_led_on(world, run, evidence, rules=rules, at=at))
+    draft.add(*_put_off(draft.world, run, at=at))
+    return draft.facts
+
+
+def _put_off(world: World, run: Run, *, at: float) -> list[Fact]:
+    """The next role of a step begins only once all that a new plan put before it has arrived."""
+    now = world.runs[run.id]
+    begins = now.state == RunState.WORKING and now.agent and not now.question
+    return _let_go(world, now, at=at) if begins and waits_for_steps(world, run.task) else []
+
+
+def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float) -> list[Fact]:
+    """Whoever waited at another stage for new steps is followed by the role after them."""
+    ask, notes = complaint(evidence)
+    if ask is not None:
+        return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
+    here = station(world, run)
+    if here is not None and here.plans and not world.quests[world.walks[run.task].quest].plan:
+        return sent_back(world, run, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)
+    draft = Draft(world)
+    if here is None:
+        draft.add(*handed_back(world, run, at=at))
+        run = draft.world.runs[run.id]
+        if run.state != RunState.REVIEWING:
+            return _to_new_steps(draft, run, at=at)
+        if _is_proven_next(draft.world, run):
+            return draft.facts
+    elif here.does is Does.ROLE and run.role != role_in(here):
+        notes = _last_words(world.walks[run.task])
+        return entered(world, run, role_in(here), ask=Ask.ROLE, notes=notes, at=at)
+    draft.add(*routed(draft.world, run, "complete", head=evidence.head, at=at))
+    return draft.facts
+
+
+def _is_proven_next(world: World, run: Run) -> bool:
+    """A role that began anew before a gate or a review leads nowhere but into it."""
+    here = station(world, run)
+    return here is not None and here.does is not Does.ROLE
+
+
+def _to_new_steps(draft: Draft, run: Run, *, at: float) -> list[Fact]:
+    """Whoever goes on at the whole quest waits until a new plan's steps have been walked."""
+    base = draft.world.walks[run.task]
+    walked = _walked_first(draft.world, base)
+    if walked is None:
+        return draft.facts
+    draft.add(noted(base, "next_stage", at=at, stage=walked.name))
+    draft.add(*_let_go(draft.world, draft.world.runs[run.id], at=at))
+    return draft.facts
+
+
+def gate_judged(
+    world: World, run: Run, *, passed: bool, output: str, head: str, at: float
+) -> list[Fact]:
+    """Green leads on; red leads where the workflow says, as often as it says."""
+    if passed:
+        return _judged(world, run, "green", "", is_good=True, head=head, at=at)
+    notes = quoted(output, most=LONGEST_NOTES)
+    return _judged(world, run, "red", output, is_good=False, notes=notes, ask=Ask.RED_GATE, at=at)
+
+
+def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: float) -> list[Fact]:
+    if notes is None:
+        return _judged(world, run, "pass", "", is_good=True, head=head, at=at)
+    return _judged(world, run, "fail", notes, is_good=False, notes=notes, ask=Ask.REVIEW, at=at)
+
+
+def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: float) -> list[Fact]:
+    """What a council came to is a word in the story, and the reason of whoever goes on."""
+    outcome = "agreed" if agreed else "objected"
+    draft = Draft(world)
+    if agreed:
+        draft.add(told(world, run.task, "council", outcome, words, at=at))
+    draft.add(*_judged(draft.world, run, outcome, words, is_good=agreed, notes=words, at=at))
+    return draft.facts
+
+
+def _judged(
+    world: World, run: Run, outcome: str, words: str, *, is_good: bool, at: float, **how: Any
+) -> list[Fact]:
+    """`words` go into the task's story, `notes` to the role that follows."""
+    base = world.walks[run.task]
+    here = stage_named(world, base, base.stage)
+    visits = dict(base.visits)
+    visits[here.name] = visits.get(here.name, 0) + 1
+    draft = Draft(world)
+    draft.add(noted(base, f"stage_{outcome}", at=at, visits=tuple(visits.items())))
+    if not is_good:
+        draft.add(told(draft.world, run.task, here.name, outcome, words, at=at))
+    draft.add(*routed(draft.world, run, outcome, at=at, **how))
+    run = draft.world.runs[run.id]
+    spent = here.limit is not None and visits[here.name] >= here.limit
+    if not is_good and spent and not run.question:
+        reason = f"{here.name} was {outcome} {visits[here.name]} times"
+        draft.add(*blocked(draft.world, run, reason, at=at))
+    draft.add(*_put_off(draft.world, run, at=at))
+    return draft.facts
+
+
+def routed(
+    world: World,
+    run: Run,
+    outcome: str,
+    *,
+    at: float,
+    head: str = "",
+    notes: str = "",
+    ask: Ask = Ask.ROLE,
+) -> list[Fact]:
+    """On to wherever this outcome leads."""
+    base = world.walks[run.task]
+    target = _target(world, base, outcome)
+    if target == DONE:
+        return completed(world, run, head, at=at)
+    draft = Draft(world)
+    draft.add(noted(base, "next_stage", at=at, stage=target))
+    following = stage_named(world, base, target)
+    if following.does is Does.ROLE:
+        said = notes or _last_words(base)
+        role = following.roles[0]
+        draft.add(*entered(draft.world, run, role, ask=ask, notes=said, at=at))
+    if following.does in {Does.STEPS, Does.COUNCIL}:
+        draft.add(*_let_go(draft.world, run, at=at))
+    return draft.facts
+
+
+def _target(world: World, base: Walk, outcome: str) -> str:
+    """As the workflow says; but a quest whose plan has grown walks its new steps first."""
+    walked = _walked_first(world, base)
+    here = stage_named(world, base, base.stage)
+    return here.routes[outcome] if walked is None else walked.name
+
+
+def _walked_first(world: World, base: Walk) -> Stage | None:
+    """The stage that walks the steps, if this is it or a later one and some are left to walk."""
+    stages = stages_of(workflow_of(world, base), base)
+    walked = next((stage for stage in stages if stage.does is Does.STEPS), None)
+    here = stage_named(world, base, base.stage)
+    is_later = walked is not None and stages.index(here) >= stages.index(walked)
+    return walked if is_later and is_unfinished(world, base.quest) else None
+
+
+def _last_words(base: Walk) -> str:
+    if not base.said:
+        return ""
+    last = base.said[-1]
+    return attributed(f"{last.role} said", last.words)
+
+
+def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
+    agent = agent_of(world, run)
+    facts = [noted(run, "let_go", at=at, agent=None)]
+    if agent is not None:
+        trigger = "released" if agent.state == AgentState.DONE else "parked"
+        facts.append(freed(agent, trigger, at=at))
+    return facts
+
+
+def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
+    """Every step has arrived in the quest's branch: the quest itself goes on.
+
+    Where nothing comes after the steps, the next free agent looks at what they made.
+    """
+    base, task = world.walks.get(quest), world.tasks.get(quest)
+    if base is None or task is None or task.worktree or not walks_steps(world, quest):
+        return []
+    run = world.runs.get(task.run or "")
+    target = stage_named(world, base, base.stage).routes["complete"]
+    if target == DONE or (run is not None and run.pane) or is_unfinished(world, quest):
+        return []
+    if run is not None and run.state == RunState.REVIEWING:
+        return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")
+    onward = noted(base, "next_stage", at=at, stage=target)
+    if run is not None and run.is_live:
+        return [onward]  # somebody's session waited for the new steps, and goes on after them
+    # It was stopped meanwhile: whoever takes it up begins there.
+    role = role_in(stage_named(world, base, target))
+    if not role or acting(world, base.task) is not base:
+        return [onward]
+    return [onward, noted(base, "role_named", at=at, role=role)]

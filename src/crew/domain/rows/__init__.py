@@ -1,0 +1,1 @@
+"""What each machine is: its row, its states, and the table of its moves."""

@@ -1,0 +1,308 @@
+"""A channel: a conversation of agents and people, and whose turn it is to speak (seed 002)."""
+
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.machine import Machine, Move
+from crew.domain.kernel.quotation import attributed
+
+
+class TurnState(StrEnum):
+    OFFLINE = "offline"
+    IDLE = "idle"
+    QUEUED = "queued"
+    ACTIVE = "active"
+    WAITING = "waiting"
+
+
+ONLINE = frozenset({TurnState.IDLE, TurnState.QUEUED, TurnState.ACTIVE, TurnState.WAITING})
+TAKING_PART = frozenset({TurnState.QUEUED, TurnState.ACTIVE, TurnState.WAITING})
+
+
+class ChannelState(StrEnum):
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Mode(StrEnum):
+    """Who may have a turn: one after the other, one alone, all at once, or who is spoken to."""
+
+    TURN_BASED = "turn-based"
+    SINGLE = "single"
+    BROADCAST = "broadcast"
+    DIRECT = "direct"
+
+
+class TurnOrder(StrEnum):
+    ROUND_ROBIN = "round-robin"
+    PRIORITY = "priority"
+    MANUAL = "manual"
+
+
+class Interrupting(StrEnum):
+    """What a person's word does while an agent has the turn."""
+
+    QUEUE = "queue"
+    INTERRUPT = "interrupt"
+    INJECT = "inject"
+    PARALLEL = "parallel"
+
+
+class Way(StrEnum):
+    """How a member takes part: crew calls its CLI, or it connects by itself over MCP."""
+
+    DRIVEN = "driven"
+    CONNECTED = "connected"
+
+
+CREW = "crew"
+"""The sender of what crew itself posts in a channel."""
+
+
+class Author(StrEnum):
+    AGENT = "agent"
+    PERSON = "person"
+    SYSTEM = "system"
+
+
+_DISABLED = "the seed's entry conditions of OFFLINE: a person disables an agent"
+_HUMAN = "the seed's exit conditions of WAITING name the human override; its table leaves it out"
+
+TURN = Machine(
+    name="channel turn",
+    first=TurnState.OFFLINE,
+    moves=(
+        Move(source="offline", target="idle", trigger="agent_starts"),
+        Move(source="idle", target="queued", trigger="assigned_to_channel"),
+        Move(source="idle", target="offline", trigger="agent_stops"),
+        Move(source="queued", target="active", trigger="turn_granted"),
+        Move(source="queued", target="idle", trigger="removed_from_channel"),
+        Move(source="queued", target="offline", trigger="agent_disconnects"),
+        Move(source="active", target="queued", trigger="turn_complete"),
+        Move(source="active", target="queued", trigger="timeout", meaning="forced, keeps place"),
+        Move(source="active", target="waiting", trigger="wait_requested"),
+        Move(source="active", target="offline", trigger="agent_crashes"),
+        Move(source="waiting", target="active", trigger="wait_resolved"),
+        Move(source="waiting", target="queued", trigger="wait_timeout", meaning="forfeits"),
+        Move(source="waiting", target="offline", trigger="agent_disconnects"),
+        Move(source="waiting", target="queued", trigger="human_override", added=_HUMAN),
+        Move(source="waiting", target="active", trigger="human_override", added=_HUMAN),
+        Move(
+            source="active",
+            target="idle",
+            trigger="turn_complete",
+            added="the seed's exit conditions of ACTIVE: idle if solo and nothing is left to say",
+        ),
+        Move(
+            source="active",
+            target="idle",
+            trigger="removed_from_channel",
+            added="edge case 6 of the seed: an active member can be removed, its turn ends",
+        ),
+        Move(
+            source="waiting",
+            target="idle",
+            trigger="removed_from_channel",
+            added="edge case 6 of the seed, for a member that waits",
+        ),
+        Move(
+            source="active",
+            target="waiting",
+            trigger="human_interrupts",
+            added="edge case 3 of the seed, mode interrupt: the turn pauses, a person has priority",
+        ),
+        Move(
+            source="active",
+            target="queued",
+            trigger="step_failed",
+            added="an error of a driven member's CLI ends its turn; only repeated ones are a crash",
+        ),
+        Move(
+            source="active",
+            target="queued",
+            trigger="human_override",
+            added="a person may end a turn that leads nowhere",
+        ),
+        *(
+            Move(source=state, target="offline", trigger="disabled", added=_DISABLED)
+            for state in ("idle", "queued", "active", "waiting")
+        ),
+        Move(
+            source="offline",
+            target="idle",
+            trigger="enabled",
+            added="the seed's exit conditions of OFFLINE: the agent is re-enabled",
+        ),
+    ),
+)
+
+NUMBERED = "@"
+"""Between the name of a channel and its number; no name has it."""
+
+CHANNEL = Machine(
+    name="channel",
+    first=ChannelState.OPEN,
+    moves=(Move(source="open", target="closed", trigger="closed"),),
+)
+
+POST = Machine(name="post", first="posted", moves=())
+
+
+@frozen
+class Channel:
+    """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
+
+    The id of a name's first channel is the name; a later one, once that is closed, has a number.
+    `sequence` is the number of the last post. `held` are words of people that wait for the end of
+    the turn, each as sender, text, time and then those it is for. `rounds` is how many turns each
+    member may have before somebody speaks who is none of them; None is no limit. `decision` is what
+    a council came to, `agreed` whether all were for it; `task` is the one that waits for that.
+    """
+
+    kind: ClassVar[str] = "channel"
+    machine: ClassVar[Machine] = CHANNEL
+
+    id: str
+    state: str = ChannelState.OPEN
+    mode: str = Mode.TURN_BASED
+    order: str = TurnOrder.ROUND_ROBIN
+    interrupting: str = Interrupting.INJECT
+    topic: str = ""
+    members: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    holder: str = ""
+    sequence: int = 0
+    held: tuple[tuple[Any, ...], ...] = ()
+    rounds: int | None = None
+    timeout_s: float = 60.0
+    wait_timeout_s: float = 300.0
+    heartbeat_s: float = 120.0
+    announces_timeouts: bool = True
+    announces_disconnects: bool = True
+    detects_turn_end: bool = False
+    silence_s: float = 10.0
+    council: bool = False
+    decision: str = ""
+    agreed: bool = False
+    task: str = ""
+    opened_at: float = 0.0
+    closed_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == ChannelState.OPEN
+
+    @property
+    def name(self) -> str:
+        return self.id.partition(NUMBERED)[0]
+
+    @property
+    def number(self) -> int:
+        """Which one of its name it is, from 1 on."""
+        return int(self.id.partition(NUMBERED)[2] or 1)
+
+
+@frozen
+class Member:
+    """One agent in one channel.
+
+    `assigned` says that it is to be queued as soon as it is there; while a person has `disabled` it
+    it stays offline. `turn` numbers its turns for
+    ever, `turns` counts those since somebody spoke who is no agent. `given` is the last post it was
+    given, and `heard` are those it was given out of order; `acknowledged` is the last one that a
+    step which ended well, or a later call, proves it had. `was_late` says that its last turn timed
+    out, so that its answer may still come. `speaking` is true from before its step starts until the
+    end of that is recorded, `owes_answer` until one ended well; `housed` says it has a worktree.
+    """
+
+    kind: ClassVar[str] = "member"
+    machine: ClassVar[Machine] = TURN
+
+    id: str
+    channel: str
+    name: str
+    way: str = Way.CONNECTED
+    agent_kind: str = ""
+    state: str = TurnState.OFFLINE
+    assigned: bool = True
+    disabled: bool = False
+    priority: int = 5
+    timeout_s: float | None = None
+    turn: int = 0
+    turns: int = 0
+    turn_ends_at: float | None = None
+    said_at: float | None = None
+    was_late: bool = False
+    waits_for: str = ""
+    wait_ends_at: float | None = None
+    heartbeat_at: float = 0.0
+    given: int = 0
+    heard: tuple[int, ...] = ()
+    acknowledged: int = 0
+    speaking: bool = False
+    owes_answer: bool = False
+    attempt: int = 0
+    session: str = ""
+    session_number: int = 0
+    session_used: bool = False
+    fresh_retry: bool = False
+    housed: bool = False
+    errors: int = 0
+    last_error: str = ""
+    steps: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def is_driven(self) -> bool:
+        return self.way == Way.DRIVEN
+
+    @property
+    def takes_part(self) -> bool:
+        return self.state in TAKING_PART
+
+    @property
+    def is_late(self) -> bool:
+        """Its step has outlasted its turn: until that ends it can make nothing of another one."""
+        return self.speaking and self.state == TurnState.QUEUED
+
+
+@frozen
+class Post:
+    """One thing said in a channel; `to` names those it is meant for, nobody means everybody."""
+
+    kind: ClassVar[str] = "post"
+    machine: ClassVar[Machine] = POST
+
+    id: str
+    channel: str
+    sequence: int
+    sender: str
+    text: str
+    at: float
+    state: str = "posted"
+    author: str = Author.AGENT
+    to: tuple[str, ...] = ()
+    late: bool = False
+
+    @property
+    def by_line(self) -> str:
+        """The author and the addressees. crew opens councils itself, which makes it no person."""
+        is_person = self.author == Author.PERSON and self.sender != CREW
+        to = f" to {', '.join(self.to)}" if self.to else ""
+        return f"{self.sender}{' (a person)' if is_person else ''}{to}{', late' * self.late}"
+
+    @property
+    def shown(self) -> str:
+        """As an agent reads it, in its prompt or in the middle of a turn."""
+        return attributed(f"#{self.sequence} {self.by_line}", self.text)
+
+
+def member_id(channel: str, name: str) -> str:
+    return f"{channel}/{name}"
+
+
+def post_id(channel: str, sequence: int) -> str:
+    return f"{channel}/{sequence}"

@@ -1,0 +1,39 @@
+"""A provider of models: paused as a whole when it says that a limit is reached."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.machine import Machine, Move
+
+
+class ProviderState(StrEnum):
+    OPEN = "open"
+    PAUSED = "paused"
+
+
+PROVIDER = Machine(
+    name="provider",
+    first=ProviderState.OPEN,
+    moves=(
+        Move(source="open", target="paused", trigger="rate_limited", meaning="a limit is reached"),
+        Move(source="paused", target="paused", trigger="rate_limited", meaning="and again"),
+        Move(source="paused", target="open", trigger="served", meaning="a step went well"),
+    ),
+)
+
+
+@frozen
+class Provider:
+    """`next_at` is when the next run of a paused provider may start: one after the other."""
+
+    kind: ClassVar[str] = "provider"
+    machine: ClassVar[Machine] = PROVIDER
+
+    id: str
+    state: str = ProviderState.OPEN
+    next_at: float = 0.0
+    reason: str = ""
+
+    def is_shut(self, now: float) -> bool:
+        return self.state == ProviderState.PAUSED and now < self.next_at

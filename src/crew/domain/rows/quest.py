@@ -1,0 +1,210 @@
+"""A quest: a request planned into steps, and how far each of its tasks has walked (seed 003)."""
+
+import functools
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.machine import Machine, Move
+
+
+class StepState(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    PARTIALLY_COMPLETE = "partially_complete"
+    WAITING_FOR_USER = "waiting_for_user"
+    WAITING_FOR_ROLE = "waiting_for_role"
+    BLOCKED = "blocked"
+    COMPLETE = "complete"
+    DROPPED = "dropped"
+
+
+_SEED = "the seed gives the signals and what follows; the states are named here"
+_KILLED = "whoever worked at it was killed, or it was stopped"
+_DROP = "a new plan may leave a step out, and a quest may be cancelled"
+_BY_HAND = "a person took it over and finished it"
+_OVER = frozenset({StepState.COMPLETE, StepState.DROPPED})
+_UNFINISHED = ("pending", "in_progress", "waiting_for_user", "waiting_for_role", "blocked")
+
+QUEST_STEP = Machine(
+    name="quest step",
+    first=StepState.PENDING,
+    moves=(
+        Move(source="pending", target="in_progress", trigger="slot_assigned"),
+        Move(source="in_progress", target="complete", trigger="complete"),
+        Move(source="in_progress", target="in_progress", trigger="next_role", added=_SEED),
+        Move(source="in_progress", target="partially_complete", trigger="partially_complete"),
+        Move(source="partially_complete", target="in_progress", trigger="slot_assigned"),
+        Move(source="in_progress", target="waiting_for_user", trigger="needs_user_input"),
+        Move(source="waiting_for_user", target="in_progress", trigger="answered"),
+        Move(source="in_progress", target="waiting_for_role", trigger="needs_role_followup"),
+        Move(source="waiting_for_role", target="in_progress", trigger="role_completed"),
+        Move(
+            source="waiting_for_role",
+            target="complete",
+            trigger="role_completed",
+            meaning="resume: false, the flow goes on without the asking session",
+        ),
+        Move(source="in_progress", target="pending", trigger="crashed", added=_SEED),
+        Move(source="waiting_for_user", target="pending", trigger="crashed", added=_KILLED),
+        Move(source="blocked", target="pending", trigger="crashed", added=_KILLED),
+        Move(
+            source="in_progress",
+            target="blocked",
+            trigger="retries_spent",
+            added="a role that used up its retries must not spin; a person is asked",
+        ),
+        Move(
+            source="pending",
+            target="blocked",
+            trigger="retries_spent",
+            added="a person finished it, and the merge queue sent it back once too often",
+        ),
+        Move(
+            source="blocked",
+            target="pending",
+            trigger="answered",
+            added="the person's answer lets the step try again",
+        ),
+        *(
+            Move(source=s, target="complete", trigger="by_hand", added=_BY_HAND)
+            for s in _UNFINISHED
+        ),
+        *(Move(source=s, target="dropped", trigger="dropped", added=_DROP) for s in _UNFINISHED),
+    ),
+)
+
+
+class QuestState(StrEnum):
+    OPEN = "open"
+    COMPLETE = "complete"
+    CANCELLED = "cancelled"
+
+
+QUEST = Machine(
+    name="quest",
+    first=QuestState.OPEN,
+    moves=(
+        Move(source="open", target="complete", trigger="landed", meaning="it is in the target"),
+        Move(source="open", target="cancelled", trigger="cancelled", meaning="its task is closed"),
+    ),
+)
+
+
+class PlannedStep(NamedTuple):
+    """A step as it was planned; `task` is made for it, and `told` says that its text is there."""
+
+    key: str
+    title: str
+    description: str = ""
+    deps: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    acceptance: str = ""
+    task: str = ""
+    told: bool = False
+
+
+class Said(NamedTuple):
+    """How a role ended, for whoever wants to know the whole story."""
+
+    at: float
+    role: str
+    session: str
+    signal: str
+    words: str
+
+
+@frozen
+class Quest:
+    """Its id is that of the task that holds the request, and that task's branch is the quest's.
+
+    `definition` is its workflow as it was when the quest began. `sessions` are those that a role
+    keeps for its next item: the role, its agent kind and the session, the newest last.
+    """
+
+    kind: ClassVar[str] = "quest"
+    machine: ClassVar[Machine] = QUEST
+
+    id: str
+    workflow: str
+    definition: str
+    slots: int
+    state: str = QuestState.OPEN
+    plan: tuple[tuple[object, ...], ...] = ()
+    plan_number: int = 0
+    created_at: float = 0.0
+    sessions: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def steps(self) -> tuple[PlannedStep, ...]:
+        return _steps_of(self.plan)
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The tasks that say what the plan says now."""
+        return _told_in(self.plan)
+
+
+@functools.lru_cache(maxsize=64)
+def _steps_of(plan: tuple[tuple[object, ...], ...]) -> tuple[PlannedStep, ...]:
+    return tuple(PlannedStep(*step) for step in plan)  # type: ignore[arg-type]
+
+
+@functools.lru_cache(maxsize=64)
+def _told_in(plan: tuple[tuple[object, ...], ...]) -> frozenset[str]:
+    return frozenset(step.task for step in _steps_of(plan) if step.told)
+
+
+_OVER = frozenset({StepState.COMPLETE, StepState.DROPPED})
+
+
+def role_counter(role: str) -> str:
+    """Where a walk counts how often a role began: a stage may be called like a role."""
+    return f"role:{role}"
+
+
+@frozen
+class Walk:
+    """A task on its way through its quest's workflow, or a role that follows up in that task.
+
+    The walk of a task has the task's id; `key` is the step's name in the plan, empty for the
+    request itself. A follow-up has an `asker`: the walk that waits for it, and goes on in its own
+    session afterwards if it wanted to `resume`. `acting` is the walk whose role has its turn now;
+    what the others need to go on is kept in `session` and the like.
+    `visits` counts how often each role began and each gate was passed through, `failures` the
+    errors of the role in a row. `council` is the channel in which the task is discussed now.
+    """
+
+    kind: ClassVar[str] = "walk"
+    machine: ClassVar[Machine] = QUEST_STEP
+
+    id: str
+    quest: str
+    task: str
+    key: str = ""
+    role: str = ""
+    state: str = StepState.PENDING
+    stage: str = ""
+    acting: str = ""
+    asker: str = ""
+    resume: bool = True
+    followups: int = 0
+    agent_kind: str = ""
+    session: str = ""
+    session_used: bool = False
+    session_number: int = 0
+    visits: tuple[tuple[str, int], ...] = ()
+    failures: int = 0
+    story: tuple[tuple[object, ...], ...] = ()
+    council: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in _OVER
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        return tuple(Said(*said) for said in self.story)  # type: ignore[arg-type]
+
+    def visited(self, name: str) -> int:
+        return dict(self.visits).get(name, 0)

@@ -1,0 +1,57 @@
+"""A question that only a person can answer; until then its run holds nobody up."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.machine import Machine, Move
+
+
+class QuestionState(StrEnum):
+    OPEN = "open"
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"
+
+
+class About(StrEnum):
+    """What is asked: a word on the task, leave to use a tool, how a blocked step goes on, or which
+    side of a conflict wins.
+    """
+
+    INPUT = "input"
+    PERMISSION = "permission"
+    BLOCKED = "blocked"
+    CONFLICT = "conflict"
+
+
+QUESTION = Machine(
+    name="question",
+    first=QuestionState.OPEN,
+    moves=(
+        Move(source="open", target="answered", trigger="answered"),
+        Move(source="open", target="withdrawn", trigger="withdrawn", meaning="its asker ended"),
+    ),
+)
+
+
+@frozen
+class Question:
+    kind: ClassVar[str] = "question"
+    machine: ClassVar[Machine] = QUESTION
+
+    id: str
+    task: str
+    run: str
+    role: str
+    question: str
+    context: str = ""
+    about: str = About.INPUT
+    choices: tuple[str, ...] = ()
+    asked_at: float = 0.0
+    state: str = QuestionState.OPEN
+    answer: str = ""
+    answered_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == QuestionState.OPEN

@@ -1,0 +1,202 @@
+"""A run: one try at a task, as rounds of work and review (seed 004)."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.machine import Machine, Move
+
+
+class RunState(StrEnum):
+    INIT = "init"
+    WORKING = "working"
+    REVIEWING = "reviewing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+LIVE = frozenset({RunState.INIT, RunState.WORKING, RunState.REVIEWING})
+
+
+class Ask(StrEnum):
+    """Why the agent is called: each has a prompt of its own."""
+
+    FIRST = "first"
+    CONTINUE = "continue"
+    RED_GATE = "red_gate"
+    NESTED = "nested"
+    UNCOMMITTED = "uncommitted"
+    NOTHING_COMMITTED = "nothing_committed"
+    CONFLICT = "conflict"
+    LOST_SIDE = "lost_side"
+    RESUMED = "resumed"
+    REVIEW = "review"
+    CHANGES = "changes"
+    PARTIAL = "partial"
+    ANSWER = "answer"
+    ROLE = "role"
+    FOLLOWED = "followed"
+    NO_PLAN = "no_plan"
+    NO_SIGNAL = "no_signal"
+
+
+NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
+"""Asks whose session knows nothing yet."""
+
+
+class Leaving(StrEnum):
+    """Why the terminal session of a run is to be closed."""
+
+    STOPPED = "stopped"
+    ENDED = "ended"
+    HANDED_OVER = "handed_over"
+
+
+RUN = Machine(
+    name="run",
+    first=RunState.INIT,
+    moves=(
+        Move(source="init", target="working", trigger="prepared", meaning="agents started"),
+        Move(source="init", target="failed", trigger="failed", meaning="could not start"),
+        Move(source="working", target="reviewing", trigger="done", meaning="iteration finished"),
+        Move(source="working", target="reviewing", trigger="step_limit", meaning="20 steps"),
+        Move(source="working", target="complete", trigger="approved", meaning="nothing to check"),
+        Move(source="working", target="failed", trigger="failed", meaning="error or max rounds"),
+        Move(source="reviewing", target="working", trigger="sent_back", meaning="more work"),
+        Move(source="reviewing", target="complete", trigger="approved", meaning="PASS"),
+        Move(source="reviewing", target="failed", trigger="failed", meaning="unrecoverable"),
+        Move(
+            source="reviewing",
+            target="working",
+            trigger="next_role",
+            added="in a quest another role goes on where one has finished",
+        ),
+        Move(
+            source="complete",
+            target="working",
+            trigger="sent_back",
+            added="the merge queue found a conflict or a red gate: the same session goes on",
+        ),
+        Move(
+            source="complete",
+            target="failed",
+            trigger="failed",
+            added="sent back by the merge queue with no round left",
+        ),
+    ),
+)
+
+
+PERSISTED = {
+    RunState.INIT: "submitted",
+    RunState.WORKING: "working",
+    RunState.REVIEWING: "reviewing",
+    RunState.COMPLETE: "completed",
+    RunState.FAILED: "failed",
+}
+"""The names of the states in a run's manifest."""
+
+
+def state_from(persisted: str) -> RunState:
+    """The state a manifest tells; a name that nobody knows is a failure, as in the seed."""
+    return next((state for state, name in PERSISTED.items() if name == persisted), RunState.FAILED)
+
+
+@frozen
+class Run:
+    """`stepping` is true from before a step starts until its end is recorded.
+
+    `epoch` is the runner that started the step: another one's step was interrupted.
+    `session_used` says that the agent's CLI may know the session already.
+    `out_of_steps` says that the step limit ended the round, and not the agent.
+    `complaint` is why it was last sent back, `complaints` how many times in a row for that.
+    `pane` names the terminal session that carries the run in place of an agent, `pane_number` tells
+    it from those before it, and `leaving` says why it is to end. `told` is what a person added to
+    the prompt. `untyped` says that `notes` are still to be typed into the terminal, and `merges`
+    that the task joins the merge queue as soon as its work at the terminal has passed the checks.
+    `merge_commit` is the one it must merge after a conflict in `merge_paths`, `merge_notes` what
+    the agent reads of both sides, `merge_tries` how often it was asked to.
+    `notes` are ready for a prompt: what others wrote is quoted in them.
+    `verdicts` are those of reviewers: the commit, who, and whether it passed.
+    `signal` is what the step under way has said of itself, `signal_notes` what came with it;
+    `question` is the one a person must answer before the run goes on.
+    `role` is who acts in a quest; `signal_role` is who must act first, as the step said, and
+    `signal_resume` whether its own session goes on after that.
+    `done_word`, `proof` and `reviewers` are wishes for this run that win over the config.
+    """
+
+    kind: ClassVar[str] = "run"
+    machine: ClassVar[Machine] = RUN
+
+    id: str
+    task: str
+    number: int = 1
+    agent: str | None = None
+    agent_kind: str = ""
+    model: str = ""
+    told: str = ""
+    state: str = RunState.INIT
+    history: tuple[str, ...] = (RunState.INIT,)
+    round: int = 1
+    max_rounds: int = 20
+    step: int = 0
+    steps: int = 0
+    attempt: int = 0
+    stepping: bool = False
+    epoch: int = 0
+    session: str = ""
+    session_number: int = 0
+    session_used: bool = False
+    fresh_retry: bool = False
+    base: str = ""
+    ask: str = Ask.FIRST
+    notes: str = ""
+    out_of_steps: bool = False
+    complaint: str = ""
+    complaints: int = 0
+    merge_commit: str = ""
+    merge_head: str = ""
+    merge_paths: tuple[str, ...] = ()
+    merge_notes: str = ""
+    merge_tries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    error: str = ""
+    started_at: float = 0.0
+    ended_at: float | None = None
+    pane: str = ""
+    pane_number: int = 0
+    pane_pid: int | None = None
+    pane_started: int | None = None
+    leaving: str = ""
+    untyped: bool = False
+    merges: bool = False
+    signal: str = ""
+    signal_notes: str = ""
+    question: str = ""
+    role: str = ""
+    signal_role: str = ""
+    signal_resume: bool = True
+    done_word: str = ""
+    proof: str = ""
+    reviewers: tuple[str, ...] | None = None
+    verdicts: tuple[tuple[str, str, bool], ...] = ()
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in LIVE
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whoever is free may take it up."""
+        return self.is_live and self.agent is None and not self.pane and not self.question
+
+    @property
+    def step_key(self) -> str:
+        """The step under way or the last one; its attempts are one step."""
+        return f"{self.id}/{self.round}/{self.step}"
+
+    @property
+    def is_pane_open(self) -> bool:
+        return self.pane_pid is not None

@@ -1,0 +1,155 @@
+"""A task: the unit of work, with its branch and worktree (seed 001)."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.machine import Machine, Move
+from crew.domain.rows.terms import Terms
+
+
+class TaskState(StrEnum):
+    TODO = "todo"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    MERGED = "merged"
+    CLOSED = "closed"
+    ERROR = "error"
+
+
+FINISHED = frozenset({TaskState.MERGED, TaskState.CLOSED})
+"""The states in which a task stays for ever."""
+
+_CLOSE = "a task can be given up whatever its state"
+
+TASK = Machine(
+    name="task",
+    first=TaskState.TODO,
+    moves=(
+        Move(source="todo", target="in_progress", trigger="started"),
+        Move(source="in_progress", target="done", trigger="completed", meaning="checks passed"),
+        Move(source="done", target="merged", trigger="delivered", meaning="the target has it"),
+        Move(
+            source="done",
+            target="merged",
+            trigger="landed",
+            added="facts of earlier versions have it, from before a landed task waited for this",
+        ),
+        Move(source="in_progress", target="closed", trigger="closed"),
+        Move(source="in_progress", target="error", trigger="failed", meaning="ended or stopped"),
+        Move(source="error", target="in_progress", trigger="started", meaning="restarted"),
+        Move(source="todo", target="closed", trigger="closed", added=_CLOSE),
+        Move(source="done", target="closed", trigger="closed", added=_CLOSE),
+        Move(source="error", target="closed", trigger="closed", added=_CLOSE),
+        Move(
+            source="done",
+            target="in_progress",
+            trigger="sent_back",
+            added="a conflict or a red gate after the merge sends the task back to its session",
+        ),
+        Move(
+            source="in_progress",
+            target="todo",
+            trigger="killed",
+            added="`kill` gives the task back to the queue; seed 000 says so",
+        ),
+        Move(
+            source="in_progress",
+            target="todo",
+            trigger="reset",
+            added="seed 000's recovery keeps the ticket open for the next agent",
+        ),
+        Move(
+            source="error",
+            target="todo",
+            trigger="reopened",
+            added="a person may put a failed task back into the queue",
+        ),
+    ),
+)
+
+
+@frozen
+class Task:
+    """What crew itself knows of a task; the text stays with its source.
+
+    `written` is the state the source was last told or last told us.
+    `quest` is the one whose workflow leads it; until its walk begins, nobody starts it.
+    `missing_at` is since when its source does not tell of it; a while later it is `gone`.
+    `gate` is the command that its work was last tested by, "none" if there was none.
+    `terms` are what its runs do otherwise than the config says.
+    `not_before` lets a killed task rest, so that a person can close or change it first.
+    `landed_commit` is set when its work is in the integration ref, from which it is never taken
+    back; the task is `merged` once its target branch has that commit too.
+    `conflict` is the question that must be answered before the task can land, and `favours` the
+    side that wins in the conflicts of this head, as a person chose.
+    """
+
+    kind: ClassVar[str] = "task"
+    machine: ClassVar[Machine] = TASK
+
+    id: str
+    title: str = ""
+    state: str = TaskState.TODO
+    written: str = TaskState.TODO
+    deps: tuple[str, ...] = ()
+    priority: int = 2
+    created_at: float = 0.0
+    wants_agent: str | None = None
+    target: str = ""
+    issue: int | None = None
+    skip_review: bool | None = None
+    terms: Terms = ()
+    corrupt: bool = False
+    quest: str = ""
+    run: str | None = None
+    run_count: int = 0
+    branch: str = ""
+    worktree: str = ""
+    head: str = ""
+    gate: str = ""
+    queued_at: float | None = None
+    landed_commit: str = ""
+    conflict: str = ""
+    favours: str = ""
+    close_reason: str = ""
+    missing_at: float | None = None
+    gone: bool = False
+    cleaning: bool = False
+    not_before: float | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Its source tells of it now: its text can be read, and its state be written."""
+        return self.missing_at is None and not self.gone
+
+    @property
+    def is_written(self) -> bool:
+        """Its source says its state, or cannot be told."""
+        return self.written == self.state or self.corrupt or not self.is_there
+
+    @property
+    def is_queued(self) -> bool:
+        """It waits for its turn to land."""
+        is_kept = self.landed_commit or self.conflict
+        return self.state == TaskState.DONE and self.queued_at is not None and not is_kept
+
+    @property
+    def awaits_delivery(self) -> bool:
+        """It has landed, and its target branch does not have it yet."""
+        return self.state == TaskState.DONE and self.landed_commit != ""
+
+    @property
+    def is_over(self) -> bool:
+        """No work on it is left: what waited for it starts, on top of what landed."""
+        return self.state in FINISHED or self.awaits_delivery
+
+    @property
+    def awaits_merge(self) -> bool:
+        """Done and in no queue: only `crew merge` merges it, if crew knows its commit."""
+        is_done = self.state == TaskState.DONE and bool(self.head)
+        return is_done and self.queued_at is None and self.is_there
+
+
+SENT_BACK = {"head": "", "queued_at": None, "conflict": "", "favours": ""}
+"""What a task loses that leaves the queue for more work."""

@@ -1,0 +1,1 @@
+"""Runs: steps, signals, questions, reviews, and what follows from each."""

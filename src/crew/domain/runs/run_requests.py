@@ -1,0 +1,92 @@
+"""What `crew loop` and `crew resume` ask: that a task goes on from its point, on its terms."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.position import beginning
+from crew.domain.requests import Answer, Asked, Verb, merge, spawn, unstuck
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.runs.run_outcomes import new_run
+from crew.domain.terminals.terminal_requests import begin
+
+_UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
+"""Asks that hold no complaint and no notes: a session that knows its task is told to continue."""
+
+
+def go_on(asked: Asked) -> Answer:
+    """Continue a task, however far it is; what is under way or finished already stays as it is.
+
+    May be asked again at any moment: the answer to a repeat is the same run.
+    """
+    task = asked.task()
+    run = asked.world.runs.get(task.run or "")
+    if task.state in FINISHED or task.conflict:
+        return Answer(reply=task.run)
+    if task.state == TaskState.DONE:
+        return merge(asked)
+    if run is not None and run.pane:
+        raise Conflict(
+            f"task {task.id} has a terminal session",
+            hint=f"`crew attach {task.id}` shows it, `crew start {task.id} --headless` takes it",
+        )
+    if run is not None and run.is_live:
+        return Answer(facts=(*_tried_again(asked, run), *_agent(asked, task)), reply=run.id)
+    new = _next_run(asked, task, run)
+    return Answer(facts=(*begin(asked, task, new), *_agent(asked, task)), reply=new.id)
+
+
+def _tried_again(asked: Asked, run: Run) -> tuple[Fact, ...]:
+    agent = asked.world.agents.get(run.agent or "")
+    is_stuck = agent is not None and agent.state == AgentState.STUCK
+    return unstuck(agent, at=asked.at).facts if agent is not None and is_stuck else ()
+
+
+def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
+    """A runner that is up for single tasks only has an agent for each of them."""
+    agents = asked.world.agents.values()
+    if not asked.rules.only_tasks or any(one.is_free or one.task == task.id for one in agents):
+        return ()
+    kind = task.wants_agent or asked.args["default_kind"]
+    return spawn(replace(asked, args={"kind": kind, "count": 1})).facts
+
+
+def _next_run(asked: Asked, task: Task, last: Run | None) -> Run:
+    """The next try; it has the session, the terms and the verdicts of the last one."""
+    kind = last.agent_kind if last else task.wants_agent or str(asked.args["default_kind"])
+    refuse_unusable(kind, asked.rules, instead=f"`crew start {task.id} KIND --headless`")
+    run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
+    if last is None or task.id in asked.world.walks:
+        return replace(run, **beginning(asked.world, task.id))
+    return replace(
+        run,
+        model=last.model,
+        max_rounds=last.max_rounds,
+        done_word=last.done_word,
+        proof=last.proof,
+        reviewers=last.reviewers,
+        verdicts=last.verdicts,
+        session=last.session,
+        session_number=last.session_number,
+        session_used=last.session_used,
+        ask=_ask(last),
+        notes=last.notes,
+        merge_commit=last.merge_commit,
+        merge_head=last.merge_head,
+        merge_paths=last.merge_paths,
+        merge_notes=last.merge_notes,
+    )
+
+
+def _ask(last: Run) -> str:
+    """What the last run was to be told next, as far as its session does not know it already."""
+    if last.ask in _UNTOLD:
+        return Ask.CONTINUE if last.session_used else Ask.RESUMED
+    return last.ask
+
+
+VERBS: Mapping[str, Verb] = {"go_on": go_on}

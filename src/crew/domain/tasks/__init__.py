@@ -1,0 +1,1 @@
+"""Tasks: what may be asked of them, and what follows when their source is read."""

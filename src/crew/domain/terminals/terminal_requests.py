@@ -1,0 +1,290 @@
+"""What people ask of one task: start it, stop it, complete it, ask for changes (seed 001)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.names import pane_name
+from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
+from crew.domain.quests.position import beginning, is_unfinished
+from crew.domain.requests import (
+    SHOW,
+    Answer,
+    Asked,
+    Verb,
+    can_start,
+    next_step,
+    refuse_landed,
+    why_not,
+)
+from crew.domain.rows.run import Ask, Leaving, Run, RunState
+from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
+from crew.domain.runs.run_outcomes import broken_off, new_run, sent_back, started
+from crew.domain.runs.verdicts import Verdict, recorded
+from crew.domain.terminals import terminal_outcomes
+from crew.domain.world import moved, noted
+
+
+def start(asked: Asked) -> Answer:
+    """A terminal session for the task, or, `headless`, the first agent that is free."""
+    task = asked.task()
+    run = _live_run(asked, task)
+    _refuse_leaving(asked.world.runs.get(task.run or ""))
+    if task.state == TaskState.DONE:
+        is_there = _has_pane(asked, task) and not asked.args.get("headless")
+        notes = str(asked.args.get("told") or "") if is_there else ""
+        facts, run = _reopened(asked, task, notes)
+        more = [] if is_there else _carry_on(asked, run)
+        return Answer(facts=(*facts, *more), reply=run.id)
+    if run is not None:
+        return Answer(facts=tuple(_carry_on(asked, run)), reply=run.id)
+    new = _new_run(asked, task)
+    return Answer(facts=tuple(begin(asked, task, new)), reply=new.id)
+
+
+def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
+    if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone: nobody works at it
+        back = moved(task, "reset", to=TaskState.TODO, at=asked.at)
+        return [back, *started(replace(task, state=TaskState.TODO), run, at=asked.at)]
+    if not can_start(asked.world, task):
+        raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
+    return started(task, run, at=asked.at)
+
+
+def _new_run(asked: Asked, task: Task) -> Run:
+    last = asked.world.runs.get(task.run or "")
+    kind = _kind(asked, last)
+    refuse_unusable(
+        kind, asked.rules, instead=f"`crew start {task.id} KIND` (`crew agents` lists them)"
+    )
+    run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
+    run = replace(run, **beginning(asked.world, task.id))
+    run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
+    if not asked.args.get("resume") or last is None or not last.session:
+        return run
+    if run.agent_kind != last.agent_kind:  # nobody else knows that session
+        return run
+    return replace(
+        run,
+        session=last.session,
+        session_number=last.session_number,
+        session_used=last.session_used,
+        ask=Ask.CONTINUE if last.session_used else run.ask,
+        model=run.model or last.model,
+    )
+
+
+def _carry_on(asked: Asked, run: Run) -> list[Fact]:
+    """The same agent session goes on, where it is asked to."""
+    if run.state == RunState.REVIEWING:
+        raise Conflict(
+            f"task {run.task} is being checked",
+            hint=f"`crew complete {run.task}` tells the end, `crew stop {run.task}` is one",
+        )
+    _refuse_other_kind(asked, run)
+    wishes = _wishes(asked)
+    if asked.args.get("headless"):
+        return _handed_over(asked, run, wishes)
+    if run.pane:
+        raise Conflict(
+            f"task {run.task} has a session already", hint=f"`crew attach {run.task}` shows it"
+        )
+    number = run.pane_number + 1
+    return [
+        noted(
+            run,
+            "pane_asked",
+            at=asked.at,
+            pane=pane_name(run.task),
+            pane_number=number,
+            **wishes,
+        )
+    ]
+
+
+def _refuse_leaving(run: Run | None) -> None:
+    if run is not None and run.pane and run.leaving:
+        raise Conflict(
+            f"the session of task {run.task} is being closed",
+            hint="try again in a moment",
+        )
+
+
+def _refuse_other_kind(asked: Asked, run: Run) -> None:
+    named = asked.args.get("kind")
+    if named and named != run.agent_kind:
+        raise Conflict(
+            f"task {run.task} is under way with {run.agent_kind}, not {named}",
+            hint=f"`crew stop {run.task}` first; its work stays",
+        )
+
+
+def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact]:
+    if run.agent is not None:
+        raise Conflict(
+            f"agent {run.agent} works at task {run.task} already", hint="`crew ps` shows it"
+        )
+    if run.pane:
+        return [noted(run, "hand_over_asked", at=asked.at, leaving=Leaving.HANDED_OVER, **wishes)]
+    return [noted(run, "headless_asked", at=asked.at, **wishes)]
+
+
+def _has_pane(asked: Asked, task: Task) -> bool:
+    run = asked.world.runs.get(task.run or "")
+    return run is not None and bool(run.pane)
+
+
+def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
+    """A done task is worked at once more; it leaves the merge queue."""
+    run = asked.world.runs.get(task.run or "")
+    if run is None or run.state != RunState.COMPLETE:
+        raise Conflict(f"task {task.id} is done", hint="`crew merge` lands it, `crew close` not")
+    # A person's wish is not one of the rounds that an agent has.
+    run = replace(run, max_rounds=max(run.max_rounds, run.round + 1))
+    facts = [
+        moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK),
+        *sent_back(
+            asked.world,
+            run,
+            ask=Ask.CHANGES,
+            notes=quoted(notes, most=LONGEST_NOTES),
+            rules=asked.rules,
+            at=asked.at,
+            max_rounds=run.max_rounds,
+        ),
+    ]
+    return facts, replace(run, state=RunState.WORKING)
+
+
+def changes(asked: Asked) -> Answer:
+    """A done task goes back with what is wrong with it, to its own session."""
+    task = asked.task()
+    refuse_landed(task)
+    if task.state != TaskState.DONE:
+        raise Conflict(
+            f"task {task.id} is {task.state}, not done",
+            hint="changes are asked of a done task; `crew comment` says something at any time",
+        )
+    facts, _ = _reopened(asked, task, str(asked.args.get("notes") or ""))
+    return Answer(facts=tuple(facts), reply=task.id)
+
+
+def stop_task(asked: Asked) -> Answer:
+    """Whoever works at the task ends; it can be started again."""
+    task = asked.task()
+    run = asked.world.runs.get(task.run or "")
+    if run is None or not (run.is_live or run.pane):
+        raise Conflict(f"task {task.id} is {task.state}: nobody works at it", hint=SHOW)
+    leaving = noted(run, "stop_asked", at=asked.at, leaving=Leaving.STOPPED)
+    if run.pane:
+        return Answer(facts=(leaving,), reply=task.id)
+    agent = asked.world.agents.get(run.agent or "")
+    if agent is None:
+        facts = broken_off(asked.world, run, "stopped", at=asked.at)
+        return Answer(facts=tuple(facts), reply=task.id)
+    kill = noted(agent, "kill_asked", at=asked.at, killing=True)
+    return Answer(facts=(leaving, kill), reply=task.id)
+
+
+def pane_ended(asked: Asked) -> Answer:
+    """The session says itself that it ended; late or repeated, that means nothing."""
+    run = asked.world.runs.get(str(asked.args["run"]))
+    if run is None:
+        return Answer()
+    number, code = int(asked.args["number"]), int(asked.args["code"])
+    facts = terminal_outcomes.ended(run, number=number, code=code, at=asked.at)
+    return Answer(facts=tuple(facts), reply=run.id)
+
+
+def complete(asked: Asked) -> Answer:
+    """Whoever works at a terminal says that the work is finished; crew checks it."""
+    task = asked.task()
+    run = _live_run(asked, task)
+    if run is None or task.state != TaskState.IN_PROGRESS:
+        start_it = f"`crew start {task.id}` begins it"
+        if task.state == TaskState.DONE:
+            start_it = (
+                f"`crew merge {task.id}` merges it, `crew start {task.id}` opens it once more"
+            )
+        raise Conflict(f"task {task.id} is {task.state}, not in progress", hint=start_it)
+    if run.agent is not None:
+        raise Conflict(
+            f"agent {run.agent} works at task {task.id} and crew checks it by itself",
+            hint=f"an agent that is driven says {asked.rules.done_word} alone on a line",
+        )
+    if run.state == RunState.REVIEWING:
+        return Answer(facts=tuple(_joined(asked, run)), reply=run.id)
+    if task.id in asked.world.quests and is_unfinished(asked.world, task.id):
+        raise Conflict(
+            f"the steps of quest {task.id} are not finished",
+            hint=f"`crew quest show {task.id}` tells which; `crew close` gives one up",
+        )
+    if run.state != RunState.WORKING or not run.is_pane_open:
+        raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")
+    _refuse_leaving(run)
+    done = moved(
+        run, "done", to=RunState.REVIEWING, at=asked.at, error="", merges=_wants_merge(asked)
+    )
+    return Answer(facts=(done,), reply=run.id)
+
+
+def _joined(asked: Asked, run: Run) -> list[Fact]:
+    """A second `complete` waits for the first one's check; it may still ask for the merge."""
+    if not asked.args.get("merge") or run.merges:
+        return []
+    return [noted(run, "merge_asked", at=asked.at, merges=True)]
+
+
+def _wants_merge(asked: Asked) -> bool:
+    wish = asked.args.get("merge")
+    return asked.rules.merge_completed if wish is None else bool(wish)
+
+
+def reviewed(asked: Asked) -> Answer:
+    """A verdict counts for the run that made the commit, and for that commit only."""
+    task = asked.task()
+    run = asked.world.runs.get(task.run or "")
+    if run is None:
+        raise Conflict(f"task {task.id} was never started", hint="there is nothing to review")
+    verdict = Verdict(**asked.args["verdict"])
+    return Answer(facts=(recorded(run, verdict, at=asked.at),), reply=task.id)
+
+
+def _live_run(asked: Asked, task: Task) -> Run | None:
+    refuse_landed(task)
+    if task.state in FINISHED:
+        raise Conflict(f"task {task.id} is {task.state}", hint=next_step(task, "opens it"))
+    run = asked.world.runs.get(task.run or "")
+    return run if run is not None and run.is_live else None
+
+
+def _pane(asked: Asked, task: str) -> str:
+    return "" if asked.args.get("headless") else pane_name(task)
+
+
+def _kind(asked: Asked, last: Run | None) -> str:
+    """The agent that is named; one that goes on with a session is the one that had it."""
+    named = asked.args.get("kind")
+    goes_on = last is not None and asked.args.get("resume")
+    return str(named or (last.agent_kind if last and goes_on else asked.args["default_kind"]))
+
+
+_WISHES = ("model", "told", "done_word", "proof", "reviewers", "max_rounds")
+
+
+def _wishes(asked: Asked) -> dict[str, Any]:
+    """What this run is to do otherwise than the config says, as far as the request tells."""
+    return {name: asked.args[name] for name in _WISHES if asked.args.get(name) not in (None, "")}
+
+
+VERBS: Mapping[str, Verb] = {
+    "start": start,
+    "stop_task": stop_task,
+    "pane_ended": pane_ended,
+    "complete": complete,
+    "changes": changes,
+    "reviewed": reviewed,
+}

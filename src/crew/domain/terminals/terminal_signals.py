@@ -1,0 +1,46 @@
+"""What the agent at a terminal signals: its work is finished, or only a person can help."""
+
+from dataclasses import replace
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.requests import Answer, Asked
+from crew.domain.rows.run import Run
+from crew.domain.runs.new_question import new_question
+from crew.domain.runs.signals import Signal, SignalKind
+from crew.domain.terminals.terminal_requests import complete
+from crew.domain.world import born, noted
+
+
+def signal_at_terminal(asked: Asked, run: Run, told: Signal) -> Answer:
+    """The session continues after a signal, so that the agent can hear what comes of it."""
+    if told.kind == SignalKind.COMPLETE:
+        return _completed(asked, run, told)
+    if told.kind == SignalKind.NEEDS_USER_INPUT:
+        return _asked(asked, run, told)
+    raise Conflict(
+        f"{told.kind} ends a step, and this is a terminal session",
+        hint="send complete or needs-user-input, or keep working",
+    )
+
+
+def _completed(asked: Asked, run: Run, told: Signal) -> Answer:
+    """As `crew complete`, but no command waits that would print what is wrong."""
+    found = complete(replace(asked, args={"task": run.task}))
+    said = noted(run, "signalled", at=asked.at, signal=told.kind, signal_notes=told.summary)
+    reply = "crew checks the work; what must change is typed into this terminal"
+    return Answer(facts=(*found.facts, said), reply=reply)
+
+
+def _asked(asked: Asked, run: Run, told: Signal) -> Answer:
+    if run.question:
+        raise Conflict(
+            f"your question {run.question} waits for its answer",
+            hint="the answer is typed into this terminal",
+        )
+    question = new_question(asked.world, run, text=told.question, context=told.context, at=asked.at)
+    facts = (
+        born(question, "asked", at=asked.at),
+        noted(run, "question_asked", at=asked.at, question=question.id),
+    )
+    reply = f"question {question.id} is recorded; its answer is typed into this terminal"
+    return Answer(facts=facts, reply=reply)

@@ -1,0 +1,49 @@
+"""Finds `.crew/` without starting git, for commands that must answer at once."""
+
+from pathlib import Path
+
+from crew.domain.kernel.errors import UsageError
+
+
+def find_folder(start: Path) -> Path | None:
+    """The `.crew/` of the repository around `start`; None where only git itself can tell.
+
+    A linked worktree, which is where agents work, belongs to the crew of its main one.
+    """
+    for folder in (start, *start.parents):
+        git_dir = folder / ".git"
+        if git_dir.is_dir():
+            return _made(folder)
+        if git_dir.is_file():
+            return _made_beside(git_dir)
+    return None
+
+
+def load_folder(start: Path) -> Path:
+    """The same, or an error that says what is missing."""
+    found = find_folder(start.resolve())
+    if found is not None:
+        return found
+    # Git knows of more ways to lay out a repository, and tells them apart from none at all.
+    from crew.git.repository import find_repository  # noqa: PLC0415 - slow, and rarely needed
+
+    root = find_repository(start).root
+    if _made(root) is None:
+        raise UsageError(
+            f"{root} has no crew yet", hint="run `crew init` there; your files stay as they are"
+        )
+    return root / ".crew"
+
+
+def _made(root: Path) -> Path | None:
+    folder = root / ".crew"
+    return folder if (folder / "crew.db").exists() else None
+
+
+def _made_beside(pointer: Path) -> Path | None:
+    try:
+        own = pointer.parent / pointer.read_text().removeprefix("gitdir:").strip()
+        common = (own / (own / "commondir").read_text().strip()).resolve()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return _made(common.parent) if common.name == ".git" else None

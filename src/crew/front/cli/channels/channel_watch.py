@@ -1,0 +1,254 @@
+"""`crew channel list`, `show`, `tail` and `run`: what is said, by whom, and who is next."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.channels.channel_plan import is_resting
+from crew.domain.channels.channel_requests import find_channel
+from crew.domain.requests import Request
+from crew.domain.world import row_from
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import (
+    line,
+    narrate,
+    painted,
+    print_json,
+    print_json_line,
+    say,
+    table,
+    under,
+)
+from crew.front.cli.params import channel_argument
+from crew.runner.views.channel_views import channel_view, load_channels, load_posts, post_view
+from crew.runner.views.row_views import moment
+from crew.store.fact_log import last_fact, load_world
+from crew.store.runner_lock import LockHeld, find_runner
+
+if TYPE_CHECKING:
+    from crew.domain.kernel.fact import Fact
+    from crew.domain.rows.channel import Post
+    from crew.domain.world import World
+    from crew.runner.runner import Runner
+    from crew.workplace import Workplace
+
+LOOK_EVERY_S = 0.2
+LIST_HEAD = ("NAME", "STATE", "MODE", "TURN", "MEMBERS", "MESSAGES", "TOPIC")
+MEMBER_HEAD = ("MEMBER", "STATE", "AGENT", "TURNS", "READ", "NOW")
+
+
+@command("list", example="crew channel list\ncrew channel list --all --json")
+@click.option("-a", "--all", "closed_too", is_flag=True, help="Closed ones too.")
+@pass_call
+def list_channels(call: Call, *, closed_too: bool) -> None:
+    """List the channels."""
+    world = load_channels(call.workplace().db)
+    found = [one for one in world.channels.values() if closed_too or one.is_open]
+    views = [channel_view(world, one) for one in sorted(found, key=lambda one: one.opened_at)]
+    if call.json:
+        print_json(views)
+    elif views:
+        newest = {one["name"]: one["id"] for one in views}  # a later one of a name comes later
+        table(LIST_HEAD, [_row(view, newest[view["name"]]) for view in views], call)
+    else:
+        narrate(call, "no channels yet: `crew channel new NAME --member AGENT` opens one")
+
+
+def _row(view: dict[str, Any], newest: str) -> tuple[str, ...]:
+    """A channel whose name another one has by now is named with its number."""
+    return (
+        view["name"] if view["id"] == newest else view["id"],
+        view["state"],
+        view["mode"],
+        view["turn"] or "-",
+        ", ".join(one["name"] for one in view["members"]) or "-",
+        str(view["messages"]),
+        line(view["topic"] or "-"),
+    )
+
+
+@command("show", example="crew channel show reviews")
+@channel_argument()
+@pass_call
+def show(call: Call, name: str) -> None:
+    """Show a channel: its members, the queue, the decision."""
+    world = load_channels(call.workplace().db)
+    view = channel_view(world, find_channel(world, name))
+    if call.json:
+        print_json(view)
+        return
+    limit = "no limit" if view["rounds"] is None else f"{view['rounds']} rounds"
+    say(f"{view['name']}: {view['state']}, {view['mode']}, {view['interrupt']}, {limit}")
+    for word in ("topic", "decision"):
+        if view[word]:
+            say(under(word, view[word]))
+    say(f"turn: {view['turn'] or 'nobody'}; then: {', '.join(view['queue']) or 'nobody'}")
+    for one in view["held"]:
+        say(f"held until the turn ends: {line(one['text'])} ({one['from']})")
+    if view["members"]:
+        table(MEMBER_HEAD, [_member_row(one) for one in view["members"]], call)
+
+
+def _member_row(view: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        view["name"],
+        view["state"],
+        view["kind"] or view["way"],
+        str(view["turns"]),
+        str(view["given"]),
+        line(_member_now(view)),
+    )
+
+
+def _member_now(view: dict[str, Any]) -> str:
+    if view["disabled"]:
+        return "disabled"
+    if view["waits_for"]:
+        return f"waits for {view['waits_for']}"
+    if view["speaking"] and view["state"] == "queued":
+        return "the step of its last turn still runs"
+    return view["last_error"] or ""
+
+
+@command("tail", example="crew channel tail reviews\ncrew channel tail reviews -f --json")
+@channel_argument()
+@click.option("-f", "--follow", is_flag=True, help="Go on as more is said, until Ctrl-C.")
+@click.option("-n", "count", type=click.IntRange(0), default=50, help="So many of the last; 50.")
+@pass_call
+def tail(call: Call, name: str, *, follow: bool, count: int) -> None:
+    """Print what was said."""
+    workplace = call.workplace()
+    channel = find_channel(load_channels(workplace.db), name)
+    last = channel.sequence
+    shown = load_posts(workplace.db, channel, after=max(0, last - count))
+    if call.json and not follow:
+        print_json([post_view(post) for post in shown])
+        return
+    print_posts(call, shown)
+    if follow:
+        _follow(call, workplace, channel.id, after=last, until=_is_closed(channel.id))
+
+
+def _is_closed(name: str) -> "Callable[[World], bool]":
+    return lambda world: not world.channels[name].is_open
+
+
+def print_posts(call: Call, posts: "Iterable[Post]") -> None:
+    for post in posts:
+        if call.json:
+            print_json_line(post_view(post))
+            continue
+        head = painted(line(post.by_line), "bold", call)
+        say(under(f"{str(moment(post.at))[11:19]} {head}", post.text))
+
+
+def _follow(
+    call: Call, workplace: "Workplace", name: str, *, after: int, until: "Callable[[World], bool]"
+) -> int:
+    """Print what is said from now on, until something is so; returns the number of the last post.
+
+    The world is read again only when something happened: it may be large.
+    """
+    seen = -1
+    while True:
+        newest = last_fact(workplace.db)
+        if newest != seen:
+            world, seen = load_world(workplace.db), newest
+            posts = load_posts(workplace.db, world.channels[name], after=after)
+            print_posts(call, posts)
+            after += len(posts)
+        if until(world):
+            return after
+        time.sleep(LOOK_EVERY_S)
+
+
+@command("run", example="crew channel run reviews")
+@channel_argument()
+@pass_call
+def run(call: Call, name: str) -> int:
+    """Let the agents of one channel talk, in the foreground, until they rest.
+
+    It ends when nobody whom crew drives has anything to answer, or all rounds are spent; with
+    members that connect by themselves it stays until Ctrl-C, or until the channel is closed.
+    """
+    workplace = call.workplace()
+    found = find_channel(load_channels(workplace.db), name).id
+    return drive(call, workplace, found, after=None, waits_for_guests=True)
+
+
+def drive(
+    call: Call,
+    workplace: "Workplace",
+    name: str,
+    *,
+    after: int | None,
+    waits_for_guests: bool = False,
+) -> int:
+    """Watch a conversation until it rests; without a runner, be one for this channel alone.
+
+    The runner that is up may be there for something else, and end before it came to this channel.
+    """
+    world = load_channels(workplace.db)
+    start = world.channels[name].sequence if after is None else after
+    while True:
+        if (runner := find_runner(workplace.lock_file)) is not None:
+            narrate(call, f"{name} is left to the runner that is up: pid {runner.get('pid', '?')}")
+            start = _follow(call, workplace, name, after=start, until=_is_quiet(workplace, name))
+            if is_resting(load_world(workplace.db), name):
+                return 0
+        try:
+            stays = waits_for_guests and _has_guests(load_channels(workplace.db), name)
+            return _drive_here(call, workplace, name, after=start, stays=stays)
+        except LockHeld:
+            continue  # another runner was faster
+
+
+def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
+    def is_quiet(world: "World") -> bool:
+        is_gone = find_runner(workplace.lock_file) is None
+        return is_gone or is_resting(world, name)
+
+    return is_quiet
+
+
+def _has_guests(world: "World", name: str) -> bool:
+    """Whether somebody may still connect by itself, which it can only while a runner is up."""
+    members = [one for one in world.members.values() if one.channel == name]
+    is_open = world.channels[name].is_open
+    return is_open and any(one.assigned and not one.is_driven for one in members)
+
+
+def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int, stays: bool) -> int:
+    from crew.front.cli.crew.run_command import open_log  # noqa: PLC0415 - for those who drive
+    from crew.front.mcp.autostart import mcp_server  # noqa: PLC0415 - loads asyncio
+    from crew.runner.runner import run_crew  # noqa: PLC0415 - the heaviest import of all
+
+    def prepare(runner: "Runner") -> None:
+        runner.heed(Request(verb="look", args={}))
+        engine = runner.engine
+        engine.rules = replace(engine.rules, only_channel=name)
+        engine.only = frozenset({"turn", "vacate"})
+        runner.patient = False
+        hear = engine.told
+        print_posts(call, load_posts(workplace.db, engine.world.channels[name], after=after))
+
+        def told(facts: "Iterable[Fact]") -> None:
+            hear(facts)
+            print_posts(call, _new_posts(facts, name))
+            if not engine.world.channels[name].is_open:
+                runner.drain = True
+
+        engine.told = told
+
+    open_log(workplace)
+    runner = run_crew(workplace, prepare, drain=not stays, beside=mcp_server)
+    return 130 if runner.interrupted else 0
+
+
+def _new_posts(facts: "Iterable[Fact]", name: str) -> "list[Any]":
+    born = (fact for fact in facts if fact.kind == "post" and fact.changes["channel"] == name)
+    return [row_from("post", {**fact.changes, "id": fact.subject}) for fact in born]

@@ -1,0 +1,142 @@
+"""`crew merge`: a done task, into the target branch, now."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.errors import CheckFailed, CrewError, TryLater
+from crew.domain.kernel.quotation import MARK
+from crew.domain.requests import Request, find_task
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task, TaskState
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import line as one_line
+from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import subject_argument
+from crew.front.cli.resolve_ids import task_of
+from crew.front.cli.setup.gate_notice import check_gate
+from crew.runner.requests.ask_crew import LANDING, ask
+from crew.runner.views.row_views import task_view
+from crew.store.database import open_database
+from crew.store.fact_log import load_world
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+PATIENCE_S = 24 * 3600.0
+"""The gate may take long, and it has a limit of its own."""
+
+SILENT_S = 2.0
+LOOK_EVERY_S = 0.5
+
+
+@command("merge", example="crew merge 12\ncrew merge A")
+@subject_argument()
+@pass_call
+def merge(call: Call, subject: str) -> None:
+    """Merge a done task now.
+
+    It joins the queue, is tested together with what landed before it, and is delivered to the
+    target branch. Exit code 6 if the queue sent it back, 75 if its delivery still waits.
+    """
+    workplace = call.workplace()
+    task = task_of(workplace, subject)
+    row = load_world(workplace.db).tasks.get(task)
+    is_merged = row is not None and row.state == TaskState.MERGED
+    if not is_merged:
+        check_gate(workplace, workplace.root)
+    request = Request(verb="look" if is_merged else "merge", args={"task": task})
+
+    def settled(world: World) -> bool:
+        now = world.tasks.get(task)
+        if now is None:
+            return False
+        is_blocked = now.awaits_delivery and world.lines[now.target].waiting != ""
+        return now.state != TaskState.DONE or is_blocked
+
+    with _narrated(call, workplace, task):
+        ask(workplace, request, settled=settled, only=LANDING, timeout_s=PATIENCE_S)
+    _tell(call, workplace, task)
+
+
+@contextmanager
+def _narrated(call: Call, workplace: "Workplace", task: str) -> Iterator[None]:
+    """Nobody waits for long without a word: what it waits for, each time that changes."""
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(call, workplace, task, over), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join(timeout=5)
+
+
+def _watch(call: Call, workplace: "Workplace", task: str, over: threading.Event) -> None:
+    if over.wait(SILENT_S):
+        return
+    db, said = open_database(workplace.folder / "crew.db"), ""
+    while True:
+        with suppress(CrewError):
+            words = waits_for(load_world(db), task)
+            if words != said:
+                narrate(call, f"task {task} {words}")
+            said = words
+        if over.wait(LOOK_EVERY_S):
+            return
+
+
+def waits_for(world: World, task: str) -> str:
+    """What a task that is to be merged waits for now."""
+    row = world.tasks.get(task)
+    if row is None or not (row.is_queued or row.awaits_delivery):
+        return "waits for another crew command to end"
+    line = world.lines.get(row.target)
+    why = f": {line.waiting}" if line is not None and line.waiting else ""
+    if row.awaits_delivery:
+        return f"has landed; its delivery to {row.target} is under way{why}"
+    is_first = line is not None and any(entry[0] == task for entry in line.chain)
+    if is_first:
+        return f"is tested together with what landed for {row.target}{why}"
+    return f"waits for its turn in the merge queue of {row.target}{why}"
+
+
+def _why(run: Run) -> str:
+    if not run.error and run.merge_commit:
+        files = ", ".join(map(one_line, run.merge_paths))
+        return f"it conflicts with {run.merge_commit[:12]} in {files}"
+    return one_line((run.error or run.notes).strip().partition("\n")[0].removeprefix(MARK))
+
+
+def _tell(call: Call, workplace: "Workplace", task: str) -> None:
+    world = load_world(workplace.db)
+    row = find_task(world, task)
+    if row.awaits_delivery:
+        raise late(world, row)
+    if row.state != TaskState.MERGED:
+        run = world.runs.get(row.run or "")
+        why = _why(run) if run else ""
+        raise CheckFailed(
+            f"task {task} was not merged, it is {row.state}{': ' + why if why else ''}",
+            hint=f"`crew show {task}` tells why; `crew run` lets an agent go on with it",
+        )
+    if call.json:
+        print_json(task_view(workplace.source.show(task), world))
+    else:
+        line = world.lines.get(row.target)
+        narrate(call, f"task {task} is merged into {row.target}")
+        if line is not None and line.remedy:
+            narrate(call, f"it has submodules that moved; this brings their files: {line.remedy}")
+
+
+def late(world: World, task: Task) -> TryLater:
+    """It has landed, and something keeps it from its target branch."""
+    line = world.lines.get(task.target)
+    return TryLater(
+        f"task {task.id} has landed, its delivery to {task.target} waits"
+        + (f": {line.waiting}" if line is not None and line.waiting else ""),
+        hint=(line.remedy if line else "") or f"`crew merge {task.id}` delivers it",
+    )

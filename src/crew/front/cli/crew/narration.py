@@ -1,0 +1,119 @@
+"""What a person sees while the crew runs: a live frame in a terminal, else one line a change."""
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.question import Question
+from crew.front.cli.call import Call
+from crew.front.cli.output import line, narrate
+from crew.front.cli.watching.dashboard_frame import Painter, frame_lines
+from crew.front.cli.watching.open_questions import asked_line
+from crew.runner.views.row_views import moment
+from crew.store.database import open_database
+from crew.store.fact_log import facts_after, last_fact
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+LOOK_EVERY_S = 0.25
+
+Tell = Callable[[str], None]
+
+
+@contextmanager
+def narrated(call: Call, workplace: "Workplace", *, task: str = "") -> Iterator["Tell"]:
+    """A thread that reads the store as any other program would; the runner knows nothing of it.
+
+    `task` limits the lines to those about one task and the merge queues. What it yields prints one
+    more line, or shows it below the live frame.
+    """
+    if call.quiet:
+        yield lambda _words: None
+        return
+    over = threading.Event()
+    notices: list[str] = []
+    tell: Tell = functools.partial(narrate, call)
+    start = last_fact(workplace.db)
+    look = functools.partial(_lines, workplace, over, start, task)
+    if call.is_live and not call.json:
+        look = functools.partial(_live, call, workplace, over, notices)
+        tell = notices.append
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        over.set()
+        thread.join(timeout=5)
+
+
+def _lines(workplace: "Workplace", over: threading.Event, last: int, task: str) -> None:
+    db = open_database(workplace.folder / "crew.db")
+    while True:
+        is_last = over.wait(LOOK_EVERY_S)
+        try:
+            found = facts_after(db, last)
+        except CrewError:
+            found = []
+        for _, fact in found:
+            if _concerns(fact, task) and (words := told(fact)):
+                print(f"{moment(fact.at)} {words}", file=sys.stderr, flush=True)
+        last = found[-1][0] if found else last
+        if is_last:
+            return
+
+
+def _concerns(fact: Fact, task: str) -> bool:
+    """About this task, one of its runs, or a merge queue; without a task, about anything."""
+    about = fact.subject.rpartition(".")[0] if fact.kind == "run" else fact.subject
+    return not task or fact.kind == "line" or (fact.kind in {"task", "run"} and about == task)
+
+
+def told(fact: Fact) -> str | None:
+    """A change of state as a line; what is no change of state goes without saying."""
+    if fact.kind == "line":
+        return _told_of_line(fact)
+    if (fact.kind, fact.trigger) == ("question", "asked"):
+        return asked_line(Question(id=fact.subject, **fact.changes))
+    if (fact.kind, fact.trigger) == ("task", "landed"):
+        return f"task {fact.subject}: landed, and waits for its delivery"
+    if fact.target is None:
+        return None
+    if fact.source == fact.target or (fact.kind, fact.trigger) == ("task", "seen"):
+        return None
+    title = line(str(fact.changes.get("title") or ""))
+    why = line(str(fact.changes.get("error") or fact.changes.get("last_error") or ""))
+    came = f"{fact.source} → " if fact.source else ""
+    words = f"{fact.kind} {fact.subject}: {came}{fact.target} ({fact.trigger})"
+    return " ".join(part for part in (words, title, why) if part)
+
+
+def _told_of_line(fact: Fact) -> str | None:
+    if fact.trigger == "delivered":
+        remedy = line(str(fact.changes.get("remedy") or ""))
+        words = f"{fact.subject}: delivered {str(fact.changes.get('delivered'))[:12]}"
+        return f"{words}; its submodules: {remedy}" if remedy else words
+    if fact.trigger == "delivery_waits":
+        return f"{fact.subject}: delivery waits: {line(str(fact.changes.get('waiting')))}"
+    return None
+
+
+def _live(
+    call: Call, workplace: "Workplace", over: threading.Event, notices: Sequence[str]
+) -> None:
+    db = open_database(workplace.folder / "crew.db")
+    painter = Painter(sys.stderr)
+    while True:
+        is_last = over.wait(LOOK_EVERY_S * 2)
+        try:
+            painter.paint([*notices[-1:], *frame_lines(call, workplace, db)])
+        except CrewError:
+            painter.paint(["the store cannot be read at this moment"])
+        if is_last:
+            return

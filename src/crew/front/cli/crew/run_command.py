@@ -1,0 +1,175 @@
+"""`crew run`: the runner, in the foreground or in the background."""
+
+import logging
+import os
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.agents.agent_kinds import left_out
+from crew.domain.requests import Request
+from crew.domain.rows.task import FINISHED
+from crew.domain.tasks.task_outcomes import Intake, seen
+from crew.domain.world import World, apply_all
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.crew.spawn_kill_retry import checked_kind
+from crew.front.cli.crew.unfinished import GO_ON, drained_code, summary, tell_leftovers, unfinished
+from crew.front.cli.exit_codes import INTERRUPTED, error_document
+from crew.front.cli.output import print_json, say
+from crew.front.cli.params import kind_option
+from crew.front.cli.setup.agent_needs import check_needs
+from crew.front.cli.setup.gate_notice import tell_gate
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import LockHeld, find_runner
+
+if TYPE_CHECKING:
+    from crew.front.cli.crew.narration import Tell
+    from crew.runner.interrupts import Interrupts
+    from crew.runner.runner import Runner
+    from crew.workplace import Workplace
+
+EXAMPLE = """crew run --agents 3 --drain
+crew run --detach && crew dashboard"""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Wanted:
+    """What is asked of the runner before it starts; `before` is the world it then finds."""
+
+    kind: str | None
+    at_least: int | None
+    before: World = field(default_factory=World)
+
+    def prepare(self, runner: "Runner") -> None:
+        runner.take_in()
+        runner.kinds.default_kind = self.kind or ""
+        runner.kinds.look()
+        if count := self.count(runner.workplace, runner.engine.world):
+            kind = runner.engine.rules.default_kind
+            runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count}))
+        self.before = runner.engine.world
+
+    def count(self, workplace: "Workplace", world: World) -> int:
+        """How many agents there must be; 0 leaves it at those there are."""
+        return self.at_least or (0 if world.crew else workplace.settings.run.agents)
+
+    def check(self, call: Call, workplace: "Workplace", *, drain: bool) -> None:
+        """Before anything is assigned; a drain with nothing open has nothing to be refused for."""
+        world = seen_world(workplace)
+        rules = workplace.rules
+        if self.kind:
+            rules = replace(rules, default_kind=self.kind)
+        new_agents = max(0, self.count(workplace, world) - len(world.crew))
+        is_open = any(task.state not in FINISHED for task in world.tasks.values())
+        if is_open or not drain:
+            check_needs(call, left_out(world, rules, new_agents=new_agents), rules)
+
+
+def seen_world(workplace: "Workplace") -> World:
+    """The world with every task that the source has now, as a runner will see it."""
+    world = load_world(workplace.db)
+    intake = Intake(target=workplace.target, at=time.time())
+    return apply_all(world, seen(world, workplace.snapshot().items, intake))
+
+
+@command("run", example=EXAMPLE)
+@click.option(
+    "-n",
+    "--agents",
+    "count",
+    type=click.IntRange(1, 1000),
+    help="Make sure that this many agents exist.",
+)
+@kind_option("The kind of agent for this run; else [agents] worker_default.")
+@click.option("--drain", is_flag=True, help="End when nothing more can move and all is delivered.")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background and print the pid.")
+@pass_call
+def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach: bool) -> int:
+    """Run the crew until you stop it, or until all is done.
+
+    Without agents it makes as many as [run] agents says. An idle agent is of the kind that holds
+    now, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every
+    agent is missing, it ends with 1 before a task is taken. With --drain the exit code is 0 if all
+    it took is merged or closed, 6 if not (the list is on stderr), and 75 if a delivery waits.
+    The first Ctrl-C lets running steps finish, the second ends at once; no work is lost either way.
+    SIGTERM ends within [run] stop_timeout, with a checkpoint of every step that did not finish.
+    """
+    workplace = call.workplace()
+    wanted = _Wanted(kind=kind and checked_kind(workplace, kind), at_least=count)
+    if (holder := find_runner(workplace.lock_file)) is not None:
+        raise LockHeld(holder)
+    wanted.check(call, workplace, drain=drain)
+    tell_gate(call, workplace)
+    if detach:
+        return _detach(call, workplace, count=count, kind=kind, drain=drain)
+    return _run_here(call, workplace, wanted, drain=drain)
+
+
+def _detach(
+    call: Call, workplace: "Workplace", *, count: int | None, kind: str | None, drain: bool
+) -> int:
+    from crew.runner.detached import start_runner  # noqa: PLC0415 - for one way to run
+
+    args = ["run"]
+    args += ["--agents", str(count)] if count else []
+    args += ["--agent", kind] if kind else []
+    args += ["--drain"] if drain else []
+    pid = start_runner(workplace, args)
+    if call.json:
+        print_json({"pid": pid, "log": str(workplace.logs / "crew.log")})
+    else:
+        say(str(pid))
+    return 0
+
+
+def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: bool) -> int:
+    from crew.front.cli.crew.narration import narrated  # noqa: PLC0415 - not needed to detach
+    from crew.front.mcp.autostart import mcp_server  # noqa: PLC0415 - loads asyncio
+    from crew.runner.runner import run_crew  # noqa: PLC0415 - the heaviest import of all
+
+    open_log(workplace)
+    with narrated(call, workplace) as tell:
+
+        def prepare(runner: "Runner") -> None:
+            runner.interrupts = interrupts(call, tell)
+            wanted.prepare(runner)
+
+        runner = run_crew(workplace, prepare, drain=drain, beside=mcp_server)
+    world = runner.engine.world
+    left = unfinished(wanted.before, world)
+    code = drained_code(world, left) if drain else 0
+    if runner.interrupted:
+        code = INTERRUPTED
+    if drain or runner.interrupted:
+        tell_leftovers(call, world, left)
+    if call.json:
+        print_json(summary(world, left, code))
+    return code
+
+
+def interrupts(call: Call, tell: "Tell") -> "Interrupts":
+    """What Ctrl-C prints; one that cannot wait for the answer still prints one document."""
+    from crew.runner.interrupts import Interrupts  # noqa: PLC0415 - only a runner needs it
+
+    def leave() -> None:
+        if call.json:
+            print_json(error_document("interrupted", "interrupted", GO_ON))
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+
+    return Interrupts(tell=tell, leave=leave)
+
+
+def open_log(workplace: "Workplace") -> None:
+    workplace.logs.mkdir(parents=True, exist_ok=True)
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(
+        filename=workplace.logs / "crew.log",
+        level=workplace.settings.log.level.upper(),
+        format="%(asctime)sZ %(levelname)s %(name)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+    )

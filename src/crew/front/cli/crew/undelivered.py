@@ -1,0 +1,58 @@
+"""What landed and is not in its target branch, as git and the store have it; and its delivery."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import landed_ref
+from crew.domain.merging.merge_plan import undelivered as undelivered_tasks
+from crew.domain.requests import Request
+from crew.domain.world import World
+from crew.git.delivery.delivery import landed_tips
+from crew.git.merges.merges import contains
+from crew.git.repository import ref_tip
+from crew.runner.requests.ask_crew import LANDING, ask
+from crew.store.fact_log import load_world
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+
+@frozen
+class Late:
+    """What a target branch does not have, and how it gets it."""
+
+    what: str
+    fix: str
+
+
+def undelivered(workplace: "Workplace") -> dict[str, Late]:
+    """By target branch; a landing that the store does not know of counts too."""
+    world, tips = load_world(workplace.db), landed_tips(workplace.repo)
+    late = [target for target, tip in tips.items() if not _has(workplace, target, tip)]
+    recorded = [task.target for task in world.tasks.values() if task.awaits_delivery]
+    waiting = [line.id for line in world.lines.values() if line.waiting]
+    return {target: _late(world, target) for target in sorted({*late, *recorded, *waiting})}
+
+
+def _has(workplace: "Workplace", target: str, landed: str) -> bool:
+    branch = ref_tip(workplace.repo, f"refs/heads/{target}")
+    return branch is not None and contains(workplace.repo, ancestor=landed, descendant=branch)
+
+
+def _late(world: World, target: str) -> Late:
+    line = world.lines.get(target)
+    tasks = [task.id for task in undelivered_tasks(world, target)]
+    what = f"task{'s' * (len(tasks) > 1)} {', '.join(tasks)}" if tasks else landed_ref(target)
+    if line is not None and line.waiting:
+        return Late(what=f"{what} ({line.waiting})", fix=line.remedy or _REPAIR)
+    return Late(what=what, fix=_REPAIR)
+
+
+_REPAIR = "`crew doctor --repair` delivers it; so does the next `crew run`"
+
+
+def deliver_all(workplace: "Workplace", targets: Iterable[str]) -> None:
+    """What `crew merge` would do, for each of these branches."""
+    for target in targets:
+        ask(workplace, Request(verb="deliver", args={"target": target}), only=LANDING)

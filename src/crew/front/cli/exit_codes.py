@@ -1,0 +1,143 @@
+"""How a command ends that could not do its work: the words, the stream and the exit code."""
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crew.domain.kernel.errors import CrewError
+from crew.front.cli.call import Call
+from crew.front.cli.output import give_up_stdout, print_json_line
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""As a program ends that the kernel stops because nobody reads its output."""
+
+_OS_HINTS = {
+    errno.ENOSPC: "free some disk space and try again; nothing is half written",
+    errno.EDQUOT: "free some disk space and try again; nothing is half written",
+    errno.EACCES: "check the owner and the rights of that path",
+    errno.EPERM: "check the owner and the rights of that path",
+    errno.EROFS: "the file system is read-only: crew must be able to write there",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path",
+    errno.EISDIR: "check the path",
+}
+
+
+def ended(error: BaseException, call: Call, args: Sequence[str]) -> int:
+    """Tell what went wrong and give the exit code for it."""
+    as_json = call.json or "--json" in args[: args.index("--") if "--" in args else len(args)]
+    try:
+        return _told(error, call, as_json=as_json)
+    except BrokenPipeError:
+        give_up_stdout()
+        return PIPE_CLOSED
+    except OSError as unwritable:
+        give_up_stdout()
+        return _told(unwritable, call, as_json=False)
+
+
+def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case BrokenPipeError():
+            raise error
+        case KeyboardInterrupt() | click.Abort():
+            return _tell(
+                "interrupted", "interrupted", "", INTERRUPTED, as_json=as_json, silent=True
+            )
+        case click.exceptions.NoArgsIsHelpError() if not as_json and error.ctx:
+            print(error.ctx.get_help(), file=sys.stderr)
+            _count_questions(error.ctx, call)
+            return 2
+        case click.ClickException():
+            message, _, hint = _usage(error).partition("\n")
+            return _tell("usage", message, hint, 2, as_json=as_json)
+        case CrewError():
+            return _tell(error.code, error.message, error.hint, error.exit_code, as_json=as_json)
+        case OSError():
+            return _tell("failed", _os_words(error), _os_hint(error), 1, as_json=as_json)
+        case _:
+            return _tell("bug", *_bug(error, call), 1, as_json=as_json)
+
+
+def _count_questions(ctx: click.Context, call: Call) -> None:
+    """`crew` alone is what people type to see how things are."""
+    from crew.front.cli.watching.open_questions import count_line  # noqa: PLC0415 - for `crew` alone
+
+    if ctx.parent is None and (words := count_line(call.directory)):
+        print(f"\n{words}", file=sys.stderr)
+
+
+def _tell(
+    code: str, message: str, hint: str, exit_code: int, *, as_json: bool, silent: bool = False
+) -> int:
+    if as_json:
+        # On one line: it may be the last of many, as of `events -f`.
+        print_json_line(error_document(code, message, hint))
+    elif not silent:
+        sys.stdout.flush()
+        print(f"crew: {message}", file=sys.stderr)
+        if hint:
+            print(f"hint: {hint}", file=sys.stderr)
+    return exit_code
+
+
+def error_document(code: str, message: str, hint: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "hint": hint}}
+
+
+def _usage(error: click.ClickException) -> str:
+    """The message and, after a line end, the next step."""
+    words = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        words = "missing command"
+    if "\n" in words:
+        return words
+    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "crew"
+    message = words.rstrip(".")
+    return f"{message[:1].lower()}{message[1:]}\n`{where} --help` tells how it is called"
+
+
+def _os_words(error: OSError) -> str:
+    words = error.strerror or str(error)
+    return f"{os.fsdecode(error.filename)}: {words}" if error.filename else words
+
+
+def _os_hint(error: OSError) -> str:
+    return _OS_HINTS.get(error.errno or 0, "`crew doctor` checks what crew needs")
+
+
+def _bug(error: BaseException, call: Call) -> tuple[str, str]:
+    import traceback  # noqa: PLC0415 - slow to import, and hopefully never needed
+
+    words = f"{type(error).__name__}: {error}"
+    trace = "".join(traceback.format_exception(error))
+    if call.verbose:
+        print(trace, file=sys.stderr)
+    log = _keep_trace(trace, call.directory)
+    where = f"the details are in {log}" if log else "`crew -v …` shows the details"
+    return f"this is a fault in crew: {words}", where
+
+
+def _keep_trace(trace: str, directory: Path) -> Path | None:
+    """Beside the runner's own log, if there is a place for it."""
+    from crew.find_crew import find_folder  # noqa: PLC0415 - rarely needed
+
+    folder = find_folder(directory)
+    if folder is None:
+        return None
+    log = folder / "logs" / "crew.log"
+    try:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {trace}\n")
+    except OSError:
+        return None
+    return log

@@ -1,0 +1,38 @@
+"""What a person names: an agent, or a task by an id in any of its spellings."""
+
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.errors import CrewError, NotFound
+from crew.domain.world import World
+from crew.store.fact_log import facts_after, load_world
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+
+def task_of(workplace: "Workplace", named: str, world: World | None = None) -> str:
+    """The task that is meant; an agent's name means its current or last one."""
+    world = world or load_world(workplace.db)
+    if named in world.crew:
+        found = world.agents[named].task or _last_task(workplace, named)
+        if found is None:
+            raise NotFound(
+                f"agent {named} has not had a task yet", hint=f"crew assign {named} TASK"
+            )
+        return found
+    try:
+        return workplace.source.resolve(named)
+    except CrewError as error:
+        if world.crew and not named.lstrip("#").isdigit():
+            error.hint = f"agents: {', '.join(world.crew)}; {error.hint}"
+        raise
+
+
+def retried(workplace: "Workplace", named: str) -> str:
+    """An agent's name as it is, or the full id of a task."""
+    return named if named in load_world(workplace.db).crew else workplace.source.resolve(named)
+
+
+def _last_task(workplace: "Workplace", agent: str) -> str | None:
+    facts = facts_after(workplace.db, subject=f"agent:{agent}")
+    return next((f.changes["task"] for _, f in reversed(facts) if f.changes.get("task")), None)

@@ -1,0 +1,168 @@
+"""`crew config`: the merged configuration, one key of it, a change, a template to start from."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crew.config.layers.aliases import own_path
+from crew.config.layers.inheritance import with_inherited
+from crew.config.layers.layer_files import BUILT_IN_FILES
+from crew.config.layers.layers import load_layers, merged_settings
+from crew.config.layers.provenance import has, leaves, merged_values, origin_of, value_at
+from crew.config.reserved_keys import NOT_SUPPORTED, is_not_yet
+from crew.config.set_key import Change, Scope, set_key
+from crew.config.toml.toml_spans import key_parts, written_key, written_value
+from crew.config.validate_config import Layer, has_key
+from crew.domain.kernel.errors import CrewError, NotFound
+from crew.domain.kernel.suggest import nearest
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command, common_flags
+from crew.front.cli.output import narrate, print_json, say
+from crew.git.repository import find_repository
+
+
+@click.group("config", params=common_flags())
+def config() -> None:
+    """Show and change the configuration."""
+
+
+@command("show", example="crew config show\ncrew config show --origin")
+@click.option("--origin", is_flag=True, help="Also say where each value came from.")
+@pass_call
+def show(call: Call, *, origin: bool) -> None:
+    """Show every value that holds here, of all files and variables together."""
+    layers = _layers(call)
+    values = merged_values(layers)
+    if call.json:
+        print_json(_origins(layers, values) if origin else values)
+        return
+    table = None
+    for path, value in leaves(values):
+        if path[:-1] != table:
+            table = path[:-1]
+            say(f"\n[{written_key(table)}]")
+        came = f"  # {origin_of(layers, path)}" if origin else ""
+        say(f"{written_key(path[-1:])} = {written_value(value)}{came}")
+
+
+@command("get", example="crew config get run.agents\ncrew config get agents.claude.command")
+@click.argument("key")
+@pass_call
+def get(call: Call, key: str) -> None:
+    """Print the value of one key, or of a whole table.
+
+    An agent's keys are those that hold for it: also what it inherits.
+    """
+    values = merged_values(_layers(call))
+    values["agents"] = with_inherited(values["agents"])
+    path = own_path(key_parts(key))
+    if not path or not has(values, path):
+        raise _not_set(key, values)
+    found = value_at(values, path)
+    if call.json:
+        print_json(found)
+    elif isinstance(found, dict):
+        for below, value in leaves(found):
+            say(f"{written_key(below)} = {written_value(value)}")
+    else:
+        say(found if isinstance(found, str) else written_value(found))
+
+
+@command(
+    "set",
+    example="crew config set run.agents 5\n"
+    "crew config set agents.claude.default_model opus --user\n"
+    "crew config set worktree.copy .env,.env.local --root",
+)
+@click.argument("key")
+@click.argument("value")
+@click.option(
+    "--user", "scope", flag_value="user", help="In your own config, for all repositories."
+)
+@click.option("--root", "scope", flag_value="root", help="In .crew.toml, which may be committed.")
+@click.option(
+    "--repo", "scope", flag_value="repo", default="repo", help="In .crew/config.toml; the default."
+)
+@pass_call
+def set_(call: Call, key: str, value: str, scope: Scope) -> None:
+    """Set one key; the rest of the file stays as it is, comments too.
+
+    The value is written as you would say it: 5, true, 10m, a,b,c. TOML works as well. Say `--`
+    before a value that begins with a dash.
+    """
+    root = _root_if_any(call) if scope == "user" else find_repository(call.directory).root
+    change = set_key(root, os.environ, scope=scope, key=key, said=value)
+    if change.is_overridden:
+        narrate(
+            call, f"{change.file} says {written_value(change.written)} now, but a later one wins"
+        )
+    if call.json:
+        print_json(_change(change))
+    else:
+        say(f"{written_key(change.key)} = {written_value(change.value)}  # {change.origin}")
+
+
+@command("template", example="crew config template > .crew/config.toml")
+@pass_call
+def template(call: Call) -> None:
+    """Print all keys with their defaults, commented out."""
+    lines = [line for file in BUILT_IN_FILES for line in file.read_text("utf-8").splitlines()]
+    text = "\n".join(
+        f"# {line}" if line and not line.startswith(("#", "[")) else line for line in lines
+    )
+    if call.json:
+        print_json({"template": f"{text}\n"})
+    else:
+        say(text)
+
+
+for _command in (show, get, set_, template):
+    config.add_command(_command)
+
+
+def _layers(call: Call) -> tuple[Layer, ...]:
+    """Checked as a whole too: an agent may inherit from one that does not exist."""
+    layers = load_layers(find_repository(call.directory).root)
+    merged_settings(layers)
+    return layers
+
+
+def _root_if_any(call: Call) -> Path | None:
+    try:
+        return find_repository(call.directory).root
+    except CrewError:  # one's own config needs no repository
+        return None
+
+
+def _origins(layers: Sequence[Layer], values: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for path, value in leaves(values):
+        origin = origin_of(layers, path)
+        key = written_key(path)
+        found.append({"key": key, "value": value, "origin": origin.name, "line": origin.line})
+    return found
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "key": written_key(change.key),
+        "value": change.value,
+        "origin": change.origin.name,
+        "line": change.origin.line,
+        "file": change.file,
+        "written": change.written,
+        "overridden": change.is_overridden,
+    }
+
+
+def _not_set(key: str, values: dict[str, Any]) -> NotFound:
+    if is_not_yet(key_parts(key)):
+        return NotFound(f"{key} {NOT_SUPPORTED}", hint="`crew config template` prints every key")
+    if has_key(own_path(key_parts(key))):
+        return NotFound(f"nothing is set for {key!r}", hint=f"`crew config set {key} …` sets it")
+    near = nearest(key, [written_key(path) for path, _ in leaves(values)])
+    hint = f"did you mean {near}?" if near else "`crew config show` lists all keys that are set"
+    return NotFound(f"nothing is set for {key!r}", hint=hint)

@@ -1,0 +1,39 @@
+"""What a person should know about the gate before work begins: is there one, and can it test?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crew.config.gate_command import SET_GATE, choose_gate, read_gate_files
+from crew.domain.kernel.errors import CheckFailed
+from crew.front.cli.call import Call
+from crew.front.cli.output import narrate
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+SUBMODULES = (
+    "warning: there is a .gitmodules, and neither agents nor the gate get submodules; if your "
+    "tests need them: `crew config set complete.command 'git submodule update --init && …'`"
+)
+
+
+def tell_gate(call: Call, workplace: "Workplace") -> None:
+    """Raise where a gate is required and none is there; else print what is not tested."""
+    check_gate(workplace, workplace.root)
+    if not _has_gate(workplace, workplace.root):
+        narrate(call, f"warning: nothing is tested: no gate is set or found ({SET_GATE})")
+    elif (workplace.root / ".gitmodules").exists():
+        narrate(call, SUBMODULES)
+
+
+def check_gate(workplace: "Workplace", folder: Path) -> None:
+    if workplace.settings.complete.require_gate and not _has_gate(workplace, folder):
+        raise CheckFailed(
+            "no gate is set or found, and [complete] require_gate asks for one", hint=SET_GATE
+        )
+
+
+def _has_gate(workplace: "Workplace", folder: Path) -> bool:
+    command = workplace.settings.complete.command
+    files = read_gate_files(folder) if not command and folder.is_dir() else {}
+    return choose_gate(command, files) is not None

@@ -1,0 +1,151 @@
+"""`crew init`: makes `.crew/` and says what it found."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.config.agent_programs import missing_program
+from crew.config.gate_command import SET_GATE, Gate, choose_gate, read_gate_files
+from crew.config.suggested_gate import suggest_gate
+from crew.domain.rules import Rules
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import narrate, print_json, say
+from crew.front.cli.setup.agent_needs import another_agent
+from crew.front.cli.setup.gate_notice import SUBMODULES
+from crew.git.repository import check_usable, find_repository
+from crew.system.crash_points import effect
+from crew.workplace import make_workplace
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+_TABLE = re.compile(r"^\[tasks\][ \t]*(#.*)?$", re.MULTILINE)
+_SOURCE = re.compile(r"^source[ \t]*=.*$", re.MULTILINE)
+_NEXT_TABLE = re.compile(r"^\[", re.MULTILINE)
+
+
+@command("init", example="crew init\ncrew init --tasks tk")
+@click.option("--tasks", type=click.Choice(["files", "tk"]), help="Where tasks are kept; files.")
+@pass_call
+def init(call: Call, tasks: str | None) -> None:
+    """Set up crew in this repository.
+
+    Makes .crew/, keeps it out of git (tasks aside) and prints what it found. Repeatable: nothing
+    that is there is changed.
+    """
+    if tasks is not None:
+        _keep_source(call, tasks)
+    workplace = make_workplace(call.directory)
+    found = _found(workplace)
+    if call.json:
+        print_json(found)
+    else:
+        _print(found)
+        narrate(call, _next(found, workplace.rules))
+
+
+def _keep_source(call: Call, source: str) -> None:
+    """Before anything else is made: the source decides where tasks go."""
+    repo = find_repository(call.directory)
+    check_usable(repo)
+    file = repo.root / ".crew" / "config.toml"
+    present = file.read_text(encoding="utf-8") if file.exists() else ""
+    is_set = _TABLE.search(present) is not None
+    if source != "files" or is_set:
+        _write(file, with_source(present, source))
+
+
+def with_source(text: str, source: str) -> str:
+    """The config with `[tasks] source` set and everything else as it was."""
+    line = f'source = "{source}"'
+    table = _TABLE.search(text)
+    if table is None:
+        gap = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{gap}[tasks]\n{line}\n"
+    following = _NEXT_TABLE.search(text, table.end())
+    end = following.start() if following else len(text)
+    inside = text[table.end() : end]
+    if _SOURCE.search(inside):
+        return text[: table.end()] + _SOURCE.sub(line, inside, count=1) + text[end:]
+    return f"{text[: table.end()]}\n{line}{text[table.end() :]}"
+
+
+@effect("front.config")
+def _write(file: Path, text: str) -> None:
+    if file.exists() and file.read_text(encoding="utf-8") == text:
+        return
+    file.parent.mkdir(exist_ok=True)
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(file)
+
+
+def _found(workplace: "Workplace") -> dict[str, Any]:
+    settings = workplace.settings
+    gate = choose_gate(settings.complete.command, read_gate_files(workplace.root))
+    guess = None if gate else suggest_gate(workplace.root)
+    has_tickets = settings.tasks.source != "tk" and (workplace.root / ".tickets").is_dir()
+    named = [agent for agent in settings.agents.by_name.values() if agent.role == "worker"]
+    return {
+        "root": str(workplace.root),
+        "tasks": settings.tasks.source,
+        "target": workplace.target,
+        "gate": _gate(gate),
+        "suggested_gate": _gate(guess),
+        "tickets": has_tickets,
+        "submodules": (workplace.root / ".gitmodules").exists(),
+        "agents": [{"name": a.name, "installed": missing_program(a) is None} for a in named],
+        "worker": settings.agents.worker_default,
+    }
+
+
+def _gate(gate: Gate | None) -> dict[str, str] | None:
+    return {"command": gate.command, "reason": gate.reason} if gate else None
+
+
+def _print(found: dict[str, Any]) -> None:
+    gate = found["gate"]
+    say(f"crew is set up in {found['root']}")
+    say(f"  tasks:   {found['tasks']}")
+    say(f"  target:  {found['target']} (finished work lands there)")
+    if gate:
+        say(f"  gate:    {gate['command']} ({gate['reason']})")
+    else:
+        say(f"  gate:    none found, so nothing is tested; {_way_to_a_gate(found)}")
+    names = [f"{a['name']}{'' if a['installed'] else ' (not installed)'}" for a in found["agents"]]
+    say(f"  agents:  {', '.join(names)}; workers are {found['worker']}")
+    for words in _notices(found):
+        say(f"  {words}")
+
+
+def _way_to_a_gate(found: dict[str, Any]) -> str:
+    guess = found["suggested_gate"]
+    if guess is None:
+        return SET_GATE
+    command = f"`crew config set complete.command {shlex.quote(guess['command'])}`"
+    return f"{guess['reason']}: {command}"
+
+
+def _notices(found: dict[str, Any]) -> Iterator[str]:
+    if found["tickets"]:
+        yield "tickets: .tickets/ is there: `crew init --tasks tk` works on its tickets"
+    if found["submodules"]:
+        yield f"modules: {SUBMODULES.removeprefix('warning: ')}"
+    if found["tasks"] == "files":
+        yield (
+            "git:     only .crew/tasks/ shows in `git status`: commit it to share the tasks, or "
+            "`echo /.crew/ >> .git/info/exclude` hides it; the rest of .crew/ is hidden"
+        )
+
+
+def _next(found: dict[str, Any], rules: Rules) -> str:
+    """The way to a first run; an agent that is not installed comes first."""
+    installed = {agent["name"] for agent in found["agents"] if agent["installed"]}
+    if found["worker"] in installed:
+        return 'next: crew new --title "…", then crew run'
+    return f"next: install {found['worker']}, or choose another agent: {another_agent(rules)}"

@@ -1,0 +1,198 @@
+"""`crew edit`: other words, other labels, another status for a task."""
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.requests import Request
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import TaskItem
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.params import complete_kinds, complete_tasks, task_argument, text_or_stdin
+from crew.front.cli.tasks.dep_close_rm import add_dependency, is_written, show_task
+from crew.front.cli.tasks.drafts import Draft, block_number, read_draft, read_file
+from crew.runner.requests.ask_crew import ask, wake
+from crew.store.fact_log import load_world
+from crew.tasks.task_source import TaskChanges
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+STATUSES = [str(state) for state in TaskState]
+
+MOVES = {
+    ("todo", "closed"): "close",
+    ("in_progress", "closed"): "close",
+    ("done", "closed"): "close",
+    ("error", "closed"): "close",
+    ("error", "todo"): "retry",
+    ("in_progress", "todo"): "retry",
+}
+"""What a person may set, and the request that does it; all else follows from work."""
+
+WAYS = {
+    "in_progress": "an agent starts a task: `crew assign`, `crew run`",
+    "done": "crew itself finds out when a task is done",
+    "merged": "`crew merge` merges a done task",
+    "error": "a task fails by itself",
+}
+
+EXAMPLE = """crew edit 12 --title 'Fix the login page' --priority 0
+crew edit 12 --add-label urgent --rm-label later --if-status todo
+crew edit 12 --status todo"""
+
+
+@command("edit", example=EXAMPLE)
+@task_argument()
+@click.option("-t", "--title", help="The new title.")
+@click.option("-b", "--body", help="The new text; - reads it from stdin.")
+@click.option("--priority", type=click.IntRange(0, 4), help="0 is the most urgent, 4 the least.")
+@click.option("--label", "labels", multiple=True, help="The new labels (repeatable); '' clears.")
+@click.option("--add-label", "add_labels", multiple=True, help="One label more (repeatable).")
+@click.option("--rm-label", "remove_labels", multiple=True, help="One label less (repeatable).")
+@click.option("--parent", metavar="ID", shell_complete=complete_tasks, help="'' clears it.")
+@click.option("--no-parent", is_flag=True, help="It is part of no other task.")
+@click.option("--agent", metavar="A", shell_complete=complete_kinds, help="'' clears it.")
+@click.option("--base", metavar="BRANCH", help="'' clears it.")
+@click.option("--issue", type=click.IntRange(0), metavar="N", help="0 clears it.")
+@click.option("--skip-review/--review", default=None, help="Whether it does without a review.")
+@click.option("--status", type=click.Choice(STATUSES), help="todo reopens a failed task.")
+@click.option(
+    "--if-status",
+    "only_if",
+    multiple=True,
+    type=click.Choice(STATUSES),
+    help="Only if it has this status (repeatable: any of them); else exit code 5.",
+)
+@click.option("--from", "file", metavar="FILE", help="As one block of a file says; - is stdin.")
+@pass_call
+def edit(
+    call: Call, /, task: str, *, status: str | None, only_if: tuple[str, ...], **flags: Any
+) -> None:
+    """Change a task.
+
+    Only what is named is changed, all of it or nothing. A file holds one block as in `crew new
+    --from`: what its head names is changed, and the text if there is one.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    draft = _read_draft(flags.pop("file"), flags)
+    changes = _changes(workplace, task, {**_from_draft(draft), **_named(flags)})
+    if not changes and status is None and not (draft and "after" in draft.named):
+        raise UsageError("nothing to change was named", hint="`crew edit --help` lists the flags")
+    _refuse(workplace, workplace.source.show(task), status, only_if)
+    if changes or only_if:
+        states = frozenset(TaskState(name) for name in only_if)
+        workplace.source.edit(task, TaskChanges(only_if=states, **changes))
+    if draft is not None and "after" in draft.named:
+        _set_dependencies(workplace, task, draft)
+    wake(workplace)
+    if status is not None:
+        _move(workplace, task, status, only_if)
+    show_task(call, workplace, task)
+
+
+def _read_draft(file: str | None, flags: dict[str, Any]) -> Draft | None:
+    if file is None:
+        return None
+    if "-" in (file, flags["body"]) and file == flags["body"]:
+        raise UsageError("stdin can be read only once", hint="give --from or --body a file or text")
+    return read_draft(read_file(file))
+
+
+def _from_draft(draft: Draft | None) -> dict[str, Any]:
+    """The fields that the block's head names, empty where it leaves them empty."""
+    if draft is None:
+        return {}
+    known = {one.name for one in fields(TaskChanges)} & draft.named
+    empty: dict[str, Any] = {"issue": 0, "priority": None, "skip_review": None}
+    found = {name: getattr(draft, name) for name in known}
+    found = {name: empty.get(name, "") if v is None else v for name, v in found.items()}
+    if draft.body:
+        found["body"] = draft.body
+    if block_number(str(found.get("parent") or "")) is not None:
+        raise UsageError("a bare number is a block of the file", hint=f"write #{found['parent']}")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _named(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags that were given."""
+    if flags.pop("no_parent"):
+        if flags["parent"]:
+            raise UsageError("--parent and --no-parent exclude each other", hint="choose one")
+        flags["parent"] = ""
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    if "labels" in given:
+        given["labels"] = tuple(label for label in given["labels"] if label)
+    return given
+
+
+def _changes(workplace: "Workplace", task: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The same with every reference resolved, and refused if it leads nowhere."""
+    if "body" in given:
+        given["body"] = text_or_stdin(given["body"])
+    if given.get("parent"):
+        given["parent"] = workplace.source.resolve(given["parent"])
+        _refuse_own_ancestor(workplace, task, given["parent"])
+    if given.get("agent"):
+        workplace.settings.agents.named(given["agent"])
+    return given
+
+
+def _refuse_own_ancestor(workplace: "Workplace", task: str, parent: str) -> None:
+    items = workplace.snapshot().by_id
+    line = [task]
+    above: str | None = parent
+    while above is not None and above in items:
+        line.append(above)
+        if above == task:
+            raise Conflict(
+                f"parents would go in a circle: {' → '.join(line)}", hint="break it first"
+            )
+        if line.count(above) > 1:
+            return
+        above = items[above].parent
+
+
+def _refuse(
+    workplace: "Workplace", item: TaskItem, status: str | None, only_if: tuple[str, ...]
+) -> None:
+    """Before anything is changed; what crew recorded and has not yet written counts as well."""
+    if status is None and not only_if:
+        return
+    row = load_world(workplace.db).tasks.get(item.id)
+    now = str(row.state if row is not None and row.state != row.written else item.status)
+    if only_if and now not in only_if:
+        raise Conflict(
+            f"task {item.id} is {now}, not {' or '.join(only_if)}",
+            hint=f"nothing was changed; `crew show {item.id}` tells more of it",
+        )
+    if status is None or status == now or (now, status) in MOVES:
+        return
+    allowed = [after for before, after in MOVES if before == now]
+    way = f"; {WAYS[status]}" if status in WAYS else ""
+    raise Conflict(
+        f"task {item.id} is {now} and cannot be set to {status}",
+        hint=f"you may set it to: {', '.join(allowed) or 'nothing, it is final'}{way}",
+    )
+
+
+def _move(workplace: "Workplace", task: str, status: str, only_if: tuple[str, ...]) -> None:
+    now = str(workplace.source.show(task).status)
+    if now == status:
+        return
+    verb = MOVES.get((now, status), "retry" if status == "todo" else "close")
+    args = {"task": task, "subject": task, "if_status": list(only_if)}
+    ask(workplace, Request(verb=verb, args=args), settled=is_written(task))
+
+
+def _set_dependencies(workplace: "Workplace", task: str, draft: Draft) -> None:
+    wanted = [workplace.source.resolve(one.removeprefix("#")) for one in draft.after]
+    for dep in workplace.source.show(task).deps:
+        if dep not in wanted:
+            workplace.source.remove_dep(task, dep)
+    for dep in wanted:
+        add_dependency(workplace, task, dep)

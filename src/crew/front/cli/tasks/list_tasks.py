@@ -1,0 +1,220 @@
+"""`crew list` and `crew ready`: the tasks, one a line."""
+
+import gc
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import task_id
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.task import FINISHED, TaskState
+from crew.domain.rows.task_item import TaskItem, blockers
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import narrate, print_json, table
+from crew.front.cli.params import complete_tasks
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.front.cli.watching.open_questions import asked_words, count_words, open_questions
+from crew.store.fact_log import load_rows, load_world
+from crew.store.quick_rows import load_lines, load_questions, load_unmerged
+from crew.store.runner_lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.domain.rows.question import Question
+    from crew.domain.rows.run import Run
+    from crew.domain.rows.task import Task
+    from crew.domain.world import World
+    from crew.tasks.source_snapshot import Items
+    from crew.workplace import Workplace
+
+HEAD = ("ID", "STATUS", "PRI", "AGENT", "TITLE")
+STATUSES = [str(state) for state in TaskState]
+
+
+@command("list", example="crew list\ncrew list --status error --label backend\ncrew ls -a --json")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also merged and closed tasks.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(STATUSES),
+    help="Only these (repeatable).",
+)
+@click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
+@click.option("--parent", metavar="ID", shell_complete=complete_tasks, help="Only parts of this.")
+@click.option("--ready", is_flag=True, help="Only tasks that could start now, the next one first.")
+@click.option("--namespace", metavar="NS", help="The tasks of another namespace.")
+@click.option("--all-namespaces", is_flag=True, help="The tasks of all namespaces.")
+@pass_call
+def list_tasks(
+    call: Call, /, *, namespace: str | None, all_namespaces: bool, **wanted: Any
+) -> None:
+    """List the open tasks.
+
+    Merged and closed tasks are hidden unless -a or --status asks for them; done ones are shown,
+    since they still wait for their merge.
+    """
+    # Ten thousand tasks are many small values and no garbage: looking for some doubles the time.
+    gc.disable()
+    workplace = call.workplace()
+    wish = Wish(**wanted)
+    sessions = runs_at_terminals(workplace.folder, workplace.db)
+    if namespace is not None or all_namespaces:
+        from crew.front.cli.tasks.namespaces import list_namespaces  # noqa: PLC0415 - for few lists
+
+        list_namespaces(call, workplace, wish, None if all_namespaces else namespace)
+        return
+    items = workplace.snapshot().by_id
+    lines = load_lines(workplace.db)
+    chosen = choose(wish, items, lines.tasks)
+    if call.json:
+        from crew.runner.views.row_views import task_view  # noqa: PLC0415 - for those who ask for JSON
+
+        world = load_world(workplace.db)
+        asked = _asked(open_questions(world.questions.values()))
+        print_json(
+            [
+                {**task_view(items[task], world), "questions": [one.id for one in asked[task]]}
+                for task in chosen
+            ]
+        )
+    else:
+        _print(call, workplace, Shown(chosen=chosen, items=items, lines=lines, sessions=sessions))
+
+
+@frozen
+class Wish:
+    """Which tasks are to be listed."""
+
+    everything: bool = False
+    statuses: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    parent: str | None = None
+    ready: bool = False
+
+
+@frozen
+class Shown:
+    """What is to be printed: tasks, and what is known of those that landed or are at terminals."""
+
+    chosen: list[str]
+    items: "Items"
+    lines: "World"
+    sessions: "Mapping[str, Run]"
+
+
+def choose(wish: Wish, items: "Items", landed: Collection[str] = ()) -> list[str]:
+    """The tasks of that kind, in the order in which they are shown."""
+    hidden = () if wish.everything else FINISHED
+    shown = set(wish.statuses) or {state for state in TaskState if state not in hidden}
+    chosen = [task for task, state in items.column("status").items() if state in shown]
+    if wish.labels:
+        chosen = [task for task in chosen if set(wish.labels) <= set(items[task].labels)]
+    if wish.parent:
+        parent, parents = task_id(wish.parent), items.column("parent")
+        chosen = [task for task in chosen if parents[task] == parent]
+    if wish.ready:
+        could = [items[task] for task in chosen if could_start(items[task], items, landed)]
+        chosen = [item.id for item in in_turn(could)]
+    return chosen
+
+
+@command("ready", example="crew ready\ncrew ready --json")
+@click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
+@click.pass_context
+def ready(ctx: click.Context, *, labels: tuple[str, ...]) -> None:
+    """List the tasks that could start now."""
+    ctx.invoke(list_tasks, labels=labels, ready=True)
+
+
+def could_start(
+    item: TaskItem, items: Mapping[str, TaskItem], landed: Collection[str] = ()
+) -> bool:
+    is_open = item.status == TaskState.TODO and not item.corrupt
+    return is_open and not blockers(item, items, landed)
+
+
+def in_turn(items: list[TaskItem]) -> list[TaskItem]:
+    """The order in which the runner would take them."""
+    return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
+
+
+def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:
+    agents = load_rows(workplace.db, "agent").values()
+    holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
+    holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in shown.sessions.items()}
+    questions = load_questions(workplace.db)
+    if shown.chosen:
+        notes = _notes(load_unmerged(workplace.db), questions, shown.lines.tasks.values())
+        landed = shown.lines.tasks
+        table(HEAD, rows(shown.chosen, shown.items, holders, landed=landed, notes=notes), call)
+    elif shown.items:
+        narrate(call, "no such task among the open ones: `crew list -a` shows all")
+    else:
+        narrate(call, 'no tasks yet: crew new --title "…" makes one')
+    if questions:
+        narrate(call, f"{len(questions)} {count_words(len(questions))}")
+    if shown.lines.lines:
+        from crew.front.cli.watching.ps import deliveries  # noqa: PLC0415 - only once work was merged
+
+        runner_up = find_runner(workplace.lock_file) is not None
+        for words in deliveries(shown.lines, runner_up=runner_up):
+            narrate(call, words)
+
+
+def _asked(questions: "Iterable[Question]") -> "Mapping[str, list[Question]]":
+    found: defaultdict[str, list[Question]] = defaultdict(list)
+    for one in questions:
+        found[one.task].append(one)
+    return found
+
+
+def _notes(
+    unmerged: Iterable[str], questions: "Iterable[Question]", landed: "Iterable[Task]"
+) -> Iterator[tuple[str, str]]:
+    """What a task waits for that its file does not say: a merge, a delivery, or an answer."""
+    for task in unmerged:
+        yield task, f"(waits for crew merge {task})"
+    for one in landed:
+        yield one.id, f"(landed, not in {one.target} yet)"
+    for question in open_questions(questions):
+        yield question.task, f"({asked_words(question)})"
+
+
+def rows(
+    chosen: list[str],
+    items: "Items",
+    holders: Mapping[str, str],
+    *,
+    landed: Collection[str] = (),
+    notes: Iterable[tuple[str, str]] = (),
+) -> Iterator[tuple[str, ...]]:
+    """From columns: to make ten thousand tasks takes longer than to print a line for each."""
+    status, priority, agent = map(items.column, ("status", "priority", "agent"))
+    titles = _titles(items, status, landed)
+    for task, words in notes:
+        if task in titles:
+            titles[task] += f" {words}"
+    for task in chosen:
+        yield (
+            task,
+            status[task],
+            str(priority[task]),
+            holders.get(task) or agent[task] or "-",
+            titles[task],
+        )
+
+
+def _titles(items: "Items", status: Mapping[str, str], landed: Collection[str]) -> dict[str, str]:
+    """With their labels and what they wait for, where there is any; or why it cannot be read."""
+    titles, labels, deps, corrupt = map(items.column, ("title", "labels", "deps", "corrupt"))
+    finished = {task for task, state in status.items() if state in FINISHED and not corrupt[task]}
+    for task in [task for task, value in labels.items() if value]:
+        titles[task] += f" [{', '.join(labels[task])}]"
+    for task in [task for task, value in deps.items() if value and status[task] == TaskState.TODO]:
+        if waits_for := [dep for dep in deps[task] if dep not in finished and dep not in landed]:
+            titles[task] += f" (blocked by {', '.join(waits_for)})"
+    return titles | {task: f"[corrupt] {why}" for task, why in corrupt.items() if why}

@@ -1,0 +1,224 @@
+"""`crew new`: one task from flags, or many from a file."""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.rows.task_item import DEFAULT_PRIORITY
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import print_json, say
+from crew.front.cli.params import (
+    complete_kinds,
+    complete_tasks,
+    one_agent,
+    text_or_stdin,
+    worker_option,
+)
+from crew.front.cli.tasks.drafts import (
+    Draft,
+    block_number,
+    blocks_waited_for,
+    making_order,
+    read_drafts,
+    read_file,
+)
+from crew.tasks.task_source import BatchSource, NewTask, TaskChanges, TaskSource
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+EXAMPLE = """crew new --title "Fix the login" --body - < report.txt
+crew new --title "Document it" --after 12 --label docs --priority 1
+crew new --issue 123
+crew new --from tasks.md"""
+
+
+@command("new", example=EXAMPLE)
+@click.option("-t", "--title", help="What the task is, in one line.")
+@click.option("-b", "--body", help="What to do; - reads it from stdin.")
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_tasks,
+    help="Wait for this task (repeatable).",
+)
+@click.option(
+    "--parent", metavar="ID", shell_complete=complete_tasks, help="The task it is part of."
+)
+@click.option("--priority", type=click.IntRange(0, 4), help="0 is the most urgent, 4 the least; 2.")
+@click.option("--label", "labels", multiple=True, help="A label (repeatable).")
+@click.option(
+    "--issue",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The GitHub issue it answers; without --title, gh is asked what it says.",
+)
+@click.option("--base", metavar="BRANCH", help="Start from, and land on, this branch.")
+@click.option(
+    "--agent", metavar="A", shell_complete=complete_kinds, help="The agent that takes it."
+)
+@worker_option
+@click.option("--skip-review", is_flag=True, default=None, help="Do without a review.")
+@click.option("--from", "file", metavar="FILE", help="Make every task of a file; - is stdin.")
+@pass_call
+def new(
+    call: Call,
+    /,
+    *,
+    file: str | None,
+    title: str | None,
+    body: str | None,
+    agent: str | None,
+    worker: str | None,
+    **flags: object,
+) -> None:
+    """Make a task, or many from a file.
+
+    Prints the id, or one id a line. A file holds blocks like `---`, `title: …`, `labels: …`,
+    `parent: 1`, `after: 1, #12`, `---`, text; a bare number is a block of the file.
+    """
+    workplace = call.workplace()
+    flags["agent"] = one_agent(agent, worker)
+    asks_gh = title is None and flags["issue"] is not None
+    if (file is None) == (title is None and not asks_gh):
+        raise UsageError(
+            "a task needs a title", hint='crew new --title "…", or --issue N, or --from FILE'
+        )
+    if file is not None:
+        drafts = read_drafts(read_file(file))
+    else:
+        drafts = [_from_flags(title or "", body, flags)]
+    if asks_gh:
+        from crew.front.cli.tasks.github_issue import with_issue  # noqa: PLC0415 - starts a process
+
+        drafts = [with_issue(drafts[0], workplace.root)]
+    _tell(call, workplace, add_drafts(workplace, drafts), many=file is not None)
+
+
+def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> Draft:
+    """Ids on the command line always mean tasks that exist."""
+    parent = flags.pop("parent")
+    after = flags.pop("after")
+    assert isinstance(after, tuple)
+    return Draft(
+        title=title,
+        body=text_or_stdin(body) or "",
+        parent=f"#{str(parent).removeprefix('#')}" if parent else None,
+        after=tuple(f"#{task.removeprefix('#')}" for task in after),
+        **flags,  # type: ignore[arg-type]
+    )
+
+
+def add_drafts(workplace: "Workplace", drafts: list[Draft]) -> list[str]:
+    """Everything is checked before the first task is made; the ids come in the file's order."""
+    base = _default_base(workplace)
+    resolve = functools.cache(functools.partial(_reference, workplace))
+    check_branch = functools.cache(functools.partial(_refuse_no_branch, workplace))
+    ready = []
+    for draft in drafts:
+        if draft.agent:
+            workplace.settings.agents.named(draft.agent)
+        check_branch(draft.base or base)
+        ready.append(_resolved(replace(draft, base=draft.base or base), resolve))
+    ids = _add_all(workplace.source, ready)
+    from crew.runner.requests.ask_crew import wake  # noqa: PLC0415 - checked first, then paid for
+
+    wake(workplace)
+    return [ids[block] for block in sorted(ids)]
+
+
+def _add_all(source: TaskSource, drafts: list[Draft]) -> dict[int, str]:
+    """A task comes after those it waits for: a runner may take it the moment it is there."""
+    order = making_order({block: blocks_waited_for(d) for block, d in enumerate(drafts, 1)})
+
+    def make(made: Sequence[str]) -> list[NewTask]:
+        ids = dict(zip(order, made, strict=True))
+        return [_new_task(drafts[block - 1], ids, parents=ids) for block in order]
+
+    if len(order) > 1 and isinstance(source, BatchSource):
+        return dict(zip(order, source.add_all(len(order), make, at=time.time()), strict=True))
+    ids: dict[int, str] = {}
+    for block in order:
+        ids[block] = source.add(_new_task(drafts[block - 1], ids, parents={}), at=time.time())
+    for block, draft in enumerate(drafts, 1):
+        parent = block_number(draft.parent or "")
+        if parent is not None:
+            source.edit(ids[block], TaskChanges(parent=ids[parent]))
+    return ids
+
+
+def _default_base(workplace: "Workplace") -> str | None:
+    """The branch a person is on, if the config says so and it is not the target itself."""
+    from crew.git.repository import current_branch  # noqa: PLC0415
+
+    if workplace.settings.tasks.new_task_base != "current":
+        return None
+    branch = current_branch(workplace.repo)
+    return branch if branch != workplace.target else None
+
+
+def _refuse_no_branch(workplace: "Workplace", branch: str | None) -> None:
+    from crew.git.repository import has_branch  # noqa: PLC0415
+
+    if branch and not has_branch(workplace.repo, branch):
+        raise NotFound(f"there is no branch {branch!r}", hint="`git branch` lists them")
+
+
+def _resolved(draft: Draft, resolve: Callable[[str], str]) -> Draft:
+    return replace(
+        draft,
+        parent=resolve(draft.parent) if draft.parent else None,
+        after=tuple(map(resolve, draft.after)),
+    )
+
+
+def _reference(workplace: "Workplace", text: str) -> str:
+    """A block number stays as it is; a task becomes `#` and its full id."""
+    return (
+        text
+        if block_number(text) is not None
+        else f"#{workplace.source.resolve(text.removeprefix('#'))}"
+    )
+
+
+def _new_task(draft: Draft, ids: dict[int, str], *, parents: dict[int, str]) -> NewTask:
+    """A parent that is a block without an id yet is left out."""
+    block = block_number(draft.parent or "")
+    parent = parents.get(block) if block is not None else draft.parent
+    return NewTask(
+        title=draft.title,
+        body=draft.body,
+        labels=draft.labels,
+        parent=parent.removeprefix("#") if parent else None,
+        deps=tuple(_id(reference, ids) for reference in draft.after),
+        priority=DEFAULT_PRIORITY if draft.priority is None else draft.priority,
+        agent=draft.agent,
+        base=draft.base,
+        issue=draft.issue,
+        skip_review=draft.skip_review,
+    )
+
+
+def _id(reference: str, ids: dict[int, str]) -> str:
+    block = block_number(reference)
+    return reference.removeprefix("#") if block is None else ids[block]
+
+
+def _tell(call: Call, workplace: "Workplace", ids: list[str], *, many: bool) -> None:
+    if not call.json:
+        for task in ids:
+            say(task)
+        return
+    from crew.runner.views.row_views import task_view  # noqa: PLC0415
+    from crew.store.fact_log import load_world  # noqa: PLC0415
+
+    world = load_world(workplace.db)
+    made = [task_view(workplace.source.show(task), world) for task in ids]
+    print_json(made if many else made[0])

@@ -1,0 +1,179 @@
+"""`crew show`: everything about one task."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from crew.domain.quests.position import ENDLESS
+from crew.domain.rows.task import FINISHED
+from crew.domain.rows.task_item import blockers
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import (
+    counted,
+    dollars,
+    line,
+    painted,
+    print_json,
+    quotation,
+    say,
+    status,
+)
+from crew.front.cli.params import task_argument
+from crew.front.cli.quests.quest_table import role_words
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.front.cli.undoing.checkpoint_commands import checkpoint_view
+from crew.front.cli.watching.open_questions import open_questions
+from crew.front.cli.watching.ps import NO_RUNNER
+from crew.git.checkpoints.checkpoints import checkpoints
+from crew.runner.views.quest_views import quest_part
+from crew.runner.views.row_views import asked_view, run_view, task_view
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+FIELDS = (
+    "priority",
+    "labels",
+    "parent",
+    "deps",
+    "blocked_by",
+    "agent",
+    "base",
+    "branch",
+    "worktree",
+)
+MORE_FIELDS = (
+    "issue",
+    "created",
+    "started",
+    "review_count",
+    "landed_commit",
+    "close_reason",
+    "gate",
+)
+
+
+@command("show", example="crew show 12\ncrew show '#12' --json")
+@task_argument()
+@pass_call
+def show(call: Call, task: str) -> None:
+    """Show everything about a task."""
+    workplace = call.workplace()
+    runs_at_terminals(workplace.folder, workplace.db)  # one of them may have ended without a word
+    world = load_world(workplace.db)
+    view = whole_view(workplace, world, workplace.source.resolve(task))
+    if call.json:
+        print_json(view)
+    else:
+        _print(call, view)
+
+
+def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any]:
+    """The task with all its runs and checkpoints."""
+    item = workplace.source.show(task)
+    runs = sorted((r for r in world.runs.values() if r.task == task), key=lambda run: run.number)
+    costs = [run.cost_usd for run in runs]
+    row = world.tasks.get(task)
+    return {
+        **task_view(item, world),
+        "runner_up": find_runner(workplace.lock_file) is not None,
+        "blocked_by": list(blockers(item, workplace.snapshot().by_id, _landed(world))),
+        "close_reason": (row.close_reason if row else "") or None,
+        "gate": (row.gate if row else "") or None,
+        "quest": quest_part(world, row) if row else None,
+        "questions": [
+            asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
+        ],
+        "runs": [run_view(run) for run in runs],
+        "checkpoints": [checkpoint_view(kept) for kept in checkpoints(workplace.repo, task)],
+        "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
+    }
+
+
+def _landed(world: World) -> frozenset[str]:
+    return frozenset(task.id for task in world.tasks.values() if task.awaits_delivery)
+
+
+def _print(call: Call, view: dict[str, Any]) -> None:
+    name, state = painted(view["id"], "bold", call), status(view["status"], call)
+    say(f"{name}  {line(view['title'])}  {state}")
+    if view["corrupt"]:
+        say(f"  cannot be read: {line(view['corrupt'])}")
+    given = {name: view[name] for name in (*FIELDS, *MORE_FIELDS)}
+    terms = {name: value or "none" for name, value in view["terms"].items()}
+    for name, value in {**given, **terms}.items():
+        if value not in (None, [], ""):
+            words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            say(f"  {name.replace('_', ' ')}: {line(words)}")
+    for words in _pointers(view):
+        say(f"  {words}")
+    if view["body"]:
+        say()
+        say(quotation(view["body"]))
+    for comment in view["comments"]:
+        kind = f" ({line(comment['type'])})" if comment["type"] else ""
+        say(f"\n{line(comment['author'] or 'somebody')}{kind}, {comment['at'] or 'some time ago'}:")
+        say(quotation(comment["text"]))
+    _print_history(call, view)
+
+
+def _pointers(view: dict[str, Any]) -> Iterator[str]:
+    """Where more is to be seen or done, each with its command."""
+    if waits := view["delivery"]:
+        yield f"landed; waits for its delivery to {waits['target']}: {line(_why_late(view))}"
+    if part := view["quest"]:
+        what = f"step {line(part['step'])} of quest {part['id']}" if part["step"] else "its request"
+        yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` tells more)"
+    for one in view["questions"]:
+        yield f"asks {one['id']}: {line(one['question'])} ({one['answer_with']})"
+    if view["status"] == "in_progress" and not (view["session"] or view["runner_up"]):
+        yield NO_RUNNER
+    if view["awaits_merge"]:
+        yield f"waits for its merge: crew merge {view['id']}"
+    if view["session"]:
+        yield f"session: {view['session']} (attach with `crew attach {view['id']}`)"
+
+
+def _why_late(view: dict[str, Any]) -> str:
+    waits = view["delivery"]
+    if waits["reason"] is None:
+        return f"the runner delivers it soon, `crew merge {view['id']}` now"
+    return f"{waits['reason']} ({waits['remedy']})"
+
+
+def _where(view: dict[str, Any], part: dict[str, Any]) -> str:
+    """The stage it is at, and who acts there; what is over is nowhere."""
+    if not part["stage"]:
+        return f": {part['reason']}"
+    if view["status"] in FINISHED:
+        return ""
+    run = view["run"]
+    role = role_words({**part, "agent": run["agent"] if run and not run["ended"] else None})
+    return f", at {part['stage']}" + (f" ({role})" if role else "")
+
+
+def _print_history(call: Call, view: dict[str, Any]) -> None:
+    if view["runs"]:
+        say()
+    for run in view["runs"]:
+        most = f" of {run['max_rounds']}" if run["max_rounds"] < ENDLESS else ""
+        rounds = f"round {run['round']}{most}, {counted(run['steps'], 'step')}"
+        cost = "cost unknown" if run["cost_usd"] is None else dollars(run["cost_usd"])
+        say(f"run {run['id']}: {run['state']}, {_worker(view, run)}, {rounds}, {cost}")
+        if run["error"]:
+            say(f"  {painted(line(run['error']), 'red', call)}")
+    if view["checkpoints"]:
+        *_, last = view["checkpoints"]
+        words = f"{last['number']} at {last['at']}, {line(last['label'])}"
+        say(f"{counted(len(view['checkpoints']), 'checkpoint')}, the last one: {words}")
+
+
+def _worker(view: dict[str, Any], run: dict[str, Any]) -> str:
+    """The agent and its kind; of a run that no agent carries, the kind alone."""
+    if run["agent"]:
+        return f"{run['agent']} ({run['kind']})"
+    is_open = view["session"] and view["run"]["id"] == run["id"]
+    return f"{run['kind']} at a terminal" if is_open else str(run["kind"])

@@ -1,0 +1,1 @@
+"""Commands: one task at a terminal."""

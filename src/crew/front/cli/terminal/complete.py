@@ -1,0 +1,187 @@
+"""`crew complete` and `crew review`: crew looks at the work itself before it counts as done."""
+
+import asyncio
+import os
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.kernel.errors import CheckFailed, Conflict, CrewError, UsageError
+from crew.domain.quests.brief import brief_of
+from crew.domain.requests import Request, find_task, next_step
+from crew.domain.rows.run import Ask, Run, RunState
+from crew.domain.rows.task import Task
+from crew.domain.runs.verdicts import Verdict
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.exit_codes import error_document
+from crew.front.cli.output import narrate, print_json, safe, say
+from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
+from crew.front.cli.setup.gate_notice import check_gate
+from crew.front.cli.tasks.dep_close_rm import is_written
+from crew.front.cli.watching.ps import waits_for_merge
+from crew.git.repository import commit_of
+from crew.runner.outside.outside import ReviewCall
+from crew.runner.outside.review_runs import Reviews
+from crew.runner.requests.ask_crew import CHECKING, ask
+from crew.runner.views.row_views import task_view
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import find_runner
+from crew.tasks.task_source import NewComment
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+PATIENCE_S = 24 * 3600.0
+"""Gates and reviews have limits of their own."""
+
+WHAT_TO_DO = {
+    Ask.NESTED: (
+        "a repository of its own is in the worktree, and a commit would hold only a link to it",
+        "type one of the commands above for each, commit, and run `crew complete` again",
+    ),
+    Ask.UNCOMMITTED: ("there is uncommitted work", "commit it, then run `crew complete` again"),
+    Ask.NOTHING_COMMITTED: ("nothing is committed on the branch", "commit your work"),
+    Ask.RED_GATE: ("the gate is red", "mend it, commit, and run `crew complete` again"),
+    Ask.CONFLICT: (
+        "it conflicts with what landed meanwhile",
+        "merge the base branch, resolve the conflicts, commit, and run `crew complete` again",
+    ),
+    Ask.LOST_SIDE: ("the merge drops a part of one side", "bring it back and commit"),
+    Ask.REVIEW: ("the review did not pass", "answer every note, commit, and complete again"),
+}
+
+
+@command(
+    "complete",
+    example="crew complete\ncrew complete 12 -m 'all tests pass'\ncrew complete 12 --merge",
+)
+@task_argument(required=False)
+@click.option("-m", "--message", help="A comment on what was done; - reads it from stdin.")
+@click.option(
+    "--merge/--no-merge",
+    default=None,
+    help="Also queue it for its merge; else as [complete] merge says.",
+)
+@pass_call
+def complete(call: Call, task: str | None, message: str | None, *, merge: bool | None) -> None:
+    """Have finished work checked, so that it is done.
+
+    The worktree must be clean; then come the gate, a trial merge and the reviews, and the task is
+    done. It waits for `crew merge`, or with --merge joins the merge queue at once. A check that
+    fails is printed, and the task stays in progress. In a worktree the id is known.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task or task_here(call, workplace))
+    row = load_world(workplace.db).tasks.get(task)
+    check_gate(workplace, workplace.root / (row.worktree if row else ""))
+    narrate(call, f"checking task {task}: clean tree, gate, conflicts, review")
+    request = Request(verb="complete", args={"task": task, "merge": merge})
+    ask(
+        workplace,
+        request,
+        settled=lambda world: _is_checked(world, task),
+        only=CHECKING,
+        timeout_s=PATIENCE_S,
+    )
+    world = load_world(workplace.db)
+    run = world.runs[str(world.tasks[task].run)]
+    _check(run, task)
+    if message:
+        _comment(workplace, task, message)
+    if call.json:
+        print_json(task_view(workplace.source.show(task), world))
+    else:
+        narrate(call, f"task {task} is {_what_next(workplace, world.tasks[task])}")
+
+
+def _what_next(workplace: "Workplace", task: Task) -> str:
+    if task.awaits_merge:
+        return waits_for_merge(task.id)
+    if find_runner(workplace.lock_file) is not None:
+        return "done and in the merge queue"
+    way = f"`crew run` merges it, and so does `crew merge {task.id}`"
+    return f"done and in the merge queue; no runner is up: {way}"
+
+
+def task_here(call: Call, workplace: "Workplace") -> str:
+    """The task whose worktree, or whose agent's process, we are in."""
+    if named := os.environ.get("CREW_TASK_ID"):
+        return named
+    here = call.directory.resolve()
+    for task in load_world(workplace.db).tasks.values():
+        if task.worktree and here.is_relative_to((workplace.root / task.worktree).resolve()):
+            return task.id
+    raise UsageError("which task?", hint="name it, or go into its worktree: crew complete 12")
+
+
+def _is_checked(world: World, task: str) -> bool:
+    run = world.runs.get(world.tasks[task].run or "")
+    return (run is None or run.state != RunState.REVIEWING) and is_written(task)(world)
+
+
+def _check(run: Run, task: str) -> None:
+    if run.state == RunState.COMPLETE:
+        return
+    if run.error:
+        raise CrewError(f"task {task} could not be checked: {run.error}", hint="mend that first")
+    why, remedy = WHAT_TO_DO.get(Ask(run.ask), ("it is not finished", "look at `crew show`"))
+    raise CheckFailed(f"task {task} is not done: {why}\n{run.notes}".rstrip(), hint=remedy)
+
+
+def _comment(workplace: "Workplace", task: str, message: str) -> None:
+    words = text_or_stdin(message) or ""
+    author = os.environ.get("CREW_AGENT") or "me"
+    comment = NewComment(author=author, text=words, at=time.time(), kind="report")
+    workplace.source.comment(task, comment)
+
+
+@command("review", example="crew review 12\ncrew review 12 --agent codex-reviewer")
+@task_argument()
+@click.option(
+    "--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help="Who reviews it."
+)
+@pass_call
+def review(call: Call, task: str, kind: str | None) -> int:
+    """Have the last commit of a task reviewed now.
+
+    What the reviewer says is kept as a comment; its verdict counts for exactly that commit.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    agents = workplace.settings.agents
+    reviewer = agents.named(kind or agents.reviewer_default).name
+    world = load_world(workplace.db)
+    row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
+    commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
+    if run is None or commit is None:
+        raise Conflict(f"task {task} has no branch now", hint=next_step(row, "makes one"))
+    other = f"`crew review {task} --agent NAME` (`crew agents` lists them)"
+    refuse_unusable(reviewer, workplace.rules, instead=other)
+    narrate(call, f"{reviewer} reviews {commit[:12]} of task {task}")
+    brief = brief_of(world, run)
+    wanted = ReviewCall(run=run, task=row, commit=commit, reviewer=reviewer, brief=brief)
+    found = asyncio.run(Reviews(workplace).run(wanted))
+    verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
+    ask(workplace, Request(verb="reviewed", args={"task": task, "verdict": verdict}))
+    return _told(call, task, found)
+
+
+def _told(call: Call, task: str, found: Verdict) -> int:
+    """One document also where the verdict is the error."""
+    failed = CheckFailed(
+        f"the review of task {task} did not pass",
+        hint=f"answer every note and commit; `crew show {task}` has them too",
+    )
+    if call.json:
+        error = {} if found.passed else error_document(failed.code, failed.message, failed.hint)
+        print_json({**error, "task": task, **asdict(found)})
+        return 0 if found.passed else failed.exit_code
+    say(safe(found.notes, call))
+    if not found.passed:
+        raise failed
+    return 0

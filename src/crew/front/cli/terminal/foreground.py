@@ -1,0 +1,176 @@
+"""Drives one task in the foreground: in the runner if one is up, else in this process."""
+
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from crew.domain.agents.agent_plan import is_ready
+from crew.domain.kernel.errors import CheckFailed, TryLater
+from crew.domain.requests import Request
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.question import Question
+from crew.domain.rows.task import FINISHED, Task
+from crew.domain.world import World
+from crew.front.cli.call import Call
+from crew.front.cli.crew.merge import late
+from crew.front.cli.crew.narration import narrated
+from crew.front.cli.crew.run_command import interrupts, open_log
+from crew.front.cli.crew.unfinished import why_not
+from crew.front.cli.exit_codes import INTERRUPTED
+from crew.front.cli.output import line, narrate, print_json
+from crew.front.cli.setup.gate_notice import tell_gate
+from crew.front.mcp.autostart import mcp_server
+from crew.runner.requests.ask_crew import ask
+from crew.runner.runner import Runner, run_crew
+from crew.runner.views.row_views import run_view
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import LockHeld, find_runner
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+LOOK_EVERY_S = 0.2
+LONGEST_REASON = 1000
+
+
+def drive(call: Call, workplace: "Workplace", task: str) -> int:
+    """Have the task go on, and stay with it until it rests; the exit code.
+
+    If the runner that works on it ends, this process takes its place.
+    """
+    kind = workplace.settings.agents.worker_default
+    request = Request(verb="go_on", args={"task": task, "default_kind": kind})
+    while True:
+        run = _follow if _is_runner_up(workplace) else _run_here
+        code = run(call, workplace, request, task)
+        if code is None:
+            continue
+        world = load_world(workplace.db)
+        question = _open_question(world, task)
+        if code or question is None or not _answered(call, workplace, question):
+            return _tell(call, world, task, code)
+
+
+def _is_runner_up(workplace: "Workplace") -> bool:
+    return find_runner(workplace.lock_file) is not None
+
+
+def _follow(call: Call, workplace: "Workplace", request: Request, task: str) -> int | None:
+    """Watch the runner until the task rests; Ctrl-C ends only the watching. None: it ended."""
+    try:
+        ask(workplace, request)
+        with narrated(call, workplace, task=task):
+            while _is_runner_up(workplace):
+                if _is_at_rest(load_world(workplace.db), task):
+                    return 0
+                time.sleep(LOOK_EVERY_S)
+    except KeyboardInterrupt:
+        narrate(call, f"the runner continues task {task}; `crew resume {task}` follows it again")
+        return INTERRUPTED
+    narrate(call, f"the runner has ended; task {task} continues in this process")
+    return None
+
+
+def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -> int | None:
+    """Be the runner, for this task alone. None: another one started a moment before."""
+    tell_gate(call, workplace)
+    open_log(workplace)
+    try:
+        with narrated(call, workplace) as tell:
+
+            def prepare(runner: Runner) -> None:
+                runner.interrupts = interrupts(call, tell)
+                _prepare(runner, request, task)
+
+            runner = run_crew(workplace, prepare, drain=True, beside=mcp_server)
+    except LockHeld:
+        return None
+    if not runner.stopping or _is_at_rest(runner.engine.world, task):
+        return 0
+    narrate(call, f"everything is kept; `crew resume {task}` goes on")
+    return INTERRUPTED if runner.interrupted else TryLater.exit_code
+
+
+def _prepare(runner: Runner, request: Request, task: str) -> None:
+    """Only this task, and those that others ask this runner for; Ctrl-C ends the step at once."""
+    runner.take_in()
+    runner.patient = False
+    runner.engine.rules = replace(runner.engine.rules, only_tasks=(task,))
+    runner.heed(request)
+
+
+def _is_at_rest(world: World, task: str) -> bool:
+    """Nothing more happens to it by itself: it is finished, or only a person can help."""
+    row = world.tasks[task]
+    if row.state in FINISHED or row.awaits_delivery:
+        return row.state in FINISHED or _waits(world, row) != ""
+    if row.is_queued:
+        return False
+    run = world.runs.get(row.run or "")
+    if run is None or not run.is_live:
+        return not is_ready(world, row)
+    agent = world.agents.get(run.agent or "")
+    is_stuck = agent is not None and agent.state == AgentState.STUCK
+    return bool(run.question or run.pane or is_stuck) or not row.is_there
+
+
+def _waits(world: World, task: Task) -> str:
+    """What keeps a landed task from its target branch; a person has to clear the way."""
+    found = world.lines.get(task.target)
+    return found.waiting if found is not None and task.awaits_delivery else ""
+
+
+def _open_question(world: World, task: str) -> Question | None:
+    found = (q for q in world.questions.values() if q.task == task and q.is_open)
+    return next(found, None)
+
+
+def _answered(call: Call, workplace: "Workplace", question: Question) -> bool:
+    """A person at a terminal is asked right here."""
+    if call.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"\n{question.question}\n{question.context}\n> ", end="", file=sys.stderr, flush=True)
+    text = sys.stdin.readline().strip()
+    if text:
+        ask(workplace, Request(verb="answer", args={"question": question.id, "text": text}))
+    return bool(text)
+
+
+def _tell(call: Call, world: World, task: str, broken_off: int) -> int:
+    """The last line says why it ended; where the following was broken off, it is said already."""
+    row = world.tasks[task]
+    code = broken_off or _code(row)
+    if call.json:
+        print_json(_document(world, row))
+    if call.json or broken_off:
+        return code
+    if row.awaits_delivery:
+        raise late(world, row)
+    if code == 0:
+        narrate(call, f"task {task} is {row.state}")
+        return 0
+    why = line(why_not(world, row), limit=LONGEST_REASON)
+    raise CheckFailed(f"task {task} is not finished: {why}", hint=_hint(world, row))
+
+
+def _code(task: Task) -> int:
+    if task.awaits_delivery:
+        return TryLater.exit_code
+    return 0 if task.state in FINISHED else CheckFailed.exit_code
+
+
+def _document(world: World, task: Task) -> dict[str, Any]:
+    """The run as `crew runs` shows it, and why it ended."""
+    run = world.runs.get(task.run or "")
+    why = None if task.state in FINISHED else _waits(world, task) or why_not(world, task)
+    return {**(run_view(run) if run else {"task": task.id}), "status": task.state, "reason": why}
+
+
+def _hint(world: World, task: Task) -> str:
+    if question := _open_question(world, task.id):
+        return f'crew answer {question.id} "…", then `crew resume {task.id}`'
+    run = world.runs.get(task.run or "")
+    if run is not None and run.pane:
+        return f"`crew attach {task.id}` shows it"
+    return f"`crew logs {task.id}` shows its steps; `crew resume {task.id}` tries again"

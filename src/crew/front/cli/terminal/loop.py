@@ -1,0 +1,121 @@
+"""`crew loop` and `crew resume`: one task, in the foreground, through rounds of work and review."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.kernel.errors import Conflict, CrewError, NotFound, UsageError
+from crew.domain.rows.terms import Terms, read_terms
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.crew.spawn_kill_retry import checked_kind
+from crew.front.cli.params import complete_kinds, text_or_stdin
+from crew.front.cli.setup.agent_needs import check_kinds
+from crew.front.cli.setup.gate_notice import check_gate
+from crew.front.cli.terminal.foreground import drive
+from crew.runner.requests.ask_crew import wake
+from crew.store.fact_log import load_world
+from crew.tasks.task_source import NewTask
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+LONGEST_TITLE = 80
+
+
+@command("loop", example='crew loop "Fix the login" --review single --proof "make test"')
+@click.argument("prompt")
+@click.option("--agent", "kind", metavar="A", shell_complete=complete_kinds, help="Who works.")
+@click.option("--reviewer", metavar="B", shell_complete=complete_kinds, help="Who reviews.")
+@click.option("--review", "mode", type=click.Choice(["none", "single", "claudex"]), help="How.")
+@click.option("--max-rounds", type=click.IntRange(1), default=20, help="Give up after these; 20.")
+@click.option("--done", "done_word", default="DONE", help="The word that ends the work; DONE.")
+@click.option("--proof", default="", metavar="CMD", help="A command that must succeed too.")
+@pass_call
+def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
+    """Run one task through work and review, in the foreground.
+
+    The task is made with these terms, and every run of it keeps to them. If a runner is up, it
+    works on the task and this command follows it; Ctrl-C ends only the following. Without one the
+    task is worked on here; Ctrl-C keeps everything as it is, and `crew resume` goes on.
+
+    Exit code 0: merged. 6: it failed or waits for a person; the last line says why. 75: its
+    delivery waits, or it was stopped.
+    """
+    workplace = call.workplace()
+    words = text_or_stdin(prompt) or ""
+    title = next((text.strip() for text in words.splitlines() if text.strip()), None)
+    if title is None:
+        raise UsageError("the prompt is empty", hint="say what is to be done")
+    worker = checked_kind(workplace, kind)
+    terms = _terms(workplace, worker, wishes)
+    reviewers = dict(terms).get("reviewers", workplace.rules.reviewers)
+    check_kinds(workplace, (worker, *(reviewers if isinstance(reviewers, tuple) else ())))
+    check_gate(workplace, workplace.root)
+    new = NewTask(title=title[:LONGEST_TITLE], body=words, agent=worker, terms=terms)
+    task = workplace.source.add(new, at=time.time())
+    wake(workplace)
+    return drive(call, workplace, task)
+
+
+def _terms(workplace: "Workplace", worker: str, wishes: dict[str, Any]) -> Terms:
+    reviewers = _reviewers(workplace, worker, wishes.pop("mode"), wishes.pop("reviewer"))
+    asked = {**wishes, "reviewers": reviewers}
+    try:
+        return read_terms({name: value for name, value in asked.items() if value not in (None, "")})
+    except ValueError as error:
+        raise UsageError(str(error), hint="`crew loop --help` lists what can be asked") from error
+
+
+def _reviewers(
+    workplace: "Workplace", worker: str, mode: str | None, named: str | None
+) -> tuple[str, ...] | None:
+    """None leaves it to the config."""
+    if mode is None and named is None:
+        return None
+    if mode == "none":
+        return ()
+    agents = workplace.settings.agents
+    reviewer = agents.named(named or agents.reviewer_default).name
+    return (worker, reviewer) if mode == "claudex" else (reviewer,)
+
+
+@command("resume", example="crew resume 12.1\ncrew resume 12")
+@click.argument("run")
+@pass_call
+def resume(call: Call, run: str) -> int:
+    """Go on with a run that was interrupted, failed, or is not merged yet.
+
+    It continues from its point, with its terms, in the foreground as `crew loop` does it: one that
+    is under way is followed, one whose agent is stuck tries again, a complete one is merged, and
+    one that failed begins a new run in the same agent session.
+    """
+    workplace = call.workplace()
+    return drive(call, workplace, _task_of(workplace, run))
+
+
+def _task_of(workplace: "Workplace", named: str) -> str:
+    """The task whose last run is named, by the run or by the task."""
+    world = load_world(workplace.db)
+    if found := world.runs.get(named):
+        current = world.tasks[found.task].run
+        if current != found.id:
+            raise Conflict(f"run {found.id} is not the last one", hint=f"`crew resume {current}`")
+        return found.task
+    try:
+        task = workplace.source.resolve(named)
+    except CrewError:
+        raise _no_run(named) from None
+    if not _is_begun(world, task) and not workplace.source.show(task).terms:
+        raise _no_run(named)
+    return task
+
+
+def _is_begun(world: World, task: str) -> bool:
+    return task in world.tasks and world.tasks[task].run is not None
+
+
+def _no_run(named: str) -> NotFound:
+    return NotFound(f"there is no run {named!r}", hint="`crew runs` lists them")

@@ -1,0 +1,107 @@
+"""`crew manager`: an agent that works with crew's own commands, at a terminal or by itself."""
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.agents.terminal import tmux
+from crew.config.prompts import prompt
+from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.agents.manager_board import Point
+from crew.domain.kernel.errors import CheckFailed, UsageError
+from crew.front.cli.agent_help import agent_help
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import complete_kinds, text_or_stdin
+from crew.front.cli.terminal.attach_send_exec import server
+from crew.runner.manager import PANE, AutoManager, board_text, close_manager, open_manager
+from crew.system.processes.process import become
+
+if TYPE_CHECKING:
+    from crew.config.model import AgentsSettings
+    from crew.workplace import Workplace
+
+
+@command("manager", example="crew manager\ncrew manager --auto\ncrew manager --stop")
+@click.argument("name", required=False, shell_complete=complete_kinds)
+@click.option("-p", "--prompt", "words", help="What it should see to; - is stdin.")
+@click.option("-m", "--model", default="", help="The model; else the agent's own default.")
+@click.option("--auto", is_flag=True, help="Work through the board by itself, with no terminal.")
+@click.option("--max-steps", type=click.IntRange(1), default=50, help="With --auto; 50.")
+@click.option("--stop", "ends", is_flag=True, help="End the manager at the terminal.")
+@pass_call
+def manager(
+    call: Call, /, *, name: str | None, words: str | None, model: str, max_steps: int, **how: bool
+) -> None:
+    """Let an agent manage the tasks.
+
+    It uses crew's own commands in the repository's root and changes no file there. At a terminal
+    you talk to it; with --auto it decides what it can, waits while others work, and ends when
+    nothing is open (0) or when a person must decide (6), saying why.
+    """
+    workplace = call.workplace()
+    if how["ends"]:
+        close_manager(workplace)
+        narrate(call, "the manager has ended")
+        return
+    kind = _checked_manager(workplace.settings.agents, name)
+    other = "`crew manager NAME` (`crew agents` lists them)"
+    refuse_unusable(kind, workplace.rules, instead=other)
+    if how["auto"]:
+        made = AutoManager(
+            workplace=workplace,
+            kind=kind,
+            instructions=_instructions(workplace, words),
+            model=model,
+            say=lambda said: narrate(call, said),
+        )
+        _report(call, made, asyncio.run(made.run(max_steps=max_steps)))
+    else:
+        open_manager(workplace, kind, instructions=_instructions(workplace, words), model=model)
+        _show(call, workplace)
+
+
+def _checked_manager(agents: "AgentsSettings", name: str | None) -> str:
+    """A worker would change files where a manager only looks."""
+    found = agents.named(name or agents.manager_default)
+    if found.role != "manager":
+        managers = [one.name for one in agents.by_name.values() if one.role == "manager"]
+        raise UsageError(
+            f"{found.name} is a {found.role}, and `crew manager` takes a manager",
+            hint=f"name one of {', '.join(sorted(managers))},"
+            f' or set role = "manager" in [agents.{found.name}]',
+        )
+    return found.name
+
+
+def _instructions(workplace: "Workplace", words: str | None) -> str:
+    commands = agent_help(click.get_current_context().find_root(), "manager")
+    told = prompt("manager", root=str(workplace.root), help=commands)
+    return f"{told}\n{text_or_stdin(words) or ''}".strip()
+
+
+def _show(call: Call, workplace: "Workplace") -> None:
+    if call.json:
+        print_json({"session": PANE})
+    elif sys.stdin.isatty() and sys.stdout.isatty():
+        become(tmux.attach_argv(server(workplace), PANE), dict(os.environ))
+    else:
+        narrate(call, "the manager is up; `crew manager` in a terminal shows it")
+
+
+def _report(call: Call, made: AutoManager, points: tuple[Point, ...]) -> None:
+    if call.json:
+        undecided = [
+            {"task": p.task, "title": p.title, "status": p.state, "why": p.why} for p in points
+        ]
+        print_json({"steps": made.steps, "open": undecided})
+    if points:
+        raise CheckFailed(
+            f"this is open and needs a person:\n{board_text(points)}",
+            hint="`crew show ID` tells more; its words are in .crew/logs/manager.log",
+        )
+    narrate(call, "nothing is open")

@@ -1,0 +1,133 @@
+"""`crew start` and `crew stop ID`: somebody works at a task, and nobody does any more."""
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.kernel.errors import CrewError
+from crew.domain.requests import Request
+from crew.domain.rows.run import RunState
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.crew.spawn_kill_retry import checked_kind
+from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import (
+    complete_kinds,
+    one_agent,
+    task_argument,
+    text_or_stdin,
+    worker_option,
+)
+from crew.front.cli.tasks.dep_close_rm import is_written
+from crew.runner.requests.ask_crew import ask
+from crew.runner.views.row_views import task_view
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+PATIENCE_S = 3600.0
+"""A big repository and its `setup_command` may take a while."""
+
+
+@command("start", example='crew start 12\ncrew start 12 codex -m o3 -p "mind the tests"')
+@task_argument()
+@click.argument("agent", required=False, shell_complete=complete_kinds)
+@worker_option
+@click.option("-m", "--model", help="The model; else the agent's own default.")
+@click.option("-p", "--prompt", multiple=True, help="Words to add to the prompt; - is stdin.")
+@click.option("-c", "--continue", "resume", is_flag=True, help="Go on with its last session.")
+@click.option("--headless", is_flag=True, help="Hand it to the runner, with no terminal.")
+@pass_call
+def start(
+    call: Call,
+    /,
+    *,
+    task: str,
+    agent: str | None,
+    worker: str | None,
+    model: str | None,
+    prompt: tuple[str, ...],
+    **how: bool,
+) -> None:
+    """Start a task in a terminal session of its own.
+
+    The task gets a worktree and a tmux session; `crew attach` shows it and C-g leaves it again. A
+    task that an agent works at comes to the terminal in the same agent session, and goes back to
+    the runner with --headless.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    agent = one_agent(agent, worker)
+    if not how["headless"]:
+        _need_tmux()
+    args: dict[str, Any] = {
+        "task": task,
+        "kind": agent and checked_kind(workplace, agent),
+        "default_kind": checked_kind(workplace, workplace.source.show(task).agent),
+        "model": model,
+        "told": "\n".join(text_or_stdin(words) or "" for words in prompt),
+        **how,
+    }
+    run = ask(
+        workplace,
+        Request(verb="start", args=args),
+        settled=lambda world: _is_started(world, task, headless=how["headless"]),
+        timeout_s=PATIENCE_S,
+    )
+    _check(load_world(workplace.db), str(run), task)
+    _tell(call, workplace, task, _started(workplace, task, headless=how["headless"]))
+
+
+def _need_tmux() -> None:
+    if shutil.which("tmux") is None:
+        raise CrewError(
+            "a terminal session needs tmux, which is not installed",
+            hint="install tmux, or hand the task to the runner: crew start ID --headless",
+        )
+
+
+def _is_started(world: World, task: str, *, headless: bool) -> bool:
+    run = world.runs.get(world.tasks[task].run or "")
+    if run is None or not run.is_live:
+        return True
+    is_there = not run.pane if headless else run.is_pane_open and not run.leaving
+    return is_there and is_written(task)(world)
+
+
+def _check(world: World, run: str, task: str) -> None:
+    failed = world.runs.get(run)
+    if failed is not None and failed.state == RunState.FAILED:
+        raise CrewError(f"task {task} did not start: {failed.error}", hint=f"`crew logs {task}`")
+
+
+def _started(workplace: "Workplace", task: str, *, headless: bool) -> str:
+    if not headless:
+        return f"task {task} is under way; `crew attach {task}` shows it"
+    if find_runner(workplace.lock_file) is None:
+        return f"task {task} is handed to the runner; none is up: `crew run` starts one"
+    return f"task {task} is handed to the runner"
+
+
+def stop_task(call: Call, named: str) -> None:
+    """End whoever works at a task: its terminal session, or the step of its agent."""
+    workplace = call.workplace()
+    task = workplace.source.resolve(named)
+
+    def settled(world: World) -> bool:
+        run = world.runs.get(world.tasks[task].run or "")
+        is_over = run is None or not run.leaving or not (run.is_live or run.pane)
+        return is_over and is_written(task)(world)
+
+    ask(workplace, Request(verb="stop_task", args={"task": task}), settled=settled)
+    _tell(call, workplace, task, f"task {task} is stopped; `crew start {task} -c` goes on with it")
+
+
+def _tell(call: Call, workplace: "Workplace", task: str, words: str) -> None:
+    if call.json:
+        print_json(task_view(workplace.source.show(task), load_world(workplace.db)))
+    else:
+        narrate(call, words)

@@ -1,0 +1,111 @@
+"""`crew dashboard`: the live view of the crew, in plain ANSI."""
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from crew.domain.rows.agent import SYMBOLS, AgentState
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import print_json, say
+from crew.front.cli.watching.dashboard_frame import (
+    Painter,
+    frame_lines,
+    open_channels,
+    open_quests,
+    role_of,
+)
+from crew.runner.views.channel_views import channel_view
+from crew.runner.views.quest_views import quest_line
+from crew.runner.views.row_views import agent_view, agents_by_age, open_question_views
+from crew.store.database import Database, change_count
+from crew.store.fact_log import load_world
+from crew.store.kept_values import all_doing
+from crew.store.runner_lock import find_runner
+
+LOOK_EVERY_S = 0.5
+QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
+
+
+@command("dashboard", example="crew dashboard\ncrew d --once")
+@click.option("--once", is_flag=True, help="Print one frame and end.")
+@pass_call
+def dashboard(call: Call, *, once: bool) -> None:
+    """Watch the crew live.
+
+    q or Ctrl-C ends the view; the crew goes on. Without a terminal one frame is printed.
+    """
+    workplace = call.workplace()
+    db = workplace.db
+    if call.json:
+        _print_json(db, find_runner(workplace.lock_file))
+        return
+    if once or not (sys.stdin.isatty() and sys.stdout.isatty() and call.is_live):
+        for text in frame_lines(call, workplace, db):
+            say(text)
+        return
+    painter = Painter(sys.stdout)
+    with _keys():
+        while True:
+            seen = change_count(db)
+            painter.paint([*frame_lines(call, workplace, db), "", "q ends this view"])
+            while change_count(db) == seen:
+                if _pressed(LOOK_EVERY_S) in QUIT_KEYS:
+                    return
+
+
+@contextmanager
+def _keys() -> Iterator[None]:
+    """Keys come one by one and are not echoed; the terminal is as before afterwards."""
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _pressed(wait_s: float) -> bytes:
+    readable, _, _ = select.select([sys.stdin], [], [], wait_s)
+    return (os.read(sys.stdin.fileno(), 1) or b"q") if readable else b""
+
+
+def _print_json(db: Database, runner: dict[str, object] | None) -> None:
+    world, doing = load_world(db), all_doing(db)
+    agents = [
+        {
+            **agent_view(world, agent, runner_up=runner is not None),
+            **role_of(world, agent),
+            "symbol": SYMBOLS[AgentState(agent.state)],
+            "doing": doing.get(agent.id) if runner and agent.state == AgentState.WORKING else None,
+        }
+        for agent in agents_by_age(world)
+    ]
+    waiting = [
+        {"target": line.id, "reason": line.waiting, "remedy": line.remedy}
+        for line in world.lines.values()
+        if line.waiting
+    ]
+    speaking = [
+        {"channel": one.channel, "name": one.name, "kind": one.agent_kind}
+        for one in world.members.values()
+        if one.speaking and runner
+    ]
+    print_json(
+        {
+            "runner": runner,
+            "agents": agents,
+            "speaking": speaking,
+            "waiting": waiting,
+            "questions": open_question_views(world),
+            "quests": [quest_line(world, one) for one in open_quests(world)],
+            "channels": [channel_view(world, one) for one in open_channels(world)],
+            "awaits_merge": [task.id for task in world.tasks.values() if task.awaits_merge],
+        }
+    )

@@ -1,0 +1,152 @@
+"""One frame of the live view: who runs, what it cost so far, and what each agent does now."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from crew.domain.rows.agent import SYMBOLS, Agent, AgentState
+from crew.domain.rows.channel import Channel, Member
+from crew.domain.rows.quest import Quest, QuestState
+from crew.domain.rows.task import TaskState
+from crew.domain.world import World
+from crew.front.cli.call import Call
+from crew.front.cli.output import cut, dollars, line, table_lines, thousands
+from crew.front.cli.watching.ps import NO_RUNNER, UNDER_WAY, around
+from crew.runner.views.quest_views import quest_line, role_title
+from crew.runner.views.row_views import agents_by_age
+from crew.store.database import Database
+from crew.store.fact_log import load_world
+from crew.store.kept_values import all_doing
+from crew.store.runner_lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+MOST_LINES = 3
+"""How many quests and how many channels have a line."""
+
+LONGEST_TITLE = 40
+
+HEAD = (" ", "NAME", "STATUS", "TASK", "STEPS", "TOKENS", "COST", "NOW")
+
+
+def frame_lines(call: Call, workplace: "Workplace", db: Database) -> list[str]:
+    world = load_world(db)
+    return frame(call, world, doing=all_doing(db), lock=workplace.lock_file)
+
+
+def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> list[str]:
+    agents = agents_by_age(world)
+    runner = find_runner(lock)
+    rows = [
+        _row(world, agent, doing.get(agent.id, "") if runner else NO_RUNNER) for agent in agents
+    ]
+    shown = table_lines(HEAD, rows, call, width=None) if rows else ["no agents yet"]
+    unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
+    first, *waiting = around(world, runner, unmerged=unmerged)
+    total = _totals([*agents, *world.members.values()])
+    return [first, _tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
+
+
+def open_quests(world: World) -> list[Quest]:
+    found = (one for one in world.quests.values() if one.state == QuestState.OPEN)
+    return sorted(found, key=lambda one: one.created_at)
+
+
+def open_channels(world: World) -> list[Channel]:
+    found = (one for one in world.channels.values() if one.is_open)
+    return sorted(found, key=lambda one: one.opened_at)
+
+
+def role_of(world: World, agent: Agent) -> dict[str, str | None]:
+    """The role that an agent has now, and what that does; None for one that has no role."""
+    run, task = world.runs.get(agent.run or ""), world.tasks.get(agent.task or "")
+    role = (run.role if run and run.is_live else "") or None
+    title = role_title(world, task.quest, role) if role and task else ""
+    return {"role": role, "role_title": title or None}
+
+
+def _quests(world: World) -> Iterator[str]:
+    """Each quest in one line: how far it is, and who acts for the whole of it."""
+    for one in open_quests(world)[:MOST_LINES]:
+        view = quest_line(world, one)
+        items = f"{view['steps_done']} of {view['steps_all']} items done"
+        asks = f", asks {', '.join(view['questions'])}" if view["questions"] else ""
+        progress = items if view["steps_all"] else "no plan yet"
+        title = line(view["title"], limit=LONGEST_TITLE)
+        yield f"quest {one.id} {title}: {progress}, at {view['stage']}{asks}"
+
+
+def _channels(world: World) -> Iterator[str]:
+    for one in open_channels(world)[:MOST_LINES]:
+        turn = f"{one.holder} has the turn" if one.holder else "nobody has the turn"
+        then = f", then {', '.join(one.queue)}" if one.queue else ""
+        yield f"channel {one.name}: {turn}{then}; {one.sequence} messages"
+
+
+def _tasks(world: World) -> str:
+    tasks = [task for task in world.tasks.values() if not task.gone]
+    states = [str(task.state) for task in tasks if task.is_there]
+    away = "whose file is away (is another branch checked out?)"
+    counts = [(str(state), states.count(state)) for state in TaskState]
+    counts.append((away, len(tasks) - len(states)))
+    return "tasks: " + (", ".join(f"{count} {words}" for words, count in counts if count) or "none")
+
+
+def _totals(spenders: Sequence[Agent | Member]) -> str:
+    tokens = sum(one.input_tokens + one.output_tokens for one in spenders)
+    costs = [one.cost_usd for one in spenders]
+    total = dollars(None if None in costs else sum(cost or 0.0 for cost in costs))
+    return f"total: {thousands(tokens)} tokens, {total}"
+
+
+def _row(world: World, agent: Agent, doing: str) -> tuple[str, ...]:
+    task = world.tasks.get(agent.task or "")
+    run = world.runs.get(agent.run or "")
+    return (
+        SYMBOLS[AgentState(agent.state)],
+        agent.id,
+        agent.state,
+        line(f"{task.id} {task.title}", limit=_title_limit()) if task else "-",
+        str(run.steps if run else 0),
+        thousands(agent.input_tokens + agent.output_tokens),
+        dollars(agent.cost_usd),
+        _with_role(world, agent, _now(agent, doing)),
+    )
+
+
+def _with_role(world: World, agent: Agent, words: str) -> str:
+    role = ", ".join(word for word in role_of(world, agent).values() if word)
+    return ": ".join(part for part in (role, words) if part)
+
+
+def _title_limit() -> int:
+    """A narrow terminal shows less of the title, so that what the agent does now stays in view."""
+    return min(40, max(10, shutil.get_terminal_size().columns - 70))
+
+
+def _now(agent: Agent, doing: str) -> str:
+    if doing == NO_RUNNER and agent.state in UNDER_WAY:
+        return doing
+    if agent.state == AgentState.WORKING:
+        return agent.last_error if agent.retry_at else doing
+    if agent.state == AgentState.STUCK:
+        return agent.last_error
+    return {"done": "checking", "ready": "preparing"}.get(agent.state, "")
+
+
+class Painter:
+    """Paints a frame over the one before it, cut to the terminal; plain ANSI, no library."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._height = 0
+
+    def paint(self, lines: list[str]) -> None:
+        size = shutil.get_terminal_size()
+        shown = [cut(text, size.columns - 1) for text in lines[: max(1, size.lines - 1)]]
+        up = f"\x1b[{self._height}F" if self._height else ""
+        self._stream.write(up + "\x1b[J" + "".join(f"{text}\n" for text in shown))
+        self._stream.flush()
+        self._height = len(shown)

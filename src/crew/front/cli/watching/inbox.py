@@ -1,0 +1,123 @@
+"""What agents and people say through crew: `signal`, `inbox`, `answer`."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crew.domain.kernel.errors import NeedsLogin
+from crew.domain.requests import Request
+from crew.domain.runs.conversation import find_question
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import line, narrate, print_json, quotation, say, table, under
+from crew.front.cli.params import text_or_stdin
+from crew.runner.requests.ask_crew import ask
+from crew.runner.views.row_views import open_question_views, question_view
+from crew.store.fact_log import load_world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = ("complete", "partially-complete", "needs-user-input", "needs-role-followup")
+EXAMPLE = """crew signal complete --summary "login fixed, tests pass"
+crew signal partially-complete --progress "parser done" --continue-at "the printer"
+crew signal needs-user-input --question "Which database?" """
+
+_TEXTS = {
+    "summary": "What was accomplished.",
+    "progress": "What was done.",
+    "continue-at": "Where to pick up.",
+    "question": "What only a person can answer.",
+    "context": "What one must know to answer or to act.",
+    "role": "The role that must act first.",
+    "reason": "Why it must.",
+}
+
+
+def _text_options(command_: "Callable[..., Any]") -> "Callable[..., Any]":
+    for name, words in reversed(_TEXTS.items()):
+        command_ = click.option(f"--{name}", default="", help=words)(command_)
+    return command_
+
+
+@command("signal", example=EXAMPLE)
+@click.argument("kind", type=click.Choice(KINDS))
+@_text_options
+@click.option("--resume/--no-resume", default=True, help="Go on with this session after the role.")
+@pass_call
+def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
+    """Tell crew how this step ends; for agents.
+
+    It is said from inside the step. The first signal of a step counts; end your turn after it.
+    """
+    token = os.environ.get("CREW_TOKEN")
+    if not token:
+        raise NeedsLogin(
+            "only an agent's own step can signal, and CREW_TOKEN is not set",
+            hint="a person uses `crew complete`, `crew answer` or `crew comment`",
+        )
+    args = {"token": token, "signal": kind, "resume": resume, **texts}
+    reply = ask(call.workplace(), Request(verb="signal", args=args))
+    if call.json:
+        print_json({"signal": kind, "reply": reply})
+    else:
+        say(str(reply))
+
+
+@command("inbox", example="crew inbox\ncrew inbox q1\ncrew inbox --json")
+@click.argument("question", required=False)
+@pass_call
+def inbox(call: Call, question: str | None) -> None:
+    """List the questions that wait for a person, or show one.
+
+    A question that is named is shown with everything that whoever asked said about it.
+    """
+    world = load_world(call.workplace().db)
+    if question is not None:
+        _show(call, question_view(find_question(world, question)))
+        return
+    found = open_question_views(world)
+    if call.json:
+        print_json(found)
+        return
+    if not found:
+        narrate(call, "no question waits")
+        return
+    rows = [(q["id"], q["task"], q["role"], q["asked_at"], _asked(q)) for q in found]
+    table(("ID", "TASK", "ROLE", "ASKED", "QUESTION"), rows, call)
+    first = found[0]["id"]
+    narrate(call, f'`crew inbox {first}` tells all of it; answer with: crew answer {first} "…"')
+
+
+def _asked(view: dict[str, Any]) -> str:
+    choices = f" [{', '.join(view['choices'])}]" if view["choices"] else ""
+    return f"{line(view['question'])}{choices}"
+
+
+def _show(call: Call, view: dict[str, Any]) -> None:
+    if call.json:
+        print_json(view)
+        return
+    asked = f"{view['id']}  {view['role']} of task {view['task']} asks, {view['asked_at']}:"
+    answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
+    parts = (asked, quotation(view["question"]), quotation(view["context"] or ""), answer)
+    say("\n\n".join(part for part in parts if part))
+    if view["status"] == "open":
+        choices = " | ".join(f'"{choice}"' for choice in view["choices"] or ["…"])
+        narrate(call, f"answer with: crew answer {view['id']} {choices}")
+
+
+@command("answer", example='crew answer q1 "use PostgreSQL"\ncrew answer q2 - < decision.txt')
+@click.argument("question")
+@click.argument("text")
+@pass_call
+def answer(call: Call, question: str, text: str) -> None:
+    """Answer a question; the agent goes on with it."""
+    workplace = call.workplace()
+    args = {"question": question, "text": text_or_stdin(text)}
+    ask(workplace, Request(verb="answer", args=args))
+    if call.json:
+        print_json(question_view(load_world(workplace.db).questions[question]))
+    else:
+        narrate(call, f"question {question} is answered")

@@ -1,0 +1,148 @@
+"""`crew ps`: the agents, at once."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crew.config.agent_names import glance
+from crew.find_crew import load_folder
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import dollars, narrate, print_json, table, thousands
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.front.cli.watching.open_questions import asked_lines
+from crew.runner.views.row_views import agent_view, agents_by_age
+from crew.store.database import open_database
+from crew.store.quick_rows import load_agents, load_unmerged
+from crew.store.runner_lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.domain.world import World
+
+HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
+
+
+@command("ps", example="crew ps\ncrew ps --json | jq '.[] | select(.status == \"stuck\")'")
+@pass_call
+def ps(call: Call) -> None:
+    """List the agents and what they do."""
+    folder = load_folder(call.directory)
+    db = open_database(folder / "crew.db")
+    sessions = runs_at_terminals(folder, db)
+    world = load_agents(db)
+    runner = find_runner(folder / "lock")
+    is_up = runner is not None
+    agents = [agent_view(world, agent, runner_up=is_up) for agent in agents_by_age(world)]
+    _bring_up_to_date(agents, world, folder.parent)
+    if call.json:
+        print_json(agents)
+        return
+    if agents:
+        table(HEAD, [_row(agent, runner_up=is_up) for agent in agents], call)
+    else:
+        narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
+    for task, run in sessions.items():
+        narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
+    for words in around(world, runner, unmerged=load_unmerged(db)):
+        narrate(call, words)
+
+
+def _bring_up_to_date(agents: list[dict[str, Any]], world: "World", root: Path) -> None:
+    """The config may have changed since the rows were written: it decides what an idle agent is."""
+    seen = glance(root) if agents else None
+    if seen is None:
+        return
+    for agent in agents:
+        if agent["status"] != "idle":
+            continue
+        if not world.agents[agent["name"]].kind_chosen:
+            agent["kind"] = seen.worker_default
+        if agent["kind"] not in seen.kinds:
+            agent["last_error"] = (
+                f"no agent is configured as {agent['kind']!r}: add [agents.{agent['kind']}] to "
+                f".crew/config.toml, or `crew agents set {agent['name']} KIND`"
+            )
+
+
+def _row(agent: dict[str, Any], *, runner_up: bool) -> tuple[str, ...]:
+    tokens = agent["total_input_tokens"] + agent["total_output_tokens"]
+    return (
+        agent["name"],
+        agent["status"],
+        agent["task"] or "-",
+        agent["kind"],
+        str(agent["step_count"]),
+        thousands(tokens),
+        dollars(agent["total_cost_usd"]),
+        _note(agent, runner_up=runner_up),
+    )
+
+
+NO_RUNNER = "no runner: `crew run` continues it"
+"""What holds of work that is not finished, whatever was recorded of it last."""
+
+UNDER_WAY = frozenset({"ready", "working", "done"})
+
+
+def _note(agent: dict[str, Any], *, runner_up: bool) -> str:
+    error = agent["last_error"]
+    if agent["status"] == "stuck":
+        return f"{error} (crew retry {agent['name']})"
+    if agent["status"] in UNDER_WAY and not runner_up:
+        return NO_RUNNER
+    if error and agent["retry_at"]:
+        return f"tries again at {agent['retry_at']}: {error}"
+    return error if error and agent["status"] == "idle" else ""
+
+
+MOST_UNMERGED = 5
+"""How many tasks that wait for their merge are named one by one."""
+
+
+def around(
+    world: "World", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
+) -> Iterable[str]:
+    """What a person should know besides the agents: the runner, the speakers, what waits."""
+    if runner is None:
+        yield "no runner is up: `crew run` starts one"
+    else:
+        yield f"runner: pid {runner['pid']}, since {runner['started']}"
+        yield from speakers(world)
+    yield from asked_lines(world.questions.values())
+    yield from deliveries(world, runner_up=runner is not None)
+    for task in unmerged[:MOST_UNMERGED]:
+        yield f"task {task} is {waits_for_merge(task)}"
+    if more := len(unmerged[MOST_UNMERGED:]):
+        yield f"{more} more tasks wait for their merge: crew list --status done"
+
+
+def waits_for_merge(task: str) -> str:
+    """What a done task waits for that is in no merge queue."""
+    return f"done and waits for its merge: crew merge {task}"
+
+
+def speakers(world: "World") -> Iterable[str]:
+    """Who works for a channel at this moment; a turn costs what a step does."""
+    for one in world.members.values():
+        if one.speaking:
+            where = f"{one.channel} ({one.agent_kind})"
+            yield f"{one.name} speaks in {where}: crew channel tail {one.channel} -f"
+
+
+def deliveries(world: "World", *, runner_up: bool) -> Iterable[str]:
+    """What landed and is not in its target branch yet: why, and the command that delivers it."""
+    for line in world.lines.values():
+        if line.waiting:
+            remedy = f" ({line.remedy})" if line.remedy else ""
+            yield f"delivery to {line.id} waits: {line.waiting}{remedy}"
+        elif line.remedy:
+            yield f"submodules moved with the last delivery to {line.id}: {line.remedy}"
+        if landed := _landed(world, line.id):
+            how = "the runner delivers" if runner_up else f"`crew merge {landed[0]}` delivers"
+            yield f"landed, and not in {line.id} yet: {', '.join(landed)} ({how})"
+
+
+def _landed(world: "World", target: str) -> list[str]:
+    """By the fields that are stored: a property would be asked of the domain's own value."""
+    done = [task for task in world.tasks.values() if task.state == "done"]
+    return sorted(task.id for task in done if task.landed_commit and task.target == target)

@@ -1,0 +1,238 @@
+"""`crew mcp`: speaks MCP over stdin and stdout and passes every call of a tool on to the runner.
+
+Agents start one of these a step, so it loads next to nothing until a tool is called.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+import crew
+from crew.domain.kernel.errors import CrewError, NeedsLogin, TryLater
+from crew.front.mcp.inbox_tools import (
+    INBOX_INSTRUCTIONS,
+    INBOX_TOOLS,
+    done_for_a_person,
+    is_in_linked_worktree,
+)
+from crew.front.mcp.tool_list import (
+    LONGEST_CALL,
+    TOOLS,
+    Said,
+    Spoken,
+    Tool,
+    refusal,
+    said,
+    spoken,
+)
+from crew.front.mcp.tools_by_token import offered
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Of the protocol, the oldest first; whoever asks for another one is offered the newest."""
+
+PATIENCE_S = 60.0
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+
+
+class Fault(Exception):
+    """A message that cannot be served; JSON-RPC has numbers for why."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+        self.message = message
+
+
+def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
+    """Answer line after line until the client goes away."""
+    source, sink = source or sys.stdin.buffer, sink or sys.stdout.buffer
+    try:
+        while line := source.readline(LONGEST_CALL + 1):
+            is_long = len(line) > LONGEST_CALL
+            answer = _refuse_long(line, source) if is_long else respond(line)
+            if answer is not None:
+                sink.write(json.dumps(answer).encode() + b"\n")
+                sink.flush()
+    except BrokenPipeError:
+        # Nobody reads any more; without this the interpreter complains when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _refuse_long(piece: bytes, source: BinaryIO) -> dict[str, Any]:
+    """The line is read to its end and not kept; whoever waits for this id gets the refusal."""
+    from crew.front.mcp.long_line import IdScan  # noqa: PLC0415 - hardly ever needed
+
+    scan = IdScan()
+    scan.feed(piece)
+    while piece and not piece.endswith(b"\n"):
+        piece = source.readline(LONGEST_CALL + 1)
+        scan.feed(piece)
+    fault = Fault(INVALID_REQUEST, f"a message has at most {LONGEST_CALL:,} bytes; send less")
+    return _faulty(scan.found if _is_number(scan.found) else None, fault)
+
+
+def respond(line: bytes) -> dict[str, Any] | None:
+    """The answer to one line; None where none is due."""
+    number: str | int | None = None
+    try:
+        message = _message(line)
+        if message is None or "id" not in message:
+            return None
+        number = _number(message)
+        result = _method(message)(_params(message))
+    except Fault as fault:
+        return _faulty(number, fault)
+    return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def _faulty(number: str | int | None, fault: Fault) -> dict[str, Any]:
+    error = {"code": fault.number, "message": fault.message}
+    return {"jsonrpc": "2.0", "id": number, "error": error}
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """A request or a notification; None for a blank line and for an answer to nobody's question."""
+    if not line.strip():
+        return None
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Fault(PARSE_ERROR, "this line is not JSON; send one message a line") from None
+    if isinstance(message, list):
+        raise Fault(INVALID_REQUEST, "batches are not taken; send one message a line")
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise Fault(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
+    if "method" not in message and ("result" in message or "error" in message):
+        return None
+    return message
+
+
+def _number(message: Mapping[str, Any]) -> str | int:
+    number: str | int = message["id"]
+    if not _is_number(number):
+        raise Fault(INVALID_REQUEST, "the id of a request is a text or a whole number")
+    return number
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _method(message: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    name = message.get("method")
+    if not isinstance(name, str):
+        raise Fault(INVALID_REQUEST, "a request names its method")
+    if name not in METHODS:
+        raise Fault(NO_METHOD, f"there is no method {name[:100]}; known: {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def _params(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        raise Fault(INVALID_PARAMS, "params is an object")
+    return params
+
+
+def _initialize(params: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = params.get("protocolVersion")
+    return {
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "crew", "version": crew.__version__},
+        "instructions": _offered()[1],
+    }
+
+
+def _ping(_params: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _list_tools(_params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tools": [tool.view() for tool in _offered()[0]]}
+
+
+def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
+    name = params.get("name")
+    if not isinstance(name, str):
+        raise Fault(INVALID_PARAMS, "name the tool to call")
+    try:
+        if _needs_a_token(name):
+            raise NeedsLogin(
+                "only an agent's own step has this tool, and CREW_TOKEN is not set",
+                hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
+            )
+        given = params.get("arguments") or {}
+        asked = spoken(name, given, token=_own_token(), tools=_offered()[0])
+        return (done_for_a_person if _is_for_a_person() else _passed_on)(asked).view()
+    except CrewError as error:
+        return _refused(name, error).view()
+    except OSError as error:
+        hint = "nothing was changed; use `crew signal` in a shell instead"
+        return _refused(name, CrewError(str(error), hint=hint)).view()
+
+
+def _refused(name: str, error: CrewError) -> Said:
+    """Told to the agent, and to whoever reads the log of its CLI."""
+    print(f"crew mcp: refused {name[:100]}: {error.message}", file=sys.stderr)
+    return refusal(error)
+
+
+METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "initialize": _initialize,
+    "ping": _ping,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
+}
+
+
+def _own_token() -> str:
+    return os.environ.get("CREW_TOKEN", "")
+
+
+def _offered() -> tuple[tuple[Tool, ...], str]:
+    """The tools and the instructions for whoever started this."""
+    if _is_for_a_person():
+        return INBOX_TOOLS, INBOX_INSTRUCTIONS
+    offer = offered(_own_token())
+    return offer.tools, offer.instructions
+
+
+def _is_for_a_person() -> bool:
+    """A person has no token; nor has a step whose CLI kept it, but that is in a worktree."""
+    return not _own_token() and not is_in_linked_worktree()
+
+
+def _needs_a_token(tool: str) -> bool:
+    is_a_steps = not _is_for_a_person() or tool in {one.name for one in TOOLS}
+    return is_a_steps and not _own_token()
+
+
+def _passed_on(asked: Spoken) -> Said:
+    """Everything that takes time to load is loaded here, by the first call of a tool."""
+    import time  # noqa: PLC0415
+    from contextlib import closing  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from crew.domain.requests import Request  # noqa: PLC0415
+    from crew.find_crew import load_folder  # noqa: PLC0415
+    from crew.runner.requests.runner_pipe import ask_runner  # noqa: PLC0415
+    from crew.store.database import open_database  # noqa: PLC0415
+
+    folder = load_folder(Path(os.environ.get("CREW_REPO") or Path.cwd()))
+    with closing(open_database(folder / "crew.db")) as db:
+        request = Request(verb=asked.verb, args=asked.args)
+        words = ask_runner(folder, db, request, give_up_at=time.monotonic() + PATIENCE_S)
+    if words is None:
+        raise TryLater(
+            "the runner is restarting, try again",
+            hint="nothing was changed; wait a few seconds, then call the tool again. "
+            "If the runner stays away, a person starts it with `crew run`",
+        )
+    return said(words)

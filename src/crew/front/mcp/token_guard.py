@@ -1,0 +1,101 @@
+"""Stands before every route of the MCP server: who asks, from where, and for what.
+
+A web page cannot be kept from sending requests to this port, and with a name of its own that leads
+to 127.0.0.1 (DNS rebinding) its browser takes them for its own. Its Host or its Origin betrays it.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
+
+from crew.domain.kernel.errors import NeedsLogin
+from crew.domain.kernel.frozen import frozen
+
+log = logging.getLogger(__name__)
+
+PATH = "/mcp"
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Refusal(NamedTuple):
+    """An answer that nothing behind the guard has seen; `extra` is one more header."""
+
+    status: int
+    words: str
+    extra: tuple[bytes, bytes] | None = None
+
+
+@frozen
+class Guard:
+    """Passes on what a step of this crew sends from this machine; `prove` raises for others."""
+
+    app: App
+    port: int
+    prove: Callable[[str], object]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        refusal = self.refusal(scope)
+        if refusal is None:
+            await self.app(scope, receive, send)
+            return
+        log.warning("refused %s %r: %s", scope["method"], scope["path"][:200], refusal.words)
+        await _refuse(refusal, send)
+
+    def refusal(self, scope: Scope) -> Refusal | None:
+        """Host and Origin come first: a page that guesses must not learn what else is wrong."""
+        hosts = allowed_hosts(self.port)
+        if one_header(scope, b"host") not in hosts:
+            return Refusal(421, "this server is not known by that name")
+        if headers(scope, b"origin") and one_header(scope, b"origin") not in origins(self.port):
+            return Refusal(403, "pages of other origins get nothing here")
+        try:
+            self.prove(bearer(scope))
+        except NeedsLogin as error:
+            return Refusal(401, f"{error.message}; {error.hint}", (b"www-authenticate", b"Bearer"))
+        if scope["path"] != PATH:
+            return Refusal(404, f"there is only {PATH}")
+        if scope["method"] != "POST":
+            return Refusal(405, "this server keeps no sessions: POST only", (b"allow", b"POST"))
+        return None
+
+
+def allowed_hosts(port: int) -> list[str]:
+    return [f"127.0.0.1:{port}", f"localhost:{port}"]
+
+
+def origins(port: int) -> list[str]:
+    return [f"http://{host}" for host in allowed_hosts(port)]
+
+
+def headers(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def one_header(scope: Scope, name: bytes) -> str:
+    """Empty unless it is there exactly once: of two, others might believe the other."""
+    found = headers(scope, name)
+    return found[0] if len(found) == 1 else ""
+
+
+def bearer(scope: Scope) -> str:
+    """The token of the step that asks."""
+    scheme, _, token = one_header(scope, b"authorization").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+async def _refuse(refusal: Refusal, send: Send) -> None:
+    body = refusal.words.encode()
+    fields = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    fields += [refusal.extra] if refusal.extra else []
+    await send({"type": "http.response.start", "status": refusal.status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})

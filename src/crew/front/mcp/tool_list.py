@@ -1,0 +1,261 @@
+"""The tools agents have over MCP: their names, words and schemas, for the server and the shim."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from crew.domain.kernel.errors import CrewError, NotFound, UsageError
+
+INSTRUCTIONS = (
+    "You work at one task of crew. When your step is over, call signal-back once and end your "
+    "turn; crew checks the work itself."
+)
+
+LONGEST_CALL = 1_048_576
+"""Bytes of one message; far above what any tool takes, so that refusals can say what is wrong."""
+
+
+class Tool(NamedTuple):
+    """A tool, and the request to the runner that it stands for."""
+
+    name: str
+    verb: str
+    description: str
+    properties: Mapping[str, Mapping[str, Any]]
+    required: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = {}
+
+    def view(self) -> dict[str, Any]:
+        """As `tools/list` tells it."""
+        schema = {
+            "type": "object",
+            "properties": {name: dict(one) for name, one in self.properties.items()},
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+        return {"name": self.name, "description": self.description, "inputSchema": schema}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+SIGNAL_BACK = Tool(
+    name="signal-back",
+    verb="signal",
+    description=(
+        "Tell crew how your step ends; the first signal counts, and you end your turn after it. "
+        "complete needs summary. partially-complete (you run out of context) needs progress and "
+        "continuationPoint. needs-user-input (only a person can help) needs question. "
+        "needs-role-followup (another role of your quest must act first) needs targetRole and "
+        "reason. A role of a quest may not send every signal; its instructions say which."
+    ),
+    properties={
+        "signal": {
+            "type": "string",
+            "enum": [
+                "complete",
+                "partially-complete",
+                "needs-user-input",
+                "needs-role-followup",
+            ],
+            "description": "How the step ends.",
+        },
+        "stepId": _text("Not needed: crew knows which step you are."),
+        "summary": _text("What was accomplished."),
+        "progress": _text("What was done."),
+        "continuationPoint": _text("Where to pick up."),
+        "question": _text("What only a person can answer."),
+        "context": _text("What one must know to answer or to act."),
+        "targetRole": _text("The role of your quest that must act first, such as spiritmender."),
+        "reason": _text("Why it must."),
+        "resume": {
+            "type": "boolean",
+            "description": "Whether your session goes on after the other role; true if not given.",
+        },
+    },
+    required=("signal",),
+    aliases={"type": "signal"},
+)
+
+
+def _texts(description: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
+PLAN_STEPS = Tool(
+    name="plan-steps",
+    verb="plan_steps",
+    description=(
+        "Hand in all steps of your quest; only for a role that plans. The last plan counts: "
+        "finished steps stay as they are, a step you leave out is given up, a new id is a new "
+        "step. Whatever is wrong with the plan is told at once, and then nothing was changed."
+    ),
+    properties={
+        "steps": {
+            "type": "array",
+            "description": "Every step there is to be, in any order.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": _text("Short and unique: letters, digits, - and _, such as parser."),
+                    "title": _text("One line."),
+                    "description": _text("What to do, for somebody who knows only this text."),
+                    "dependencies": _texts("The ids of the steps that must be merged before it."),
+                    "files": _texts("The files it is about."),
+                    "acceptance": _text("How one can tell that it is finished."),
+                },
+                "required": ["id", "title"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    required=("steps",),
+)
+
+TOOLS = (
+    SIGNAL_BACK,
+    Tool(
+        name="get-task",
+        verb="get_task",
+        description="Read the task you work at: id, title, body, comments, deps, status.",
+        properties={},
+    ),
+    Tool(
+        name="get-quest",
+        verb="get_quest",
+        description=(
+            "Read the quest that your task is a part of: the request, the plan with the state of "
+            "every item, what each role said, and the open questions."
+        ),
+        properties={},
+    ),
+    Tool(
+        name="post-message",
+        verb="post_message",
+        description="Leave a message for whoever works at another task.",
+        properties={"task": _text("The id of that task."), "text": _text("What to tell them.")},
+        required=("task", "text"),
+    ),
+    Tool(
+        name="read-messages",
+        verb="fetch_messages",
+        description="Read the messages that came in for you since your step began.",
+        properties={},
+    ),
+    Tool(
+        name="report-progress",
+        verb="progress",
+        description="Show people in one line what you are doing now.",
+        properties={"text": _text("One short line.")},
+        required=("text",),
+    ),
+    PLAN_STEPS,
+)
+
+IGNORED = frozenset({"stepId"})
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "array": list,
+}
+
+
+class Spoken(NamedTuple):
+    """A request to the runner, before anybody needs to load what a request is."""
+
+    verb: str
+    args: dict[str, Any]
+
+
+class Said(NamedTuple):
+    """What a tool answers."""
+
+    text: str
+    is_error: bool = False
+
+    def view(self) -> dict[str, Any]:
+        """As the result of `tools/call`."""
+        return {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
+
+
+def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = TOOLS) -> Spoken:
+    """What a call of a tool asks of the runner; whatever is wrong is said so that it can be mended.
+
+    A null stands for a field that is not given: some models fill every field of a schema.
+    """
+    tool = _find(name, tools)
+    if not isinstance(arguments, dict):
+        raise UsageError("the arguments are no object", hint=f"send one with {_known(tool)}")
+    given = _named(tool, {key: value for key, value in arguments.items() if value is not None})
+    for key, value in given.items():
+        _check(tool, key, value)
+    if missing := [key for key in tool.required if key not in given]:
+        raise UsageError(
+            f"{name} needs {' and '.join(missing)}", hint=f"call it again with {_known(tool)}"
+        )
+    args = {key: value for key, value in given.items() if key not in IGNORED}
+    return Spoken(verb=tool.verb, args={**args, "token": token})
+
+
+def _find(name: str, tools: tuple[Tool, ...]) -> Tool:
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise NotFound(
+        f"crew has no tool {name[:100]!r}", hint=f"there are {', '.join(t.name for t in tools)}"
+    )
+
+
+def _named(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments under the names of the schema; two names for one must not differ."""
+    named = {key: value for key, value in given.items() if key not in tool.aliases}
+    for alias, key in tool.aliases.items():
+        if alias in given and named.setdefault(key, given[alias]) != given[alias]:
+            raise UsageError(
+                f"{alias} and {key} are the same and differ here", hint=f"send {key} alone"
+            )
+    return named
+
+
+def _known(tool: Tool) -> str:
+    return ", ".join(tool.properties) or "nothing in it"
+
+
+def _check(tool: Tool, key: str, value: Any) -> None:
+    if key not in tool.properties:
+        raise UsageError(
+            f"{tool.name} takes no {key[:100]!r}", hint=f"call it again with {_known(tool)}"
+        )
+    kind = tool.properties[key]["type"]
+    # True is a number to Python, and to nobody else.
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
+        raise UsageError(
+            f"{key} must be {_article(kind)} {kind}", hint="call it again with that mended"
+        )
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[0] in "aeiou" else "a"
+
+
+def said(words: Mapping[str, Any]) -> Said:
+    """The runner's reply as an agent hears it."""
+    if "error" in words:
+        error = words["error"]
+        return _refused(error["message"], error["hint"])
+    reply = words["reply"]
+    text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    # Half a character, as from a file that is not UTF-8, would break the answer on its way.
+    return Said(text.encode(errors="replace").decode())
+
+
+def refusal(error: CrewError) -> Said:
+    return _refused(error.message, error.hint)
+
+
+def _refused(message: str, hint: str) -> Said:
+    return Said(f"refused: {message}\nhint: {hint}", is_error=True)

@@ -1,0 +1,1 @@
+"""crew from Python."""

@@ -1,0 +1,245 @@
+"""crew from Python: `from crew import Crew`, with the same requests and views as the commands."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
+from crew.domain.quests.quest_requests import find_quest
+from crew.domain.requests import Request
+from crew.domain.rows.question import Question
+from crew.domain.rows.task_item import TaskItem
+from crew.front.python.runner_process import Running, start_run
+from crew.runner.quest_start import begin_quest, cancel_quest
+from crew.runner.requests.ask_crew import ask, wake
+from crew.runner.views.quest_views import load_view
+from crew.store.database import change_count, open_database
+from crew.store.fact_log import facts_after, load_some, load_world
+from crew.tasks.task_source import NewTask
+from crew.workplace import Workplace, find_workplace, make_workplace
+
+__all__ = ["Crew", "Event", "Quest", "Running"]
+
+LOOK_EVERY_S = 0.1
+
+T = TypeVar("T")
+
+
+@frozen
+class Event:
+    """A fact: at this time, `trigger` changed `changes` of the subject, which is a `kind`.
+
+    `source` and `target` are states, and are None where nothing moved.
+    """
+
+    number: int
+    at: datetime
+    kind: str
+    subject: str
+    trigger: str
+    source: str | None
+    target: str | None
+    changes: Mapping[str, Any]
+
+    @property
+    def is_question(self) -> bool:
+        """Whether somebody has just asked what only a person can answer."""
+        return self.kind == "question" and self.trigger == "asked"
+
+
+class Crew:
+    """The crew of one repository; for one thread, like the store that it reads.
+
+    What changes something is done by the runner if one is up, else right here, and either way it
+    is done when the call returns. Errors are `crew.domain.kernel.errors.CrewError`s with a `hint`.
+    """
+
+    def __init__(self, path: str | Path = ".", *, init: bool = False) -> None:
+        """`init` sets up `.crew/` first, as `crew init` does."""
+        place = Path(path)
+        self._workplace = make_workplace(place) if init else find_workplace(place)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store; a runner that was started goes on."""
+        self._workplace.db.close()
+
+    @property
+    def root(self) -> Path:
+        return self._workplace.root
+
+    def new_task(
+        self,
+        title: str,
+        body: str = "",
+        *,
+        after: tuple[str, ...] = (),
+        labels: tuple[str, ...] = (),
+        priority: int = 2,
+        agent: str | None = None,
+    ) -> TaskItem:
+        """A new task; `after` are the ids of tasks that it waits for."""
+        source = self._workplace.source
+        new = NewTask(
+            title=title, body=body, deps=after, labels=labels, priority=priority, agent=agent
+        )
+        task = source.add(new, at=time.time())
+        wake(self._workplace)
+        return source.show(task)
+
+    def tasks(self) -> list[TaskItem]:
+        """All tasks, as their source tells them and with the state that crew has them in."""
+        rows = load_world(self._workplace.db).tasks
+        return [
+            replace(item, status=type(item.status)(rows[item.id].state))
+            if item.id in rows and rows[item.id].state != rows[item.id].written
+            else item
+            for item in self._workplace.snapshot().items
+        ]
+
+    def quest(self, text: str, *, workflow: str = "quest", slots: int | None = None) -> "Quest":
+        """Begin a quest; the first line of the text is its title."""
+        made = self._do(lambda here: begin_quest(here, text, workflow=workflow, slots=slots))
+        return Quest(self, made)
+
+    def quests(self) -> list["Quest"]:
+        return [Quest(self, one) for one in load_world(self._workplace.db).quests]
+
+    def find_quest(self, quest: str) -> "Quest":
+        """A quest by its id; `NotFound` when there is none."""
+        return Quest(self, find_quest(load_world(self._workplace.db), quest).id)
+
+    def questions(self) -> list[Question]:
+        """What waits for a person, the oldest first."""
+        found = load_world(self._workplace.db).questions.values()
+        return sorted((one for one in found if one.is_open), key=lambda one: one.asked_at)
+
+    def answer(self, question: str, text: str) -> Question:
+        """Answer a question: the session that asked goes on with it."""
+        args = {"question": question, "text": text}
+        self._do(lambda here: ask(here, Request(verb="answer", args=args)))
+        return load_world(self._workplace.db).questions[question]
+
+    def run(
+        self, *, agents: int | None = None, agent: str | None = None, drain: bool = True
+    ) -> Running:
+        """Start the runner in a process of its own, and return while it runs.
+
+        With `drain` it ends when nothing more can move. It outlives this program.
+        """
+        return start_run(self._workplace, agents=agents, agent=agent, drain=drain)
+
+    def events(
+        self,
+        *,
+        follow: bool = False,
+        since: datetime | None = None,
+        after: int = 0,
+        subject: str | None = None,
+        until: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Event]:
+        """What happened, the oldest first; with `follow` also what happens, until `until` is true.
+
+        `after` is the number of an event; `subject` an id, or `kind:id` like `task:12`.
+        """
+        db = open_database(self._workplace.folder / "crew.db")
+        start = since.timestamp() if since else 0.0
+        try:
+            while True:
+                is_last = not follow or until()
+                seen = change_count(db)
+                for number, fact in facts_after(db, after, subject=subject, since=start):
+                    after = number
+                    yield _event(number, fact)
+                if is_last:
+                    return
+                while change_count(db) == seen and not until():
+                    time.sleep(LOOK_EVERY_S)
+        finally:
+            db.close()
+
+    def _do(self, deed: Callable[[Workplace], T]) -> T:
+        """Without a runner it takes a loop of its own, so where one runs already, a thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return deed(self._workplace)
+        return _in_a_thread(self.root, deed)
+
+
+class Quest:
+    """A quest of a crew; what it tells is read when it is asked."""
+
+    def __init__(self, crew: Crew, quest: str) -> None:
+        self._crew = crew
+        self.id = quest
+
+    def __repr__(self) -> str:
+        return f"Quest({self.id!r}, {self.state})"
+
+    @property
+    def state(self) -> str:
+        """`open`, `complete` or `cancelled`."""
+        (quest,) = load_some(self._crew._workplace.db, "quest", [self.id])  # noqa: SLF001 - its own crew
+        return quest.state
+
+    def show(self) -> dict[str, Any]:
+        """Everything about it: the document of `crew quest show --json`."""
+        return load_view(self._crew._workplace, self.id)  # noqa: SLF001 - its own crew
+
+    def questions(self) -> list[Question]:
+        """What its roles ask."""
+        mine = {str(one["id"]) for one in self.show()["questions"]}
+        return [one for one in self._crew.questions() if one.id in mine]
+
+    def cancel(self, reason: str = "") -> None:
+        """Whoever works at it is ended; all they did is kept."""
+        self._crew._do(  # noqa: SLF001 - its own crew
+            lambda here: cancel_quest(here, self.id, reason=reason)
+        )
+
+
+def _event(number: int, fact: Fact) -> Event:
+    return Event(
+        number=number,
+        at=datetime.fromtimestamp(fact.at, UTC),
+        kind=fact.kind,
+        subject=fact.subject,
+        trigger=fact.trigger,
+        source=fact.source,
+        target=fact.target,
+        changes=fact.changes,
+    )
+
+
+def _in_a_thread(root: Path, deed: Callable[[Workplace], T]) -> T:
+    """With a workplace of its own: a connection to the store belongs to its thread."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        here = find_workplace(root)
+        try:
+            done.append(deed(here))
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            failed.append(error)
+        finally:
+            here.db.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]

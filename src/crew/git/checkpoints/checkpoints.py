@@ -1,0 +1,328 @@
+"""Checkpoints: everything in a worktree, untracked files included, as a commit in a hidden ref.
+
+Its first parent is the HEAD of the worktree. The others are commits that would be lost otherwise:
+those that were reset away, and the history of nested repositories; the message names them.
+"""
+
+import shutil
+import uuid
+from pathlib import Path
+
+from crew.domain.kernel.errors import Conflict, NotFound
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import branch_name, checkpoint_ref
+from crew.git.checkpoints.checkpoint_notes import NO_NOTES, Notes, read_notes
+from crew.git.checkpoints.nested_history import bring_back_history
+from crew.git.checkpoints.reflogs import left_behind
+from crew.git.checkpoints.snapshots import (
+    LONG_S,
+    Holding,
+    Place,
+    keep_histories,
+    look,
+    place_of,
+    write_tree,
+)
+from crew.git.git_command import Answer, ask, git
+from crew.git.merges.merges import MergeConflict, identity, merged_tree
+from crew.git.refs import Moved, advance
+from crew.git.repository import Repository, commit_of, ref_tip
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.worktree_status import WorktreeState, load_status
+from crew.system.crash_points import effect
+
+_FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)"
+_END = "%1e"  # after each one: a message has lines
+_RESTORING = "crew-restoring"
+
+_taken: dict[tuple[Path, str], "Checkpoint"] = {}
+
+
+@frozen
+class Checkpoint:
+    """One kept state of a task's worktree; `parent` is the HEAD it stood on, if there was one."""
+
+    number: int
+    commit: str
+    tree: str
+    parent: str | None
+    label: str
+    at: float
+    notes: Notes = NO_NOTES
+
+
+def take_checkpoint(
+    repo: Repository,
+    worktree: Path,
+    task: str,
+    *,
+    label: str,
+    at: float,
+    with_ignored: bool = False,
+) -> Checkpoint | None:
+    """Keep what a worktree holds; None when all of it is kept already.
+
+    Neither the files nor the index of the worktree change. Ignored files are kept on request, which
+    is for a worktree that is about to go: in one that stays they can change with every step.
+    """
+    worktree = worktree.absolute()
+    if not worktree.is_dir():
+        return None
+    place = place_of(repo, worktree)
+    holding = look(place, with_ignored=with_ignored)
+    lost = _left_behind(repo, place, holding)
+    if holding.is_clean and not lost and _is_kept(repo, holding):
+        return None
+    head = _head_of(repo, place, holding.status, task)
+    tree = write_tree(place, holding, head=head)
+    histories, failed = keep_histories(repo, holding)
+    left_out = (*holding.left_out, *failed)
+    notes = Notes(reset_away=lost, nested=histories, left_out=left_out, has_no_head=head is None)
+    return _keep(repo, task, tree=tree, parent=head, label=label, at=at, notes=notes)
+
+
+def keep_commit(
+    repo: Repository, task: str, commit: str, *, label: str, at: float
+) -> Checkpoint | None:
+    """Keep a commit with all its history, for a branch that is about to go; None when it is."""
+    tree = git(repo.common_dir, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    return _keep(repo, task, tree=tree, parent=commit, label=label, at=at)
+
+
+def checkpoints(repo: Repository, task: str) -> list[Checkpoint]:
+    """A task's checkpoints, oldest first."""
+    return sorted(_listed(repo, f"refs/crew/checkpoints/{task}/"), key=lambda kept: kept.number)
+
+
+def restore(repo: Repository, task: str, number: int | None, into: Path) -> Checkpoint:
+    """Write a checkpoint's files (the last one by default) to a directory that is new or empty."""
+    chosen = _chosen(repo, task, number)
+    into = into.absolute()
+    if into.is_symlink() or (into.exists() and (not into.is_dir() or any(into.iterdir()))):
+        raise Conflict(f"{into} is not empty", hint="name a folder that is empty or new")
+    into.parent.mkdir(parents=True, exist_ok=True)
+    partial = into.with_name(f".{into.name}.crew-restore-{chosen.commit[:12]}")
+    _write_files(repo, chosen.commit, partial)
+    _put_in_place(partial, into)
+    return chosen
+
+
+def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
+    """Bring a checkpoint's files back into a clean worktree, as uncommitted changes."""
+    place = place_of(repo, path.absolute())
+    mark = place.git_dir / _RESTORING
+    if place.git_dir == repo.common_dir:
+        raise Conflict(f"{path} is not a worktree of crew", hint="restore into a new folder")
+    if not (mark.exists() and mark.read_text() == commit):
+        state = load_status(place.path, place.git_dir, env=place.env)
+        if state.changed:
+            raise Conflict(
+                f"{path} has uncommitted changes", hint="restore into a new folder instead"
+            )
+        _mark_restoring(mark, commit)
+    head = git(place.path, "rev-parse", "--verify", "HEAD", env=place.env)
+    _bring_back(place, _tree_on(repo, head, commit))
+    _unstage(place)
+    _bring_back_nested(repo, commit, place.path)
+    mark.unlink(missing_ok=True)
+
+
+@effect("git.drop_checkpoints")
+def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
+    """Forget the checkpoints taken before a moment; returns how many."""
+    old = [kept for kept in _listed_with_refs(repo) if kept[1].at < older_than]
+    if old:
+        lines = "".join(f"delete {ref} {kept.commit}\n" for ref, kept in old)
+        git(repo.common_dir, "update-ref", "--stdin", stdin=lines.encode())
+    return len(old)
+
+
+def _left_behind(repo: Repository, place: Place, holding: Holding) -> tuple[str, ...]:
+    status = holding.status
+    if not place.is_own or place.git_dir == repo.common_dir or isinstance(status, Answer):
+        return ()
+    return left_behind(repo, place.git_dir, head=status.head, branch=status.branch)
+
+
+def _is_kept(repo: Repository, holding: Holding) -> bool:
+    """A clean worktree is kept by its branch; a detached one only if some ref holds its HEAD."""
+    status = holding.status
+    if isinstance(status, Answer) or status.head is None or status.branch is not None:
+        return True
+    holders = git(
+        repo.common_dir,
+        "for-each-ref",
+        "--count=1",
+        f"--contains={status.head}",
+        "refs/heads",
+        "refs/crew",
+    )
+    return holders != ""
+
+
+def _head_of(
+    repo: Repository, place: Place, status: WorktreeState | Answer, task: str
+) -> str | None:
+    if not place.is_own:
+        return commit_of(repo, f"refs/heads/{branch_name(task)}")
+    if isinstance(status, WorktreeState):
+        return status.head
+    answer = ask(place.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", env=place.env)
+    return answer.out.decode().strip() or None
+
+
+def _keep(
+    repo: Repository,
+    task: str,
+    *,
+    tree: str,
+    parent: str | None,
+    label: str,
+    at: float,
+    notes: Notes = NO_NOTES,
+) -> Checkpoint | None:
+    subject = " ".join(label.split()) or "checkpoint"
+    while True:
+        last = _last(repo, task)
+        if last is not None and _holds(last, tree, parent, notes):
+            return None
+        number = last.number + 1 if last is not None else 1
+        commit = _commit(repo, tree, (parent, *notes.commits), notes.message(subject), at)
+        try:
+            advance(repo, checkpoint_ref(task, number), to=commit, expected=None)
+        except Moved:
+            _taken.pop((repo.common_dir, task), None)
+            continue
+        kept = Checkpoint(
+            number=number,
+            commit=commit,
+            tree=tree,
+            parent=parent,
+            label=subject,
+            at=float(int(at)),
+            notes=notes,
+        )
+        _taken[repo.common_dir, task] = kept
+        return kept
+
+
+def _holds(last: Checkpoint, tree: str, parent: str | None, notes: Notes) -> bool:
+    is_same = (last.tree, last.parent, last.notes.nested) == (tree, parent, notes.nested)
+    return is_same and set(notes.reset_away) <= set(last.notes.reset_away)
+
+
+def _last(repo: Repository, task: str) -> Checkpoint | None:
+    """The newest checkpoint; remembered, but only believed while its ref is there to be seen."""
+    known = _taken.get((repo.common_dir, task))
+    if known is not None and ref_tip(repo, checkpoint_ref(task, known.number)) == known.commit:
+        return known
+    return max(checkpoints(repo, task), key=lambda kept: kept.number, default=None)
+
+
+@effect("git.commit_checkpoint")
+def _commit(
+    repo: Repository, tree: str, parents: tuple[str | None, ...], message: str, at: float
+) -> str:
+    words = [word for parent in parents if parent for word in ("-p", parent)]
+    stdin = message.encode("utf-8", "surrogateescape")
+    return git(repo.common_dir, "commit-tree", *words, tree, stdin=stdin, env=identity(at))
+
+
+def _chosen(repo: Repository, task: str, number: int | None) -> Checkpoint:
+    kept = checkpoints(repo, task)
+    chosen = [one for one in kept if number is None or one.number == number]
+    if not chosen:
+        have = ", ".join(str(one.number) for one in kept)
+        raise NotFound(
+            f"task {task} has no checkpoint {number or ''}".rstrip(),
+            hint=f"it has: {have}"
+            if have
+            else f"what it committed is on its branch: `crew diff {task}` shows it",
+        )
+    return chosen[-1]
+
+
+def _listed(repo: Repository, prefix: str) -> list[Checkpoint]:
+    return [kept for _, kept in _listed_with_refs(repo, prefix)]
+
+
+def _listed_with_refs(
+    repo: Repository, prefix: str = "refs/crew/checkpoints/"
+) -> list[tuple[str, Checkpoint]]:
+    text = git(repo.common_dir, "for-each-ref", f"--format={_FORMAT}{_END}", prefix)
+    return [_parsed(one.lstrip("\n")) for one in text.split("\x1e") if one.strip()]
+
+
+def _parsed(text: str) -> tuple[str, Checkpoint]:
+    ref, commit, tree, parents, at, message = text.split("\0", 5)
+    label, _, body = message.partition("\n")
+    notes = read_notes(body)
+    first = parents.partition(" ")[0]
+    return ref, Checkpoint(
+        number=int(ref.rpartition("/")[2]),
+        commit=commit,
+        tree=tree,
+        parent=None if notes.has_no_head else first or None,
+        label=label,
+        at=float(at),
+        notes=notes,
+    )
+
+
+@effect("git.restore_files")
+def _write_files(repo: Repository, commit: str, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    index = repo.common_dir / f"crew-index-{uuid.uuid4().hex}"
+    env = {**worktree_admin.environment_for(repo.common_dir, folder), "GIT_INDEX_FILE": str(index)}
+    try:
+        git(folder, "read-tree", commit, env=env)
+        git(folder, "checkout-index", "--all", env=env, timeout_s=LONG_S)
+    finally:
+        index.unlink(missing_ok=True)
+    _bring_back_nested(repo, commit, folder)
+
+
+def _bring_back_nested(repo: Repository, commit: str, folder: Path) -> None:
+    message = git(repo.common_dir, "log", "-1", "--format=%B", commit)
+    for history in read_notes(message.partition("\n")[2]).nested:
+        bring_back_history(repo, history, folder)
+
+
+@effect("git.place_restored")
+def _put_in_place(partial: Path, into: Path) -> None:
+    partial.rename(into)
+
+
+def _tree_on(repo: Repository, head: str, commit: str) -> str:
+    """The checkpoint's files on top of HEAD, which may have moved on since it was taken."""
+    if commit_of(repo, f"{commit}^1") == head:
+        return f"{commit}^{{tree}}"
+    merged = merged_tree(repo, onto=head, head=_with_one_parent(repo, commit))
+    if isinstance(merged, MergeConflict):
+        raise Conflict(
+            f"the checkpoint clashes with the branch in {', '.join(merged.paths)}",
+            hint="restore into a new folder instead",
+        )
+    return merged
+
+
+def _with_one_parent(repo: Repository, commit: str) -> str:
+    """Commits that were reset away and came back since must not count as taken out by it."""
+    first = commit_of(repo, f"{commit}^1")
+    return _commit(repo, f"{commit}^{{tree}}", (first,), "checkpoint", 0.0)
+
+
+@effect("git.mark_restoring")
+def _mark_restoring(mark: Path, commit: str) -> None:
+    mark.write_text(commit)
+
+
+@effect("git.bring_back")
+def _bring_back(place: Place, tree: str) -> None:
+    git(place.path, "read-tree", "-u", "--reset", tree, env=place.env, timeout_s=LONG_S)
+
+
+@effect("git.unstage")
+def _unstage(place: Place) -> None:
+    ask(place.path, "reset", "-q", "--mixed", env=place.env)

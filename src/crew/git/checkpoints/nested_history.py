@@ -1,0 +1,154 @@
+"""The commits of a repository inside a worktree: copied to the main one, and brought back from it.
+
+Objects are read where they are, so that nothing of the other repository but its objects counts.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.checkpoints.nested_repositories import Nested, own_git_dir
+from crew.git.git_command import ask, failure, git
+from crew.git.hardening import common_dir_of
+from crew.git.repository import Repository, is_object_id
+from crew.git.worktrees.worktree_admin import environment_for
+from crew.system.crash_points import effect
+
+HISTORY_LIMIT = 100_000_000
+"""The history of a larger repository is not copied; its files are kept all the same."""
+MOST_REFS = 500
+COPY_TIMEOUT_S = 1800.0
+
+_KEPT = ("refs/heads", "refs/tags", "refs/stash")
+_FORMAT = "%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)"
+
+
+@frozen
+class History:
+    """What is needed to make a nested repository again; `head` is a branch (full name) or an id."""
+
+    path: str
+    head: str
+    refs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.refs.values(), *filter(is_object_id, (self.head,)))))
+
+
+def keep_history(repo: Repository, nested: Nested) -> History | None:
+    """Copy all commits of a repository to the main one; None when that cannot be done."""
+    history = _read(nested) if nested.git_dir is not None else None
+    if history is None or nested.git_dir is None:
+        return None
+    objects = (common_dir_of(nested.git_dir) / "objects").resolve()
+    is_here = objects == (repo.common_dir / "objects").resolve()
+    if not history.commits or is_here:
+        return history
+    if len(history.refs) > MOST_REFS or _is_large(objects):
+        return None
+    listed = ask(
+        repo.common_dir,
+        *("rev-list", "--objects", *history.commits, "--not", "--all"),
+        env=_with_objects(repo, objects),
+        timeout_s=COPY_TIMEOUT_S,
+    )
+    is_copied = listed.code == 0 and (
+        not listed.out or _copy(repo, listed.out, into=repo.common_dir, objects=objects)
+    )
+    return history if is_copied else None
+
+
+def bring_back_history(repo: Repository, history: History, root: Path) -> None:
+    """Make a nested repository again around its files; one that is there is left alone."""
+    folder = root / history.path
+    is_inside = folder.resolve().is_relative_to(root.resolve())
+    if is_inside and own_git_dir(folder) is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        _make(repo, history, folder)
+
+
+def _read(nested: Nested) -> History | None:
+    """The refs of a linked worktree are those of its repository, which is somewhere else."""
+    assert nested.git_dir is not None
+    branch = nested.ask("symbolic-ref", "--quiet", "HEAD").out.decode("utf-8", "replace").strip()
+    commit = nested.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}").out.decode().strip()
+    if (nested.git_dir / "commondir").exists():
+        return History(path=nested.path, head=commit)
+    listed = nested.ask("for-each-ref", f"--format={_FORMAT}", *_KEPT)
+    if listed.code != 0:
+        return None
+    refs = dict(_commits_of(os.fsdecode(listed.out).splitlines()))
+    is_branch = branch.startswith("refs/heads/")
+    return History(path=nested.path, head=branch if is_branch else commit, refs=refs)
+
+
+def _commits_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each ref with its commit, that of an annotated tag too; a ref to anything else has none."""
+    for line in lines:
+        ref, *pairs = line.rstrip().split(" ")
+        named = dict(zip(pairs[::2], pairs[1::2], strict=False))
+        if "commit" in named:
+            yield ref, named["commit"]
+
+
+def _is_large(objects: Path) -> bool:
+    room = HISTORY_LIMIT
+    for top, _, names in os.walk(objects):
+        room -= sum((Path(top) / name).lstat().st_size for name in names)
+        if room < 0:
+            return True
+    return False
+
+
+def _with_objects(repo: Repository, objects: Path) -> Mapping[str, str]:
+    quoted = str(objects.absolute()).replace("\\", "\\\\").replace('"', '\\"')
+    return {"GIT_DIR": str(repo.common_dir), "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"'}
+
+
+@effect("git.copy_history")
+def _copy(repo: Repository, listed: bytes, *, into: Path, objects: Path) -> bool:
+    """Write the listed objects, as one pack, which the same list gives the same name."""
+    packs = into / "objects" / "pack"
+    packs.mkdir(parents=True, exist_ok=True)
+    answer = ask(
+        repo.common_dir,
+        *("pack-objects", "-q", str(packs / "pack")),
+        stdin=listed,
+        env=_with_objects(repo, objects),
+        timeout_s=COPY_TIMEOUT_S,
+    )
+    return answer.code == 0
+
+
+@effect("git.make_nested")
+def _make(repo: Repository, history: History, folder: Path) -> None:
+    """Under another name until it is whole: a `.git` that is there is complete."""
+    making = folder / ".git.crew-new"
+    shutil.rmtree(making, ignore_errors=True)
+    env = environment_for(making, folder)
+    kind = git(repo.common_dir, "rev-parse", "--show-object-format")
+    git(folder, "init", "-q", "--bare", "--template=", f"--object-format={kind}", str(making))
+    args = ("rev-list", "--objects", *history.commits)
+    if history.commits:
+        listed = ask(repo.common_dir, *args, timeout_s=COPY_TIMEOUT_S)
+        if listed.code != 0:
+            raise failure(args, listed)
+        _copy(repo, listed.out, into=making, objects=repo.common_dir / "objects")
+    _point_refs(history, folder, env)
+    git(folder, "config", "--file", str(making / "config"), "core.bare", "false")
+    making.rename(folder / ".git")
+
+
+def _point_refs(history: History, folder: Path, env: Mapping[str, str]) -> None:
+    lines = "".join(f"create {ref} {commit}\n" for ref, commit in history.refs.items())
+    git(folder, "update-ref", "--stdin", stdin=lines.encode("utf-8", "surrogateescape"), env=env)
+    if is_object_id(history.head):
+        git(folder, "update-ref", "--no-deref", "HEAD", history.head, env=env)
+    elif history.head:
+        git(folder, "symbolic-ref", "HEAD", history.head, env=env)
+    if is_object_id(history.head) or history.head in history.refs:
+        git(folder, "read-tree", "HEAD", env=env)

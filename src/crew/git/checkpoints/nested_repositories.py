@@ -1,0 +1,202 @@
+"""Repositories inside a worktree: which of them a commit cannot carry, and what is in them.
+
+They are an agent's and not trusted: git is tied to their folders, and runs no program of theirs.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.checkpoints.ignored_files import is_cache, repositories_in
+from crew.git.git_command import Answer, ask
+from crew.git.hardening import linked_git_dir
+from crew.git.repository import Repository
+from crew.git.worktrees.worktree_admin import environment_for
+from crew.git.worktrees.worktree_status import WorktreeState
+
+_LISTED = ("ls-files", "-z", "--others", "--exclude-standard")
+_MOST_FOLDERS = 20_000
+
+
+@frozen
+class Nested:
+    """A repository at `path` below `root`; without a git dir, the remains of a submodule.
+
+    `is_overlaid`: the worktree's own repository tracks files in its folder too.
+    """
+
+    root: Path
+    path: str
+    git_dir: Path | None
+    is_overlaid: bool = False
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.path
+
+    def ask(self, *args: str) -> Answer:
+        assert self.git_dir is not None
+        return ask(self.folder, *args, env=environment_for(self.git_dir, self.folder))
+
+
+def own_git_dir(folder: Path) -> Path | None:
+    """The git dir of a repository whose top is this folder; None when it is no such thing."""
+    dot_git = folder / ".git"
+    if folder.is_symlink():
+        return None
+    git_dir = dot_git if dot_git.is_dir() else linked_git_dir(dot_git)
+    return git_dir if git_dir is not None and (git_dir / "HEAD").is_file() else None
+
+
+def strays(
+    repo: Repository, worktree: Path, state: WorktreeState, *, landed: str
+) -> tuple[str, ...]:
+    """The paths of repositories that are no submodules: a merge would carry a link to nowhere.
+
+    A link that landed before is not this worktree's doing; a clone in an ignored folder is left to
+    the tool that made it.
+    """
+    untracked = [path.rstrip("/") for path in state.changed if path.endswith("/")]
+    found = [path for path in untracked if own_git_dir(worktree / path) and not is_cache(path)]
+    found += [path for path in state.overlaid if own_git_dir(worktree / path)]
+    found += [nested.path for nested in _ignored(worktree, state) if not has_remote(nested)]
+    if state.links:
+        real, old = submodules(worktree), _links_in(repo, landed, state.links)
+        new = {path for path, commit in state.links.items() if old.get(path) != commit}
+        found += sorted(new - real)
+    return tuple(sorted(dict.fromkeys(found)))
+
+
+def submodules(worktree: Path) -> set[str]:
+    """The paths that the staged `.gitmodules` names with a URL from which others can clone."""
+    args = (
+        "config",
+        "--blob",
+        ":.gitmodules",
+        "-z",
+        "--get-regexp",
+        r"^submodule\..*\.(path|url)$",
+    )
+    entries = os.fsdecode(ask(worktree, *args).out).split("\0")
+    values = dict(entry.split("\n", 1) for entry in entries if "\n" in entry)
+    return {
+        path
+        for key, path in values.items()
+        if key.endswith(".path")
+        and _is_elsewhere(worktree, values.get(key.removesuffix("path") + "url", ""))
+    }
+
+
+def has_remote(nested: Nested) -> bool:
+    """Whether it was cloned from somewhere, and can be again."""
+    return nested.ask("config", "--get-regexp", r"^remote\..*\.url$").code == 0
+
+
+def found_in(worktree: Path, state: WorktreeState | Answer) -> list[Nested]:
+    """The repositories whose files and commits exist nowhere else; ignored ones are not among them.
+
+    A submodule counts once it has changes, or commits that none of its remotes has.
+    """
+    if isinstance(state, Answer):
+        return list(_walked(worktree))
+    changed = set(state.changed)
+    untracked = (path.rstrip("/") for path in state.changed if path.endswith("/"))
+    found = [one for path in untracked if (one := nested_at(worktree, path)).git_dir]
+    for path in state.links:
+        one = nested_at(worktree, path)
+        if _holds_anything(one.folder) and (path in changed or _has_own_commits(one)):
+            found.append(one)
+    overlaid = (replace(nested_at(worktree, path), is_overlaid=True) for path in state.overlaid)
+    return [*found, *(one for one in overlaid if one.git_dir)]
+
+
+def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
+    """A repository and those inside it, each with the paths of its files, ignored ones aside."""
+    names = [] if nested.is_overlaid else list(dict.fromkeys(_names(nested)))
+    folder = nested.folder
+    yield nested, [f"{nested.path}/{name}" for name in names if _is_file(folder / name)]
+    for name in names:
+        if own_git_dir(folder / name):
+            yield from with_inner(nested_at(nested.root, f"{nested.path}/{name}"))
+
+
+def ignored_in(nested: Nested) -> list[str]:
+    """The ignored paths of a repository, a folder with a / at its end."""
+    if nested.git_dir is None:
+        return []
+    listed = nested.ask(*_LISTED, "--ignored", "--directory")
+    return [f"{nested.path}/{name}" for name in _split(listed)]
+
+
+def _ignored(worktree: Path, state: WorktreeState) -> Iterator[Nested]:
+    for path in repositories_in(worktree, state.ignored):
+        if (nested := nested_at(worktree, path)).git_dir is not None:
+            yield nested
+
+
+def nested_at(root: Path, path: str) -> Nested:
+    return Nested(root=root, path=path, git_dir=own_git_dir(root / path))
+
+
+def _names(nested: Nested) -> Iterable[str]:
+    """Tracked and untracked; of a repository that git cannot read, every file there is."""
+    if nested.git_dir is not None:
+        listed = nested.ask(*_LISTED, "--cached")
+        if listed.code == 0:
+            return [name.rstrip("/") for name in _split(listed)]
+    return [
+        str((Path(top) / name).relative_to(nested.folder))
+        for top, folders, names in os.walk(nested.folder)
+        for name in (*names, *(one for one in folders if (Path(top) / one).is_symlink()))
+        if ".git" not in Path(top).relative_to(nested.folder).parts and name != ".git"
+    ]
+
+
+def _split(answer: Answer) -> list[str]:
+    return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
+
+
+def _is_file(file: Path) -> bool:
+    return file.is_symlink() or (file.is_file() and os.access(file, os.R_OK))
+
+
+def _holds_anything(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink() and any(folder.iterdir())
+
+
+def _has_own_commits(nested: Nested) -> bool:
+    if nested.git_dir is None:
+        return True
+    answer = nested.ask("rev-list", "--max-count=1", "HEAD", "--branches", "--not", "--remotes")
+    return answer.code != 0 or answer.out != b""
+
+
+def _walked(worktree: Path) -> Iterator[Nested]:
+    """For an index that cannot be read: every repository there is, within reason."""
+    for count, (top, folders, names) in enumerate(os.walk(worktree)):
+        if count > _MOST_FOLDERS:
+            return
+        path = str(Path(top).relative_to(worktree))
+        if path != "." and ".git" in (*folders, *names):
+            nested = nested_at(worktree, path)
+            if nested.git_dir is not None:
+                folders.clear()
+                yield nested
+        folders[:] = [name for name in folders if name != ".git" and not is_cache(name)]
+
+
+def _links_in(repo: Repository, commit: str, paths: Iterable[str]) -> Mapping[str, str]:
+    listed = ask(repo.common_dir, "ls-tree", "-z", "--full-tree", commit, "--", *paths)
+    entries = (entry.split("\t", 1) for entry in _split(listed))
+    return {path: meta.split(" ")[2] for meta, path in entries}
+
+
+def _is_elsewhere(worktree: Path, url: str) -> bool:
+    """A URL that leads back into the worktree goes away with it."""
+    local = url.removeprefix("file://")
+    if ":" in local.partition("/")[0]:
+        return True
+    place = Path(os.path.normpath(worktree / local))
+    return url != "" and not place.is_relative_to(worktree)

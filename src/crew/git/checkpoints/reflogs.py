@@ -1,0 +1,112 @@
+"""Commits that a worktree was at and that no ref holds any more: reset away, amended or stashed.
+
+Where HEAD only ever moved from a commit to its child, this is seen without starting git.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from crew.git.git_command import ask, git
+from crew.git.hardening import stamp_of
+from crew.git.repository import Repository
+
+MOST_MOVES = 1000
+"""Of a longer reflog only the end is looked at."""
+
+_MOST_READ = 100  # of more commits in a row git is asked, once
+_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\n]*)")
+_PARENT = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
+_ID = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
+
+_INDEX = "index on "
+"""How git names the commit of the index that a stash has as its second parent."""
+
+_looked: dict[Path, tuple[object, ...]] = {}
+
+
+def left_behind(
+    repo: Repository, git_dir: Path, *, head: str | None, branch: str | None
+) -> tuple[str, ...]:
+    """The newest of the commits that a reset, an amended commit or a stash left behind.
+
+    Refs of other branches and checkpoints hold their commits already. Stashes are shared by all
+    worktrees: those that were made on this branch count.
+    """
+    logs = repo.common_dir / "logs"
+    own = git_dir / "logs" / "HEAD"
+    of_branch = logs / "refs" / "heads" / (branch or "-")
+    files = (own, of_branch, logs / "refs" / "stash", git_dir / "ORIG_HEAD")
+    stamp = (head, *stamp_of(files))
+    if _looked.get(git_dir) == stamp:
+        return ()
+    moves = [(old, new) for old, new, _ in _moves(own)]
+    ids = {commit for move in moves for commit in move}
+    ids |= {commit for old, new, _ in _moves(of_branch) for commit in (old, new)}
+    ids |= {new for _, new, why in _moves(files[2]) if f"n {branch}: ".encode() in why}
+    ids |= {found[0] for found in (_ID.match(_read(files[3])),) if found}
+    known = _ancestors(repo, moves, head)
+    doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} - known
+    tips = _held_by_none(repo, doubtful, head) if doubtful else ()
+    if not tips:
+        _looked[git_dir] = stamp
+    return tips
+
+
+def way_back(repo: Repository, commit: str) -> str:
+    """The git command that brings the change of a commit that was left behind into a checkout."""
+    name, *parents = _text(repo, "%h %P", commit).split()
+    if len(parents) <= 1:
+        return f"git cherry-pick {name}"
+    is_stash = _text(repo, "%s", parents[1]).startswith(_INDEX)
+    return f"git stash apply {name}" if is_stash else f"git cherry-pick -m 1 {name}"
+
+
+def _text(repo: Repository, form: str, commit: str) -> str:
+    return git(repo.common_dir, "log", "--no-walk", "--abbrev=12", f"--format={form}", commit)
+
+
+def _moves(log: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
+    for line in _read(log).splitlines()[-MOST_MOVES:]:
+        if found := _MOVE.match(line):
+            yield found[1], found[2], found[3]
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _ancestors(
+    repo: Repository, moves: list[tuple[bytes, bytes]], head: str | None
+) -> frozenset[str]:
+    """HEAD and what is below it, as far back as every move was to a child."""
+    current, known = (head or "").encode(), {head or ""}
+    for old, new in moves[: -_MOST_READ - 1 : -1]:
+        if new != current or (old != new and old not in _parents(repo, new.decode())):
+            break
+        current = old
+        known.add(old.decode())
+    return frozenset(known)
+
+
+def _parents(repo: Repository, commit: str) -> list[bytes]:
+    """Of a commit with a file of its own; a packed one counts as unknown."""
+    raw = _read(repo.common_dir / "objects" / commit[:2] / commit[2:])
+    try:
+        return _PARENT.findall(zlib.decompress(raw).partition(b"\n\n")[0]) if raw else []
+    except zlib.error:
+        return []
+
+
+def _held_by_none(repo: Repository, commits: set[str], head: str | None) -> tuple[str, ...]:
+    held = ("--exclude=refs/stash", "--all", *((head,) if head else ()))
+    args = ("rev-list", "--parents", "--ignore-missing", *sorted(commits), "--not", *held)
+    answer = ask(repo.common_dir, *args)
+    lines = [line.split() for line in os.fsdecode(answer.out).splitlines()]
+    below = {parent for _, *parents in lines for parent in parents}
+    return tuple(sorted(commit for commit, *_ in lines if commit not in below))

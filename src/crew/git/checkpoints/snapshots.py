@@ -1,0 +1,146 @@
+"""Everything in a worktree as one tree: tracked, untracked and nested files, and some ignored ones.
+
+Neither the files nor the index of the worktree change.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.checkpoints.ignored_files import Chosen, choose
+from crew.git.checkpoints.nested_history import History, keep_history
+from crew.git.checkpoints.nested_repositories import (
+    Nested,
+    found_in,
+    has_remote,
+    ignored_in,
+    nested_at,
+    with_inner,
+)
+from crew.git.git_command import Answer, ask, failure, git
+from crew.git.repository import Repository
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
+
+LONG_S = 1800.0
+
+
+@frozen
+class Place:
+    """A worktree, the git dir that knows it, and the variables that tie git to the two."""
+
+    path: Path
+    git_dir: Path
+    is_own: bool  # whether the git dir's HEAD and index are this worktree's
+    env: Mapping[str, str]
+
+
+@frozen
+class Holding:
+    """What a worktree holds beside its last commit; `left_out` says what of it is not kept."""
+
+    status: WorktreeState | Answer
+    nested: tuple[tuple[Nested, tuple[str, ...]], ...] = ()
+    ignored: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        is_committed = isinstance(self.status, WorktreeState) and not self.status.changed
+        return is_committed and not self.nested and not self.ignored
+
+
+def place_of(repo: Repository, worktree: Path) -> Place:
+    """Files whose git dir is gone are kept through the repository's own one."""
+    git_dir = worktree_admin.git_dir_for(repo, worktree) or repo.common_dir
+    if git_dir != repo.common_dir and not worktree_admin.is_whole(git_dir):
+        git_dir = repo.common_dir
+    return Place(
+        path=worktree,
+        git_dir=git_dir,
+        is_own=git_dir != repo.common_dir or worktree == repo.root,
+        env=worktree_admin.environment_for(git_dir, worktree),
+    )
+
+
+def look(place: Place, *, with_ignored: bool) -> Holding:
+    """Find out what there is to keep."""
+    status = read_status(place.path, place.git_dir, env=place.env)
+    outer = found_in(place.path, status)
+    paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
+    chosen = choose(place.path, paths)
+    clones, own = _sorted_out(place, chosen)
+    nested = [(one, tuple(files)) for each in (*outer, *own) for one, files in with_inner(each)]
+    if with_ignored and nested:
+        paths += [path for one, _ in nested for path in ignored_in(one)]
+        chosen = choose(place.path, paths)
+    return Holding(
+        status=status,
+        nested=tuple(nested),
+        ignored=chosen.kept,
+        left_out=(*chosen.left_out, *clones),
+    )
+
+
+def write_tree(place: Place, holding: Holding, *, head: str | None) -> str:
+    """The tree of all that; a nested repository's files are in it in place of a link to it."""
+    status = holding.status
+    is_sound = place.is_own and isinstance(status, WorktreeState)
+    with _index_of(place, head, copy=is_sound) as env:
+        if isinstance(status, WorktreeState) and is_sound:
+            reveal(place.path, status.hidden, env)
+        folders = [nested.path for nested, _ in holding.nested if not nested.is_overlaid]
+        _update(place, ("--force-remove",), folders, env)
+        _update(place, ("--add", "--replace"), (f for _, fs in holding.nested for f in fs), env)
+        _add_all(place, folders, env)
+        _update(place, ("--add", "--replace"), holding.ignored, env)
+        return git(place.path, "write-tree", env=env)
+
+
+def keep_histories(
+    repo: Repository, holding: Holding
+) -> tuple[tuple[History, ...], tuple[str, ...]]:
+    """The commits of nested repositories, copied; and of which ones that was not possible."""
+    tried = [(nested, keep_history(repo, nested)) for nested, _ in holding.nested]
+    failed = (nested.path for nested, history in tried if nested.git_dir and history is None)
+    return (
+        tuple(history for _, history in tried if history is not None),
+        tuple(f"the history of {path}" for path in failed),
+    )
+
+
+def _sorted_out(place: Place, chosen: Chosen) -> tuple[list[str], list[Nested]]:
+    """Of repositories in ignored folders, clones can be made again; the others are kept."""
+    found = [one for path in chosen.nested if (one := nested_at(place.path, path)).git_dir]
+    own = [one for one in found if not has_remote(one)]
+    return [f"{one.path}/ (a clone)" for one in found if one not in own], own
+
+
+@contextmanager
+def _index_of(place: Place, head: str | None, *, copy: bool) -> Iterator[Mapping[str, str]]:
+    with private_index(place.git_dir, copy=copy) as index:
+        env = {**place.env, "GIT_INDEX_FILE": str(index)}
+        if not index.exists() and head is not None:
+            git(place.path, "read-tree", head, env=env)
+        yield env
+
+
+def _update(
+    place: Place, how: tuple[str, ...], paths: Iterable[str], env: Mapping[str, str]
+) -> None:
+    stdin = b"\0".join(os.fsencode(path) for path in paths)
+    if stdin:
+        args = ("update-index", *how, "-z", "--stdin")
+        git(place.path, *args, stdin=stdin, env=env, timeout_s=LONG_S)
+
+
+def _add_all(place: Place, nested: Iterable[str], env: Mapping[str, str]) -> None:
+    excluded = [f":(top,exclude,literal){folder}" for folder in nested]
+    pathspecs = "\0".join([":/", *excluded])
+    # An unreadable file must not keep all the others from being kept.
+    args = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+    added = ask(place.path, *args, env=env, stdin=os.fsencode(pathspecs), timeout_s=LONG_S)
+    if added.code not in {0, 1}:
+        raise failure(args, added)

@@ -1,0 +1,292 @@
+"""What lies between two commits, and what in a checkout stands in the way of it."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import landed_ref
+from crew.git.git_command import ask, configured_filters, failure, git
+from crew.git.merges.attributes import attributes_worktree
+from crew.git.repository import Repository
+from crew.git.worktrees.worktree_admin import environment_for
+
+_SYMLINK, _SUBMODULE, _NOTHING = "120000", "160000", "000000"
+
+Signature = tuple[int, int, int, int]
+"""Inode, size, mtime and mode: a file that kept them kept its content, also after a rename."""
+
+
+class Waiting(Conflict):
+    """The delivery cannot be made now; the hint says how a person gets the work."""
+
+    code = "waiting"
+
+
+@frozen
+class Checkout:
+    """A worktree that has the target branch checked out."""
+
+    path: Path
+    git_dir: Path
+    target: str
+
+    @property
+    def env(self) -> dict[str, str]:
+        return environment_for(self.git_dir, self.path)
+
+    @property
+    def index_lock(self) -> Path:
+        return self.git_dir / "index.lock"
+
+
+@frozen
+class Change:
+    """One path that differs between two commits; a mode of None means that it is not there."""
+
+    path: str
+    old_mode: str | None
+    old_blob: str
+    new_mode: str | None
+    new_blob: str
+
+
+def changed_paths(repo: Repository, old: str, new: str) -> tuple[Change, ...]:
+    """Every path that differs, those that disappear first: a file may take a folder's place."""
+    raw = git(
+        repo.common_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new
+    )
+    parts = raw.split("\0")
+    changes = [_change(e, p) for e, p in zip(parts[::2], parts[1::2], strict=False)]
+    return tuple(sorted(changes, key=lambda change: (change.new_mode is not None, change.path)))
+
+
+def file_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """What changes in files: of a submodule, a checkout holds an index entry and a folder."""
+    as_files = (
+        replace(
+            change,
+            old_mode=None if change.old_mode == _SUBMODULE else change.old_mode,
+            new_mode=None if change.new_mode == _SUBMODULE else change.new_mode,
+        )
+        for change in changes
+    )
+    return tuple(change for change in as_files if change.old_mode or change.new_mode)
+
+
+def arriving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
+    """The submodules that are added or moved to another commit."""
+    return tuple(change.path for change in changes if change.new_mode == _SUBMODULE)
+
+
+def leaving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
+    """The submodules that are removed, or that something else replaces."""
+    return tuple(
+        change.path
+        for change in changes
+        if change.old_mode == _SUBMODULE and change.new_mode != _SUBMODULE
+    )
+
+
+def check_free(
+    repo: Repository, checkout: Checkout, changes: Sequence[Change], *, old: str, new: str
+) -> tuple[Signature | None, ...]:
+    """Make sure that no change touches anything uncommitted.
+
+    Returns what the files of `file_changes` looked like.
+    """
+    by_path = {change.path: change for change in changes}
+    files = file_changes(changes)
+    _refuse_submodules(checkout, changes, by_path)
+    _refuse_filters(repo, checkout, files, new)
+    _refuse_staged(checkout, by_path, old)
+    seen = tuple(_looked_at(checkout, change, by_path) for change in files)
+    _refuse_edited(checkout, [change for change in files if change.old_mode is not None])
+    return seen
+
+
+def is_index_behind(checkout: Checkout, changes: Sequence[Change]) -> bool:
+    """Whether the index has the old side of every change, and the checkout the files of the new."""
+    old = {change.path: (change.old_mode, change.old_blob) for change in changes}
+    if not old or _indexed(checkout, old) != {p: e for p, e in old.items() if e[0] is not None}:
+        return False
+    here = [_turned(change) for change in file_changes(changes)]
+    try:
+        for change in here:
+            if change.old_mode is None and os.path.lexists(checkout.path / change.path):
+                return False
+        _refuse_edited(checkout, [change for change in here if change.old_mode is not None])
+    except (OSError, Waiting):
+        return False
+    return True
+
+
+def _turned(change: Change) -> Change:
+    return Change(
+        path=change.path,
+        old_mode=change.new_mode,
+        old_blob=change.new_blob,
+        new_mode=change.old_mode,
+        new_blob=change.old_blob,
+    )
+
+
+def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, str]]:
+    """What the index has of these paths: mode and blob."""
+    answer = ask(checkout.path, "ls-files", "--full-name", "-s", "-z", env=checkout.env)
+    entries = (entry.partition("\t") for entry in os.fsdecode(answer.out).split("\0") if entry)
+    found = {path: words.split(" ") for words, _, path in entries if path in paths}
+    return {path: (words[0], words[1]) for path, words in found.items()}
+
+
+def signature_of(file: Path) -> Signature:
+    found = file.lstat()
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
+
+
+def wait_for(checkout: Checkout, reason: str) -> Waiting:
+    return Waiting(
+        f"{reason} in {checkout.path}",
+        hint=f"commit it or move it away, or take the work yourself: "
+        f"git merge {landed_ref(checkout.target)}",
+    )
+
+
+def _change(entry: str, path: str) -> Change:
+    old_mode, new_mode, old_blob, new_blob = entry.removeprefix(":").split(" ")[:4]
+    return Change(
+        path=path,
+        old_mode=None if old_mode == _NOTHING else old_mode,
+        old_blob=old_blob,
+        new_mode=None if new_mode == _NOTHING else new_mode,
+        new_blob=new_blob,
+    )
+
+
+def _refuse_submodules(
+    checkout: Checkout, changes: Sequence[Change], by_path: dict[str, Change]
+) -> None:
+    """A submodule that is checked out belongs to the person: nothing is put into its folder."""
+    for change in changes:
+        has_repository = os.path.lexists(checkout.path / change.path / ".git")
+        if change.new_mode == _SUBMODULE and change.old_mode is None and not has_repository:
+            _refuse_occupied(checkout, change, by_path)
+    for path in leaving_submodules(changes):
+        is_replaced = any(one.path.startswith(f"{path}/") for one in changes)
+        if is_replaced and os.path.lexists(checkout.path / path / ".git"):
+            raise wait_for(checkout, f"the submodule {path} is checked out where files come in")
+
+
+def _refuse_filters(
+    repo: Repository, checkout: Checkout, changes: Sequence[Change], new: str
+) -> None:
+    """A file that needs a filter (git-lfs, git-crypt) is written by the person's own git."""
+    filters = configured_filters(checkout.path)
+    if not filters:
+        return
+    place = attributes_worktree(repo, new)
+    stdin = b"".join(os.fsencode(change.path) + b"\0" for change in changes)
+    answer = ask(
+        place,
+        "check-attr",
+        "-z",
+        "--stdin",
+        "filter",
+        stdin=stdin,
+        env=environment_for(repo.common_dir, place),
+    )
+    fields = os.fsdecode(answer.out).split("\0")
+    for path, value in zip(fields[::3], fields[2::3], strict=False):
+        if value in filters:
+            raise wait_for(checkout, f"{path} needs the filter {value!r}, which crew does not run")
+
+
+def _refuse_staged(checkout: Checkout, by_path: dict[str, Change], old: str) -> None:
+    args = ("diff-index", "--cached", "--name-only", "--no-renames", "-z", old)
+    answer = ask(checkout.path, *args, env=checkout.env)
+    if answer.code != 0:
+        raise failure(args, answer)
+    for path in os.fsdecode(answer.out).split("\0"):
+        if path in by_path:
+            raise wait_for(checkout, f"{path} is staged")
+
+
+def _looked_at(checkout: Checkout, change: Change, by_path: dict[str, Change]) -> Signature | None:
+    file = checkout.path / change.path
+    if change.old_mode is None:
+        _refuse_occupied(checkout, change, by_path)
+        return None
+    try:
+        signature = signature_of(file)
+    except OSError:
+        raise wait_for(checkout, f"{change.path} is deleted") from None
+    kind = stat.S_ISLNK if change.old_mode == _SYMLINK else stat.S_ISREG
+    if not kind(signature[3]):
+        raise wait_for(checkout, f"{change.path} is changed")
+    return signature
+
+
+def _refuse_occupied(checkout: Checkout, change: Change, by_path: dict[str, Change]) -> None:
+    """Whatever lies where a new file goes is somebody's, ignored or not, identical or not."""
+    file = checkout.path / change.path
+    if file.is_dir() and not file.is_symlink():
+        names = (Path(top) / name for top, _, names in os.walk(file) for name in names)
+        left = (str(name.relative_to(checkout.path)) for name in names)
+        if stray := next((name for name in left if not _disappears(name, by_path)), None):
+            raise wait_for(checkout, f"the untracked file {stray} is in the way")
+    elif os.path.lexists(file):
+        raise wait_for(checkout, f"the untracked file {change.path} is in the way")
+    for parent in Path(change.path).parents[:-1]:
+        above = checkout.path / parent
+        is_other = above.is_symlink() or (above.exists() and not above.is_dir())
+        if is_other and not _disappears(str(parent), by_path):
+            raise wait_for(checkout, f"the untracked file {parent} is in the way")
+
+
+def _disappears(path: str, by_path: dict[str, Change]) -> bool:
+    return path in by_path and by_path[path].new_mode is None
+
+
+def _refuse_edited(checkout: Checkout, changes: Sequence[Change]) -> None:
+    """Compare content, not what the index remembers: a file can be marked as assumed unchanged."""
+    has_modes = ask(
+        checkout.path, "config", "--type=bool", "core.fileMode", env=checkout.env
+    ).out.strip()
+    for change, blob in zip(changes, _blob_ids(checkout, changes), strict=True):
+        file = checkout.path / change.path
+        is_executable = bool(file.lstat().st_mode & stat.S_IXUSR)
+        wrong_mode = has_modes != b"false" and is_executable != (change.old_mode == "100755")
+        if blob != change.old_blob or (wrong_mode and change.old_mode != _SYMLINK):
+            raise wait_for(checkout, f"{change.path} has uncommitted changes")
+
+
+def _blob_ids(checkout: Checkout, changes: Sequence[Change]) -> list[str]:
+    files = [change for change in changes if change.old_mode != _SYMLINK]
+    stdin = b"".join(_quoted(change.path) + b"\n" for change in files)
+    answer = ask(checkout.path, "hash-object", "--stdin-paths", stdin=stdin, env=checkout.env)
+    if answer.code != 0:
+        raise wait_for(checkout, "a file changes at this moment")
+    hashed = iter(answer.out.decode().split())
+    return [
+        _link_id(checkout.path / change.path, change.old_blob)
+        if change.old_mode == _SYMLINK
+        else next(hashed)
+        for change in changes
+    ]
+
+
+def _link_id(link: Path, like: str) -> str:
+    content = os.fsencode(link.readlink())
+    algorithm = "sha1" if len(like) == 40 else "sha256"
+    return hashlib.new(
+        algorithm, b"blob %d\0" % len(content) + content, usedforsecurity=False
+    ).hexdigest()
+
+
+def _quoted(path: str) -> bytes:
+    """A name as git unquotes it, so that one with a line end in it stays one name."""
+    return b'"' + b"".join(b"\\%03o" % byte for byte in os.fsencode(path)) + b'"'

@@ -1,0 +1,338 @@
+"""The locked sync: a checkout follows its branch, and not one uncommitted byte of it changes.
+
+We hold `index.lock` in a person's checkout for some milliseconds, so all that can be made before
+is made before, all is written down before it is done, and a killed sync is undone, or finished if
+the branch has moved already.
+"""
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from crew.git.delivery.checkout_changes import (
+    Change,
+    Checkout,
+    Signature,
+    Waiting,
+    arriving_submodules,
+    changed_paths,
+    check_free,
+    file_changes,
+    is_index_behind,
+    leaving_submodules,
+    signature_of,
+    wait_for,
+)
+from crew.git.delivery.file_moves import (
+    has_begun,
+    load_moves,
+    place_all,
+    plan_moves,
+    rescue_edited,
+    take_back_all,
+)
+from crew.git.delivery.running_gits import await_quiet, can_look, outlive
+from crew.git.delivery.sync_journal import (
+    LAST,
+    Journal,
+    forget_journal,
+    read_journal,
+    write_journal,
+)
+from crew.git.git_command import ask, git
+from crew.git.merges.attributes import attributes_worktree
+from crew.git.refs import advance, clear_own_lock
+from crew.git.repository import Repository, commit_of
+from crew.git.worktrees.worktree_admin import environment_for
+from crew.git.worktrees.worktree_status import unfinished_in
+from crew.system.crash_points import effect
+
+SYNC_LOCK = "crew-sync.lock"
+
+STALE_AFTER_S = 60.0
+"""No program keeps what it read of an index for longer before it writes it back."""
+
+TRIES = 5
+"""How often the index may change in the moment in which the next one is made from it."""
+
+LOCK_PATIENCE_S = 2.0
+QUIET_PATIENCE_S = 1.0
+
+
+def sync_checkout(
+    repo: Repository, checkout: Checkout, *, old: str, new: str, hold_s: float, lock: int
+) -> tuple[str, ...]:
+    """Move the branch and its checkout from `old` to `new`, or say what stands in the way.
+
+    Returns the submodules whose own files the person has to bring along.
+    """
+    changes = changed_paths(repo, old, new)
+    journal = Journal(
+        token=uuid.uuid4().hex,
+        path=str(checkout.path),
+        git_dir=str(checkout.git_dir),
+        target=checkout.target,
+        old=old,
+        new=new,
+    )
+    _refuse_unfinished(checkout)
+    check_free(repo, checkout, changes, old=old, new=new)
+    write_journal(repo, journal)
+    try:
+        _sync(repo, journal, changes, hold_s=hold_s, lock=lock)
+    except BaseException:
+        repair(repo, lock=lock)
+        raise
+    _release(repo, journal, changes)
+    return arriving_submodules(changes)
+
+
+def mend_stale_index(repo: Repository, *, lock: int) -> None:
+    """A program that had read the index before the last sync may have written it back since.
+
+    The next commit would then undo what that sync brought. The files tell it from a person's wish.
+    """
+    last = read_journal(repo, LAST)
+    if last is None or not _may_be_stale(repo, last.checkout):
+        return
+    changes = changed_paths(repo, last.old, last.new)
+    at = commit_of(repo, f"refs/heads/{last.target}")
+    if at == last.new and _has_target(last.checkout) and is_index_behind(last.checkout, changes):
+        write_journal(repo, last)
+        repair(repo, lock=lock)
+
+
+def _may_be_stale(repo: Repository, checkout: Checkout) -> bool:
+    """Whether the index was written not long after the last sync."""
+    try:
+        written = (checkout.git_dir / "index").stat().st_mtime
+        synced = (repo.common_dir / LAST).stat().st_mtime
+    except OSError:
+        return False
+    return synced <= written < synced + STALE_AFTER_S
+
+
+def repair(repo: Repository, *, lock: int) -> None:
+    """Undo a sync that was killed, or finish it if the branch has moved; repeatable."""
+    journal = read_journal(repo)
+    if journal is None:
+        return
+    checkout = journal.checkout
+    if not checkout.path.is_dir() or not checkout.git_dir.is_dir():
+        forget_journal(repo)
+        return
+    changes = changed_paths(repo, journal.old, journal.new)
+    clear_own_lock(repo, f"refs/heads/{checkout.target}", to=journal.new)
+    at = commit_of(repo, f"refs/heads/{checkout.target}")
+    is_begun = at == journal.new or has_begun(journal.staging)
+    if is_begun and at in {journal.old, journal.new} and not _is_ours(journal):
+        _await_index_lock(journal)
+    if is_begun and _is_ours(journal):
+        if at == journal.new:
+            _finish(journal, changes, lock=lock)
+        else:
+            take_back_all(checkout, load_moves(checkout, journal.staging, file_changes(changes)))
+    _release(repo, journal, changes)
+
+
+def _sync(
+    repo: Repository, journal: Journal, changes: Sequence[Change], *, hold_s: float, lock: int
+) -> None:
+    checkout, files = journal.checkout, file_changes(changes)
+    _stage_files(repo, journal, files, _next_index(journal, lock=lock))
+    seen = check_free(repo, checkout, changes, old=journal.old, new=journal.new)
+    index = _lock_and_copy_index(journal, hold_s=hold_s, lock=lock)
+    _refuse_moved(checkout)
+    place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
+    branch = f"refs/heads/{checkout.target}"
+    advance(repo, branch, to=journal.new, expected=journal.old, keep_open=lock)
+    _install_index(index, checkout)
+    if can_look():
+        outlive(checkout.path, until=time.monotonic() + hold_s)
+    _unlock_index(checkout)
+    _refresh(checkout, checkout.git_dir / "index", files, lock=lock)
+    _place_folders(checkout, changes)
+
+
+def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
+    """The next index, made from the index as it is now that we hold its lock.
+
+    A git command that read the index before must not write it back as it was. It fails at our lock,
+    if we hold that for long enough. Where we can see such commands, we come when there is none.
+    """
+    checkout = journal.checkout
+    for _ in range(TRIES):
+        if can_look():
+            await_quiet(checkout.path, until=time.monotonic() + QUIET_PATIENCE_S)
+        before = _index_signature(checkout)
+        index = _next_index(journal, lock=lock)
+        if _index_signature(checkout) != before:
+            continue
+        _await_index_lock(journal)
+        if not can_look():
+            time.sleep(hold_s)
+        if _index_signature(checkout) == before:
+            return index
+        _unlock_index(checkout)
+    raise wait_for(checkout, "other git commands change the index again and again")
+
+
+def _await_index_lock(journal: Journal) -> None:
+    """Most git commands hold it for a moment only."""
+    give_up_at = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            return _take_index_lock(journal)
+        except Waiting:
+            if time.monotonic() > give_up_at:
+                raise
+        time.sleep(0.01)
+
+
+def _index_signature(checkout: Checkout) -> Signature:
+    return signature_of(checkout.git_dir / "index")
+
+
+def _finish(journal: Journal, changes: Sequence[Change], *, lock: int) -> None:
+    """Let the index follow the branch; one that somebody went on with by hand stays as it is."""
+    if not _has_target(journal.checkout):
+        return
+    with suppress(Waiting):
+        index = _next_index(journal, lock=lock)
+        _refresh(journal.checkout, index, file_changes(changes), lock=lock)
+        _install_index(index, journal.checkout)
+        _place_folders(journal.checkout, changes)
+
+
+def _refuse_unfinished(checkout: Checkout) -> None:
+    unfinished = unfinished_in(checkout.git_dir)
+    if unfinished is not None:
+        raise wait_for(checkout, f"a {unfinished} is unfinished")
+
+
+def _refuse_moved(checkout: Checkout) -> None:
+    """Whether the branch has moved shows when we move it."""
+    if not _has_target(checkout):
+        raise wait_for(checkout, f"{checkout.target} moves at this moment")
+    _refuse_unfinished(checkout)
+
+
+def _has_target(checkout: Checkout) -> bool:
+    head = (checkout.git_dir / "HEAD").read_text().strip()
+    return head == f"ref: refs/heads/{checkout.target}"
+
+
+def _is_ours(journal: Journal) -> bool:
+    """Only a lock that holds our token is ours; git's own locks never do."""
+    lock = journal.checkout.index_lock
+    try:
+        return lock.stat().st_size == len(journal.token) and lock.read_text() == journal.token
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _locked(checkout: Checkout) -> Waiting:
+    return Waiting(
+        f"another git command holds {checkout.index_lock}",
+        hint="let it end; if none is running there, remove that file",
+    )
+
+
+@effect("git.sync_lock_index")
+def _take_index_lock(journal: Journal) -> None:
+    """The lock appears with our token in it, so that it can be proven ours at any moment."""
+    journal.home.mkdir(parents=True, exist_ok=True)
+    proof = journal.home / "lock"
+    proof.write_text(journal.token)
+    try:
+        os.link(proof, journal.checkout.index_lock)
+    except FileExistsError:
+        raise _locked(journal.checkout) from None
+
+
+@effect("git.sync_next_index")
+def _next_index(journal: Journal, *, lock: int) -> Path:
+    """A copy of the index in which the unchanged entries of `old` are those of `new`."""
+    checkout = journal.checkout
+    index = journal.home / "index"
+    journal.home.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(checkout.git_dir / "index", index)
+    env = checkout.env | {"GIT_INDEX_FILE": str(index)}
+    args = ("read-tree", "-i", "-m", journal.old, journal.new)
+    if ask(checkout.path, *args, env=env, keep_open=lock).code != 0:
+        raise wait_for(checkout, "something staged clashes with the landed work")
+    return index
+
+
+@effect("git.sync_stage_files")
+def _stage_files(
+    repo: Repository, journal: Journal, changes: Sequence[Change], index: Path
+) -> None:
+    """Write the new files beside the checkout, with the line ends that `new` wants."""
+    staging = journal.staging
+    (staging / "new").mkdir(parents=True, exist_ok=True)
+    place = attributes_worktree(repo, journal.new)
+    env = environment_for(journal.checkout.git_dir, place) | {"GIT_INDEX_FILE": str(index)}
+    names = [os.fsencode(change.path) for change in changes if change.new_mode is not None]
+    git(
+        place,
+        "checkout-index",
+        "-z",
+        "--stdin",
+        f"--prefix={staging / 'new'}/",
+        stdin=b"".join(name + b"\0" for name in names),
+        env=env,
+    )
+
+
+@effect("git.sync_refresh")
+def _refresh(checkout: Checkout, index: Path, changes: Sequence[Change], *, lock: int) -> None:
+    """The index learns what the files that we placed look like; the others it knows."""
+    names = [os.fsencode(change.path) for change in changes if change.new_mode is not None]
+    if not names:
+        return
+    env = checkout.env | {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "1"}
+    args = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+    stdin = b"".join(name + b"\0" for name in names)
+    ask(checkout.path, *args, env=env, stdin=stdin, keep_open=lock)
+
+
+@effect("git.sync_install_index")
+def _install_index(index: Path, checkout: Checkout) -> None:
+    index.replace(checkout.git_dir / "index")
+
+
+@effect("git.sync_place_folders")
+def _place_folders(checkout: Checkout, changes: Sequence[Change]) -> None:
+    """A submodule is an empty folder until the person has git fill it; one with files stays."""
+    for path in leaving_submodules(changes):
+        with suppress(OSError):
+            (checkout.path / path).rmdir()
+    for path in arriving_submodules(changes):
+        with suppress(OSError):
+            (checkout.path / path).mkdir(parents=True, exist_ok=True)
+
+
+def _release(repo: Repository, journal: Journal, changes: Sequence[Change]) -> None:
+    rescue_edited(load_moves(journal.checkout, journal.staging, file_changes(changes)))
+    if _is_ours(journal):
+        _unlock_index(journal.checkout)
+    _delete_staging(journal)
+    forget_journal(repo)
+
+
+@effect("git.sync_unlock_index")
+def _unlock_index(checkout: Checkout) -> None:
+    checkout.index_lock.unlink(missing_ok=True)
+
+
+@effect("git.sync_delete_staging")
+def _delete_staging(journal: Journal) -> None:
+    for folder in (journal.staging, journal.home):
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.parent.is_dir() and not any(folder.parent.iterdir()):
+            folder.parent.rmdir()

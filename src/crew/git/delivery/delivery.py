@@ -1,0 +1,176 @@
+"""Landed work reaches the target branch here, and surprises nobody who has it checked out."""
+
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import landed_ref
+from crew.git.delivery.checkout_changes import Checkout, Waiting
+from crew.git.delivery.checkout_sync import SYNC_LOCK, mend_stale_index, repair, sync_checkout
+from crew.git.git_command import git
+from crew.git.merges.merges import contains
+from crew.git.refs import Moved, advance
+from crew.git.repository import Repository, ref_tip
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.worktrees import worktree_paths
+from crew.system.file_locks import held
+
+State = Literal["current", "delivered", "waiting", "diverged"]
+
+
+@frozen
+class Delivery:
+    """What came of a delivery; `commit` is where the target is now.
+
+    `remedy` is what the person may type next, also after one that was made.
+    `is_shown` says that the files of a checkout had to follow.
+    """
+
+    state: State
+    commit: str
+    is_shown: bool = True
+    reason: str = ""
+    remedy: str = ""
+
+
+def integration_tip(repo: Repository, target: str) -> str:
+    """The tip of the integration ref, which starts where the target is."""
+    ref = landed_ref(target)
+    found = ref_tip(repo, ref)
+    if found is not None:
+        return found
+    start = ref_tip(repo, f"refs/heads/{target}")
+    if start is None:
+        raise Conflict(f"there is no branch {target}", hint=f"make it: git branch {target}")
+    try:
+        advance(repo, ref, to=start, expected=None)
+    except Moved as moved:
+        return moved.at or start
+    return start
+
+
+def landed_tips(repo: Repository) -> dict[str, str]:
+    """Every target that something landed for, with the tip of its integration ref."""
+    start = landed_ref("")
+    listed = git(
+        repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", start.rstrip("/")
+    )
+    pairs = (line.split(" ") for line in listed.splitlines())
+    return {name.removeprefix(start): tip for name, tip in pairs}
+
+
+def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
+    """Bring the target branch, and the checkout that has it, up to the integration ref.
+
+    Nothing that is not committed changes; where it would have to, the delivery waits.
+    """
+    try:
+        with held(repo.common_dir / SYNC_LOCK, wait=False) as lock:
+            repair(repo, lock=lock)
+            mend_stale_index(repo, lock=lock)
+            return _deliver(repo, target, hold_s=hold_s, lock=lock)
+    except Moved as moved:
+        return _diverged(target, moved.at or "")
+    except Conflict as conflict:
+        commit = ref_tip(repo, f"refs/heads/{target}") or ""
+        return Delivery(
+            state="waiting", commit=commit, reason=conflict.message, remedy=conflict.hint
+        )
+
+
+def repair_sync(repo: Repository) -> None:
+    """Finish or undo a delivery that was killed half-way."""
+    with held(repo.common_dir / SYNC_LOCK) as lock:
+        repair(repo, lock=lock)
+
+
+def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Delivery:
+    branch = f"refs/heads/{target}"
+    tip, landed = ref_tip(repo, branch), ref_tip(repo, landed_ref(target))
+    if tip is None:
+        raise Waiting(
+            f"the branch {target} no longer exists",
+            hint=f"make it again: git branch {target} {landed_ref(target)}",
+        )
+    if landed is None or contains(repo, ancestor=landed, descendant=tip):
+        return Delivery(state="current", commit=tip)
+    if not contains(repo, ancestor=tip, descendant=landed):
+        return _diverged(target, tip)
+    checkout = _checkout_of(repo, target)
+    if checkout is None:
+        advance(repo, branch, to=landed, expected=tip, keep_open=lock)
+        _catch_up(repo, target, old=tip, new=landed, hold_s=hold_s, lock=lock)
+        return Delivery(state="delivered", commit=landed, is_shown=False)
+    moved = sync_checkout(repo, checkout, old=tip, new=landed, hold_s=hold_s, lock=lock)
+    return Delivery(state="delivered", commit=landed, remedy=_update_command(checkout.path, moved))
+
+
+def _diverged(target: str, tip: str) -> Delivery:
+    return Delivery(
+        state="diverged",
+        commit=tip,
+        reason=f"{target} has commits that have not been merged with the landed work",
+        remedy="crew merges them first and then delivers",
+    )
+
+
+def _update_command(path: Path, submodules: tuple[str, ...]) -> str:
+    """How the person gets the files of submodules that came in; crew fetches nothing."""
+    if not submodules:
+        return ""
+    return shlex.join(("git", "-C", str(path), "submodule", "update", "--init", "--", *submodules))
+
+
+def _catch_up(
+    repo: Repository, target: str, *, old: str, new: str, hold_s: float, lock: int
+) -> None:
+    """Somebody may have checked the target out, as it was, in the moment it moved."""
+    with suppress(Waiting):
+        checkout = _checkout_of(repo, target)
+        if checkout is not None:
+            sync_checkout(repo, checkout, old=old, new=new, hold_s=hold_s, lock=lock)
+
+
+def _checkout_of(repo: Repository, target: str) -> Checkout | None:
+    """The one place that has the target checked out, also in the middle of a rebase."""
+    found = []
+    places = worktree_paths(repo)
+    _check_main(repo, target, branch=places.get(repo.root))
+    for path, branch in places.items():
+        git_dir = worktree_admin.git_dir_for(repo, path)
+        if git_dir is None or not (branch == target or _is_rebasing(git_dir, target)):
+            continue
+        if path == repo.common_dir:
+            continue  # the HEAD of a bare repository is nobody's checkout
+        if not path.is_dir():
+            raise Waiting(
+                f"the worktree {path} has {target} checked out and cannot be found",
+                hint="if it is gone for good: git worktree prune",
+            )
+        found.append(Checkout(path=path, git_dir=git_dir, target=target))
+    if len(found) > 1:
+        both = " and ".join(str(checkout.path) for checkout in found)
+        raise Waiting(f"{target} is checked out in {both}", hint="switch one of them away")
+    return found[0] if found else None
+
+
+def _check_main(repo: Repository, target: str, *, branch: str | None) -> None:
+    """A setting, slipped in by whoever, must not make the person's checkout invisible to us."""
+    head = (repo.common_dir / "HEAD").read_text().strip()
+    is_hidden = not branch and head == f"ref: refs/heads/{target}"
+    if is_hidden and repo.root != repo.common_dir:
+        raise Waiting(
+            f"{repo.common_dir} says that it is bare, but {repo.root} is a checkout of it",
+            hint=f"git config --file {repo.common_dir / 'config'} core.bare false",
+        )
+
+
+def _is_rebasing(git_dir: Path, target: str) -> bool:
+    for state in ("rebase-merge", "rebase-apply"):
+        name = git_dir / state / "head-name"
+        if name.is_file() and name.read_text().strip() == f"refs/heads/{target}":
+            return True
+    return False

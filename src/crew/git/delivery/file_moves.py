@@ -1,0 +1,169 @@
+"""Files are put into a checkout one by one, each in a way that can be taken back byte for byte.
+
+The file that was there is renamed away and looked at only then, so an edit made in between is
+seen and not overwritten; the new one is linked into place, which fails if another appeared.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.delivery.checkout_changes import Change, Checkout, Signature, signature_of, wait_for
+from crew.system.crash_points import effect
+
+SEEN = "seen.json"
+
+
+@frozen
+class Move:
+    """One file's way: where it goes, where the new one waits, where the old one is kept."""
+
+    change: Change
+    target: Path
+    fresh: Path
+    aside: Path
+    old: Signature | None
+    new: Signature | None
+
+
+def plan_moves(
+    checkout: Checkout,
+    staging: Path,
+    changes: Sequence[Change],
+    seen: Sequence[Signature | None],
+) -> tuple[Move, ...]:
+    """Write down what the files look like before the first one is touched."""
+    fresh = [staging / "new" / c.path if c.new_mode is not None else None for c in changes]
+    new = [signature_of(file) if file is not None else None for file in fresh]
+    (staging / "old").mkdir(exist_ok=True)
+    _write_seen(staging, json.dumps({"old": list(seen), "new": new}))
+    return load_moves(checkout, staging, changes)
+
+
+def has_begun(staging: Path) -> bool:
+    """Whether files may have been touched already."""
+    return (staging / SEEN).exists()
+
+
+def load_moves(checkout: Checkout, staging: Path, changes: Sequence[Change]) -> tuple[Move, ...]:
+    """The moves of a sync; none if it died before any was made."""
+    try:
+        seen = json.loads((staging / SEEN).read_text())
+    except FileNotFoundError:
+        return ()
+    return tuple(
+        Move(
+            change=change,
+            target=checkout.path / change.path,
+            fresh=staging / "new" / change.path,
+            aside=staging / "old" / str(number),
+            old=_signature(seen["old"][number]),
+            new=_signature(seen["new"][number]),
+        )
+        for number, change in enumerate(changes)
+    )
+
+
+def place_all(checkout: Checkout, moves: Sequence[Move]) -> None:
+    """Place every new file; refuse, to be taken back, if an old one was edited meanwhile."""
+    for move in moves:
+        if move.old is not None:
+            _set_aside(checkout, move)
+        if move.new is not None:
+            _place(checkout, move)
+    for move in moves:
+        if move.old is not None and signature_of(move.aside) != move.old:
+            raise wait_for(checkout, f"{move.change.path} changes at this moment")
+
+
+def take_back_all(checkout: Checkout, moves: Sequence[Move]) -> None:
+    """Undo what was placed; a file that somebody edited since stays as they left it."""
+    for move in reversed(moves):
+        if move.new is not None and _is_placed(move) and _looks(move.target, move.new):
+            _unplace(checkout, move)
+        if os.path.lexists(move.aside) and not os.path.lexists(move.target):
+            _put_back(move)
+
+
+def rescue_edited(moves: Sequence[Move]) -> tuple[Path, ...]:
+    """An old file that was written to after it was set aside is kept beside the new one."""
+    edited = [m for m in moves if os.path.lexists(m.aside) and not _looks(m.aside, m.old)]
+    return tuple(_rescue(move) for move in edited)
+
+
+@effect("git.sync_seen")
+def _write_seen(staging: Path, text: str) -> None:
+    fresh = staging / (SEEN + ".new")
+    fresh.write_text(text)
+    fresh.replace(staging / SEEN)
+
+
+@effect("git.sync_set_aside")
+def _set_aside(checkout: Checkout, move: Move) -> None:
+    try:
+        move.target.rename(move.aside)
+    except OSError:
+        raise wait_for(checkout, f"{move.change.path} changes at this moment") from None
+    if move.new is None:
+        _remove_empty(checkout, move.target.parent)
+
+
+@effect("git.sync_place")
+def _place(checkout: Checkout, move: Move) -> None:
+    try:
+        move.target.parent.mkdir(parents=True, exist_ok=True)
+        os.link(move.fresh, move.target, follow_symlinks=False)
+    except OSError:
+        raise wait_for(checkout, f"something appears at {move.change.path}") from None
+    move.fresh.unlink()
+
+
+@effect("git.sync_unplace")
+def _unplace(checkout: Checkout, move: Move) -> None:
+    move.target.unlink()
+    _remove_empty(checkout, move.target.parent)
+
+
+@effect("git.sync_put_back")
+def _put_back(move: Move) -> None:
+    move.target.parent.mkdir(parents=True, exist_ok=True)
+    move.aside.rename(move.target)
+
+
+@effect("git.sync_rescue")
+def _rescue(move: Move) -> Path:
+    kept = move.target.with_name(f"{move.target.name}.before-crew-{os.urandom(4).hex()}")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(move.aside, kept)
+    return kept
+
+
+def _is_placed(move: Move) -> bool:
+    if not os.path.lexists(move.target):
+        return False
+    return (
+        not os.path.lexists(move.fresh) or move.fresh.lstat().st_ino == move.target.lstat().st_ino
+    )
+
+
+def _looks(file: Path, signature: Signature | None) -> bool:
+    try:
+        return signature_of(file) == signature
+    except OSError:
+        return False
+
+
+def _remove_empty(checkout: Checkout, folder: Path) -> None:
+    while folder != checkout.path and folder.is_relative_to(checkout.path):
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
+
+
+def _signature(listed: list[int] | None) -> Signature | None:
+    return None if listed is None else (listed[0], listed[1], listed[2], listed[3])

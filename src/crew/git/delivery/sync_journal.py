@@ -1,0 +1,66 @@
+"""The journal of a sync: on disk before anything of a person's checkout is touched."""
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.delivery.checkout_changes import Checkout
+from crew.git.repository import Repository
+from crew.system.crash_points import effect
+
+JOURNAL = "crew-sync.json"
+LAST = "crew-sync-last.json"
+
+
+@frozen
+class Journal:
+    """All that is needed to undo or finish a sync; on disk before anything is touched."""
+
+    token: str
+    path: str
+    git_dir: str
+    target: str
+    old: str
+    new: str
+
+    @property
+    def checkout(self) -> Checkout:
+        return Checkout(path=Path(self.path), git_dir=Path(self.git_dir), target=self.target)
+
+    @property
+    def home(self) -> Path:
+        return Path(self.git_dir) / "crew-sync" / self.token
+
+    @property
+    def staging(self) -> Path:
+        """Where files wait: on the checkout's own file system, or they could not be renamed."""
+        is_same = Path(self.path).stat().st_dev == Path(self.git_dir).stat().st_dev
+        return self.home if is_same else Path(self.path) / ".crew-sync" / self.token
+
+
+@effect("git.sync_journal")
+def write_journal(repo: Repository, journal: Journal) -> None:
+    fresh = repo.common_dir / (JOURNAL + ".new")
+    with fresh.open("w") as file:
+        json.dump(asdict(journal), file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(repo.common_dir / JOURNAL)
+
+
+def read_journal(repo: Repository, name: str = JOURNAL) -> Journal | None:
+    try:
+        return Journal(**json.loads((repo.common_dir / name).read_text()))
+    except FileNotFoundError:
+        return None
+
+
+@effect("git.sync_forget")
+def forget_journal(repo: Repository) -> None:
+    """It is over; what it was is kept for a look at what other programs made of the index."""
+    with suppress(FileNotFoundError):
+        (repo.common_dir / JOURNAL).replace(repo.common_dir / LAST)
+        os.utime(repo.common_dir / LAST)

@@ -1,0 +1,232 @@
+"""The one door to git: hardened, single processes, exit codes instead of prose."""
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from crew.domain.kernel.errors import CrewError, TimedOut
+from crew.domain.kernel.frozen import frozen
+from crew.git import hardening, spawn_git
+from crew.git.hardening import Configured
+
+FIRST_WAIT_S = 0.02
+LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
+
+_FATAL = 128
+_PREFIXES = ("fatal:", "error:")
+_LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
+_KNOWN = (
+    (
+        "dubious ownership",
+        "git does not trust this repository, because another user owns it",
+        "say that you trust it: git config --global --add safe.directory DIR",
+    ),
+    (
+        "not a git repository",
+        "this is not a git repository",
+        "go into a repository, or make one with: git init",
+    ),
+    ("No space left", "the disk is full", "free some disk space and try again"),
+    (
+        ".lock': File exists",
+        "another git command holds a lock in the repository",
+        "let it end and try again; if none runs, remove the .lock file that it left",
+    ),
+    (
+        "unrelated histories",
+        "two branches have unrelated histories: no common commit",
+        "fetch the missing history first",
+    ),
+    (
+        "ermission denied",
+        "this user may not read or write a part of the repository",
+        "make the repository readable and writable for this user",
+    ),
+    (
+        "Read-only file system",
+        "the file system of the repository is read-only",
+        "crew must be able to write there",
+    ),
+    (
+        "Not a valid object name",
+        "a branch or commit that crew needs is missing from the repository",
+        "`git fsck` and `git branch -a` show what is there; bring the missing one back",
+    ),
+    (
+        "bad object",
+        "a commit or file in git's own store is missing or damaged",
+        "`git fsck` names it; fetch it again from a remote or a clone",
+    ),
+    (
+        "already used by worktree",
+        "the branch is checked out in another worktree",
+        "`git worktree list` shows where; switch that one to another branch",
+    ),
+    (
+        "tell me who you are",
+        "git does not know who makes the commit",
+        "git config --global user.name NAME, and user.email ADDRESS",
+    ),
+)
+"""Part of what git prints, what it means, and what to do about it."""
+
+_known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
+
+
+@frozen
+class Answer:
+    """What one git process said; `err` is for people only."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+class GitFailed(CrewError):
+    """Git said no."""
+
+    code = "git_failed"
+
+
+def git(
+    where: Path,
+    *args: str,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
+    keep_open: int | None = None,
+) -> str:
+    """The answer as text, without its last line end; a refusal is an error."""
+    answer = ask(where, *args, stdin=stdin, env=env, timeout_s=timeout_s, keep_open=keep_open)
+    if answer.code != 0:
+        raise failure(args, answer)
+    return answer.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def ask(
+    where: Path,
+    *args: str,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
+    keep_open: int | None = None,
+    allow_lfs: bool = False,
+) -> Answer:
+    """Run git once and return what it said, whatever that is; a busy lock is waited for.
+
+    `keep_open` is a lock's descriptor: git inherits it, so the lock outlives a crew that is killed
+    for as long as its git still runs.
+    """
+    environment = hardening.environment(_settings(where, env or {}, allow_lfs=allow_lfs), env or {})
+    wait_s = FIRST_WAIT_S
+    while True:
+        answer = _run(
+            where, args, stdin=stdin, env=environment, timeout_s=timeout_s, keep_open=keep_open
+        )
+        if answer.code == 0 or wait_s > LAST_WAIT_S or not is_locked(answer):
+            return answer
+        time.sleep(_varied(wait_s))
+        wait_s *= 2
+
+
+def _varied(wait_s: float) -> float:
+    """Less by up to a half: those that wait for one lock must not all try at one moment."""
+    import random  # noqa: PLC0415 - slow to load, and a lock is seldom busy
+
+    return wait_s * random.uniform(0.5, 1)  # noqa: S311 - no secret
+
+
+def is_locked(answer: Answer) -> bool:
+    """Another git holds a lock; a ref that is elsewhere ("but expected") is no such thing."""
+    return _LOCKED.search(answer.err) is not None and "but expected" not in answer.err
+
+
+def failure(args: tuple[str, ...], answer: Answer) -> GitFailed:
+    """A sentence and a next step; the log has the command and all that git printed."""
+    import logging  # noqa: PLC0415 - slow to load, and git seldom fails
+
+    command = " ".join(("git", *args))[:200]
+    log = logging.getLogger(__name__)
+    log.info("%s ended with %d: %s", command, answer.code, answer.err.strip())
+    for sign, means, hint in _KNOWN:
+        if sign in answer.err:
+            return GitFailed(means, hint=hint)
+    lines = [line for line in answer.err.splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith(_PREFIXES)), None)
+    said = said or (lines[0] if lines else f"exit code {answer.code}")
+    for prefix in _PREFIXES:
+        said = said.removeprefix(prefix).strip()
+    return GitFailed(f"`git {args[0]}` failed: {said}", hint=f"by hand it prints more: {command}")
+
+
+def configured_filters(where: Path) -> frozenset[str]:
+    """The filter drivers somebody configured here; crew never runs them."""
+    return _configured(where, {}).filters
+
+
+def configured_branch(where: Path) -> str:
+    """`crew.defaultBranch`, or nothing; needs no process besides the one for the drivers."""
+    return _configured(where, {}).default_branch
+
+
+def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mapping[str, str]:
+    configured = _configured(where, env)
+    silenced = configured.silenced
+    if allow_lfs and configured.lfs:
+        silenced = {key: value for key, value in silenced.items() if "filter.lfs." not in key}
+    return hardening.FIXED | dict(silenced)
+
+
+def _configured(where: Path, env: Mapping[str, str]) -> Configured:
+    """The drivers that are configured; git is asked again only when one of the files changed."""
+    named = env.get("GIT_DIR")
+    git_dir = Path(named) if named else hardening.git_dir_of(where.absolute())
+    shared = hardening.shares_config_with(git_dir)
+    for known in (git_dir, shared):
+        if known in _known:
+            stamp, configured = _known[known]
+            if stamp == hardening.stamp_of(configured.files):
+                return configured
+    standard = hardening.standard_files(git_dir)
+    before = hardening.stamp_of(standard)
+    listing = _run(
+        where,
+        ("config", "--list", "--show-origin", "-z"),
+        env=hardening.environment(hardening.FIXED, env),
+    )
+    configured = hardening.parse_listing(listing.out, cwd=where, git_dir=git_dir)
+    if before == hardening.stamp_of(standard):
+        place = git_dir if configured.is_conditional else shared
+        _known[place] = (hardening.stamp_of(configured.files), configured)
+    return configured
+
+
+def _run(
+    where: Path,
+    args: tuple[str, ...],
+    *,
+    env: Mapping[str, str],
+    stdin: bytes | None = None,
+    timeout_s: float = 120,
+    keep_open: int | None = None,
+) -> Answer:
+    argv = ("git", "-C", str(where), *hardening.guarded(args))
+    try:
+        done = spawn_git.run(argv, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open)
+    except TimeoutError as late:
+        raise TimedOut(
+            f"git {args[0]} took longer than {timeout_s:g} s in {where}",
+            hint="look whether the disk is slow or full, then try again",
+        ) from late
+    except OSError as problem:
+        raise _cannot_start(problem) from problem
+    if done.code == _FATAL and not where.is_dir():
+        raise GitFailed(f"there is no folder {where}", hint="make it, or name another one")
+    return Answer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
+
+
+def _cannot_start(problem: OSError) -> GitFailed:
+    if isinstance(problem, FileNotFoundError):
+        return GitFailed("git is not installed", hint="install git 2.38 or newer")
+    return GitFailed(f"git does not start: {problem.strerror}", hint="check the git on your PATH")

@@ -1,0 +1,1 @@
+"""Merges in memory."""

@@ -1,0 +1,180 @@
+"""Merges in memory: no checkout is touched, and the same merge always gives the same commit."""
+
+import os
+import re
+from collections import Counter
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.git_command import Answer, ask, failure, git
+from crew.git.merges.attributes import attributes_worktree
+from crew.git.merges.favoured_side import favoured_tree
+from crew.git.refs import Moved, advance
+from crew.git.repository import Repository, commit_of
+from crew.git.worktrees.worktree_admin import environment_for
+from crew.system.crash_points import effect
+
+__all__ = [
+    "MergeConflict",
+    "Merged",
+    "Moved",
+    "advance",
+    "contains",
+    "contents",
+    "dropped_sides",
+    "identity",
+    "merge",
+    "merged_tree",
+]
+
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+@frozen
+class Merged:
+    """The merge commit; no ref points to it yet."""
+
+    commit: str
+
+
+@frozen
+class MergeConflict:
+    """The paths that clash, what git says about them, and the tree with the marked files."""
+
+    paths: tuple[str, ...]
+    detail: str
+    tree: str
+
+
+def merge(
+    repo: Repository, *, onto: str, head: str, message: str, at: float, favours: str = ""
+) -> Merged | MergeConflict:
+    """Merge `head` into `onto` as a commit with both as parents.
+
+    `favours` names the side that wins in a conflict: `mine` is that of `head`.
+    """
+    ours, theirs = _commit_id(repo, onto), _commit_id(repo, head)
+    tree = merged_tree(repo, onto=ours, head=theirs)
+    if isinstance(tree, MergeConflict) and favours:
+        tree = favoured_tree(repo, onto=ours, head=theirs, favours_head=favours == "mine")
+    if isinstance(tree, MergeConflict):
+        return tree
+    return Merged(commit=_commit(repo, tree, (ours, theirs), message, at))
+
+
+def merged_tree(
+    repo: Repository, *, onto: str, head: str, style: str = "merge"
+) -> str | MergeConflict:
+    """The tree of the merge; a conflict is exit code 1 with a tree id, all else is an error.
+
+    `style` is how conflicts are marked in the files of that tree: "diff3" has the base too.
+    """
+    place = attributes_worktree(repo, onto)
+    marks = ("-c", f"merge.conflictStyle={style}")
+    args = (*marks, "merge-tree", "--write-tree", "-z", "--name-only", "--messages", onto, head)
+    answer = ask(place, *args, env=environment_for(repo.common_dir, place))
+    tree, _, rest = os.fsdecode(answer.out).partition("\0")
+    if _OBJECT_ID.fullmatch(tree) is None or answer.code not in {0, 1}:
+        raise failure(args, answer)
+    return tree if answer.code == 0 else _conflict(tree, rest)
+
+
+def contains(repo: Repository, *, ancestor: str, descendant: str) -> bool:
+    if ancestor == descendant:
+        return True
+    args = ("merge-base", "--is-ancestor", ancestor, descendant)
+    answer = ask(repo.common_dir, *args)
+    if answer.code not in {0, 1}:
+        raise failure(args, answer)
+    return answer.code == 0
+
+
+def identity(at: float) -> dict[str, str]:
+    """Who made a commit, and when: both given, so that a repeat gives the same commit."""
+    moment = f"@{int(at)} +0000"
+    return {
+        "GIT_AUTHOR_NAME": "crew",
+        "GIT_AUTHOR_EMAIL": "crew@localhost",
+        "GIT_AUTHOR_DATE": moment,
+        "GIT_COMMITTER_NAME": "crew",
+        "GIT_COMMITTER_EMAIL": "crew@localhost",
+        "GIT_COMMITTER_DATE": moment,
+    }
+
+
+def dropped_sides(
+    repo: Repository, *, ours: str, theirs: str, result: str, paths: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Of files that conflicted, the ones where nothing of one side is left in the result."""
+    base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
+    revs = [rev for rev in (base, ours, theirs, result) if rev]
+    blobs = contents(repo, [f"{rev}:{path}" for path in paths for rev in revs])
+    dropped = []
+    for path in paths:
+        before = blobs[f"{base}:{path}"] if base else None
+        sides = blobs[f"{ours}:{path}"], blobs[f"{theirs}:{path}"]
+        after = blobs[f"{result}:{path}"]
+        if _is_lost(before, sides[0], sides[1], after) or _is_lost(
+            before, sides[1], sides[0], after
+        ):
+            dropped.append(path)
+    return tuple(dropped)
+
+
+def _is_lost(
+    base: bytes | None, side: bytes | None, other: bytes | None, result: bytes | None
+) -> bool:
+    """Whether `side` changed the file and the result shows nothing of it."""
+    if side in (base, other):
+        return False
+    if result == other:
+        return True
+    added = _lines(side) - _lines(base)
+    return bool(added) and not added & _lines(result)
+
+
+def _lines(content: bytes | None) -> Counter[bytes]:
+    return Counter(line.strip() for line in (content or b"").splitlines() if line.strip())
+
+
+def contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:
+    """The blobs of `rev:path` names, None for one that does not exist, in one process."""
+    stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+    answer = ask(repo.common_dir, "cat-file", "--batch", "-z", stdin=stdin)
+    if answer.code != 0:
+        raise failure(("cat-file",), answer)
+    found: dict[str, bytes | None] = {}
+    rest = answer.out
+    for name in names:
+        missing = os.fsencode(name) + b" missing\n"
+        if rest.startswith(missing):
+            found[name], rest = None, rest[len(missing) :]
+            continue
+        header, _, rest = rest.partition(b"\n")
+        size = int(header.split(b" ")[2])
+        found[name], rest = rest[:size], rest[size + 1 :]
+    return found
+
+
+def _conflict(tree: str, rest: str) -> MergeConflict:
+    listed, _, messages = rest.partition("\0\0")
+    paths = tuple(dict.fromkeys(path for path in listed.split("\0") if path))
+    said = [line for line in messages.replace("\0", "\n").splitlines() if "CONFLICT (" in line]
+    detail = "\n".join(line for line in said if ":" in line)
+    return MergeConflict(paths=paths, detail=detail, tree=tree)
+
+
+@effect("git.commit_merge")
+def _commit(repo: Repository, tree: str, parents: tuple[str, str], message: str, at: float) -> str:
+    sides = [word for parent in parents for word in ("-p", parent)]
+    stdin = message.encode("utf-8", "surrogateescape")
+    return git(repo.common_dir, "commit-tree", *sides, tree, stdin=stdin, env=identity(at))
+
+
+def _commit_id(repo: Repository, rev: str) -> str:
+    if _OBJECT_ID.fullmatch(rev) is not None:
+        return rev
+    commit = commit_of(repo, rev)
+    if commit is None:
+        missing = Answer(code=128, out=b"", err=f"fatal: {rev} is not a commit")
+        raise failure(("merge-tree", rev), missing)
+    return commit

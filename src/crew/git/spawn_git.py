@@ -1,0 +1,131 @@
+"""Starts git and hears it out, for a quarter of the CPU time that `subprocess` takes for the same.
+
+Nothing of ours runs in the new process before git itself, so our other threads are held up less.
+Every descriptor that Python opens closes by itself in the new process.
+"""
+
+import fcntl
+import io
+import os
+import selectors
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from crew.domain.kernel.frozen import frozen
+
+_PIECE = 65_536
+_FIRST_FREE = 3
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+@frozen
+class Heard:
+    """All that a program said, and its exit code: negative for the signal that ended it."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+
+def run(
+    argv: tuple[str, ...],
+    *,
+    env: Mapping[str, str],
+    stdin: bytes | None,
+    timeout_s: float,
+    keep_open: int | None,
+) -> Heard:
+    """Run a program to its end; one that takes too long is killed, and `TimeoutError` raised.
+
+    `keep_open` is a descriptor that stays open in it.
+    """
+    with _input(stdin) as source, _pipe() as (hear, out), _pipe() as (overhear, err):
+        pid = _start(argv, env, (source, out, err), keep_open)
+        out.close()
+        err.close()
+        try:
+            said = _read((hear, overhear), ends_at=time.monotonic() + timeout_s)
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)
+            reap(pid)
+            raise
+    return Heard(code=reap(pid), out=bytes(said[0]), err=bytes(said[1]))
+
+
+def reap(pid: int) -> int:
+    """Wait for a child's end; its exit code."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _start(
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    files: tuple[io.FileIO, ...],
+    keep_open: int | None,
+) -> int:
+    placed = [(os.POSIX_SPAWN_DUP2, file.fileno(), place) for place, file in enumerate(files)]
+    if keep_open is not None:
+        # Its copy stays open; to put it onto itself does not have that effect everywhere.
+        place = _FIRST_FREE if keep_open != _FIRST_FREE else _FIRST_FREE + 1
+        placed.append((os.POSIX_SPAWN_DUP2, keep_open, place))
+    return os.posix_spawnp(
+        argv[0],
+        argv,
+        env,
+        file_actions=placed,
+        setsid=True,  # Ctrl-C in the terminal must not tear a git command of ours in two
+        setsigdef=_IGNORED_BY_PYTHON,
+    )
+
+
+@contextmanager
+def _input(content: bytes | None) -> Iterator[io.FileIO]:
+    """As a file, which takes any size at once."""
+    if content is None:
+        with io.FileIO(_above_stdio(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))) as file:
+            yield file
+        return
+    import tempfile  # noqa: PLC0415 - slow to load, and most git commands get no input
+
+    with tempfile.TemporaryFile(buffering=0) as kept:
+        kept.write(content)
+        kept.seek(0)
+        with io.FileIO(fcntl.fcntl(kept, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)) as file:
+            yield file
+
+
+@contextmanager
+def _pipe() -> Iterator[tuple[io.FileIO, io.FileIO]]:
+    """The end to read from and the end to write to."""
+    hear, say = os.pipe()
+    with io.FileIO(_above_stdio(hear)) as ear, io.FileIO(_above_stdio(say), "w") as mouth:
+        yield ear, mouth
+
+
+def _above_stdio(descriptor: int) -> int:
+    """Whoever starts crew with a closed stdin would have git read from where it is to write."""
+    if descriptor >= _FIRST_FREE:
+        return descriptor
+    higher: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+    os.close(descriptor)
+    return higher
+
+
+def _read(pipes: tuple[io.FileIO, ...], *, ends_at: float) -> list[bytearray]:
+    """What comes out of each pipe, until all are closed."""
+    said = [bytearray() for _ in pipes]
+    with selectors.PollSelector() as still_open:
+        for pipe, pieces in zip(pipes, said, strict=True):
+            still_open.register(pipe, selectors.EVENT_READ, pieces)
+        while still_open.get_map():
+            ready = still_open.select(max(0.0, ends_at - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE)
+                key.data.extend(piece)
+                if not piece:
+                    still_open.unregister(key.fileobj)
+    return said

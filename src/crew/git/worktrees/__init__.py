@@ -1,0 +1,1 @@
+"""Worktrees: made, repaired, looked at and removed."""

@@ -1,0 +1,91 @@
+"""Whether a worktree is exactly what its HEAD says, found out without starting git.
+
+Only a plain yes counts: whatever is unusual, changed, too new to be sure of or too much to look at
+is left to git itself. The checks are stricter than git's own, which trusts the same numbers.
+"""
+
+import os
+import re
+import stat
+import zlib
+from pathlib import Path
+
+from crew.git.hardening import common_dir_of
+from crew.git.worktrees.index_file import Index, Numbers, read_index
+
+_COMMIT_ID = re.compile(rb"[0-9a-f]{40}")
+_TREE = re.compile(rb"commit \d+\0tree ([0-9a-f]{40})\n")
+
+
+def untouched_head(worktree: Path, git_dir: Path) -> tuple[str, str | None] | None:
+    """The commit and the branch of a worktree in which nothing at all is changed or added."""
+    index = read_index(git_dir)
+    if index is None or not index.tree or not index.is_plain:
+        return None
+    try:
+        head = (git_dir / "HEAD").read_bytes().strip()
+        ref = head.removeprefix(b"ref: ") if head.startswith(b"ref: refs/heads/") else None
+        common = common_dir_of(git_dir)
+        commit = head if ref is None else (common / os.fsdecode(ref)).read_bytes().strip()
+        if not _COMMIT_ID.fullmatch(commit) or _tree_of(common, commit.decode()) != index.tree:
+            return None
+        if not _is_all_there_is(worktree, index, is_unchanged=True):
+            return None
+    except (OSError, zlib.error):
+        return None
+    branch = None if ref is None else os.fsdecode(ref.removeprefix(b"refs/heads/"))
+    return commit.decode(), branch
+
+
+def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
+    """No file is there that the index does not name, ignored ones included."""
+    index = read_index(git_dir)
+    try:
+        return (
+            index is not None
+            and index.is_plain
+            and _is_all_there_is(worktree, index, is_unchanged=False)
+        )
+    except OSError:
+        return False
+
+
+def _tree_of(common: Path, commit: str) -> str:
+    """Of a commit with a file of its own; none that git has packed was made just now."""
+    raw = (common / "objects" / commit[:2] / commit[2:]).read_bytes()
+    found = _TREE.match(zlib.decompressobj().decompress(raw, 128))
+    return found[1].decode() if found else "unknown"
+
+
+def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> bool:
+    """Every file there is in the index; `is_unchanged`: and the same, and none is gone."""
+    seen, folders = 0, [""]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(worktree / folder) as entries:
+            for entry in entries:
+                path = folder + entry.name
+                if path == ".git":
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{path}/")
+                    continue
+                known = index.files.get(path)
+                if known is None or (is_unchanged and not _is_same(entry, known, index)):
+                    return False
+                seen += 1
+    return not is_unchanged or seen == len(index.files)
+
+
+def _is_same(entry: "os.DirEntry[str]", known: Numbers, index: Index) -> bool:
+    """Also older than the index: of a file that is as new, nobody knows what it was then."""
+    found = entry.stat(follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        mode = stat.S_IFLNK
+    else:
+        mode = stat.S_IFMT(found.st_mode) | (0o755 if found.st_mode & stat.S_IXUSR else 0o644)
+    numbers = (
+        *(found.st_ctime_ns, found.st_mtime_ns, found.st_ino & 0xFFFFFFFF, mode),
+        *(found.st_uid, found.st_gid, found.st_size & 0xFFFFFFFF),
+    )
+    return numbers == known and max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns

@@ -1,0 +1,111 @@
+"""What git does not see in one worktree, without a word in `.gitignore` or for any other worktree.
+
+Git has no `info/exclude` for a single worktree. It does read another `core.excludesFile` where a
+conditional include says so, and the files of that stand in `.git/info`, which agents cannot write
+where steps are sandboxed. The reasons are in `docs/decisions/005-excludes-per-worktree.md`.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from crew.git.git_command import ask, git
+from crew.git.repository import Repository
+from crew.git.worktrees import worktree_admin
+from crew.system.crash_points import effect
+from crew.system.file_locks import held
+
+_INCLUDED = "info/crew.config"
+_FOLDER = "info/crew"
+
+
+def exclude_in_worktree(repo: Repository, path: Path, patterns: Iterable[str]) -> None:
+    """Let git, whoever calls it, ignore these patterns in the worktree at `path` only; repeatable.
+
+    What the user ignores everywhere stays ignored: there can be one `core.excludesFile`, so their
+    patterns come first in ours.
+    """
+    git_dir = worktree_admin.git_dir_for(repo, path.absolute())
+    patterns = tuple(dict.fromkeys(patterns))
+    own = repo.common_dir / _FOLDER / git_dir.name if git_dir is not None else None
+    if own is None or git_dir == repo.common_dir or not (patterns or own.exists()):
+        return
+    with held(repo.common_dir / "crew.lock") as lock:
+        lines = b"".join(os.fsencode(pattern) + b"\n" for pattern in patterns)
+        _write(own / "exclude", _ignored_everywhere(repo) + lines)
+        _write(own / "config", _setting("core", "excludesFile", own / "exclude"))
+        _write(repo.common_dir / _INCLUDED, _conditions(repo))
+        _ensure_included(repo, lock=lock)
+
+
+def pattern_for(name: str) -> str:
+    """The pattern that matches exactly this path from the top of a worktree, be it what it may."""
+    escaped = re.sub(r"([\\*?\[])", r"\\\1", name).replace("\n", "?")
+    return "/" + re.sub(r" (?= *$)", r"\\ ", escaped)
+
+
+def _ignored_everywhere(repo: Repository) -> bytes:
+    """The patterns of the user's own `core.excludesFile`, or of where git looks without one."""
+    named = ask(repo.root, "config", "--type=path", "core.excludesFile")
+    if named.code == 0:
+        file = repo.root / os.fsdecode(named.out).removesuffix("\n")
+    else:
+        home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        file = home / "git" / "ignore"
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return b""
+    return text if text.endswith(b"\n") or not text else text + b"\n"
+
+
+def _conditions(repo: Repository) -> bytes:
+    """One conditional include for each worktree that is still there; the others' files go."""
+    text = b""
+    for own in sorted((repo.common_dir / _FOLDER).iterdir()):
+        git_dir = repo.common_dir / "worktrees" / own.name
+        if git_dir.is_dir():
+            where = re.sub(r"([\\*?\[])", r"\\\1", str(git_dir.resolve()))
+            text += _setting(f"includeIf {_quoted(f'gitdir:{where}')}", "path", own / "config")
+        else:
+            _delete(own)
+    return text
+
+
+def _setting(section: str, key: str, value: Path) -> bytes:
+    return os.fsencode(f"[{section}]\n\t{key} = {_quoted(str(value))}\n")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _ensure_included(repo: Repository, *, lock: int) -> None:
+    config = str(repo.common_dir / "config")
+    present = ask(repo.common_dir, "config", "--file", config, "--get-all", "include.path")
+    if _INCLUDED not in present.out.decode(errors="replace").splitlines():
+        _include(repo, config, lock=lock)
+
+
+@effect("git.include_excludes")
+def _include(repo: Repository, config: str, *, lock: int) -> None:
+    add = ("config", "--file", config, "--add", "include.path", _INCLUDED)
+    git(repo.common_dir, *add, keep_open=lock)
+
+
+@effect("git.write_excludes")
+def _write(file: Path, content: bytes) -> None:
+    if file.is_file() and file.read_bytes() == content:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f"{file.name}.crew-new")
+    fresh.write_bytes(content)
+    fresh.replace(file)
+
+
+@effect("git.delete_excludes")
+def _delete(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,165 @@
+"""The index of a worktree, read without starting git: its files, and the entries git treats apart.
+
+Only an index of the common kind is read here: whole, not large, in one part. git reads the others.
+"""
+
+import os
+import re
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.git_command import ask
+
+MOST_FILES = 1000
+"""For more files git is quicker than Python, its start included."""
+
+_HEADER = struct.Struct(">4sLL")
+_ENTRY = struct.Struct(">10L20sH")
+_EXTENSION = struct.Struct(">4sL")
+_CHECKSUM = 20
+_LENGTH_OF_NAME, _ASSUMED_UNCHANGED, _EXTENDED = 0x0FFF, 0x8000, 0x4000
+_SKIPPED = 0x40  # in the first byte of the extended flags
+_LINK = 0o160000
+_LISTED_LINK = b"160000 "
+
+Numbers = tuple[int, ...]
+"""Of a file: ctime and mtime in ns, inode, mode as git keeps it, owner, group and size."""
+
+
+@frozen
+class Marks:
+    """Files that git was told not to look at, and the commits of submodules, by path.
+
+    One that is `skipped` may be missing by intent, as in a sparse checkout. `folders` are those of
+    all files, up to the top, which is not among them.
+    """
+
+    assumed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    folders: frozenset[str] = frozenset()
+
+
+@frozen
+class Index:
+    """What git knows of a worktree's files; `tree` is the one it stands for, if it is known.
+
+    `is_plain`: no entry is hidden, conflicting or only intended.
+    """
+
+    files: Mapping[str, Numbers]
+    tree: str
+    written_ns: int
+    marks: Marks
+    is_plain: bool
+
+
+def read_index(git_dir: Path) -> Index | None:
+    """The index, if it is of the common kind."""
+    try:
+        with (git_dir / "index").open("rb") as file:
+            written_ns = os.fstat(file.fileno()).st_mtime_ns
+            raw = file.read()
+    except OSError:
+        return None
+    if len(raw) < _HEADER.size + _CHECKSUM:
+        return None
+    sign, version, count = _HEADER.unpack_from(raw)
+    if sign != b"DIRC" or version not in {2, 3} or count > MOST_FILES:
+        return None
+    import hashlib  # noqa: PLC0415 - a tenth of what `prune` loads, and it reads an index rarely
+
+    if hashlib.sha1(raw[:-_CHECKSUM], usedforsecurity=False).digest() != raw[-_CHECKSUM:]:
+        return None
+    files: dict[str, Numbers] = {}
+    links: dict[str, str] = {}
+    flagged: dict[str, int] = {}
+    end = _read_entries(raw, count, files, links, flagged)
+    tree = _written_tree(raw, end)
+    if tree is None:
+        return None
+    marks = Marks(
+        assumed=tuple(path for path, mark in flagged.items() if mark == _ASSUMED_UNCHANGED),
+        skipped=tuple(path for path, mark in flagged.items() if mark == _SKIPPED),
+        links=links,
+    )
+    return Index(files=files, tree=tree, written_ns=written_ns, marks=marks, is_plain=not flagged)
+
+
+def load_marks(worktree: Path, git_dir: Path, env: Mapping[str, str] | None) -> Marks:
+    """The marks of any index; none of one that cannot be read."""
+    index = read_index(git_dir)
+    if index is not None:
+        return replace(index.marks, folders=_folders(index.files))
+    answer = ask(worktree, "ls-files", "-z", "-v", "--stage", env=env)
+    entries = [entry for entry in answer.out.split(b"\0") if entry]
+    links = [entry for entry in entries if entry[2:].startswith(_LISTED_LINK)]
+    return Marks(
+        assumed=tuple(_listed_path(entry) for entry in entries if b"a" <= entry[:1] != b"s"),
+        skipped=tuple(_listed_path(entry) for entry in entries if entry[:1] in {b"S", b"s"}),
+        links={_listed_path(entry): entry.split(b" ", 3)[2].decode() for entry in links},
+        folders=_folders(map(_listed_path, entries)),
+    )
+
+
+def _folders(paths: Iterable[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return frozenset(found)
+
+
+def _listed_path(entry: bytes) -> str:
+    return os.fsdecode(entry.partition(b"\t")[2])
+
+
+def _read_entries(
+    raw: bytes,
+    count: int,
+    files: dict[str, Numbers],
+    links: dict[str, str],
+    flagged: dict[str, int],
+) -> int:
+    """Fill in the three tables; `flagged` has the entries that git treats apart."""
+    place = _HEADER.size
+    for _ in range(count):
+        *numbers, object_id, flags = _ENTRY.unpack_from(raw, place)
+        begin = place + _ENTRY.size + (2 if flags & _EXTENDED else 0)
+        end = raw.index(b"\0", begin)
+        path = os.fsdecode(raw[begin:end])
+        if flags & ~_LENGTH_OF_NAME:
+            is_skipped = flags & _EXTENDED and raw[begin - 2] & _SKIPPED
+            flagged[path] = _SKIPPED if is_skipped else flags & _ASSUMED_UNCHANGED
+        ctime, ctime_ns, mtime, mtime_ns, _, inode, mode, owner, group, size = numbers
+        if mode == _LINK:
+            links[path] = object_id.hex()
+        files[path] = (
+            *(ctime * 10**9 + ctime_ns, mtime * 10**9 + mtime_ns),
+            *(inode, mode, owner, group, size),
+        )
+        place += (end - place + 8) & ~7
+    return place
+
+
+def _written_tree(raw: bytes, place: int) -> str | None:
+    """The tree that git noted when it wrote the index, "" for none; None for what we do not know.
+
+    An extension whose name begins with a small letter must be understood.
+    """
+    tree = ""
+    while place < len(raw) - _CHECKSUM:
+        name, size = _EXTENSION.unpack_from(raw, place)
+        place += _EXTENSION.size
+        if name[:1].islower():
+            return None
+        if name == b"TREE":
+            found = re.match(rb"\0\d+ \d+\n(.{20})", raw[place : place + size], re.DOTALL)
+            tree = found[1].hex() if found else ""
+        place += size
+    return tree

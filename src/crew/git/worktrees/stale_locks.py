@@ -1,0 +1,109 @@
+"""The locks that a killed git left in a worktree of crew, and the index that it did not finish.
+
+Only the caller can prove that their owner is dead: during a hook or an editor no process has the
+file open. A lock in a person's checkout or of another worktree is never touched.
+"""
+
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from crew.git.git_command import ask, git
+from crew.git.repository import Repository
+from crew.git.worktrees import worktree_admin
+from crew.system.crash_points import effect
+
+_OURS = "crew.lock"
+"""A file that crew locks and never removes."""
+
+
+def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, ...]:
+    """Every lock of git in this worktree, and that of its branch; none of what crew did not make.
+
+    Found by looking for files: no process is started.
+    """
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    found: list[Path] = []
+    if (
+        git_dir is not None
+        and git_dir != repo.common_dir
+        and (git_dir / worktree_admin.READY).exists()
+    ):
+        found = [lock for lock in git_dir.glob("*.lock") if lock.name != _OURS]
+        found += (git_dir / "refs").rglob("*.lock")
+    of_branch = repo.common_dir / "refs" / "heads" / f"{branch}.lock"
+    return (*found, of_branch) if branch and of_branch.exists() else tuple(found)
+
+
+def own_ref_locks(repo: Repository) -> tuple[Path, ...]:
+    """The locks of the refs that only crew itself moves."""
+    return tuple((repo.common_dir / "refs" / "crew").rglob("*.lock"))
+
+
+def places_of(repo: Repository, path: Path, lock: Path) -> tuple[Path, ...]:
+    """Where a git works that holds this lock: a branch can be moved from the main checkout too."""
+    is_shared = lock.is_relative_to(repo.common_dir / "refs")
+    return (path, repo.root, repo.common_dir) if is_shared else (path,)
+
+
+def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> None:
+    """Remove these locks, whose owners the caller has proven dead; repeatable.
+
+    A commit that was killed after its branch had moved gets its index: with the old one, the next
+    commit would undo it. No file of the worktree changes, and what was staged stays staged.
+    """
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    for lock in locks:
+        if git_dir is not None and lock == git_dir / "index.lock":
+            _settle_index(git_dir, path)
+        worktree_admin.clear_lock(lock)
+
+
+def _settle_index(git_dir: Path, path: Path) -> None:
+    """The lock goes last: until then a repeat finds the same."""
+    lock, env = git_dir / "index.lock", worktree_admin.environment_for(git_dir, path)
+    of_lock = {**env, "GIT_INDEX_FILE": str(lock)}
+    committed = _names(path, env, "diff-tree", "-r", "HEAD^", "HEAD") or frozenset()
+    is_behind = committed and _agrees(path, env, "HEAD^", committed)
+    if _is_tree_of_head(path, env, of_lock) or (
+        is_behind and _agrees(path, of_lock, "HEAD", committed)
+    ):
+        _install(lock, git_dir)
+    elif is_behind:
+        _install(_brought_along(git_dir, path, env, committed), git_dir)
+
+
+def _is_tree_of_head(path: Path, env: Mapping[str, str], of_index: Mapping[str, str]) -> bool:
+    tree = ask(path, "write-tree", env=of_index)
+    head = ask(path, "rev-parse", "--verify", "--quiet", "HEAD^{tree}", env=env)
+    return tree.code == 0 and head.code == 0 and tree.out == head.out
+
+
+def _agrees(path: Path, env: Mapping[str, str], commit: str, paths: frozenset[bytes]) -> bool:
+    """Whether an index has these paths as the commit has them; one that cannot be read does not."""
+    other = _names(path, env, "diff-index", "--cached", commit)
+    return other is not None and not other & paths
+
+
+def _names(path: Path, env: Mapping[str, str], command: str, *args: str) -> frozenset[bytes] | None:
+    answer = ask(path, command, "--name-only", "--no-renames", "-z", *args, env=env)
+    return None if answer.code != 0 else frozenset(answer.out.split(b"\0")) - {b""}
+
+
+@effect("git.reset_index")
+def _brought_along(
+    git_dir: Path, path: Path, env: Mapping[str, str], committed: Iterable[bytes]
+) -> Path:
+    """A copy of the index in which the paths of the last commit are as it has them."""
+    copy = git_dir / f"crew-index-{uuid.uuid4().hex}"
+    shutil.copy2(git_dir / "index", copy)
+    paths = b"\0".join(b":(top,literal)" + name for name in sorted(committed))
+    args = ("reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
+    git(path, *args, env={**env, "GIT_INDEX_FILE": str(copy)}, stdin=paths)
+    return copy
+
+
+@effect("git.finish_commit")
+def _install(index: Path, git_dir: Path) -> None:
+    index.replace(git_dir / "index")

@@ -1,0 +1,147 @@
+"""What a worktree holds that is not committed, and what git was in the middle of there."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.git_command import Answer, ask, failure
+from crew.git.worktrees.clean_check import untouched_head
+from crew.git.worktrees.index_file import load_marks
+
+_STATUS = (
+    "--no-pager",
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--untracked-files=all",
+    "--ignored=matching",
+    "--ignore-submodules=none",
+    "--no-renames",
+    "--no-ahead-behind",
+    "-z",
+)
+_UNFINISHED = {
+    "MERGE_HEAD": "merge",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
+}
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
+
+
+@frozen
+class WorktreeState:
+    """`changed` are the uncommitted paths, also untracked ones; a nested repository ends in /.
+
+    `ignored` are the ignored paths, a folder with a / at its end; `hidden` the files that the index
+    marks as assumed unchanged or skipped and that are looked at all the same; `links` the commits
+    of submodules, by path; `overlaid` the folders of tracked files that hold a `.git` as well.
+    """
+
+    head: str | None
+    branch: str | None
+    changed: tuple[str, ...]
+    unfinished: str | None
+    ignored: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    overlaid: tuple[str, ...] = ()
+
+
+def read_status(
+    worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
+) -> WorktreeState | Answer:
+    """Git's answer itself when it could not tell, e.g. of a broken index."""
+    if untouched := untouched_head(worktree, git_dir):
+        commit, on_branch = untouched
+        unfinished = unfinished_in(git_dir)
+        return WorktreeState(head=commit, branch=on_branch, changed=(), unfinished=unfinished)
+    marks = load_marks(worktree, git_dir, env)
+    found = (path for path in marks.skipped if os.path.lexists(worktree / path))
+    hidden = (*marks.assumed, *found)
+    with _revealing(worktree, git_dir, hidden, env or {}) as seeing:
+        answer = ask(worktree, *_STATUS, env=seeing, allow_lfs=True)
+    if answer.code != 0:
+        return answer
+    entries = os.fsdecode(answer.out).split("\0")
+    head = _header(entries, "# branch.oid ")
+    branch = _header(entries, "# branch.head ")
+    return WorktreeState(
+        head=None if head == "(initial)" else head,
+        branch=None if branch == "(detached)" else branch,
+        changed=tuple(_paths(entries)),
+        unfinished=unfinished_in(git_dir),
+        ignored=tuple(entry[2:] for entry in entries if entry.startswith("! ")),
+        hidden=hidden,
+        links=marks.links,
+        overlaid=tuple(
+            sorted(path for path in marks.folders if os.path.lexists(worktree / path / ".git"))
+        ),
+    )
+
+
+@contextmanager
+def private_index(git_dir: Path, *, copy: bool) -> Iterator[Path]:
+    """A place for an index of our own; a copy of the worktree's keeps what git knows of files."""
+    index = git_dir / f"crew-index-{uuid.uuid4().hex}"
+    try:
+        if copy and (git_dir / "index").is_file():
+            shutil.copy2(git_dir / "index", index)
+        yield index
+    finally:
+        index.unlink(missing_ok=True)
+        index.with_name(index.name + ".lock").unlink(missing_ok=True)
+
+
+def reveal(worktree: Path, hidden: Iterable[str], env: Mapping[str, str]) -> None:
+    """Have git look at these files again; `env` names an index of our own."""
+    stdin = b"\0".join(os.fsencode(path) for path in hidden)
+    if stdin:
+        for mark in ("--no-assume-unchanged", "--no-skip-worktree"):
+            ask(worktree, "update-index", mark, "-z", "--stdin", stdin=stdin, env=env)
+
+
+@contextmanager
+def _revealing(
+    worktree: Path, git_dir: Path, hidden: tuple[str, ...], env: Mapping[str, str]
+) -> Iterator[Mapping[str, str]]:
+    if not hidden:
+        yield env
+        return
+    with private_index(git_dir, copy=True) as index:
+        seeing = {**env, "GIT_INDEX_FILE": str(index)}
+        reveal(worktree, hidden, seeing)
+        yield seeing
+
+
+def load_status(
+    worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
+) -> WorktreeState:
+    status = read_status(worktree, git_dir, env=env)
+    if isinstance(status, Answer):
+        raise failure(_STATUS[1:], status)
+    return status
+
+
+def unfinished_in(git_dir: Path) -> str | None:
+    """The operation that a person or an agent has begun there and not ended."""
+    return next((name for file, name in _UNFINISHED.items() if (git_dir / file).exists()), None)
+
+
+def _header(entries: list[str], prefix: str) -> str | None:
+    return next((e.removeprefix(prefix) for e in entries if e.startswith(prefix)), None)
+
+
+def _paths(entries: list[str]) -> Iterator[str]:
+    for entry in entries:
+        if entry.startswith("? "):
+            yield entry[2:]
+        elif entry[:2] in {"1 ", "u "}:
+            yield entry.split(" ", _FIELDS_BEFORE_PATH[entry[0]])[-1]

@@ -1,0 +1,352 @@
+"""One worktree a task: made, recycled, looked at and removed; every half-made state heals."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from crew.domain.kernel.errors import Conflict, NotFound
+from crew.git.branches import standing_in_the_way
+from crew.git.git_command import ask, failure, git
+from crew.git.hardening import git_dir_of
+from crew.git.refs import delete_refs
+from crew.git.repository import Repository, commit_of, is_object_id, ref_tip
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.clean_check import holds_only_tracked
+from crew.git.worktrees.spare_worktrees import Spare, place
+from crew.git.worktrees.worktree_status import WorktreeState, load_status, unfinished_in
+from crew.system.crash_points import effect
+from crew.system.file_locks import held
+
+CHECKOUT_TIMEOUT_S = 1800.0
+
+
+def ensure_worktree(
+    repo: Repository,
+    path: Path,
+    *,
+    branch: str,
+    base: str,
+    is_new: bool = False,
+    spare: Spare | None = None,
+) -> str:
+    """The worktree of a branch, made from `base` if there is no such branch; returns its HEAD.
+
+    One that is whole is left exactly as it is, dirty or not. `is_new`: the branch was made just now
+    and nobody can have it checked out; then a spare at `base` may serve.
+    """
+    path = path.absolute()
+    with held(repo.common_dir / "crew.lock") as lock:
+        git_dir = _repaired(repo, path, branch=branch)
+        if git_dir is None:
+            refuse_foreign(repo, path)
+            worktree_admin.sweep(repo, path.name)
+            if is_new and worktree_admin.is_simple(repo, path):
+                git_dir = _laid(repo, path, branch=branch, spare=spare)
+            else:
+                _add(repo, path, branch=branch, base=base, lock=lock)
+                git_dir = _git_dir(repo, path)
+    _refuse_stranger(git_dir, path, branch=branch)
+    _finish_checkout(git_dir, path)
+    return _head(repo, git_dir, path)
+
+
+def _laid(repo: Repository, path: Path, *, branch: str, spare: Spare | None) -> Path:
+    if spare is not None:
+        return place(repo, spare, path, branch=branch)
+    git_dir = worktree_admin.lay(repo, path, branch=branch)
+    worktree_admin.point(git_dir, path)
+    return git_dir
+
+
+def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
+    """A worktree for gates, at exactly this commit; only ignored files stay from its last use."""
+    path = path.absolute()
+    found = commit if is_object_id(commit) else commit_of(repo, commit)
+    if found is None:
+        raise _no_commit(commit)
+    with held(repo.common_dir / "crew.lock") as lock:
+        git_dir = _repaired(repo, path, branch=None)
+        if git_dir is None:
+            refuse_foreign(repo, path)
+            worktree_admin.sweep(repo, path.name)
+            _add(repo, path, branch=None, base=found, lock=lock)
+            git_dir = _git_dir(repo, path)
+    _refuse_stranger(git_dir, path, branch=None)
+    worktree_admin.finish_making(
+        git_dir
+    )  # ours from here on, whatever its files look like after a kill
+    with held(git_dir / "crew.lock") as lock:
+        for left in git_dir.glob("*.lock"):
+            if left.name != "crew.lock":
+                worktree_admin.clear_lock(left)
+        _switch(repo, git_dir, path, found, lock=lock)
+        if not holds_only_tracked(path, git_dir):
+            _clean(git_dir, path, lock=lock)
+
+
+def remove_worktree(repo: Repository, path: Path) -> None:
+    """Remove a linked worktree; the caller has made sure that its content is kept elsewhere."""
+    path = path.absolute()
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    if git_dir == repo.common_dir:
+        raise Conflict(f"{path} is the main checkout", hint="crew only removes its own worktrees")
+    if git_dir is None and path.exists() and not worktree_admin.is_orphan(repo, path):
+        raise _not_ours(path)
+    reason = worktree_admin.lock_reason(git_dir) if git_dir is not None else None
+    if reason is not None:
+        raise Conflict(
+            f"{path} is locked: {reason}", hint=f"unlock it with: git worktree unlock {path}"
+        )
+    with held(repo.common_dir / "crew.lock"):
+        _set_aside(path)
+        if git_dir is not None and git_dir.exists():
+            worktree_admin.forget(git_dir)
+    _delete_set_aside(path)
+
+
+def delete_branch(
+    repo: Repository, branch: str, *, expected: str, marks: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Delete a branch that is at `expected` and that no worktree has checked out.
+
+    `marks` are refs that go with it, and where they are.
+    """
+    holders = worktree_paths(repo) if _may_be_held(repo, branch) else {}
+    holder = next((path for path, held_one in holders.items() if held_one == branch), None)
+    if holder is not None:
+        raise Conflict(
+            f"the branch {branch} is checked out in {holder}",
+            hint="switch that worktree to another branch first",
+        )
+    delete_refs(repo, {f"refs/heads/{branch}": expected, **marks})
+
+
+def _may_be_held(repo: Repository, branch: str) -> bool:
+    """Git is asked only when some HEAD names the branch, or does not say what it names."""
+    if (repo.common_dir / "reftable").exists():
+        return True
+    try:
+        heads = [_symbolic_head(git_dir) for git_dir in worktree_admin.git_dirs(repo)]
+    except OSError:
+        return True
+    return f"refs/heads/{branch}" in heads
+
+
+def worktree_paths(repo: Repository) -> dict[Path, str]:
+    """Every worktree with its branch; the main one first, a detached one with an empty name."""
+    listing = ask(repo.common_dir, "worktree", "list", "--porcelain", "-z")
+    found: dict[Path, str] = {}
+    path = repo.root
+    for line in os.fsdecode(listing.out).split("\0"):
+        word, _, rest = line.partition(" ")
+        if word == "worktree":
+            path = Path(rest) if found else repo.root
+            found[path] = ""
+        elif word == "branch":
+            found[path] = rest.removeprefix("refs/heads/")
+    return found
+
+
+def state_of(path: Path) -> WorktreeState:
+    """What is uncommitted there, and what git was in the middle of."""
+    git_dir = git_dir_of(path.absolute())
+    if git_dir is None:
+        raise _not_ours(path)
+    return load_status(path, git_dir)
+
+
+def refuse_foreign(repo: Repository, path: Path) -> None:
+    """Refuse a path that holds something crew did not make."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise _not_ours(path)
+    if path.is_dir() and any(path.iterdir()) and not worktree_admin.is_orphan(repo, path):
+        raise _not_ours(path)
+
+
+def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
+    """The worktree's git dir, healed; None when it has to be made. Only under the lock."""
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    if git_dir is None:
+        return _adopted(repo, path, branch=branch)
+    if not worktree_admin.is_whole(git_dir):
+        if not worktree_admin.is_bare_of_files(path):
+            return _adopted(repo, path, branch=branch)
+        worktree_admin.forget(git_dir)
+        _delete_empty(path)
+        return None
+    if not worktree_admin.is_pointed_at(git_dir, path):
+        if (path / ".git").is_dir():
+            raise _not_ours(path)
+        if worktree_admin.is_bare_of_files(path):
+            worktree_admin.mark_refill(git_dir)
+        worktree_admin.point(git_dir, path)
+    return git_dir
+
+
+def _adopted(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
+    """Files whose git dir is gone, all or in part, get a new one: nothing in them is lost."""
+    if not worktree_admin.is_orphan(repo, path):
+        return None
+    has_work = branch is not None and not worktree_admin.is_bare_of_files(path)
+    if has_work and commit_of(repo, f"refs/heads/{branch}") is None:
+        raise _not_ours(path)
+    remains = worktree_admin.git_dir_for(repo, path)
+    if remains is not None:
+        worktree_admin.forget(remains)
+    if branch is None or not has_work:
+        _set_aside(path)
+        _delete_set_aside(path)
+        return None
+    return worktree_admin.register(repo, path, branch=branch)
+
+
+def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
+    """A worktree that somebody else made stays theirs, unless it is on the very branch we want."""
+    if (git_dir / worktree_admin.READY).exists() or worktree_admin.is_bare_of_files(path):
+        return
+    if branch is None or _symbolic_head(git_dir) != f"refs/heads/{branch}":
+        raise _not_ours(path)
+
+
+def _finish_checkout(git_dir: Path, path: Path) -> None:
+    """Write the files of a new or lost worktree, or the index of one that lost only that."""
+    with held(git_dir / "crew.lock") as lock:
+        is_ready = (git_dir / worktree_admin.READY).exists()
+        is_lost = (git_dir / worktree_admin.REFILL).exists()
+        has_index = (git_dir / "index").exists()
+        if is_ready and has_index and not is_lost:
+            return
+        if not has_index:
+            worktree_admin.clear_lock(git_dir / "index.lock")
+            _reset(git_dir, path, hard=is_lost or not is_ready, lock=lock)
+        elif is_lost:
+            worktree_admin.clear_lock(git_dir / "index.lock")
+            _write_files(git_dir, path, lock=lock)
+        worktree_admin.finish_making(git_dir)
+
+
+@effect("git.worktree_add")
+def _add(repo: Repository, path: Path, *, branch: str | None, base: str, lock: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    args: tuple[str, ...] = ("--detach", str(path), base)
+    if branch is not None and commit_of(repo, f"refs/heads/{branch}") is not None:
+        args = (str(path), branch)
+    elif branch is not None:
+        args = ("--no-track", "-b", branch, str(path), base)
+    command = ("worktree", "add", "--no-checkout", *args)
+    answer = ask(repo.common_dir, *command, keep_open=lock)
+    if answer.code != 0:
+        if "already checked out" in answer.err or "already used by worktree" in answer.err:
+            raise Conflict(
+                f"the branch {branch} is checked out in another worktree",
+                hint="switch that worktree to another branch",
+            )
+        if "cannot lock ref" in answer.err and "exists; cannot create" in answer.err:
+            raise standing_in_the_way(str(branch))
+        raise failure(command, answer)
+
+
+@effect("git.reset_worktree")
+def _reset(git_dir: Path, path: Path, *, hard: bool, lock: int) -> None:
+    """`read-tree` writes the same files as `reset --hard` and leaves all refs alone."""
+    args = ("read-tree", "--reset", "-u", "HEAD") if hard else ("reset", "-q", "--mixed")
+    env = worktree_admin.environment_for(git_dir, path)
+    answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+    if answer.code != 0 and hard:
+        raise failure(args, answer)
+
+
+@effect("git.write_files")
+def _write_files(git_dir: Path, path: Path, *, lock: int) -> None:
+    """Bring back the files of the index, staged changes included, into an emptied directory."""
+    env = worktree_admin.environment_for(git_dir, path)
+    git(
+        path,
+        "checkout-index",
+        "--all",
+        "--force",
+        "--index",
+        env=env,
+        timeout_s=CHECKOUT_TIMEOUT_S,
+        keep_open=lock,
+    )
+
+
+@effect("git.switch_detached")
+def _switch(repo: Repository, git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
+    """As `checkout --force --detach`, but without its wait for the disk: nothing here is kept.
+
+    A merge that a gate was killed in is for git itself to forget.
+    """
+    env = worktree_admin.environment_for(git_dir, path)
+    args: tuple[str, ...] = ("read-tree", "--reset", "-u", commit)
+    if unfinished_in(git_dir) or not worktree_admin.has_plain_refs(repo):
+        args = ("checkout", "-q", "-f", "--detach", commit)
+    answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+    if answer.code != 0:
+        raise _no_commit(commit) if commit_of(repo, commit) is None else failure(args, answer)
+    if args[0] == "read-tree":
+        worktree_admin.detach(git_dir, commit)
+
+
+def _no_commit(commit: str) -> NotFound:
+    return NotFound(f"there is no commit {commit}", hint="look with: git log --all")
+
+
+@effect("git.clean_worktree")
+def _clean(git_dir: Path, path: Path, *, lock: int) -> None:
+    env = worktree_admin.environment_for(git_dir, path)
+    git(path, "clean", "-q", "-ffd", env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+
+
+@effect("git.set_aside")
+def _set_aside(path: Path) -> None:
+    """Rename the directory away, so that from now on there is no such worktree."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f".{path.name}.crew-gone-{uuid.uuid4().hex}"))
+
+
+@effect("git.delete_set_aside")
+def _delete_set_aside(path: Path) -> None:
+    if path.parent.is_dir():
+        for entry in list(path.parent.iterdir()):
+            if entry.name.startswith(f".{path.name}.crew-gone-"):
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+@effect("git.delete_empty")
+def _delete_empty(path: Path) -> None:
+    if path.is_dir():
+        (path / ".git").unlink(missing_ok=True)
+        path.rmdir()
+
+
+def _git_dir(repo: Repository, path: Path) -> Path:
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    if git_dir is None or git_dir == repo.common_dir:
+        raise NotFound(
+            f"{path} is not a worktree of crew", hint="list them with: git worktree list"
+        )
+    return git_dir
+
+
+def _head(repo: Repository, git_dir: Path, path: Path) -> str:
+    branch = _symbolic_head(git_dir)
+    env = worktree_admin.environment_for(git_dir, path)
+    found = ref_tip(repo, branch) if branch is not None else None
+    return found or git(path, "rev-parse", "--verify", "HEAD", env=env)
+
+
+def _symbolic_head(git_dir: Path) -> str | None:
+    text = (git_dir / "HEAD").read_text().strip()
+    return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+
+
+def _not_ours(path: Path) -> Conflict:
+    return Conflict(
+        f"{path} exists and is not a worktree that crew made",
+        hint="move it away, or set another folder for worktrees",
+    )

@@ -1,0 +1,56 @@
+"""Starts a runner in the background, in a session of its own."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.errors import CheckFailed, CrewError, TimedOut, TryLater
+from crew.store.runner_lock import LockHeld, find_runner
+from crew.system.processes.process import start_detached
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+START_LIMIT_S = 60.0
+POLL_S = 0.02
+DRAINED = frozenset({CheckFailed.exit_code, TryLater.exit_code})
+"""How `--drain` ends when something is left to do; a runner that fails says why."""
+
+
+def start_runner(workplace: "Workplace", args: list[str]) -> int:
+    """The pid of the new runner, once it holds the lock."""
+    log = workplace.logs / "crew.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begins_at = log.stat().st_size if log.exists() else 0
+    pid = start_detached(runner_argv(workplace, args), log=log)
+    give_up_at = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < give_up_at:
+        holder = find_runner(workplace.lock_file)
+        if holder is not None and holder.get("pid") == pid:
+            return pid
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return _ended_early(pid, os.waitstatus_to_exitcode(status), holder, log, begins_at)
+        time.sleep(POLL_S)
+    raise TimedOut("the runner did not start in time", hint=f"look into {log}")
+
+
+def runner_argv(workplace: "Workplace", args: list[str]) -> tuple[str, ...]:
+    # -P: a folder called `crew` where the user stands must not be taken for the package.
+    return (sys.executable, "-P", "-m", "crew", "-C", str(workplace.root), "--no-color", *args)
+
+
+def _ended_early(
+    pid: int, code: int, holder: dict[str, object] | None, log: Path, begins_at: int
+) -> int:
+    """A runner with little to do may have come and gone already, whatever it could not merge."""
+    said = log.read_bytes()[begins_at:].decode(errors="replace").strip().splitlines()
+    complaint = next((line for line in said if line.startswith("crew: ")), None)
+    if code == 0 or (code in DRAINED and complaint is None):
+        return pid
+    if holder is not None:
+        raise LockHeld(holder)
+    words = complaint or f"it ended with {code}"
+    raise CrewError(f"the runner did not start: {words}", hint=f"look into {log}")

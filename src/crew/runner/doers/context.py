@@ -1,0 +1,55 @@
+"""What every doer works with."""
+
+from collections.abc import Awaitable, Callable
+
+from crew.agents.adapter import Controls
+from crew.domain.commands import Command
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.channel import Member
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
+from crew.domain.rules import Rules
+from crew.domain.world import World, noted
+from crew.runner.outside.outside import Outside
+
+
+@frozen
+class Desk:
+    """What a doer works with; `world` is asked anew whenever time may have passed."""
+
+    outside: Outside
+    rules: Rules
+    epoch: int
+    world: Callable[[], World]
+    now: Callable[[], float]
+    record: Callable[[list[Fact]], None]
+    session_of: Callable[[Run | Member], str]
+    doing: Callable[[str, str], None]
+    cancel: Callable[[str], Awaitable[None]]
+    later: Callable[[Command, float], None]
+    signalled: Callable[[str], Awaitable[None]]
+    answered: Callable[[str], Awaitable[None]]
+    interrupted: Callable[[str], Awaitable[None]]
+    controls: Callable[[str], Controls]
+
+    def run(self, command: Command) -> tuple[Run, Task]:
+        world = self.world()
+        run = world.runs[command.subject]
+        return run, world.tasks[run.task]
+
+    def task(self, command: Command) -> Task:
+        return self.world().tasks[command.subject]
+
+
+Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
+
+
+def worktree_lost(desk: Desk, task: Task) -> list[Fact]:
+    return [noted(task, "worktree_lost", at=desk.now(), worktree="")]
+
+
+async def kept(desk: Desk, task: Task, label: str, *, is_last: bool = False) -> None:
+    """A checkpoint of a worktree in which everything that worked there has ended."""
+    await desk.outside.clear_locks(task)
+    await desk.outside.checkpoint(task, label, is_last=is_last)

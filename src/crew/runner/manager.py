@@ -1,0 +1,168 @@
+"""The manager: an agent in the repository's root that works with crew's own commands only."""
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crew.agents.adapter import Watch, adapter_for
+from crew.agents.terminal import tmux
+from crew.agents.terminal.tmux import Tmux
+from crew.config.prompts import prompt
+from crew.domain.agents.manager_board import Move, Point, board, next_move
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.quotation import headline
+from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.domain.world import World, apply_all
+from crew.runner.arrivals import arrivals
+from crew.runner.outside.terminals import Terminal, open_terminal
+from crew.runner.prompts.step_orders import agent_settings, agent_spec
+from crew.runner.prompts.step_prompt import own_words
+from crew.runner.views.step_log import start_step
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import find_runner
+from crew.system.processes.ownership import MARKER_VARIABLE
+from crew.workplace import Workplace
+
+PANE = "crew-manager"
+PATIENCE = 2
+"""How often the manager is asked about a board that does not change."""
+
+LOOK_EVERY_S = 1.0
+LOOK_AFRESH_S = 60.0
+"""A terminal session changes nothing on the board; it is looked at once a minute."""
+
+
+def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: str) -> None:
+    """A terminal session in the repository's root; one that is there is left as it is."""
+    words = _instructions(workplace, kind, instructions)
+    order = _order(workplace, kind, words, session=str(uuid.uuid4()), key="manager")
+    terminal = Terminal(
+        pane=PANE,
+        script="manager",
+        title="manager",
+        order=order,
+        marker=_marker(workplace),
+        model=model,
+    )
+    open_terminal(workplace, terminal)
+
+
+def close_manager(workplace: Workplace) -> None:
+    tmux.close_session(Tmux(folder=workplace.folder), PANE, marker=_marker(workplace))
+
+
+def _marker(workplace: Workplace) -> str:
+    return f"pane/{workplace.repo_id}/manager"
+
+
+@dataclass(slots=True, kw_only=True)
+class AutoManager:
+    """Asks the manager's agent whenever there is something to decide, and only then."""
+
+    workplace: Workplace
+    kind: str
+    instructions: str
+    model: str
+    say: Callable[[str], None]
+    session: str = field(default_factory=lambda: str(uuid.uuid4()))
+    steps: int = 0
+    _seen: tuple[Point, ...] | None = None
+    _asked: int = 0
+    _asked_at: float = 0.0
+
+    async def run(self, *, max_steps: int) -> tuple[Point, ...]:
+        """What is still open when nothing is left, or nothing more can be decided."""
+        while True:
+            points = self._look()
+            move = next_move(points, asked=self._asked, patience=PATIENCE)
+            if move in {Move.FINISHED, Move.GIVE_UP} or self.steps >= max_steps:
+                return points
+            if move is Move.WAIT:
+                await asyncio.sleep(LOOK_EVERY_S)
+                continue
+            outcome = await self._ask(points)
+            if outcome.done:
+                self._asked = PATIENCE
+
+    def _look(self) -> tuple[Point, ...]:
+        runner = find_runner(self.workplace.lock_file)
+        points = board(self._world(), runner_up=runner is not None)
+        stale = time.monotonic() - self._asked_at > LOOK_AFRESH_S and _has_terminal(points)
+        if points != self._seen or stale:
+            self._seen, self._asked = points, 0
+        return points
+
+    def _world(self) -> World:
+        """As the task source tells it now; nobody else may have looked for a while."""
+        world = load_world(self.workplace.db)
+        return apply_all(world, arrivals(self.workplace, world))
+
+    async def _ask(self, points: tuple[Point, ...]) -> StepOutcome:
+        self._asked += 1
+        self._asked_at = time.monotonic()
+        self.steps += 1
+        self.say(f"step {self.steps}, to be decided: {sum(p.decidable for p in points)}")
+        words = prompt("manager_auto", board=board_text(points), done_word="DONE")
+        order = _order(
+            self.workplace,
+            self.kind,
+            words,
+            session=self.session,
+            key=f"manager/{self.session}/{self.steps}",
+            resume=self.steps > 1,
+        )
+        start_step(order.log, agent="manager", step=f"{self.steps}")
+        settings = agent_settings(self.workplace, self.kind)
+        told = _instructions(self.workplace, self.kind, self.instructions)
+        spec = agent_spec(self.workplace, settings, told, model=self.model)
+        watch = Watch(started=lambda _pid: None, doing=self.say)
+        outcome = await adapter_for(spec).run_step(order, watch)
+        if outcome.error is not None:
+            raise CrewError(
+                f"the manager failed: {outcome.error.message}",
+                hint=f"look at {order.log}; the board is as it was left",
+            )
+        self.session = outcome.session or self.session
+        return outcome
+
+
+def _instructions(workplace: Workplace, kind: str, common: str) -> str:
+    return own_words(common, agent_settings(workplace, kind).system_prompt)
+
+
+def board_text(points: tuple[Point, ...]) -> str:
+    return "\n".join(f"{p.task} [{p.state}] {headline(p.title)}: {headline(p.why)}" for p in points)
+
+
+def _has_terminal(points: tuple[Point, ...]) -> bool:
+    return any(point.why.startswith("at the terminal") for point in points)
+
+
+def _order(
+    workplace: Workplace, kind: str, words: str, *, session: str, key: str, resume: bool = False
+) -> StepOrder:
+    settings = agent_settings(workplace, kind)
+    extra = own_words(workplace.settings.agents.manager_prompt, settings.prompt)
+    return StepOrder(
+        key=f"{workplace.repo_id}/{key}",
+        agent="manager",
+        kind=kind,
+        worktree=workplace.root,
+        prompt=f"{words}\n{extra}" if extra else words,
+        session=session,
+        resume=resume,
+        log=workplace.logs / "manager.log",
+        timeout_s=workplace.settings.run.step_timeout_s,
+        idle_timeout_s=workplace.settings.run.idle_timeout_s,
+        env={
+            "CREW_ROLE": "manager",
+            "CREW_REPO": str(workplace.root),
+            "CREW_GIT_DIR": str(workplace.repo.common_dir),
+            MARKER_VARIABLE: f"pane/{workplace.repo_id}/manager/{os.getpid()}",
+        },
+        looks_only=True,
+        writable=(workplace.folder, workplace.repo.common_dir),
+    )

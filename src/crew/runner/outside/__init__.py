@@ -1,0 +1,1 @@
+"""Everything the doers may ask of this machine."""

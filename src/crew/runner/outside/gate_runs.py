@@ -1,0 +1,157 @@
+"""Runs the gate on an exact commit, in worktrees of its own that are used again and again."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crew.config.gate_command import NO_GATE, SET_GATE, Gate, choose_gate, read_gate_files
+from crew.config.gate_command import GateResult as Verdict
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.text import plain, printable
+from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
+from crew.runner.outside.outside import GateResult
+from crew.runner.outside.worktree_files import linked_folders
+from crew.runner.outside.worktree_setup import furnish_gate
+from crew.system.processes.allowed_environment import allowed_environment
+from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
+from crew.workplace import Workplace
+
+log = logging.getLogger(__name__)
+
+OUTPUT_KEPT = 64_000
+_NAME = ".gate-"
+CANNOT_RUN = frozenset({126, 127})
+"""What a shell exits with when the program is missing or must not be run."""
+
+
+@dataclass(slots=True, kw_only=True)
+class GateRuns:
+    """As many gates at once as there are processors, each in the lowest free worktree."""
+
+    workplace: Workplace
+    _slots: list[int] = field(default_factory=lambda: list(range(1, (os.cpu_count() or 1) + 1)))
+    _free: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _started: int = 0
+
+    async def run(self, commit: str, *, task: str, command: str = "") -> GateResult:
+        async with self._worktree() as path:
+            await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
+            await furnish_gate(self.workplace, path, task=task)
+            gate = await self._gate(path, command)
+            if gate is None:
+                return self._without_gate()
+            found = await self._run(gate, path, commit, task)
+            return replace(found, command=gate.command)
+
+    def _without_gate(self) -> GateResult:
+        is_fine = not self.workplace.settings.complete.require_gate
+        output = "no gate: nothing says how to test this"
+        if not is_fine:
+            output += f", and [complete] require_gate asks for one ({SET_GATE})"
+        return GateResult(passed=is_fine, output=output, command=NO_GATE)
+
+    async def _gate(self, path: Path, command: str) -> Gate | None:
+        configured = (command or self.workplace.settings.complete.command or "").strip()
+        files = {} if configured else await asyncio.to_thread(read_gate_files, path)
+        return choose_gate(configured, files)
+
+    def tidy(self) -> None:
+        """Remove the worktrees that `[worktree] pool` does not ask to keep warm.
+
+        Also those of which there is only a trace, because the last runner died right here.
+        """
+        folder, kept = self.workplace.worktrees, self.workplace.settings.worktree.pool
+        found = (path.name.removeprefix(_NAME) for path in folder.glob(f"{_NAME}*"))
+        numbers = {*self._slots, *(int(number) for number in found if number.isdigit())}
+        for number in sorted(number for number in numbers if number > kept):
+            try:
+                remove_worktree(self.workplace.repo, folder / f"{_NAME}{number}")
+            except (CrewError, OSError) as error:
+                log.warning("a gate's worktree stays: %s", error)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+    @asynccontextmanager
+    async def _worktree(self) -> AsyncIterator[Path]:
+        async with self._free:
+            await self._free.wait_for(lambda: self._slots)
+            number = self._slots.pop(0)
+        try:
+            yield self.workplace.worktrees / f"{_NAME}{number}"
+        finally:
+            async with self._free:
+                self._slots = sorted([*self._slots, number])
+                self._free.notify()
+
+    async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
+        settings = self.workplace.settings.complete
+        tail = _RawTail()
+        end = await run_process(
+            self._order(gate, path, commit, task),
+            on_started=lambda _pid: None,
+            on_output=tail.add,
+        )
+        _check_it_ran(gate, end)
+        verdict = gate.result(end.code)
+        if end.reason != "exited":
+            return _red(gate, tail.text, f"was ended: {end.message}")
+        if verdict is Verdict.NO_TESTS and settings.on_no_tests != "pass":
+            return _red(gate, tail.text, "collected no tests")
+        if verdict is Verdict.RED:
+            return _red(gate, tail.text, f"exited with {end.code}")
+        return GateResult(passed=True, output=tail.text)
+
+    def _order(self, gate: Gate, path: Path, commit: str, task: str) -> ProcessOrder:
+        self._started += 1
+        limit_s = self.workplace.settings.complete.timeout_s
+        caller = allowed_environment(os.environ)
+        return ProcessOrder(
+            argv=("sh", "-c", f"exec 2>&1\n{gate.command}"),
+            cwd=path,
+            env={
+                **caller,
+                "CREW_TASK_ID": task,
+                "CREW_COMMIT": commit,
+                "CREW_WORKTREE": str(path),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            log=self.workplace.task_log(task) if task else self.workplace.logs / "merge.log",
+            marker=f"{self.workplace.repo_id}/gate/{commit[:12]}/{self._started}",
+            timeout_s=limit_s,
+            idle_timeout_s=limit_s,
+            sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
+            read_only=linked_folders(self.workplace.root, self.workplace.settings.worktree),
+        )
+
+
+class _RawTail:
+    """The end of a gate's output; it is made readable once, however much came before it."""
+
+    def __init__(self) -> None:
+        self._raw = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        self._raw += chunk
+        del self._raw[:-OUTPUT_KEPT]
+
+    @property
+    def text(self) -> str:
+        return plain(printable(bytes(self._raw)))
+
+
+def _red(gate: Gate, output: str, why: str) -> GateResult:
+    """Names the command, for an agent that has to run it and may see no output at all."""
+    return GateResult(passed=False, output=f"{output}\n`{gate.command}` {why}".lstrip("\n"))
+
+
+def _check_it_ran(gate: Gate, end: ProcessEnd) -> None:
+    if end.reason == "not_found" or (end.reason == "exited" and end.code in CANNOT_RUN):
+        raise CrewError(
+            f"the gate `{gate.command}` cannot be run (exit {end.code})",
+            hint="install it, or set the right one: [complete] command in .crew/config.toml",
+        )

@@ -1,0 +1,381 @@
+"""The outside on this machine: real git, real processes, the task source of this repository."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from crew.agents.adapter import Watch, adapter_for
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.names import landed_ref, made_ref
+from crew.domain.merging.conflict_text import Sides
+from crew.domain.quests.item_tasks import StepTask
+from crew.domain.rows.channel import Member
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import StepOutcome
+from crew.domain.rows.task import Task, TaskState
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.runs.verdicts import Verdict
+from crew.domain.terminals.terminal_outcomes import Opened
+from crew.git.branches import claim_branch
+from crew.git.checkpoints import checkpoints
+from crew.git.checkpoints.ignored_files import is_cache
+from crew.git.checkpoints.nested_repositories import strays
+from crew.git.delivery import delivery
+from crew.git.delivery.checkout_changes import changed_paths
+from crew.git.git_command import ask, git
+from crew.git.merges import merges
+from crew.git.merges.conflict_sides import conflict_sides
+from crew.git.refs import advance
+from crew.git.repository import ref_tip
+from crew.git.worktrees import stale_locks, worktree_admin, worktrees
+from crew.git.worktrees.spare_worktrees import Spare
+from crew.runner.outside.gate_runs import GateRuns
+from crew.runner.outside.member_steps import ChannelPlaces
+from crew.runner.outside.outside import (
+    Delivered,
+    GateResult,
+    Look,
+    MergeResult,
+    ReviewCall,
+    StepCall,
+    Tips,
+    TurnCall,
+)
+from crew.runner.outside.plan_items import PlannedTasks
+from crew.runner.outside.review_runs import Reviews
+from crew.runner.outside.spare_pool import Spares
+from crew.runner.outside.terminals import Panes
+from crew.runner.outside.worktree_setup import furnish, worker_settings
+from crew.runner.prompts.step_orders import (
+    agent_settings,
+    agent_spec,
+    answer_first_questions,
+    step_order,
+)
+from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
+from crew.runner.prompts.task_text import read_seen
+from crew.runner.views.step_log import says_done, start_step
+from crew.system.processes.git_processes import have_gits_ended
+from crew.tasks.task_source import NewComment
+from crew.workplace import Workplace
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+LOCK_PATIENCE_S = 5.0
+"""How long a git that is alive may take before the locks beside it are left to it."""
+
+
+async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Off the loop, and to its end: a git call that is under way must not be left half done."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
+
+
+@dataclass(slots=True)
+class LocalOutside:
+    workplace: Workplace
+    mcp_url: str = ""
+    gates: GateRuns = field(init=False)
+    panes: Panes = field(init=False)
+    reviews: Reviews = field(init=False)
+    spares: Spares = field(init=False)
+    channels: ChannelPlaces = field(init=False)
+    planned: PlannedTasks = field(init=False)
+    _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.gates = GateRuns(workplace=self.workplace)
+        self.panes = Panes(self.workplace)
+        self.reviews = Reviews(self.workplace)
+        self.spares = Spares(workplace=self.workplace)
+        self.channels = ChannelPlaces(self.workplace)
+        self.planned = PlannedTasks(self.workplace.source)
+
+    async def tips(self, target: str) -> Tips:
+        return await _thread(self._tips, target)
+
+    def _tips(self, target: str) -> Tips:
+        """The integration ref is made when it is not there yet."""
+        integration = delivery.integration_tip(self.workplace.repo, target)
+        branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
+        return Tips(integration=integration, target=branch or integration)
+
+    async def contains(self, *, ancestor: str, descendant: str) -> bool:
+        """Asked once: what a commit contains never changes."""
+        if ancestor == descendant:
+            return True
+        asked = (ancestor, descendant)
+        if asked not in self._contained:
+            self._contained[asked] = self._is_known_in(ancestor, descendant) or await _thread(
+                merges.contains, self.workplace.repo, ancestor=ancestor, descendant=descendant
+            )
+        return self._contained[asked]
+
+    def _is_known_in(self, ancestor: str, descendant: str) -> bool:
+        """What follows from the merges made here needs no process; False means: not known."""
+        seen, left = set[str](), [descendant]
+        while left:
+            commit = left.pop()
+            if commit == ancestor:
+                return True
+            if commit not in seen:
+                seen.add(commit)
+                left += self._parents.get(commit, ())
+        return False
+
+    async def ensure_worktree(self, task: Task, *, branch: str, base: str) -> str:
+        path = self.workplace.worktrees / task.id
+        is_new = not path.exists()
+        spare = await self.spares.take(base) if is_new and not task.branch else None
+        await _thread(self._ensure_worktree, task, path, branch, base, spare)
+        if spare is not None and spare.files.exists():
+            self.spares.give_back(spare)
+        settings = worker_settings(self.workplace, task)
+        await furnish(self.workplace, task, path, settings, is_new=is_new)
+        return str(path)
+
+    def _ensure_worktree(
+        self, task: Task, path: Path, branch: str, base: str, spare: Spare | None
+    ) -> None:
+        repo = self.workplace.repo
+        is_new = not task.branch and claim_branch(repo, branch, base=base)
+        head = worktrees.ensure_worktree(
+            repo, path, branch=branch, base=base, is_new=is_new, spare=spare
+        )
+        self._clear_locks(path, branch)
+        if not task.worktree and not is_new:  # a new branch never had work that could be lost
+            self._bring_back(task, path, head)
+
+    def _bring_back(self, task: Task, path: Path, head: str) -> None:
+        """A worktree that was lost gets back what its last checkpoint kept; repeatable."""
+        repo = self.workplace.repo
+        kept = checkpoints.checkpoints(repo, task.id)
+        if kept and kept[-1].parent == head:
+            with contextlib.suppress(Conflict):  # something is there already: it was not lost
+                checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
+
+    async def has_worktree(self, task: Task) -> bool:
+        return bool(task.worktree) and self._is_worktree(Path(task.worktree))
+
+    async def clear_locks(self, task: Task) -> None:
+        if task.worktree:
+            await _thread(self._clear_locks, Path(task.worktree), task.branch)
+
+    def _clear_locks(self, path: Path, branch: str) -> None:
+        """A git that is alive there is a person's, or outlived the crew that started it."""
+        repo = self.workplace.repo
+        for lock in stale_locks.locks_in(repo, path, branch=branch):
+            if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
+                stale_locks.clear_stale_locks(repo, path, [lock])
+
+    async def look_at(self, task: Task) -> Look | None:
+        return await _thread(self._look_at, task)
+
+    def _look_at(self, task: Task) -> Look | None:
+        path = Path(task.worktree)
+        if not task.worktree or not self._is_worktree(path):
+            return None
+        repo = self.workplace.repo
+        state = worktrees.state_of(path)
+        landed = delivery.integration_tip(repo, task.target) if state.links else ""
+        changed = tuple(p for p in state.changed if not is_cache(p))
+        unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
+        return Look(
+            head=state.head or "",
+            uncommitted=(*unfinished, *changed),
+            nested=strays(repo, path, state, landed=landed),
+            done_said=says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
+        )
+
+    def _is_worktree(self, path: Path) -> bool:
+        """Its `.git` file is there, and so is what git itself keeps of it."""
+        if path.is_symlink():
+            return False
+        git_dir = worktree_admin.git_dir_for(self.workplace.repo, path)
+        return (path / ".git").exists() and git_dir is not None and worktree_admin.is_whole(git_dir)
+
+    async def run_step(self, call: StepCall) -> StepOutcome:
+        workplace = self.workplace
+        seen = await _thread(self._made_ready, call)
+        order = step_order(workplace, call, step_prompt(workplace, call, seen))
+        settings = agent_settings(workplace, call.run.agent_kind)
+        spec = agent_spec(
+            workplace,
+            settings,
+            instructions(workplace, call, seen),
+            model=call.run.model,
+        )
+        if self.mcp_url:
+            order = replace(order, env={**order.env, "CREW_MCP_URL": self.mcp_url})
+        start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
+        asked = call.asked
+        watch = Watch(started=call.started, doing=call.doing, heard=call.heard)
+        if asked is not None and settings.permissions == "ask":
+            watch = replace(watch, asked=lambda leave: asked(leave.tool, leave.detail))
+        return await adapter_for(spec).run_step(order, watch, call.controls)
+
+    def _made_ready(self, call: StepCall) -> Seen:
+        """What takes the disk is done in one go: the way to a thread and back costs time too."""
+        run, task = call.run, call.task
+        if not call.resume:
+            place = self.workplace.root / task.worktree
+            answer_first_questions(self.workplace, run.agent_kind, place)
+        return read_seen(self.workplace, call)
+
+    async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
+        """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""
+        if task.worktree and not worktree_admin.is_bare_of_files(Path(task.worktree)):
+            await _thread(
+                checkpoints.take_checkpoint,
+                self.workplace.repo,
+                Path(task.worktree),
+                task.id,
+                label=label,
+                at=time.time(),
+                with_ignored=is_last,
+            )
+
+    async def remove_worktree(self, task: Task) -> None:
+        if task.worktree:
+            await _thread(worktrees.remove_worktree, self.workplace.repo, Path(task.worktree))
+
+    async def delete_branch(self, task: Task) -> None:
+        await _thread(self._delete_branch, task)
+
+    def _delete_branch(self, task: Task) -> None:
+        """Only when everything on it is in what landed."""
+        repo = self.workplace.repo
+        head = ref_tip(repo, f"refs/heads/{task.branch}") if task.branch else None
+        tip = delivery.integration_tip(repo, task.target)
+        if not head:
+            return
+        if self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip):
+            marks = {mark: ref_tip(repo, mark) for mark in _marks(task.branch)}
+            there = {mark: at for mark, at in marks.items() if at}
+            worktrees.delete_branch(repo, task.branch, expected=head, marks=there)
+
+    async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
+        return await self.gates.run(commit, task=task, command=command)
+
+    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+        item = await _thread(self.workplace.source.show, task.id)
+        return await _thread(self.panes.open, run, task, item, session=session)
+
+    async def tell_pane(self, run: Run, task: Task) -> bool:
+        return await _thread(self.panes.tell, run, task)
+
+    async def close_pane(self, run: Run) -> None:
+        await _thread(self.panes.close, run)
+
+    async def review(self, call: ReviewCall) -> Verdict:
+        return await self.reviews.run(call)
+
+    async def speak(self, call: TurnCall) -> StepOutcome:
+        return await self.channels.speak(call, mcp_url=self.mcp_url)
+
+    async def vacate(self, member: Member) -> None:
+        await self.channels.vacate(member)
+
+    def foresee(self, targets: tuple[str, ...]) -> None:
+        self.spares.foresee(targets)
+
+    def sweep(self) -> None:
+        """What a runner that was killed has left behind goes."""
+        self.reviews.tidy()
+        self.spares.tidy()
+        repo = self.workplace.repo
+        for lock in stale_locks.own_ref_locks(repo):
+            if _is_dead(lock, (repo.common_dir,)):
+                stale_locks.clear_stale_locks(repo, repo.root, [lock])
+
+    async def tidy(self) -> None:
+        """What nobody uses any more goes; gates come last, for the folder goes with them."""
+        await self.spares.end()
+        await _thread(self.reviews.tidy)
+        await _thread(self.gates.tidy)
+
+    async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
+        return await _thread(self._lost_sides, run, head)
+
+    def _lost_sides(self, run: Run, head: str) -> tuple[str, ...]:
+        """Also outside of the conflict: `merge -s ours` undoes all that landed and stays green."""
+        repo, ours, theirs = self.workplace.repo, run.merge_head, run.merge_commit
+        base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
+        landed = [change.path for change in changed_paths(repo, base, theirs)] if base else []
+        paths = tuple(dict.fromkeys([*run.merge_paths, *landed]))
+        return merges.dropped_sides(repo, ours=ours, theirs=theirs, result=head, paths=paths)
+
+    async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
+        return await _thread(
+            conflict_sides, self.workplace.repo, ours=ours, theirs=theirs, paths=paths
+        )
+
+    async def merge(
+        self, *, onto: str, head: str, message: str, at: float, favours: str = ""
+    ) -> MergeResult:
+        sides = {"onto": onto, "head": head, "favours": favours}
+        done = await _thread(merges.merge, self.workplace.repo, message=message, at=at, **sides)
+        if isinstance(done, merges.Merged):
+            self._parents[done.commit] = (onto, head)
+            return MergeResult(commit=done.commit)
+        return MergeResult(conflicts=done.paths, detail=done.detail)
+
+    async def merge_target(self, tips: Tips, target: str) -> MergeResult:
+        """Dated by the newer of the two, so that a repeat makes the same commit."""
+        at = await _thread(self._newest, tips)
+        message = f"Merge {target} into what crew landed\n"
+        return await self.merge(onto=tips.integration, head=tips.target, message=message, at=at)
+
+    def _newest(self, tips: Tips) -> float:
+        dates = git(
+            self.workplace.repo.root,
+            *("log", "--no-walk", "--format=%ct", tips.integration, tips.target),
+        )
+        return max(float(date) for date in dates.split())
+
+    async def advance(self, target: str, *, to: str, expected: str) -> None:
+        await _thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
+
+    async def deliver(self, target: str) -> Delivered:
+        done = await _thread(delivery.deliver, self.workplace.repo, target)
+        return Delivered(**asdict(done))
+
+    async def write_task(self, task: Task) -> None:
+        await _thread(self._write_task, task)
+
+    async def tell_step(self, step: StepTask) -> TaskItem:
+        return await _thread(self.planned.tell, step)
+
+    def _write_task(self, task: Task) -> None:
+        source = self.workplace.source
+        if task.state == TaskState.CLOSED and task.close_reason:
+            reason = NewComment(
+                author="crew", text=f"closed: {task.close_reason}", at=time.time(), key="closed"
+            )
+            source.comment(task.id, reason)
+        source.set_status(task.id, TaskState(task.state), at=time.time())
+
+
+def _is_dead(lock: Path, places: tuple[Path, ...]) -> bool:
+    is_dead = have_gits_ended(places, patience_s=LOCK_PATIENCE_S)
+    log.info("%s %s", lock, "was left by a git that was killed" if is_dead else "is in use")
+    return is_dead
+
+
+def _marks(branch: str) -> tuple[str, ...]:
+    """The refs that crew keeps about a branch of its own; things may have landed on it too."""
+    return made_ref(branch), landed_ref(branch)

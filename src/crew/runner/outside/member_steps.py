@@ -1,0 +1,136 @@
+"""Lets a channel's member speak: a worktree of its own, its prompt, its CLI."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from crew.agents.adapter import Watch, adapter_for, remembers
+from crew.config.prompts import prompt
+from crew.domain.kernel.names import landed_ref
+from crew.domain.rows.channel import Member, Post
+from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.git.repository import ref_tip
+from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
+from crew.runner.outside.outside import TurnCall
+from crew.runner.prompts.step_orders import agent_settings, agent_spec, answer_first_questions
+from crew.runner.requests.tokens import Tokens
+from crew.runner.views.step_log import start_step
+from crew.workplace import Workplace
+
+FOLDER = ".channel-"
+
+LONGEST_CONVERSATION = 200_000
+"""Characters of a conversation that one step is told: a session has room for this and an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPlaces:
+    workplace: Workplace
+
+    async def speak(self, call: TurnCall, *, mcp_url: str) -> StepOutcome:
+        """One step, on the newest commit that landed; the worktree is put right before each."""
+        workplace, kind = self.workplace, call.member.agent_kind
+        settings = agent_settings(workplace, kind)
+        path = self.place(call.member)
+        await asyncio.to_thread(ensure_detached, workplace.repo, path, self._newest())
+        order = self._order(call, path, mcp_url=mcp_url)
+        if not order.resume:
+            await asyncio.to_thread(answer_first_questions, workplace, kind, path)
+        spec = agent_spec(workplace, settings, self._system_prompt(call))
+        start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
+        watch = Watch(started=lambda _pid: None, doing=lambda _words: None, heard=call.heard)
+        return await adapter_for(spec).run_step(order, watch, call.controls)
+
+    async def vacate(self, member: Member) -> None:
+        path = self.place(member)
+        if path.exists():
+            await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
+
+    def place(self, member: Member) -> Path:
+        """The same for all its turns: some CLIs find a session by the folder it began in."""
+        return self.workplace.worktrees / f"{FOLDER}{member.channel}.{member.name}"
+
+    def _newest(self) -> str:
+        repo, target = self.workplace.repo, self.workplace.target
+        return ref_tip(repo, landed_ref(target)) or ref_tip(repo, f"refs/heads/{target}") or "HEAD"
+
+    def _order(self, call: TurnCall, path: Path, *, mcp_url: str) -> StepOrder:
+        workplace, member = self.workplace, call.member
+        limits = workplace.settings.run
+        return StepOrder(
+            key=f"{workplace.repo_id}/channel/{member.id}/{member.attempt}",
+            agent=member.name,
+            kind=member.agent_kind,
+            worktree=path,
+            prompt=self._prompt(call),
+            session=member.session,
+            resume=call.resume,
+            log=workplace.logs / f"channel-{member.channel}.{member.name}.log",
+            timeout_s=limits.step_timeout_s,
+            idle_timeout_s=limits.idle_timeout_s,
+            env=self._environment(member, mcp_url=mcp_url),
+            looks_only=True,
+        )
+
+    def _environment(self, member: Member, *, mcp_url: str) -> dict[str, str]:
+        workplace = self.workplace
+        return {
+            "CREW_CHANNEL": member.channel,
+            "CREW_ROLE": "member",
+            "CREW_ROUND": str(member.turn),
+            "CREW_STEP": str(member.steps),
+            "CREW_REPO": str(workplace.root),
+            "CREW_GIT_DIR": str(workplace.repo.common_dir),
+            "CREW_LINKED": "",
+            "CREW_BASE_BRANCH": workplace.target,
+            "CREW_STATE_DIR": str(workplace.folder / "sessions"),
+            "CREW_TOKEN": Tokens(workplace.folder).member_token(member.id),
+            **({"CREW_MCP_URL": mcp_url} if mcp_url else {}),
+        }
+
+    def _system_prompt(self, call: TurnCall) -> str:
+        channel, member = call.channel, call.member
+        others = ", ".join(name for name in channel.members if name != member.name) or "nobody else"
+        common = prompt(
+            "channel_system",
+            agent=member.name,
+            channel=channel.name,
+            others=others,
+            ending=_ending(),
+        )
+        vote = prompt("channel_council") if channel.council else ""
+        own = agent_settings(self.workplace, member.agent_kind).system_prompt or ""
+        return "\n".join(part for part in (common, vote, own) if part)
+
+    def _prompt(self, call: TurnCall) -> str:
+        adapter = agent_settings(self.workplace, call.member.agent_kind).adapter
+        posts = call.posts if remembers(adapter) else call.before()
+        said = conversation(posts)
+        name = "channel_turn" if not call.was_cut_off else "channel_again"
+        given = f"{call.member.acknowledged + 1} to {call.member.given}"
+        return prompt(
+            name,
+            agent=call.member.name,
+            channel=call.channel.name,
+            messages=said or "(nothing new)",
+            given=given,
+            ending=_ending(),
+        )
+
+
+def _ending() -> str:
+    return prompt("ending_member").strip()
+
+
+def conversation(posts: Sequence[Post]) -> str:
+    """Posts as an agent reads them; of more than it can take in, the newest."""
+    told = [post.shown for post in posts]
+    sizes = accumulate(len(text) for text in reversed(told))
+    count = max(1, sum(size <= LONGEST_CONVERSATION for size in sizes))
+    if left_out := posts[:-count]:
+        first, last, channel = left_out[0].sequence, left_out[-1].sequence, left_out[0].channel
+        older = f"(#{first} to #{last} are left out here; `crew channel tail {channel}` shows them)"
+        return "\n\n".join((older, *told[-count:]))
+    return "\n\n".join(told)

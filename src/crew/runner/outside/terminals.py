@@ -1,0 +1,142 @@
+"""Terminal sessions on this machine: one tmux session a task, which anybody may attach to."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crew.agents.adapter import DEFAULT_TEMPLATE
+from crew.agents.command import prompt_argument, template_values
+from crew.agents.environment import agent_environment, prepare_files, shim_folder
+from crew.agents.step_process import held_paths
+from crew.agents.terminal import tmux
+from crew.agents.terminal.terminal_script import write_session_script
+from crew.agents.terminal.tmux import Tmux
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.templates import Value, shell_script
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import StepOrder
+from crew.domain.rows.task import Task
+from crew.domain.rows.task_item import TaskItem
+from crew.domain.terminals.terminal_outcomes import Opened
+from crew.runner.prompts.step_orders import (
+    agent_settings,
+    agent_spec,
+    answer_first_questions,
+    pane_order,
+)
+from crew.runner.prompts.step_prompt import sent_back_words, terminal_prompt
+from crew.system.processes.ownership import MARKER_VARIABLE
+from crew.system.processes.process import working_bwrap
+from crew.system.processes.sandbox import with_held_paths
+from crew.workplace import Workplace
+
+
+@frozen
+class Terminal:
+    """What one session is to show; `script` is the name its files get."""
+
+    pane: str
+    script: str
+    title: str
+    order: StepOrder
+    marker: str
+    model: str = ""
+    when_ended: Sequence[str] = ("true",)
+
+
+def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
+    """Repeatable: a session that is there already is the one that is meant, with its script."""
+    server = Tmux(folder=workplace.folder)
+    if there := tmux.find_session(server, terminal.pane):
+        return Opened(pid=there.pid, started=there.started)
+    order = terminal.order
+    settings = agent_settings(workplace, order.kind)
+    prepare_files(order)
+    answer_first_questions(workplace, order.kind, order.worktree)
+    script = write_session_script(
+        workplace.folder,
+        terminal.script,
+        command=_command(workplace, terminal),
+        prompt=order.prompt,
+        end_command=terminal.when_ended,
+        log=workplace.logs / "crew.log",
+    )
+    environment = agent_environment(order, extra=settings.env, caller=os.environ)
+    live = tmux.open_session(
+        server,
+        terminal.pane,
+        script=script,
+        cwd=order.worktree,
+        env={**environment, MARKER_VARIABLE: terminal.marker},
+        title=terminal.title,
+        agent=order.kind,
+        log=order.log,
+    )
+    return Opened(pid=live.pid, started=live.started)
+
+
+def _command(workplace: Workplace, terminal: Terminal) -> str:
+    order = terminal.order
+    settings = agent_settings(workplace, order.kind)
+    template = settings.interactive_template or settings.command_template or DEFAULT_TEMPLATE
+    if order.resume and settings.interactive_resume:
+        template = settings.interactive_resume
+    spec = agent_spec(workplace, settings, "", model=terminal.model)
+    file = workplace.folder / "scripts" / f"{terminal.script}-prompt.txt"
+    values: dict[str, Value] = {
+        **template_values(spec, order),
+        "Prompt": prompt_argument(order.prompt, file),
+        "PromptFile": str(file),
+    }
+    return _held(workplace, order, shell_script(template, values))
+
+
+def _held(workplace: Workplace, order: StepOrder, command: str) -> str:
+    """Whoever only looks cannot write, where bubblewrap can see to it."""
+    bwrap = working_bwrap() if workplace.settings.sandbox.mode != "off" else None
+    if bwrap is None or not order.looks_only:
+        return command
+    held = with_held_paths(
+        ("sh", "-c", command), bwrap=bwrap, read_only=held_paths(order), writable=order.writable
+    )
+    return shlex.join(held)
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """The terminal sessions of tasks."""
+
+    workplace: Workplace
+
+    def open(self, run: Run, task: Task, item: TaskItem, *, session: str) -> Opened:
+        words = terminal_prompt(self.workplace, run, task, item)
+        order = pane_order(self.workplace, run, task, words, session=session)
+        crew, number = str(shim_folder(order) / "crew"), str(run.pane_number)
+        terminal = Terminal(
+            pane=run.pane,
+            script=f"task-{task.id}",
+            title=item.title,
+            order=order,
+            marker=pane_marker(self.workplace, run),
+            model=run.model,
+            when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id, number),
+        )
+        return open_terminal(self.workplace, terminal)
+
+    def tell(self, run: Run, task: Task) -> bool:
+        """A repeat types it once more: twice is better than never."""
+        server = Tmux(folder=self.workplace.folder)
+        if tmux.find_session(server, run.pane) is None:
+            return False
+        tmux.send_text(server, run.pane, sent_back_words(self.workplace, run, task))
+        return True
+
+    def close(self, run: Run) -> None:
+        server = Tmux(folder=self.workplace.folder)
+        tmux.close_session(server, run.pane, marker=pane_marker(self.workplace, run))
+
+
+def pane_marker(workplace: Workplace, run: Run) -> str:
+    """Not one of the runner's, which ends with it: a terminal session goes on without crew."""
+    return f"pane/{workplace.repo_id}/{run.id}"

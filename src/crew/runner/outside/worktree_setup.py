@@ -1,0 +1,224 @@
+"""Makes a new worktree fit for work: copies, links, excludes and setup commands, once.
+
+A mark in the worktree's git dir says that it is furnished, and another one, written before anything
+is put into it, that nothing of anybody's was in it. Killed anywhere in between, all is done again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec
+
+from crew.config.model import AgentSettings
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import branch_name, landed_ref, made_ref
+from crew.domain.rows.task import Task
+from crew.git.checkpoints.checkpoints import checkpoints
+from crew.git.git_command import git
+from crew.git.refs import delete_ref
+from crew.git.repository import Repository, commit_of
+from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.excludes import exclude_in_worktree
+from crew.git.worktrees.worktrees import delete_branch, remove_worktree, state_of
+from crew.runner.outside.setup_commands import (
+    Setup,
+    agent_script,
+    note,
+    repository_command,
+    run_setup,
+)
+from crew.runner.outside.worktree_files import bring_belongings
+from crew.store.quick_rows import find_run
+from crew.system.crash_points import effect
+from crew.system.processes.end_process import even_if_cancelled
+from crew.workplace import Workplace
+
+P = ParamSpec("P")
+
+FURNISHED = "crew-furnished"
+UNTOUCHED = "crew-untouched"
+"""Nothing of anybody's was in the worktree before crew began to furnish it."""
+
+
+@frozen
+class _Site:
+    """A worktree that is being furnished, and what is asked for beside copies and links."""
+
+    workplace: Workplace
+    path: Path
+    git_dir: Path
+    log: Path
+    patterns: tuple[str, ...] = ()
+    setups: tuple[Setup, ...] = ()
+
+
+def worker_settings(workplace: Workplace, task: Task) -> AgentSettings:
+    """The configuration of the agent that carries the task's run."""
+    agents = workplace.settings.agents
+    run = find_run(workplace.db, task.run or "")
+    kind = run.agent_kind if run is not None else None
+    return agents.named(kind or task.wants_agent or agents.worker_default)
+
+
+async def furnish(
+    workplace: Workplace,
+    task: Task,
+    path: Path,
+    settings: AgentSettings,
+    *,
+    is_new: bool = False,
+) -> None:
+    """Make a task's new worktree fit for its agent; one that is furnished stays as it is.
+
+    When that fails, a worktree that held nothing yet goes again, together with its branch.
+    `is_new`: the directory was not there a moment ago, so nobody can have written into it.
+    """
+    git_dir = _git_dir(workplace, path)
+    if _has_mark(git_dir, FURNISHED, path):
+        return
+    branch = task.branch or branch_name(task.id, task.issue)
+    site = _Site(
+        workplace=workplace,
+        path=path,
+        git_dir=git_dir,
+        log=workplace.task_log(task.id),
+        patterns=settings.exclude_patterns,
+        setups=(
+            *agent_script(workplace, settings, task, path=path, branch=branch),
+            *repository_command(workplace, task=task.id, path=path, branch=branch),
+        ),
+    )
+    if _is_plain(site):
+        _mark(git_dir, FURNISHED, path)
+        return
+    await _in_thread(_look_before, site, task, branch, is_new=is_new)
+    try:
+        await _furnish(site)
+    except CrewError:
+        if _has_mark(git_dir, UNTOUCHED, path):
+            await _in_thread(_take_back, site, task, branch)
+        raise
+
+
+async def furnish_gate(workplace: Workplace, path: Path, *, task: str) -> None:
+    """Make a new worktree fit for gates; when that fails it goes again."""
+    git_dir = _git_dir(workplace, path)
+    if _has_mark(git_dir, FURNISHED, path):
+        return
+    site = _Site(
+        workplace=workplace,
+        path=path,
+        git_dir=git_dir,
+        log=workplace.task_log(task) if task else workplace.logs / "merge.log",
+        setups=repository_command(workplace, task=task, path=path, branch=""),
+    )
+    try:
+        await _furnish(site)
+    except CrewError:
+        await _in_thread(remove_worktree, workplace.repo, path)
+        raise
+
+
+async def _furnish(site: _Site) -> None:
+    await _in_thread(_bring_in, site)
+    for setup in site.setups:
+        await run_setup(site.workplace, setup, path=site.path, log=site.log)
+    _mark(site.git_dir, FURNISHED, site.path)
+
+
+def _bring_in(site: _Site) -> None:
+    workplace = site.workplace
+    try:
+        brought = bring_belongings(
+            workplace.repo,
+            workplace.settings.worktree,
+            worktree=site.path,
+            worktrees=workplace.worktrees,
+        )
+        exclude_in_worktree(workplace.repo, site.path, (*site.patterns, *brought.patterns))
+        if brought.remarks:
+            note(site.log, *brought.remarks)
+    except OSError as error:
+        raise CrewError(
+            f"the worktree {site.path} cannot be furnished: {error}",
+            hint="check the disk, and [worktree] copy and link in the config; then start it again",
+        ) from error
+
+
+def _is_plain(site: _Site) -> bool:
+    asked = site.workplace.settings.worktree
+    return not (asked.copy or asked.link or site.patterns or site.setups)
+
+
+def _look_before(site: _Site, task: Task, branch: str, *, is_new: bool) -> None:
+    """Note that nothing can be lost, if so, while that can still be seen."""
+    if _has_mark(site.git_dir, UNTOUCHED, site.path):
+        return
+    # Git reads every file of a fresh checkout again: a look costs a quarter of the checkout.
+    if (is_new or _is_clean(site.path, branch)) and _is_kept(site, task, branch):
+        _mark(site.git_dir, UNTOUCHED, site.path)
+
+
+def _is_clean(path: Path, branch: str) -> bool:
+    state = state_of(path)
+    return (state.branch, state.changed, state.unfinished) == (branch, (), None)
+
+
+def _is_kept(site: _Site, task: Task, branch: str) -> bool:
+    """No checkpoint was brought back, and no commit is on this branch alone."""
+    repo = site.workplace.repo
+    head = commit_of(repo, f"refs/heads/{branch}")
+    return (
+        head is not None
+        and not checkpoints(repo, task.id)
+        and _is_held_elsewhere(repo, task, branch, head)
+    )
+
+
+def _is_held_elsewhere(repo: Repository, task: Task, branch: str, head: str) -> bool:
+    others = (made_ref(branch), landed_ref(task.target), f"refs/heads/{task.target}")
+    return git(repo.common_dir, "for-each-ref", f"--contains={head}", *others) != ""
+
+
+def _take_back(site: _Site, task: Task, branch: str) -> None:
+    """Remove what was made just now; the branch only if that is new as well and has no commit."""
+    repo = site.workplace.repo
+    remove_worktree(repo, site.path)
+    head = commit_of(repo, f"refs/heads/{branch}")
+    made = commit_of(repo, made_ref(branch))
+    if task.branch or head is None or made is None:
+        return
+    if _is_held_elsewhere(repo, task, branch, head):
+        delete_branch(repo, branch, expected=head)
+        delete_ref(repo, made_ref(branch), expected=made)
+
+
+async def _in_thread(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Off the loop, and to its end: what is under way must not be left half done."""
+    await even_if_cancelled(asyncio.to_thread(function, *args, **kwargs))
+
+
+def _git_dir(workplace: Workplace, path: Path) -> Path:
+    git_dir = worktree_admin.git_dir_for(workplace.repo, path)
+    if git_dir is None:
+        raise CrewError(f"the worktree {path} is gone", hint="start the task again")
+    return git_dir
+
+
+def _has_mark(git_dir: Path, name: str, path: Path) -> bool:
+    """The mark is for the directory as it was made: a lost and refilled one is a new one."""
+    try:
+        return (git_dir / name).read_text() == _made_at(path)
+    except OSError:
+        return False
+
+
+@effect("furnish.mark")
+def _mark(git_dir: Path, name: str, path: Path) -> None:
+    (git_dir / name).write_text(_made_at(path))
+
+
+def _made_at(path: Path) -> str:
+    """The moment in which the worktree's `.git` file was written: once in its life."""
+    return str((path / ".git").stat().st_mtime_ns)

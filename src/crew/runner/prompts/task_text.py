@@ -1,0 +1,49 @@
+"""What is read from the disk for a step: its task's text, its brief, what its branch holds."""
+
+from pathlib import Path
+
+from crew.domain.kernel.errors import NotFound
+from crew.domain.kernel.quotation import LONGEST_NOTES, attributed
+from crew.domain.rows.run import NEW_SESSION, Ask, Run
+from crew.domain.rows.task import Task
+from crew.domain.rows.task_item import TaskItem
+from crew.git.git_command import git
+from crew.runner.outside.outside import StepCall
+from crew.runner.prompts.brief_text import read_brief
+from crew.runner.prompts.step_prompt import Seen, needs_the_task
+from crew.workplace import Workplace
+
+
+def read_seen(workplace: Workplace, call: StepCall) -> Seen:
+    """The text of a task is for a session that does not know it; others know it by name."""
+    run, task = call.run, call.task
+    if not needs_the_task(workplace, call):
+        return Seen(item=_by_name(task))
+    item = _read_item(workplace, run, task)
+    is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
+    held = "" if is_first else _held(run, task)
+    return Seen(item=item, held=held, brief=read_brief(workplace.source, call.brief))
+
+
+def _read_item(workplace: Workplace, run: Run, task: Task) -> TaskItem:
+    """A file that is away, as on another branch, stops no program that has begun its task."""
+    try:
+        return workplace.source.show(task.id)
+    except NotFound:
+        if run.ask in NEW_SESSION:
+            raise
+        return _by_name(task)
+
+
+def _by_name(task: Task) -> TaskItem:
+    return TaskItem(id=task.id, title=task.title)
+
+
+def _held(run: Run, task: Task) -> str:
+    """What the branch holds, for a session that does not know."""
+    path = Path(task.worktree)
+    log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
+    changed = git(path, "status", "--short")
+    commits = attributed("Commits", log or "(none)")
+    uncommitted = attributed("Uncommitted", changed or "(nothing)", most=LONGEST_NOTES)
+    return f"{commits}\n\n{uncommitted}"

@@ -1,0 +1,125 @@
+"""How a quest begins and is given up; the same for everybody.
+
+It begins with a task for the request, then the quest about it.
+"""
+
+import time
+from dataclasses import replace
+
+from crew.config.model import AgentsSettings, Settings
+from crew.config.workflow_files import find_workflow
+from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.kernel.errors import CrewError, UsageError
+from crew.domain.requests import Request
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import QUEST_LABEL
+from crew.domain.rows.workflow import Does, Stage, Workflow, as_text, from_text
+from crew.domain.world import World
+from crew.runner.requests.ask_crew import ask
+from crew.runner.views.quest_views import tasks_of
+from crew.store.fact_log import load_world
+from crew.tasks.task_source import NewTask
+from crew.tasks.validate_task import checked_task
+from crew.workplace import Workplace
+
+MOST_SLOTS = 50
+
+
+def begin_quest(
+    workplace: Workplace, text: str, *, workflow: str = "quest", slots: int | None = None
+) -> str:
+    """The quest's id, which is that of its task; on a refusal no task is left behind.
+
+    A task that was made for the same request right before a crash becomes this quest's.
+    """
+    if not text.strip():
+        raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
+    found = configured(find_workflow(workplace.root, workflow), workplace.settings)
+    _check_installed(workplace, found)
+    wanted = found.slots if slots is None else slots
+    if not 1 <= wanted <= MOST_SLOTS:
+        raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
+    title, _, _ = text.strip().partition("\n")
+    new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,))
+    task = _find_unbegun(workplace, new) or workplace.source.add(new, at=time.time())
+    args = {"task": task, "workflow": workflow, "definition": as_text(found), "slots": wanted}
+    try:
+        ask(workplace, Request(verb="quest_new", args=args))
+    except CrewError:
+        if task not in load_world(workplace.db).quests:
+            workplace.source.remove(task)
+        raise
+    return task
+
+
+def quest_workflow(workplace: Workplace, quest: str) -> Workflow:
+    """The workflow that a quest began with."""
+    return from_text(load_world(workplace.db).quests[quest].definition)
+
+
+def _find_unbegun(workplace: Workplace, new: NewTask) -> str | None:
+    begun = load_world(workplace.db).quests
+    wanted = checked_task(new)
+    for item in workplace.snapshot().items:
+        is_same = (item.title, item.body, item.labels) == (wanted.title, wanted.body, wanted.labels)
+        if is_same and item.status == TaskState.TODO and item.id not in begun:
+            return item.id
+    return None
+
+
+def cancel_quest(workplace: Workplace, quest: str, *, reason: str = "") -> None:
+    """Gives a quest up; at the end nobody works at it, and the source knows of every task."""
+    request = Request(verb="quest_cancel", args={"quest": quest, "reason": reason})
+    ask(workplace, request, settled=lambda world: _is_given_up(world, quest))
+
+
+def _is_given_up(world: World, quest: str) -> bool:
+    mine = tasks_of(world, world.quests[quest])
+    tasks = [world.tasks[task] for task in mine]
+    is_held = any(agent.task in mine for agent in world.agents.values())
+    return not is_held and all(task.is_written for task in tasks)
+
+
+def configured(workflow: Workflow, settings: Settings) -> Workflow:
+    """The workflow as this repository's config has it: its agents, and how roles keep sessions."""
+    found = with_agents(workflow, settings.agents)
+    kept = {name: one.session for name, one in settings.roles.items() if one.session}
+    roles = {
+        name: replace(role, session=kept.get(name, role.session))
+        for name, role in found.roles.items()
+    }
+    return replace(found, roles=roles)
+
+
+def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:
+    """The same with agents that exist; a role that only reviews is by default a reviewer's."""
+    working = {role for stage in _all_stages(workflow) if _works(stage) for role in stage.roles}
+    reviewing = {role for stage in _all_stages(workflow) for role in stage.roles} - working
+    roles = {
+        name: replace(role, agent=role.agent or agents.reviewer_default)
+        if name in reviewing
+        else role
+        for name, role in workflow.roles.items()
+    }
+    for role in roles.values():
+        if role.agent:
+            agents.named(role.agent)
+    return replace(workflow, roles=roles)
+
+
+def _check_installed(workplace: Workplace, workflow: Workflow) -> None:
+    """Before anything is made: a role whose program is missing would block the quest later."""
+    reviewer = workplace.settings.agents.reviewer_default
+    for kind in sorted({role.agent for role in workflow.roles.values() if role.agent}):
+        in_config = "`crew config set agents.reviewer_default KIND`"
+        in_workflow = f'`agent = "KIND"` in the workflow {workflow.name}'
+        instead = in_config if kind == reviewer else in_workflow
+        refuse_unusable(kind, workplace.rules, instead=instead)
+
+
+def _all_stages(workflow: Workflow) -> tuple[Stage, ...]:
+    return (*workflow.stages, *workflow.step_stages)
+
+
+def _works(stage: Stage) -> bool:
+    return stage.does in {Does.ROLE, Does.COUNCIL}

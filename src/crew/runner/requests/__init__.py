@@ -1,0 +1,1 @@
+"""How requests reach the runner, and how it answers them."""

@@ -1,0 +1,101 @@
+"""How a short command gets something done: it asks the runner, or does it itself if none is up."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from crew.domain.kernel.errors import CrewError, TimedOut
+from crew.domain.requests import Request
+from crew.domain.world import World
+from crew.runner.requests.runner_pipe import POLL_S, ask_runner, wake_runner
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import COMMAND, LANDER, LockHeld, find_runner
+from crew.workplace import Workplace
+
+PATIENCE_S = 60.0
+
+HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane", "vacate"})
+"""What a short command may do besides its own request: finish and tidy, start no agent."""
+
+CHECKING = HOUSEKEEPING | {"inspect"}
+"""What `crew complete` does without a runner."""
+
+LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
+"""What `crew merge` does without a runner."""
+
+Settled = Callable[[World], bool]
+
+
+class Refused(CrewError):
+    """The runner said no; its words, code and hint are passed on."""
+
+    def __init__(self, error: dict[str, str], exit_code: int) -> None:
+        super().__init__(error["message"], hint=error["hint"])
+        self.code = error["code"]  # type: ignore[misc]
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+def ask(
+    workplace: Workplace,
+    request: Request,
+    *,
+    settled: Settled | None = None,
+    only: frozenset[str] = HOUSEKEEPING,
+    timeout_s: float = PATIENCE_S,
+) -> Any:
+    """Have a request answered and wait until what it asked for is done (`settled`)."""
+    give_up_at = time.monotonic() + timeout_s
+    role = LANDER if only == LANDING else COMMAND
+    answered, reply = False, None
+    while True:
+        if not answered:
+            asked = workplace.folder, workplace.db, request
+            found = ask_runner(*asked, give_up_at=give_up_at, role=role)
+            answered, reply = found is not None, _accepted(found)
+        if answered and _wait_until(workplace, settled, give_up_at=give_up_at, role=role):
+            return reply
+        try:
+            if answered:  # by a runner that went away before it was done
+                _carry_out(workplace, _LOOK, only, role=role)
+                return reply
+            return _carry_out(workplace, request, only, role=role)
+        except LockHeld:
+            if time.monotonic() > give_up_at:
+                raise
+
+
+_LOOK = Request(verb="look", args={})
+
+
+def _accepted(found: dict[str, Any] | None) -> Any:
+    if found is None:
+        return None
+    if "error" in found:
+        raise Refused(found["error"], found["exit_code"])
+    return found["reply"]
+
+
+def _wait_until(
+    workplace: Workplace, settled: Settled | None, *, give_up_at: float, role: str
+) -> bool:
+    """False when the runner went away before it was so."""
+    if settled is None:
+        return True
+    while not settled(load_world(workplace.db)):
+        if time.monotonic() > give_up_at:
+            raise TimedOut("it takes longer than expected", hint="`crew ps` shows how far it is")
+        if find_runner(workplace.lock_file, role=role) is None:
+            return settled(load_world(workplace.db))
+        time.sleep(POLL_S)
+    return True
+
+
+def _carry_out(workplace: Workplace, request: Request, only: frozenset[str], *, role: str) -> Any:
+    from crew.runner.requests.without_runner import answer_alone  # noqa: PLC0415 - a runner that is up does without
+
+    return answer_alone(workplace, request, only=only, role=role)
+
+
+def wake(workplace: Workplace) -> None:
+    """Tell the runner that there is something to look at; nothing happens when none is up."""
+    wake_runner(workplace.folder)

@@ -1,0 +1,97 @@
+"""What a step asks of the runner beside its signals, and what holds for all that is asked."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.kernel.names import task_id
+from crew.domain.kernel.text import plain
+from crew.domain.requests import Request
+from crew.domain.rows.message import LONGEST_MESSAGE
+from crew.domain.rows.run import Run
+from crew.domain.runs.signals import LONGEST
+from crew.domain.world import World
+from crew.runner.views.quest_views import load_view
+from crew.runner.views.row_views import task_view
+from crew.workplace import Workplace
+
+TASK_FIELDS = ("id", "title", "body", "comments", "deps", "status")
+
+
+POSTING = frozenset({"post_message", "channel_post"})
+
+
+def readable(request: Request) -> Request:
+    """The same without anything that could not be shown, printed or put into a prompt."""
+    longest = LONGEST_MESSAGE if request.verb in POSTING else LONGEST
+    return Request(
+        verb=request.verb,
+        args={name: _readable(name, value, longest) for name, value in request.args.items()},
+    )
+
+
+def writable(request: Request) -> Request:
+    """The same without halves of characters, as from bytes that are not UTF-8: nothing keeps them.
+
+    A request that cannot be recorded could not be refused either, and everybody behind it waits.
+    """
+    return Request(verb=request.verb, args=_writable(dict(request.args)))
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list | tuple):
+        return [_writable(one) for one in value]
+    if isinstance(value, dict):
+        return {_writable(key): _writable(one) for key, one in value.items()}
+    return value
+
+
+def _readable(name: str, value: Any, longest: int) -> Any:
+    if isinstance(value, list):
+        return [_readable(name, one, longest) for one in value]
+    if isinstance(value, dict):
+        return {plain(key): _readable(key, one, longest) for key, one in value.items()}
+    if not isinstance(value, str):
+        return value
+    if len(value) > longest:
+        raise UsageError(
+            f"{name} has {len(value):,} characters, and {longest:,} are the most",
+            hint="nothing was changed; send it again, shorter, and name a file for the rest",
+        )
+    return plain(value)
+
+
+def own_task(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
+    """The task of a run as its source tells it now."""
+    told = task_view(workplace.source.show(run.task), world)
+    return {name: told[name] for name in TASK_FIELDS}
+
+
+def own_quest(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
+    """The quest that a run's task is a part of, as `crew quest show --json` prints it."""
+    if run.task not in world.walks:
+        raise NotFound(
+            f"task {run.task} is a part of no quest", hint="get-task tells what there is"
+        )
+    return load_view(workplace, world.walks[run.task].quest)
+
+
+READING: Mapping[str, Callable[[Workplace, World, Run], dict[str, Any]]] = {
+    "get_task": own_task,
+    "get_quest": own_quest,
+}
+"""What a step may read of its own."""
+
+
+def message_from(run: Run, args: Mapping[str, Any]) -> Request:
+    """A message whose sender is proven."""
+    text = str(args["text"]).strip()
+    if not text:
+        raise UsageError("the message is empty", hint="send it again with a text")
+    sender = f"{run.agent or run.agent_kind}, who works at task {run.task}"
+    return Request(
+        verb="message",
+        args={"task": task_id(str(args["task"])), "text": text, "sender": sender},
+    )

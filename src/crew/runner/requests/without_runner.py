@@ -1,0 +1,94 @@
+"""Carries out a request where no runner is up: lock, load, answer, record, all in this process.
+
+Most requests make facts and no more. The engine, which is slow to load, is started only when
+something has to be done outside: a worktree to remove, a task file to write, a branch to land.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from crew.domain.commands import kind_of
+from crew.domain.dispatch import VERBS, answer
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.fact import Fact
+from crew.domain.plan import following, plan, waits
+from crew.domain.requests import Answer, Request
+from crew.domain.world import World
+from crew.runner.arrivals import arrivals, is_taken_in, keep_taken_in
+from crew.runner.outside.dead_terminals import pane_ends
+from crew.runner.requests.checked_requests import writable
+from crew.runner.views.documents import Documents
+from crew.runner.writer_lock import holding_the_lock
+from crew.store.fact_log import load_world, record
+from crew.workplace import Workplace
+
+
+def answer_alone(workplace: Workplace, request: Request, *, only: frozenset[str], role: str) -> Any:
+    """The reply; commands of these kinds that follow are carried out before it."""
+    with holding_the_lock(workplace, role=role):
+        if "token" in request.args or request.verb not in VERBS:
+            return _run_engine(workplace, request, only)
+        asked = _answer(workplace, request, only)
+    if isinstance(asked, CrewError):  # raised inside, it would look as if this writer had failed
+        raise asked
+    return asked.reply
+
+
+def _answer(workplace: Workplace, request: Request, only: frozenset[str]) -> Answer | CrewError:
+    """A refusal is an answer too."""
+    before = load_world(workplace.db)
+    alone = _Alone(workplace=workplace, world=before)
+    alone.take_in()
+    try:
+        asked = alone.answer(request)
+    except CrewError as refusal:
+        return refusal
+    if alone.has_due(only):
+        _run_engine(workplace, Request(verb="look", args={}), only)
+    else:
+        Documents(workplace=workplace, runs=before.runs).write(alone.world, runner_up=False)
+    return asked
+
+
+def _run_engine(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
+    from crew.runner.runner import run_once  # noqa: PLC0415 - the heaviest import of all
+
+    return run_once(workplace, request, only=only)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Alone:
+    """The world, and the same steps as the runner's, without its loop."""
+
+    workplace: Workplace
+    world: World
+
+    def take_in(self) -> None:
+        """Nothing is read when the source is as it was the last time."""
+        stamp = self.workplace.source.stamp()
+        if is_taken_in(self.workplace, stamp):
+            return
+        self._record(arrivals(self.workplace, self.world))
+        if self.world.tasks:
+            self.workplace.keep_source()
+        keep_taken_in(self.workplace, stamp)
+
+    def answer(self, request: Request) -> Answer:
+        rules, now = self.workplace.rules, time.time()
+        if request.verb == "cleanup":  # no step runs in any worktree
+            request = Request(verb=request.verb, args={**request.args, "idle": True})
+        asked = answer(self.world, writable(request), rules=rules, at=now)
+        self._record(asked.facts)
+        self._record(pane_ends(self.world, at=now))
+        self._record(following(self.world, now, rules=rules, taking_work=False))
+        return asked
+
+    def has_due(self, only: frozenset[str]) -> bool:
+        rules, now = self.workplace.rules, time.time()
+        due = [command.key for command in plan(self.world, now, rules=rules, taking_work=False)]
+        return any(kind_of(key) in only for key in (*due, *waits(self.world, now, rules=rules)))
+
+    def _record(self, facts: Iterable[Fact]) -> None:
+        self.world = record(self.workplace.db, self.world, facts)

@@ -1,0 +1,1 @@
+"""Rows as people, scripts and other programs see them."""

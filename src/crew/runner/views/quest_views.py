@@ -1,0 +1,232 @@
+"""A quest as people and scripts see it: the request, its steps, who said what, and the cost."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.position import acting
+from crew.domain.quests.quest_requests import find_quest
+from crew.domain.requests import not_walked
+from crew.domain.rows.quest import PlannedStep, Quest, Walk
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.rows.workflow import from_text
+from crew.domain.world import World
+from crew.runner.prompts.brief_text import read_request
+from crew.runner.views.row_views import asked_view, moment, total
+from crew.store.database import Database
+from crew.store.fact_log import facts_after, load_world
+from crew.workplace import Workplace
+
+Passed = Mapping[str, list[dict[str, Any]]]
+"""What gates and reviews said of each task, the oldest first."""
+
+_JUDGED = "stage_"
+
+
+def quest_line(world: World, quest: Quest) -> dict[str, Any]:
+    """A quest in short, as `crew quest list` has it."""
+    task, base = world.tasks.get(quest.id), world.walks[quest.id]
+    done = sum(_is_done(world, step) for step in quest.steps)
+    mine = tasks_of(world, quest)
+    cost = total(run for run in world.runs.values() if run.task in mine)
+    return {
+        "id": quest.id,
+        "title": task.title if task else "",
+        "state": quest.state,
+        "workflow": quest.workflow,
+        "stage": base.stage,
+        "slots": quest.slots,
+        "steps_done": done,
+        "steps_all": len(quest.steps),
+        "steps_merged": sum(_is_merged(world, step) for step in quest.steps),
+        "cost_usd": cost["cost_usd"],
+        "known_cost_usd": cost["known_cost_usd"],
+        "input_tokens": cost["input_tokens"],
+        "output_tokens": cost["output_tokens"],
+        "created": moment(quest.created_at),
+        "questions": [one.id for one in open_questions(world, quest)],
+    }
+
+
+def quest_view(world: World, quest: Quest, *, request: str, passed: Passed) -> dict[str, Any]:
+    """Everything about a quest, as `crew quest show --json` has it."""
+    walks = [walk for walk in world.walks.values() if walk.quest == quest.id and not walk.asker]
+    planned = {step.key: step for step in quest.steps}
+    given_up = [walk for walk in walks if walk.key and walk.key not in planned]
+    return {
+        **quest_line(world, quest),
+        "request": request,
+        "plan_number": quest.plan_number,
+        **_walked(world, world.walks[quest.id], passed),
+        "steps": [step_view(world, step, passed) for step in quest.steps],
+        "given_up": [
+            {"id": walk.key, "title": world.tasks[walk.task].title, **_walked(world, walk, passed)}
+            for walk in given_up
+        ],
+        "questions": [asked_view(one) for one in open_questions(world, quest)],
+    }
+
+
+def step_view(world: World, step: PlannedStep, passed: Passed) -> dict[str, Any]:
+    """A planned step; before it is a task, only what was planned is known of it."""
+    planned = {
+        "id": step.key,
+        "title": step.title,
+        "description": step.description,
+        "dependencies": list(step.deps),
+        "files": list(step.files),
+        "acceptance": step.acceptance,
+    }
+    walk = world.walks.get(step.task)
+    return {**planned, **(_walked(world, walk, passed) if walk else _not_begun(step))}
+
+
+def quest_part(world: World, task: Task) -> dict[str, Any] | None:
+    """What a task is in its quest, for `crew show`; None when it belongs to none."""
+    if not task.quest:
+        return None
+    walk = world.walks.get(task.id)
+    role = acting(world, task.id).role if walk else ""
+    return {
+        "id": task.quest,
+        "step": (walk.key if walk else "") or None,
+        "stage": (walk.stage if walk else "") or None,
+        "walk": acting(world, task.id).state if walk else None,
+        "role": role or None,
+        "role_title": role_title(world, task.quest, role) or None,
+        "reason": None if walk else not_walked(world, task),
+    }
+
+
+def _not_begun(step: PlannedStep) -> dict[str, Any]:
+    empty = Walk(id=step.task, quest="", task=step.task, key=step.key)
+    return {**_walked(World(), empty, {}), "task": step.task or None}
+
+
+def _walked(world: World, walk: Walk, passed: Passed) -> dict[str, Any]:
+    """How far a task has come: where it stands, who acts, what was said, and what it cost."""
+    task = world.tasks.get(walk.task)
+    runs = [run for run in world.runs.values() if run.task == walk.task]
+    run = world.runs.get((task.run if task else None) or "")
+    live = run if run and run.is_live else None
+    now = world.walks.get(walk.acting) or walk
+    cost = total(runs)
+    role = (live.role if live else "") or now.role
+    return {
+        "task": walk.task,
+        "status": task.state if task else "todo",
+        "walk": now.state,
+        "stage": walk.stage,
+        "role": role or None,
+        "role_title": role_title(world, walk.quest, role) or None,
+        "agent": live.agent if live else None,
+        "kind": live.agent_kind if live else None,
+        "branch": (task.branch if task else "") or None,
+        "session": (live.session if live else "") or None,
+        "sessions": _sessions(walk, live),
+        "said": [_said(one) for one in walk.said],
+        "gates": list(passed.get(walk.task, ())),
+        "followups": _followups(world, walk),
+        "error": (live.error if live else "") or None,
+        "task_cost_usd": cost["cost_usd"],
+        "agent_steps": cost["steps"],
+        "changed_at": moment(_changed_at(walk, runs)),
+    }
+
+
+def _sessions(walk: Walk, live: Run | None) -> list[dict[str, str]]:
+    """Every session that spoke, in the order of its first word, and the one that is under way."""
+    found = {one.session: one.role for one in walk.said if one.session}
+    if live and live.session:
+        found.setdefault(live.session, live.role)
+    return [{"role": role, "session": session} for session, role in found.items()]
+
+
+def _said(said: Any) -> dict[str, Any]:
+    return {
+        "at": moment(said.at),
+        "role": said.role,
+        "session": said.session or None,
+        "signal": said.signal,
+        "words": said.words,
+    }
+
+
+def _followups(world: World, asker: Walk) -> list[dict[str, Any]]:
+    """The roles that were asked to act first, each with those that it asked itself."""
+    return [
+        {
+            "id": walk.id,
+            "role": walk.role,
+            "asked_by": asker.role,
+            "state": walk.state,
+            "resume": walk.resume,
+            "followups": _followups(world, walk),
+        }
+        for walk in world.walks.values()
+        if walk.asker == asker.id
+    ]
+
+
+def open_questions(world: World, quest: Quest) -> list[Question]:
+    mine = tasks_of(world, quest)
+    return [one for one in world.questions.values() if one.is_open and one.task in mine]
+
+
+def tasks_of(world: World, quest: Quest) -> frozenset[str]:
+    """The request's task and those of all steps there ever were."""
+    return frozenset(walk.task for walk in world.walks.values() if walk.quest == quest.id)
+
+
+def role_title(world: World, quest: str, role: str) -> str:
+    """What a role does, in the plain words of the quest's workflow; empty where it has none."""
+    found = world.quests.get(quest)
+    known = from_text(found.definition).roles.get(role) if found and role else None
+    return known.title if known else ""
+
+
+def _changed_at(walk: Walk, runs: Iterable[Run]) -> float | None:
+    """When something last began, ended or was said; None before anything did."""
+    times = [at for run in runs for at in (run.started_at, run.ended_at) if at]
+    return max([*times, *(one.at for one in walk.said)], default=None)
+
+
+def _is_merged(world: World, step: PlannedStep) -> bool:
+    task = world.tasks.get(step.task)
+    return task is not None and task.state == TaskState.MERGED
+
+
+def _is_done(world: World, step: PlannedStep) -> bool:
+    task = world.tasks.get(step.task)
+    return task is not None and task.state in FINISHED
+
+
+def load_view(workplace: Workplace, quest: str) -> dict[str, Any]:
+    """The whole document of a quest, read now."""
+    world = load_world(workplace.db)
+    found = find_quest(world, quest)
+    passed = load_passed(workplace.db, tasks_of(world, found))
+    request = read_request(workplace.source, quest)
+    return quest_view(world, found, request=request, passed=passed)
+
+
+def load_passed(db: Database, tasks: Iterable[str]) -> Passed:
+    """What gates and reviews said, from the facts: the rows only count how often."""
+    return {
+        task: _judged(fact for _, fact in facts_after(db, subject=f"walk:{task}")) for task in tasks
+    }
+
+
+def _judged(facts: Iterable[Fact]) -> list[dict[str, Any]]:
+    """A fact does not name its stage, but its count is one more than before."""
+    found, before = [], dict[str, int]()
+    for fact in facts:
+        visits = dict(fact.changes.get("visits", before))
+        if fact.trigger.startswith(_JUDGED):
+            stage = next(name for name, count in visits.items() if count != before.get(name, 0))
+            outcome = fact.trigger.removeprefix(_JUDGED)
+            found.append({"at": moment(fact.at), "stage": stage, "outcome": outcome})
+        before = visits
+    return found

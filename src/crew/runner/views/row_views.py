@@ -1,0 +1,241 @@
+"""Rows as people and scripts see them: the fields of `crew ps`, `show`, `runs` and `state.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crew.system.crash_points import effect
+
+if TYPE_CHECKING:
+    from crew.domain.kernel.fact import Fact
+    from crew.domain.rows.agent import Agent
+    from crew.domain.rows.channel import Member
+    from crew.domain.rows.question import Question
+    from crew.domain.rows.run import Run
+    from crew.domain.rows.task import Task
+    from crew.domain.rows.task_item import TaskItem
+    from crew.domain.rows.terms import Terms
+    from crew.domain.world import World
+
+
+def moment(at: float | None) -> str | None:
+    """A time as RFC 3339 in UTC."""
+    if at is None:
+        return None
+    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def agent_view(world: World, agent: Agent, *, runner_up: bool = True) -> dict[str, Any]:
+    """Without a runner no process of an agent lives, whatever was recorded last."""
+    run = world.runs.get(agent.run or "")
+    task = world.tasks.get(agent.task or "")
+    return {
+        "name": agent.id,
+        "kind": agent.agent_kind,
+        "status": agent.state,
+        "task": agent.task,
+        "session": (run.session if run else "") or None,
+        "worktree": (task.worktree if task else "") or None,
+        "branch": (task.branch if task else "") or None,
+        "task_assigned_at": moment(agent.task_assigned_at),
+        "started_at": moment(agent.started_at),
+        "step_count": run.steps if run else 0,
+        "last_step_at": moment(agent.last_step_at),
+        "total_input_tokens": agent.input_tokens,
+        "total_output_tokens": agent.output_tokens,
+        "total_cost_usd": _dollars(agent.cost_usd),
+        "error_count": agent.error_count,
+        "last_error": agent.last_error or None,
+        "retry_at": moment(agent.retry_at),
+        "pid": agent.pid if runner_up else None,
+    }
+
+
+def agents_by_age(world: World) -> list[Agent]:
+    """In the order in which they were made; the store keeps them by name."""
+    return sorted(
+        (a for a in world.agents.values() if not a.dismissed),
+        key=lambda a: (a.started_at, len(a.id), a.id),
+    )
+
+
+def run_view(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "task": run.task,
+        "state": run.state,
+        "round": run.round,
+        "max_rounds": run.max_rounds,
+        "steps": run.steps,
+        "history": list(run.history),
+        "session": run.session or None,
+        "verdicts": [
+            {"commit": commit, "reviewer": reviewer, "passed": passed}
+            for commit, reviewer, passed in run.verdicts
+        ],
+        "error": run.error or None,
+        "started": moment(run.started_at),
+        "ended": moment(run.ended_at),
+        "agent": run.agent,
+        "kind": run.agent_kind,
+        "input_tokens": run.input_tokens,
+        "output_tokens": run.output_tokens,
+        "cost_usd": _dollars(run.cost_usd),
+    }
+
+
+def total(found: Iterable[Run | Member]) -> dict[str, Any]:
+    """`cost_usd` is None as soon as one cost is unknown; `known_cost_usd` is the rest."""
+    found = list(found)
+    known = sum(run.cost_usd for run in found if run.cost_usd is not None)
+    unknown = any(run.cost_usd is None for run in found)
+    return {
+        "runs": sum(one.kind == "run" for one in found),
+        "steps": sum(run.steps for run in found),
+        "input_tokens": sum(run.input_tokens for run in found),
+        "output_tokens": sum(run.output_tokens for run in found),
+        "cost_usd": None if unknown else round(known, 6),
+        "known_cost_usd": round(known, 6),
+    }
+
+
+def task_view(item: TaskItem, world: World) -> dict[str, Any]:
+    """A task as its source tells it, with what crew knows of it."""
+    task = world.tasks.get(item.id)
+    run = world.runs.get((task.run if task else None) or "")
+    is_ahead = task is not None and task.state != task.written
+    return {
+        "id": item.id,
+        "title": item.title,
+        "body": item.body,
+        "status": str(task.state if task and is_ahead else item.status),
+        "priority": item.priority,
+        "labels": list(item.labels),
+        "parent": item.parent,
+        "deps": list(item.deps),
+        "agent": item.agent,
+        "base": item.base or (task and task.target) or None,
+        "branch": (task and task.branch) or None,
+        "worktree": (task and task.worktree) or None,
+        "issue": item.issue,
+        "created": moment(item.created),
+        "started": moment(item.started),
+        "review_count": item.review_count,
+        "terms": _terms_view(item.terms),
+        "comments": [_comment_view(comment) for comment in item.comments],
+        "run": run_view(run) if run else None,
+        "corrupt": item.corrupt,
+        "landed_commit": (task and task.landed_commit) or None,
+        "awaits_merge": task is not None and task.awaits_merge,
+        "delivery": _delivery(world, task) if task and task.awaits_delivery else None,
+        "session": run.pane if run and run.is_pane_open else None,
+    }
+
+
+def _terms_view(terms: Terms) -> dict[str, Any]:
+    return {name: list(told) if isinstance(told, tuple) else told for name, told in terms}
+
+
+def _delivery(world: World, task: Task) -> dict[str, Any]:
+    """What a task that landed waits for; no reason means that nothing is in the way."""
+    line = world.lines.get(task.target)
+    return {
+        "target": task.target,
+        "reason": (line.waiting if line else "") or None,
+        "remedy": (line.remedy if line else "") or None,
+    }
+
+
+def _comment_view(comment: Any) -> dict[str, Any]:
+    return {
+        "index": comment.index,
+        "author": comment.author,
+        "type": comment.kind or None,
+        "text": comment.text,
+        "at": moment(comment.at),
+    }
+
+
+def question_view(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "task": question.task,
+        "run": question.run,
+        "role": question.role,
+        "question": question.question,
+        "context": question.context or None,
+        "asked_at": moment(question.asked_at),
+        "kind": question.about,
+        "choices": list(question.choices),
+        "status": question.state,
+        "answer": question.answer or None,
+    }
+
+
+def asked_view(question: Question) -> dict[str, Any]:
+    """An open question with the command that answers it."""
+    return {**question_view(question), "answer_with": answer_command(question.id)}
+
+
+def answer_command(question: str) -> str:
+    return f'crew answer {question} "…"'
+
+
+def open_question_views(world: World) -> list[dict[str, Any]]:
+    """What waits for a person, the oldest first."""
+    found = [question for question in world.questions.values() if question.is_open]
+    return [question_view(one) for one in sorted(found, key=lambda one: one.asked_at)]
+
+
+def fact_view(number: int, fact: Fact) -> dict[str, Any]:
+    """One fact as one line of `crew events`."""
+    moves = fact.target is not None
+    return {
+        "id": number,
+        "timestamp": moment(fact.at),
+        "event": "state_transition" if moves else fact.trigger,
+        "subject": f"{fact.kind}:{fact.subject}",
+        "agentId": _agent_of(fact),
+        "from": fact.source,
+        "to": fact.target,
+        "trigger": fact.trigger,
+        "channel": fact.subject.partition("/")[0] if fact.kind in CHANNEL_KINDS else None,
+        **({"details": dict(fact.extra)} if fact.extra else {}),
+    }
+
+
+CHANNEL_KINDS = frozenset({"channel", "member", "post"})
+"""Kinds of rows whose ids begin with the name of their channel."""
+
+
+def _agent_of(fact: Fact) -> Any:
+    if fact.kind == "agent":
+        return fact.subject
+    if fact.kind == "member":
+        return fact.subject.partition("/")[2]
+    return fact.changes.get("sender" if fact.kind == "post" else "agent")
+
+
+def _dollars(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 6)
+
+
+def state_document(world: World, *, runner_up: bool) -> Mapping[str, Any]:
+    agents = [agent_view(world, one, runner_up=runner_up) for one in agents_by_age(world)]
+    return {"version": 1, "agents": agents}
+
+
+@effect("state.write")
+def write_state(path: Path, document: Mapping[str, Any]) -> None:
+    """`.crew/state.json`: whole or as before, never half; one agent a line."""
+    agents = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in document["agents"])
+    text = f'{{\n  "version": {document["version"]},\n  "agents": [\n    {agents}\n  ]\n}}\n'
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.write_text(text)
+    fresh.replace(path)

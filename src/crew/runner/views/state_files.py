@@ -1,0 +1,78 @@
+"""Keeps `state.json` and the manifests of runs as the world is, beside the loop."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crew.domain.world import World
+from crew.runner.views.documents import Documents
+from crew.workplace import Workplace
+
+PAUSE_S = 0.2
+
+
+@dataclass(slots=True, kw_only=True)
+class StateFiles:
+    """In a thread of its own, since a file takes the disk longer than most of what crew does.
+
+    One write at a time, so that an older world is never written over a newer one; `failed` hears
+    of one that could not be made. `_told` is the last world of which everything was written,
+    `_seen` the last one at all.
+    """
+
+    workplace: Workplace
+    world: Callable[[], World]
+    failed: Callable[[BaseException], None]
+    _told: World | None = None
+    _seen: World | None = None
+    _documents: Documents = field(init=False)
+    _pause: asyncio.TimerHandle | None = None
+    _writing: "asyncio.Task[None] | None" = None
+
+    def __post_init__(self) -> None:
+        self._documents = Documents(workplace=self.workplace)
+
+    def keep(self) -> None:
+        """`state.json` at once when an agent's state changes; all else waits for a pause."""
+        if self._writing is not None:
+            return  # who writes looks again afterwards
+        world = self.world()
+        if self._pause is None and world is not self._told:
+            self._told = world
+            self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self._end_pause)
+            self._begin(self._documents.write, world)
+        elif self._seen is not None and _states(self._seen) != _states(world):
+            self._begin(self._documents.write_state, world)
+
+    async def keep_last(self) -> None:
+        """The world as it is in the end, whatever is under way."""
+        while (writing := self._writing) is not None:
+            writing.remove_done_callback(self._ended)
+            await asyncio.wait({writing})
+            if self._writing is writing:
+                break  # else it had ended before we came, and told so only now
+        if self._pause is not None:
+            self._pause.cancel()
+        self._documents.write(self.world(), runner_up=False)
+
+    def _end_pause(self) -> None:
+        self._pause = None
+        self.keep()
+
+    def _begin(self, write: Callable[[World], None], world: World) -> None:
+        self._seen = world
+        self._writing = asyncio.ensure_future(asyncio.to_thread(write, world))
+        self._writing.add_done_callback(self._ended)
+
+    def _ended(self, writing: "asyncio.Task[None]") -> None:
+        self._writing = None
+        if writing.cancelled():
+            return
+        if error := writing.exception():
+            self.failed(error)
+        else:
+            self.keep()
+
+
+def _states(world: World) -> list[tuple[str, str]]:
+    return [(agent.id, agent.state) for agent in world.agents.values()]

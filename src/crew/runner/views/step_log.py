@@ -1,0 +1,58 @@
+"""The log of a task: where a step begins in it, and whether the last one said that it is done."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from crew.system.crash_points import effect
+
+_READ_LAST = 256_000
+_HEADER = re.compile(r"=== \S+: step \S+ ===")
+
+
+@effect("log.start")
+def start_step(log: Path, *, agent: str, step: str) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        file.write(f"=== {agent}: step {step} ===\n".encode())
+
+
+def says_done(log: Path, word: str) -> bool:
+    """Whether the last step printed the word alone on a line, as text or inside of an event."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _READ_LAST))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return False
+    return any(word in (said.strip() for said in _said(line)) for line in _last_step(lines))
+
+
+def _last_step(lines: list[str]) -> list[str]:
+    starts = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
+    return lines[starts[-1] + 1 :] if starts else lines
+
+
+def _said(line: str) -> Iterator[str]:
+    """The lines an agent spoke; of an event only its own words, not what a tool showed it."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict):
+        yield line
+        return
+    for text in _texts(event):
+        yield from text.splitlines()
+
+
+def _texts(event: dict[str, Any]) -> Iterator[str]:
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    blocks = content if event.get("type") == "assistant" and isinstance(content, list) else []
+    for block in (event, *blocks):
+        if isinstance(block, dict) and block.get("type") == "text":
+            yield str(block.get("text", ""))

@@ -1,0 +1,29 @@
+"""Holds the lock of the one writer, after what a writer that was killed left behind is ended."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from crew.runner.views.row_views import moment
+from crew.store.runner_lock import COMMAND, RUNNER, writer_lock
+from crew.workplace import Workplace
+
+
+@contextmanager
+def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[None]:
+    """One writer at a time. A runner always looks for leftovers, a short command only after a
+    writer that did not end in order: no other one leaves any.
+    """
+    started = str(moment(time.time()))
+    with writer_lock(workplace.lock_file, role=role, started=started) as is_in_order:
+        if role == RUNNER or not is_in_order:
+            _end_leftovers(workplace)
+        yield
+
+
+def _end_leftovers(workplace: Workplace) -> None:
+    from crew.git.delivery.delivery import repair_sync  # noqa: PLC0415 - rarely needed
+    from crew.system.processes.ownership import kill_leftovers  # noqa: PLC0415 - rarely needed
+
+    kill_leftovers(workplace.repo_id)
+    repair_sync(workplace.repo)

@@ -1,0 +1,203 @@
+"""Facts and the rows they change, recorded in one transaction."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.world import (
+    FIELDS,
+    TABLES,
+    Row,
+    World,
+    apply_all,
+    fold,
+    known_values,
+    row_from,
+    with_rows,
+)
+from crew.store.database import Database, one_moment, transaction, translated, unhurried
+from crew.store.replies import Reply, keep_reply
+from crew.system.crash_points import effect
+
+_SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
+
+_LIVE = """
+    SELECT kind, value FROM rows WHERE kind < 'post'
+    UNION ALL SELECT kind, value FROM rows WHERE kind > 'post'
+    UNION ALL SELECT post.kind, post.value FROM rows AS channel JOIN rows AS post
+        ON post.kind = 'post' AND post.id > channel.id || '/' AND post.id < channel.id || '0'
+        WHERE channel.kind = 'channel' AND json_extract(channel.value, '$.state') = 'open'
+"""
+"""A post's id begins with that of its channel and a slash, after which 0 is the next character."""
+
+_OF_CHANNEL = """(kind = 'channel' AND subject = ?
+    OR kind IN ('member', 'post') AND subject > ? || '/' AND subject < ? || '0')"""
+
+_ONE = "SELECT value FROM rows WHERE kind = ? AND id = ?"
+
+_FOUND_AGAIN = frozenset(
+    {
+        "process_started",
+        "prepared",
+        "assembled",
+        "tested",
+        "written",
+        "worktree_removed",
+        "turn_started",
+    }
+)
+"""Triggers of facts that the next runner would find out by itself: planned again, their commands
+look at what is there. A power failure may take them, together with everything after them."""
+
+
+def record(
+    db: Database, world: World, facts: Iterable[Fact], *, reply: Reply | None = None
+) -> World:
+    """Write the facts and the rows they change, or nothing; returns the world after them.
+
+    A reply goes into the same transaction: who asked must not hear of less or more than was done.
+    """
+    facts = tuple(facts)
+    world = apply_all(world, facts)
+    if facts or reply:
+        may_wait = not reply and all(fact.trigger in _FOUND_AGAIN for fact in facts)
+        with translated(), unhurried(db) if may_wait else nullcontext():
+            _write(db, facts, world, reply)
+    return world
+
+
+@effect("store.record")
+def _write(db: Database, facts: tuple[Fact, ...], world: World, reply: Reply | None) -> None:
+    touched = {(fact.kind, fact.subject) for fact in facts}
+    with transaction(db):
+        db.executemany(
+            'INSERT INTO facts (at, kind, subject, "trigger", source, target, changes, extra)'
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [_fact_values(fact) for fact in facts],
+        )
+        db.executemany(
+            "INSERT OR REPLACE INTO rows (kind, id, value) VALUES (?, ?, ?)",
+            [(kind, id_, _row_text(world.rows(kind)[id_])) for kind, id_ in touched],
+        )
+        if reply:
+            keep_reply(db, reply)
+
+
+def load_world(db: Database) -> World:
+    """Everything that can still change or be asked for: no posts of channels that are closed.
+
+    Those are kept for people to read, with `load_some`, and there are more of them every day.
+    """
+    return _load(db, _LIVE)
+
+
+def _load(db: Database, select: str) -> World:
+    with translated():
+        found = db.execute(select).fetchall()
+    return with_rows(row_from(kind, json.loads(value)) for kind, value in found)
+
+
+def load_some(db: Database, kind: str, ids: Iterable[str]) -> list[Row]:
+    """The rows that have these ids, in their order; one that is not there is left out."""
+    with translated():
+        found = [db.execute(_ONE, (kind, id_)).fetchone() for id_ in ids]
+    return [row_from(kind, json.loads(row[0])) for row in found if row]
+
+
+def load_rows(db: Database, kind: str) -> dict[str, Row]:
+    """The rows of one kind, for those who need no more."""
+    with translated():
+        found = db.execute("SELECT id, value FROM rows WHERE kind = ?", (kind,)).fetchall()
+    return {id_: row_from(kind, json.loads(value)) for id_, value in found}
+
+
+def facts_after(
+    db: Database,
+    number: int = 0,
+    *,
+    subject: str | None = None,
+    channel: str = "",
+    since: float = 0.0,
+) -> list[tuple[int, Fact]]:
+    """The facts after this number, oldest first; `subject` is an id or `kind:id`.
+
+    Those of a channel are its own, its members' and its posts'.
+    """
+    kind, _, id_ = (subject or "").rpartition(":")
+    with translated():
+        found = db.execute(
+            f"{_SELECT} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"
+            f" AND (? = '' OR kind = ?) AND (? = '' OR {_OF_CHANNEL}) ORDER BY id",
+            (number, since, id_, id_, kind, kind, channel, channel, channel, channel),
+        ).fetchall()
+    return [(row[0], _fact(row)) for row in found]
+
+
+def last_fact(db: Database) -> int:
+    """The number of the newest fact; 0 when there is none."""
+    with translated():
+        return int(db.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()[0])
+
+
+def differences(db: Database) -> list[str]:
+    """The subjects whose row is not what their facts fold to; none, unless somebody meddled."""
+    with translated(), one_moment(db):
+        folded = fold(fact for _, fact in facts_after(db))
+        stored = _load(db, "SELECT kind, value FROM rows")
+    wrong = []
+    for kind in TABLES:
+        ours, theirs = folded.rows(kind), stored.rows(kind)
+        wrong += [f"{kind}:{i}" for i in {*ours, *theirs} if ours.get(i) != theirs.get(i)]
+    return sorted(wrong)
+
+
+@effect("store.rebuild")
+def rebuild_rows(db: Database) -> None:
+    """Fold all facts again and write the rows anew."""
+    with translated(), transaction(db):
+        world = fold(fact for _, fact in facts_after(db))
+        rows = [(r.kind, r.id, _row_text(r)) for r in _all_rows(world)]
+        db.execute("DELETE FROM rows")
+        db.executemany("INSERT INTO rows (kind, id, value) VALUES (?, ?, ?)", rows)
+
+
+def _all_rows(world: World) -> Iterator[Row]:
+    for kind in TABLES:
+        yield from world.rows(kind).values()
+
+
+def _fact_values(fact: Fact) -> tuple[Any, ...]:
+    return (
+        fact.at,
+        fact.kind,
+        fact.subject,
+        fact.trigger,
+        fact.source,
+        fact.target,
+        _text(fact.changes),
+        _text(fact.extra),
+    )
+
+
+def _fact(row: tuple[Any, ...]) -> Fact:
+    _, at, kind, subject, trigger, source, target, changes, extra = row
+    return Fact(
+        kind=kind,
+        subject=subject,
+        trigger=trigger,
+        at=at,
+        source=source,
+        target=target,
+        changes=known_values(kind, json.loads(changes)),
+        extra=json.loads(extra),
+    )
+
+
+def _row_text(row: Row) -> str:
+    return _text({name: getattr(row, name) for name in FIELDS[row.kind]})
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

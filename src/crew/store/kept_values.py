@@ -1,0 +1,58 @@
+"""Small things the store keeps beside facts and rows: names, what agents do now, the task index."""
+
+import json
+from typing import Any
+
+from crew.store.database import Database, translated, unhurried
+from crew.system.crash_points import effect
+
+
+def setting(db: Database, name: str) -> str | None:
+    with translated():
+        found = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+    return found[0] if found else None
+
+
+@effect("store.set")
+def keep_setting(db: Database, name: str, value: str) -> None:
+    with translated():
+        db.execute("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", (name, value))
+
+
+@effect("store.first_set")
+def first_setting(db: Database, name: str, value: str) -> str:
+    """Keep the value unless there is one already; returns the one that counts."""
+    with translated():
+        db.execute("INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)", (name, value))
+        kept: str = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()[0]
+    return kept
+
+
+@effect("store.doing")
+def keep_doing(db: Database, agent: str, words: str, *, at: float) -> None:
+    """What an agent is doing now; not a fact, the next one replaces it."""
+    with translated(), unhurried(db):
+        db.execute(
+            "INSERT OR REPLACE INTO doing (agent, at, words) VALUES (?, ?, ?)", (agent, at, words)
+        )
+
+
+def all_doing(db: Database) -> dict[str, str]:
+    with translated():
+        return dict(db.execute("SELECT agent, words FROM doing").fetchall())
+
+
+@effect("store.index")
+def keep_index(db: Database, source: str, index: Any) -> None:
+    """The task index of a source, as plain values."""
+    text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    with translated(), unhurried(db):
+        db.execute(
+            "INSERT OR REPLACE INTO task_index (source, value) VALUES (?, ?)", (source, text)
+        )
+
+
+def find_index(db: Database, source: str) -> Any | None:
+    with translated():
+        found = db.execute("SELECT value FROM task_index WHERE source = ?", (source,)).fetchone()
+    return json.loads(found[0]) if found else None

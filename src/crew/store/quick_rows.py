@@ -1,0 +1,121 @@
+"""Rows for the eye: read as they are stored, for commands that must answer at once.
+
+Building the domain's values costs more than all the rest of `crew ps`; these have their names.
+"""
+
+import json
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from crew.store.database import Database, translated
+
+if TYPE_CHECKING:
+    from crew.domain.rows.question import Question
+    from crew.domain.rows.run import Run
+    from crew.domain.world import World
+
+
+class PlainRow:
+    """A stored row; a field that is younger than the row is asked of the domain's own value."""
+
+    __slots__ = ("_kind", "_values")
+
+    def __init__(self, kind: str, values: dict[str, Any]) -> None:
+        self._kind = kind
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._values:
+            return self._values[name]
+        from crew.domain.world import row_from  # noqa: PLC0415 - only after an upgrade
+
+        return getattr(row_from(self._kind, self._values), name)
+
+
+def load_agents(db: Database) -> "World":
+    """A world of the agents: their tasks and runs, the lines, the speakers, the open questions."""
+    agents = _rows(db, "agent")
+    lines, landed = _lines(db)
+    runs = _rows(db, "run", {row.run for row in agents.values()})
+    tasks = _rows(db, "task", {row.task for row in agents.values()}) | landed
+    members = {row.id: row for row in _rows_where(db, "member", "$.speaking")}
+    world = SimpleNamespace(
+        agents=agents,
+        tasks=tasks,
+        runs=runs,
+        lines=lines,
+        members=members,
+        questions={one.id: one for one in load_questions(db)},
+    )
+    return cast("World", world)
+
+
+def load_questions(db: Database) -> "list[Question]":
+    """The questions that wait for a person."""
+    with translated():
+        found = db.execute(
+            "SELECT value FROM rows WHERE kind = 'question' AND instr(value, '\"open\"')"
+            " AND json_extract(value, '$.state') = 'open'"
+        ).fetchall()
+    return cast("list[Question]", [PlainRow("question", json.loads(value)) for (value,) in found])
+
+
+def load_lines(db: Database) -> "World":
+    """A world of the lines, with the tasks that landed and are not delivered yet."""
+    lines, landed = _lines(db)
+    return cast("World", SimpleNamespace(lines=lines, tasks=landed))
+
+
+def _lines(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
+    """All tasks are looked at only when something is on its way."""
+    lines = _rows(db, "line")
+    if all(line.delivered == line.integration for line in lines.values()):
+        return lines, {}
+    found = [row for row in _rows_where(db, "task", "$.landed_commit") if row.state == "done"]
+    return lines, {row.id: row for row in found}
+
+
+def find_run(db: Database, run: str) -> "Run | None":
+    return cast("Run | None", _rows(db, "run", {run}).get(run))
+
+
+def load_panes(db: Database) -> "list[Run]":
+    """The runs that a terminal session carries now."""
+    return cast("list[Run]", _rows_where(db, "run", "$.pane_pid"))
+
+
+def load_unmerged(db: Database) -> list[str]:
+    """The tasks that are done and in no merge queue."""
+    with translated():
+        found = db.execute(
+            "SELECT id FROM rows WHERE kind = 'task' AND instr(value, '\"done\"')"
+            " AND json_extract(value, '$.state') = 'done'"
+            " AND json_extract(value, '$.queued_at') IS NULL"
+            " AND json_extract(value, '$.head') <> ''"
+            " AND json_extract(value, '$.missing_at') IS NULL"
+            " AND NOT json_extract(value, '$.gone')"
+        ).fetchall()
+    return [id_ for (id_,) in found]
+
+
+def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
+    """The rows in which this field is something other than nothing; a text counts as it is."""
+    with translated():
+        found = db.execute(
+            "SELECT value FROM rows WHERE kind = ?"
+            " AND coalesce(json_extract(value, ?), '') NOT IN ('', 0)",
+            (kind, field),
+        ).fetchall()
+    return [PlainRow(kind, json.loads(value)) for (value,) in found]
+
+
+def _rows(db: Database, kind: str, ids: Iterable[str | None] | None = None) -> dict[str, PlainRow]:
+    wanted = None if ids is None else json.dumps([id_ for id_ in ids if id_])
+    with translated():
+        found = db.execute(
+            "SELECT id, value FROM rows WHERE kind = ?"
+            " AND (? IS NULL OR id IN (SELECT value FROM json_each(?)))",
+            (kind, wanted, wanted),
+        ).fetchall()
+    return {id_: PlainRow(kind, json.loads(value)) for id_, value in found}

@@ -1,0 +1,143 @@
+"""One writer: the lock of the runner, with who holds it and since when."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from crew.domain.kernel.errors import Conflict, CrewError
+from crew.system.crash_points import effect
+
+
+class LockHeld(Conflict):
+    """Another process runs this crew."""
+
+    code = "lock_held"
+
+    def __init__(self, holder: dict[str, Any]) -> None:
+        super().__init__(
+            f"a {holder.get('role', 'runner')} is up already: pid {holder.get('pid', '?')}, "
+            f"started {holder.get('started', 'just now')}",
+            hint="`crew ps` shows its work, `crew stop` ends it",
+        )
+        self.holder = holder
+
+
+RUNNER = "runner"
+COMMAND = "command"
+LANDER = "lander"
+"""A `crew merge` that lands what others of its kind ask it for, as a runner would."""
+
+_ASKS = {
+    RUNNER: frozenset({RUNNER}),
+    COMMAND: frozenset({RUNNER}),
+    LANDER: frozenset({RUNNER, LANDER}),
+}
+"""Whom each asks, instead of waiting for the lock."""
+
+_SHORT_WAIT_S = 10.0
+
+
+@contextmanager
+def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
+    """Hold the lock while inside; `LockHeld` if a runner has it. The kernel frees it at our end.
+
+    A short command or one that only looks is waited for. A lander is asked by another lander.
+    Gives whether the holder before ended in order: one that was killed has left its signature.
+    """
+    is_new = not path.exists()
+    handle = _opened(path)
+    try:
+        _take(handle, path, asks=_ASKS[role])
+        is_in_order = not is_new and os.fstat(handle).st_size == 0
+        _sign(handle, {"pid": os.getpid(), "started": started, "role": role})
+        yield is_in_order
+        os.ftruncate(handle, 0)
+    finally:
+        # Closing alone is not enough: a process that another thread is starting shares it.
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise CrewError(
+            f"cannot write {path}: {error.strerror}",
+            hint="crew must be able to write there: check its owner, its rights and the disk",
+        ) from error
+
+
+def _take(handle: int, path: Path, *, asks: frozenset[str]) -> None:
+    give_up_at = time.monotonic() + _SHORT_WAIT_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = {} if _is_only_looked_at(handle) else _holder(path)
+            is_asked = holder.get("role") in asks and _is_alive(holder)
+            if is_asked or time.monotonic() > give_up_at:
+                raise LockHeld(holder) from error
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _is_alive(holder: dict[str, Any]) -> bool:
+    """Whoever holds the lock and has not signed yet stands behind the name of one that is dead."""
+    try:
+        os.kill(int(holder.get("pid", 0)), 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)  # another user's
+    return True
+
+
+def _is_only_looked_at(handle: int) -> bool:
+    """Nobody writes: the signature in the file is that of one who was killed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True
+
+
+def find_runner(path: Path, *, role: str = RUNNER) -> dict[str, Any] | None:
+    """The runner that holds the lock now, or None; for a lander, another lander is as good."""
+    holder = find_holder(path)
+    return holder if holder is not None and holder.get("role") in _ASKS[role] else None
+
+
+def find_holder(path: Path) -> dict[str, Any] | None:
+    """Whoever holds the lock now, or None; nothing is known of one that has not signed yet."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _holder(path)
+    else:
+        return None
+    finally:
+        os.close(handle)
+
+
+@effect("store.lock")
+def _sign(handle: int, holder: dict[str, Any]) -> None:
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps(holder).encode(), 0)
+
+
+def _holder(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text() or "{}")
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""Processes: started, proven to be ours, and ended with everything below them."""

@@ -1,0 +1,134 @@
+"""Ends a step: politely first, then by force, until nothing that it started is alive."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Coroutine
+
+from crew.domain.kernel.frozen import frozen
+from crew.system.crash_points import effect
+from crew.system.processes.ownership import GRACE_S, ask_to_end, kill_marked
+from crew.system.processes.pipes import Pipes
+
+_DRAIN_S = 2.0  # for a pipe that was handed to somebody outside of the step
+_TOP_ENDS_WITHIN_S = 12.0  # the keeper gives up a little earlier
+_NAMESPACE_ENDS_WITHIN_S = 10.0
+_INFO_LIMIT = 4096
+_POLL_S = 0.02
+
+
+@frozen
+class Child:
+    """A started program: the process above its family, and the pipe that goes with it."""
+
+    top: subprocess.Popen[bytes]
+    marker: str
+    lifeline: int | None = None  # below a keeper: closing it ends the step
+    info: int | None = None  # below bubblewrap: tells the first process of the namespace
+
+    def close(self) -> None:
+        for pipe in (self.lifeline, self.info):
+            if pipe is not None:
+                os.close(pipe)
+
+
+async def end(child: Child, pipes: Pipes, exited: "asyncio.Task[None]") -> None:
+    """Nothing of the step is alive after this, whether the program itself has ended or not."""
+    try:
+        if not exited.done():
+            await asyncio.to_thread(ask_to_end, child.top.pid, child.marker)
+            await asyncio.wait({exited}, timeout=GRACE_S)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not exited.done():
+                _signal_top(child.top, number)
+                await asyncio.wait({exited}, timeout=_TOP_ENDS_WITHIN_S)
+        if not await _is_namespace_over(child):
+            await asyncio.to_thread(kill_marked, child.marker)
+        await pipes.drain(timeout_s=_DRAIN_S)
+    finally:
+        exited.cancel()
+        pipes.close()
+        child.close()
+
+
+async def even_if_cancelled(work: Coroutine[None, None, None]) -> None:
+    """Await a clean-up that no cancellation may cut short; the cancellation follows after it."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled:
+        raise cancelled
+
+
+async def exit_of(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a child has exited, and reap it."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not Linux, or a kernel that is too old
+        while process.poll() is None:  # noqa: ASYNC110 - nobody there could set an event
+            await asyncio.sleep(_POLL_S)
+        return
+    try:
+        await _readable(handle)
+        process.wait()
+    finally:
+        os.close(handle)
+
+
+@effect("agents.end_step")
+def _signal_top(top: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Without a reader for its end it cannot be reaped, so the number is still its own."""
+    if top.returncode is None:
+        top.send_signal(number)
+
+
+async def _is_namespace_over(child: Child) -> bool:
+    """True once the namespace's first process is gone: the kernel ends it after all the others.
+
+    Then no search through all processes of the machine is needed, which is what a step costs most.
+    """
+    first = _first_process(child)
+    if first is None:
+        return False
+    try:
+        handle = os.pidfd_open(first)
+    except ProcessLookupError:
+        return True
+    except (AttributeError, OSError):  # not Linux, or a kernel that is too old
+        return False
+    try:
+        async with asyncio.timeout(_NAMESPACE_ENDS_WITHIN_S):
+            await _readable(handle)
+    except TimeoutError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _first_process(child: Child) -> int | None:
+    """Its number, as bubblewrap told it; None without a namespace, or if it died too early."""
+    if child.info is None:
+        return None
+    with contextlib.suppress(OSError):
+        if told := re.search(rb'"child-pid": *(\d+)', os.read(child.info, _INFO_LIMIT)):
+            return int(told[1])
+    return None
+
+
+async def _readable(handle: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(handle, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(handle)

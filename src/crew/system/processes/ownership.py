@@ -1,0 +1,221 @@
+"""Which processes are ours, proven by a marker in their environment, and how they are ended.
+
+Every process of a step inherits `CREW_OWNER=<marker>`. A process number may be used again at any
+moment, so a signal goes through a pidfd, after a second look that it still is the same process.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.frozen import frozen
+from crew.system.crash_points import effect
+
+MARKER_VARIABLE = "CREW_OWNER"
+GRACE_S = 2.0
+_GIVE_UP_AFTER_KILLS = 500  # a process that hangs in the kernel must not hang the runner
+_LOOK_AGAIN_AFTER_S = 0.01
+_LOADED_AFTER_LOOKS = 100
+# In /proc/PID/stat, counted from the parent's number on.
+_FLAGS, _ENVIRONMENT_END = 5, 47
+_KERNEL_THREAD = 0x0020_0000
+
+
+@frozen
+class RunningProcess:
+    """A live process; number and start time together name it for ever."""
+
+    pid: int
+    parent: int
+    started: int
+    marker: str
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.pid, self.started
+
+
+def owned_processes(prefix: str) -> tuple[tuple[int, str], ...]:
+    """Pid and marker of each live process whose marker begins with the prefix."""
+    found = running_processes().values()
+    return tuple((one.pid, one.marker) for one in found if _begins(one, prefix))
+
+
+def kill_leftovers(prefix: str) -> int:
+    """End what an earlier runner left behind; how many processes that were.
+
+    The caller and the processes above it are spared, even when they carry such a marker: a `crew`
+    command that an agent types would otherwise end itself.
+    """
+    if not prefix:
+        raise UsageError(
+            "an empty prefix would end the processes of every crew on this machine",
+            hint="pass the repository's id",
+        )
+    return end_all(lambda one: _begins(one, prefix))
+
+
+def kill_marked(marker: str) -> int:
+    """End what is left of one step; how many processes that were."""
+    return end_all(lambda one: one.marker == marker, grace_s=0.0)
+
+
+def end_all(
+    is_ours: Callable[[RunningProcess], bool],
+    *,
+    grace_s: float = GRACE_S,
+    hang_up_after_s: float | None = None,
+) -> int:
+    """Ask, wait, then kill, until no such process and nothing below one is left.
+
+    A shell that somebody types into ignores SIGTERM; it ends when its terminal hangs up. How often
+    it was killed decides when to give up, not the time: that may pass while we ourselves are held.
+    """
+    began, kills = time.monotonic(), 0
+    seen: dict[tuple[int, int], signal.Signals | None] = {}
+
+    def is_one_of_them(one: RunningProcess) -> bool:
+        return is_ours(one) or one.identity in seen  # an orphan no longer descends from ours
+
+    while kills < _GIVE_UP_AFTER_KILLS and (family := _family(running_processes(), is_one_of_them)):
+        waited_s = time.monotonic() - began
+        number = signal.SIGKILL if waited_s >= grace_s else signal.SIGTERM
+        if number == signal.SIGTERM and waited_s >= (hang_up_after_s or grace_s):
+            number = signal.SIGHUP
+        for one in family:
+            is_told = number != signal.SIGKILL and seen.get(one.identity) == number
+            if is_told or send_signal(one, number):
+                seen[one.identity] = number
+            else:  # it is gone, or has become another program in between and is asked again
+                seen.setdefault(one.identity, None)
+        kills += number == signal.SIGKILL
+        time.sleep(_LOOK_AGAIN_AFTER_S)
+    return len(seen)
+
+
+def ask_to_end(top: int, marker: str) -> None:
+    """SIGTERM for everything below the top of a step; the top itself keeps watching over it."""
+    table = running_processes()
+    for one in _family(table, lambda one: one.pid == top or one.marker == marker):
+        if one.pid != top:
+            send_signal(one, signal.SIGTERM)
+
+
+@effect("agents.signal")
+def send_signal(process: RunningProcess, number: signal.Signals) -> bool:
+    """Signal exactly this process; False when it is gone or has become another."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    try:
+        now = find_process(process.pid)
+        if now is None or (now.identity, now.marker) != (process.identity, process.marker):
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def running_processes() -> dict[int, RunningProcess]:
+    """Every live process that can be seen; empty where there is no /proc."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return {}
+    return {pid: found for pid in pids if (found := find_process(pid))}
+
+
+def find_process(pid: int) -> RunningProcess | None:
+    """The live process with this number; one that has ended but is not reaped counts as gone.
+
+    While a program is being loaded its environment cannot be seen, whoever has started it and
+    thinks that it runs; so one without any is looked at again.
+    """
+    for look in range(_LOADED_AFTER_LOOKS):
+        stat = _read(f"/proc/{pid}/stat") or b""
+        state, *values = stat[stat.rfind(b")") + 2 :].split() or (b"X",)
+        if state in (b"Z", b"X"):
+            return None
+        environ = _read(f"/proc/{pid}/environ")
+        is_loaded = _has_environment(values)
+        if environ != b"" or (is_loaded and look) or _is_of_the_kernel(values):
+            break
+        if not is_loaded:
+            time.sleep(_LOOK_AGAIN_AFTER_S)
+    marker = _marker(environ or b"")
+    return RunningProcess(pid=pid, parent=int(values[0]), started=int(values[18]), marker=marker)
+
+
+def _has_environment(stat: Sequence[bytes]) -> bool:
+    """Whether there is a place for one, be it empty."""
+    return len(stat) <= _ENVIRONMENT_END or int(stat[_ENVIRONMENT_END]) != 0
+
+
+def _is_of_the_kernel(stat: Sequence[bytes]) -> bool:
+    return bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
+
+
+def _read(path: str) -> bytes | None:
+    """All of a small file of the kernel's; None for another user's, or one that ended now.
+
+    Every process of the machine is looked at after every step, and `pathlib` takes ten times as
+    long as the kernel does.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        pieces = []
+        while piece := os.read(file, 65_536):
+            pieces.append(piece)
+        return b"".join(pieces)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def _marker(environ: bytes) -> str:
+    start = f"\0{MARKER_VARIABLE}=".encode()
+    place = (b"\0" + environ).find(start)
+    if place < 0:
+        return ""
+    return os.fsdecode(environ[place + len(start) - 1 :].partition(b"\0")[0])
+
+
+def _begins(process: RunningProcess, prefix: str) -> bool:
+    return process.marker.startswith(prefix)
+
+
+def _family(
+    table: Mapping[int, RunningProcess], is_ours: Callable[[RunningProcess], bool]
+) -> list[RunningProcess]:
+    """The processes that are ours and all below them, without this one and those above it.
+
+    Parents come before their children: a script whose command ends first would go on to its next.
+    """
+    spared = _with_ancestors(table, os.getpid())
+    family = {pid for pid, one in table.items() if is_ours(one)} - spared
+    while more := _children(table, family) - family - spared:
+        family |= more
+    by_depth = sorted(family, key=lambda pid: len(_with_ancestors(table, pid)))
+    return [table[pid] for pid in by_depth]
+
+
+def _with_ancestors(table: Mapping[int, RunningProcess], pid: int) -> set[int]:
+    line = {pid}
+    while (one := table.get(pid)) and one.parent not in line:
+        pid = one.parent
+        line.add(pid)
+    return line
+
+
+def _children(table: Mapping[int, RunningProcess], parents: Collection[int]) -> set[int]:
+    return {pid for pid, one in table.items() if one.parent in parents}

@@ -1,0 +1,229 @@
+"""The three pipes to a child: output is passed on in pieces as it comes, input is fed alongside."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from crew.domain.kernel.errors import CrewError
+from crew.system.crash_points import effect
+
+CHUNK = 65_536
+
+Take = Callable[[bytes], None]
+
+
+class Log:
+    """A file that raw output is appended to; a full disk is an error, never a silent gap."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = _open_log(self._path)
+        except OSError as error:
+            raise self._failure(error) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+    def append(self, chunk: bytes) -> None:
+        try:
+            _append(self._file, chunk)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> CrewError:
+        return CrewError(
+            f"the log {self._path} cannot be written: {error.strerror}",
+            hint="make room on the disk or mend the folder's permissions, then run it again",
+        )
+
+
+@effect("agents.open_log")
+def _open_log(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+@effect("agents.append_log")
+def _append(file: int, chunk: bytes) -> None:
+    left = memoryview(chunk)
+    while left:
+        left = left[os.write(file, left) :]
+
+
+class Talk:
+    """What is said to a child while it runs: fed as fast as the child takes it, until `close`.
+
+    Whoever says much waits for `taken` in between; whatever a child that has closed its input was
+    to hear is dropped. Used for one child, on the loop that runs it.
+    """
+
+    def __init__(self, first: bytes = b"") -> None:
+        self.changed = asyncio.Event()  # a limit may have moved
+        self.is_closed = False  # nothing more will be said
+        self.lingers_until: float | None = None  # a child that still runs then is ended
+        self.waited_until = 0.0  # until then its silence was not its own
+        self._questions = 0
+        self._left = bytearray(first)
+        self._taken = asyncio.Event()
+        self._feed: Callable[[], None] = lambda: None
+
+    def say(self, words: bytes) -> None:
+        """Words said after the end are not heard."""
+        if not self.is_closed:
+            self._left += words
+            self._taken.clear()
+            self._feed()
+
+    def close(self, *, linger_s: float | None = None) -> None:
+        """Nothing more will be said; a child that still runs `linger_s` from now on is ended.
+
+        The last call counts.
+        """
+        self.is_closed = True
+        now = asyncio.get_running_loop().time()
+        self.lingers_until = None if linger_s is None else now + linger_s
+        self._feed()
+        self.changed.set()
+
+    async def taken(self) -> None:
+        """Until the child has taken everything that was said so far."""
+        if self._left:
+            await self._taken.wait()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While somebody else decides what the child is told, its silence is not its own."""
+        self._questions += 1
+        self.changed.set()
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            self.waited_until = asyncio.get_running_loop().time()
+            self.changed.set()
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._questions > 0
+
+    def feed_by(self, feed: Callable[[], None]) -> None:
+        self._feed = feed
+        feed()
+
+    def write_to(self, pipe: int) -> bool:
+        """Write what the pipe takes; true once it can be closed."""
+        try:
+            while self._left:
+                taken = os.write(pipe, self._left[:CHUNK])
+                del self._left[:taken]
+        except BlockingIOError:
+            return False
+        except OSError:  # it has closed its input: it has had enough
+            self.is_closed = True
+            self._left.clear()
+        self._taken.set()
+        return self.is_closed
+
+    def end(self) -> None:
+        """The child's input is closed, whatever was still to be said."""
+        self.is_closed = True
+        self._left.clear()
+        self._taken.set()
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._left)
+
+
+class Pipes:
+    """What goes in and comes out of one child; holds no more than one chunk of output at a time."""
+
+    def __init__(
+        self, child: subprocess.Popen[bytes], *, talk: Talk, on_stdout: Take, on_stderr: Take
+    ) -> None:
+        assert child.stdin
+        assert child.stdout
+        assert child.stderr
+        self._loop = asyncio.get_running_loop()
+        self.last_output_at = self._loop.time()
+        self.broken: asyncio.Future[Exception] = self._loop.create_future()
+        self._drained = asyncio.Event()
+        self._outputs: set[IO[bytes]] = set()
+        self._stdin: IO[bytes] | None = child.stdin
+        self._talk = talk
+        self._listen(child.stdout, on_stdout)
+        self._listen(child.stderr, on_stderr)
+        os.set_blocking(child.stdin.fileno(), False)
+        talk.feed_by(self._feed)
+
+    async def drain(self, *, timeout_s: float) -> None:
+        """Wait for the end of the output; somebody outside may hold a pipe, hence the limit."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._drained.wait()
+
+    def close(self) -> None:
+        self._close_stdin()
+        for pipe in tuple(self._outputs):
+            self._close_output(pipe)
+
+    def _listen(self, pipe: IO[bytes], take: Take) -> None:
+        os.set_blocking(pipe.fileno(), False)
+        self._outputs.add(pipe)
+        self._loop.add_reader(pipe.fileno(), self._read, pipe, take)
+
+    def _read(self, pipe: IO[bytes], take: Take) -> None:
+        try:
+            chunk = os.read(pipe.fileno(), CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._close_output(pipe)
+            return
+        self.last_output_at = self._loop.time()
+        try:
+            take(chunk)
+        except Exception as error:  # noqa: BLE001 - whoever awaits the child hears of it
+            self._close_output(pipe)
+            if not self.broken.done():
+                self.broken.set_result(error)
+
+    def _feed(self) -> None:
+        """Write as soon as the child can take it."""
+        if self._stdin:
+            self._loop.add_writer(self._stdin.fileno(), self._write)
+
+    def _write(self) -> None:
+        assert self._stdin
+        if self._talk.write_to(self._stdin.fileno()):
+            self._close_stdin()
+        elif not self._talk.has_more:
+            self._loop.remove_writer(self._stdin.fileno())
+
+    def _close_stdin(self) -> None:
+        if self._stdin:
+            self._loop.remove_writer(self._stdin.fileno())
+            self._stdin.close()
+            self._stdin = None
+            self._talk.end()
+
+    def _close_output(self, pipe: IO[bytes]) -> None:
+        self._loop.remove_reader(pipe.fileno())
+        pipe.close()
+        self._outputs.discard(pipe)
+        if not self._outputs:
+            self._drained.set()

@@ -1,0 +1,318 @@
+"""Runs one program as a child whose whole family ends with it; the one door to processes here."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.text import Tail
+from crew.system.crash_points import effect
+from crew.system.processes.end_process import Child, end, even_if_cancelled, exit_of
+from crew.system.processes.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
+from crew.system.processes.pipes import Log, Pipes, Take, Talk
+from crew.system.processes.sandbox import PROBE_ARGUMENTS, Sandbox, below_keeper, in_pid_namespace
+
+__all__ = [
+    "ProcessEnd",
+    "ProcessOrder",
+    "become",
+    "kill_leftovers",
+    "owned_processes",
+    "program_path",
+    "run_in_terminal",
+    "run_process",
+    "working_bwrap",
+]
+
+Reason = Literal["exited", "timeout", "stalled", "lingered", "not_found", "killed", "failed"]
+
+STDERR_TAIL = 16_384
+_ENDED_BY = {
+    128 + number: number.name
+    for number in (
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGKILL,
+        signal.SIGSEGV,
+        signal.SIGTERM,
+    )
+}
+
+
+@frozen
+class ProcessOrder:
+    """What to run, where, and for how long; `env` is the complete environment."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    log: Path  # the raw bytes of stdout and stderr are appended to it
+    marker: str  # names the owner in the environment of everything the program starts
+    stdin: bytes = b""
+    timeout_s: float = 1800.0
+    idle_timeout_s: float = 600.0
+    sandbox: Sandbox = "auto"
+    read_only: tuple[Path, ...] = ()  # below bubblewrap: what the program cannot change
+    writable: tuple[Path, ...] = ()  # and what it can, within that
+
+
+@frozen
+class ProcessEnd:
+    """How it ended; `code` follows the shell (128 + n for signal n).
+
+    `exited`: by itself. `killed`: by a signal that was not ours. `timeout`, `stalled`: by us, after
+    its wall limit or its limit of silence. `lingered`: by us too, because it went on after it was
+    told that nothing more would come. `not_found`: there is no such program. `failed`: crew
+    could not start it or could not keep its log. `message` is empty for `exited` only.
+    """
+
+    code: int
+    reason: Reason
+    message: str = ""
+    stderr_tail: str = ""
+
+
+async def run_process(
+    order: ProcessOrder,
+    *,
+    on_started: Callable[[int], None],
+    on_output: Take,
+    talk: Talk | None = None,
+) -> ProcessEnd:
+    """Run a program to its end; when this returns or raises, nothing it started is alive.
+
+    With `talk` its input is what is said there, and stays open until that is closed.
+    """
+    if missing := _what_is_missing(order):
+        return missing
+    try:
+        bwrap = await _bwrap(order.sandbox)
+        with Log(order.log) as log:
+            child = _spawn(order, bwrap)
+            talk = talk or _one_speech(order.stdin)
+            return await _accompany(child, order, log, on_started, on_output, talk=talk)
+    except CrewError as error:
+        return ProcessEnd(code=126, reason="failed", message=error.message)
+
+
+def program_path(name: str, env: Mapping[str, str]) -> str | None:
+    """Where the program is that this environment would start."""
+    return shutil.which(name, path=env.get("PATH", os.defpath))
+
+
+@functools.cache
+def working_bwrap() -> str | None:
+    """Where bubblewrap is, if it can really make a pid namespace here."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return None
+    probe = (bwrap, *PROBE_ARGUMENTS, "--new-session", "--", "true")
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        if subprocess.run(probe, capture_output=True, check=False, timeout=20).returncode == 0:
+            return bwrap
+    return None
+
+
+def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Go on as another program, with our terminal and our process number."""
+    sys.stdout.flush()
+    os.execvpe(argv[0], tuple(argv), environment)  # noqa: S606 - a person asked for exactly this one
+
+
+async def _bwrap(sandbox: Sandbox) -> str | None:
+    if sandbox == "off":
+        return None
+    is_known = working_bwrap.cache_info().currsize
+    bwrap = working_bwrap() if is_known else await asyncio.to_thread(working_bwrap)
+    if bwrap is None and sandbox == "bwrap":
+        raise CrewError(
+            'bubblewrap cannot make a pid namespace here: install it, or set mode = "auto"',
+            hint='install bubblewrap, or set [sandbox] mode = "auto"',
+        )
+    return bwrap
+
+
+def _what_is_missing(order: ProcessOrder) -> ProcessEnd | None:
+    if not order.cwd.is_dir():
+        return ProcessEnd(code=126, reason="failed", message=f"the folder {order.cwd} is gone")
+    named = order.argv[0]
+    program = str(order.cwd / named) if "/" in named else named
+    if program_path(program, order.env) is None:
+        message = f"the program {named!r} is not installed"
+        return ProcessEnd(code=127, reason="not_found", message=message)
+    return None
+
+
+def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
+    """Start the program with one more pipe: to hear from bubblewrap, or to hold the keeper."""
+    hear, tell = os.pipe()
+    ours, theirs = (hear, tell) if bwrap else (tell, hear)
+    try:
+        if bwrap:
+            argv = in_pid_namespace(
+                order.argv,
+                bwrap=bwrap,
+                cwd=order.cwd,
+                info_fd=theirs,
+                read_only=order.read_only,
+                writable=order.writable,
+            )
+        else:
+            argv = below_keeper(order.argv, lifeline_fd=theirs)
+        top = _popen(argv, order, theirs)
+    except (OSError, ValueError) as error:  # too long an argument, a NUL in one, no more processes
+        os.close(ours)
+        raise CrewError(
+            f"{order.argv[0]} cannot be started: {error}", hint="shorten what it is given"
+        ) from error
+    finally:
+        os.close(theirs)
+    os.set_blocking(ours, False)
+    pipe = {"info": ours} if bwrap else {"lifeline": ours}
+    return Child(top=top, marker=order.marker, **pipe)
+
+
+@effect("agents.spawn")
+def _popen(argv: tuple[str, ...], order: ProcessOrder, pipe: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        argv,
+        cwd=order.cwd,
+        env={**order.env, MARKER_VARIABLE: order.marker},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        pass_fds=(pipe,),
+        start_new_session=True,
+    )
+
+
+async def _accompany(
+    child: Child,
+    order: ProcessOrder,
+    log: Log,
+    on_started: Callable[[int], None],
+    on_output: Take,
+    *,
+    talk: Talk,
+) -> ProcessEnd:
+    tail = Tail(STDERR_TAIL)
+
+    def on_stdout(chunk: bytes) -> None:
+        log.append(chunk)
+        on_output(chunk)
+
+    def on_stderr(chunk: bytes) -> None:
+        log.append(chunk)
+        tail.add(chunk.decode(errors="replace"))
+
+    pipes = Pipes(child.top, talk=talk, on_stdout=on_stdout, on_stderr=on_stderr)
+    exited = asyncio.ensure_future(exit_of(child.top))
+    try:
+        on_started(child.top.pid)
+        reason = await _until_the_end(order, pipes, talk, exited)
+    finally:
+        await even_if_cancelled(end(child, pipes, exited))
+    if pipes.broken.done():
+        raise pipes.broken.result()
+    return _ending(order, reason, child.top.returncode, tail.text)
+
+
+def _one_speech(words: bytes) -> Talk:
+    talk = Talk(words)
+    talk.close()
+    return talk
+
+
+async def _until_the_end(
+    order: ProcessOrder, pipes: Pipes, talk: Talk, exited: "asyncio.Task[None]"
+) -> Reason:
+    """Wait for the program, its limits, or a failure to keep its output."""
+    now = asyncio.get_running_loop().time
+    ends_at = now() + order.timeout_s
+    while not (exited.done() or pipes.broken.done()):
+        talk.changed.clear()
+        limit_at, reason = min(_limits(order, pipes, talk, ends_at))
+        if now() >= limit_at:
+            return reason
+        changed = asyncio.ensure_future(talk.changed.wait())
+        first: set[asyncio.Future[Any]] = {exited, pipes.broken, changed}
+        await asyncio.wait(first, timeout=limit_at - now(), return_when=asyncio.FIRST_COMPLETED)
+        changed.cancel()
+    return "exited"
+
+
+def _limits(
+    order: ProcessOrder, pipes: Pipes, talk: Talk, ends_at: float
+) -> Iterator[tuple[float, Reason]]:
+    """Until when the program may run, and what it means if it still does then."""
+    yield ends_at, "timeout"
+    if not talk.is_waiting:
+        quiet_since = max(pipes.last_output_at, talk.waited_until)
+        yield quiet_since + order.idle_timeout_s, "stalled"
+    if talk.lingers_until is not None:
+        yield talk.lingers_until, "lingered"
+
+
+def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: str) -> ProcessEnd:
+    code = 128 + signal.SIGKILL if code is None else code
+    code = code if code >= 0 else 128 - code
+    message = ""
+    if reason == "timeout":
+        message = f"ended after its limit of {order.timeout_s:g} s"
+    elif reason == "stalled":
+        message = f"ended after {order.idle_timeout_s:g} s without output"
+    elif reason == "lingered":
+        message = "ended as it did not end by itself"
+    elif code in _ENDED_BY:
+        reason, message = "killed", f"ended by {_ENDED_BY[code]}"
+    return ProcessEnd(code=code, reason=reason, message=message, stderr_tail=stderr_tail)
+
+
+@effect("agents.detach")
+def start_detached(argv: tuple[str, ...], *, log: Path) -> int:
+    """Start a program that outlives us, in a session of its own; its words go to the log."""
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+
+
+def run_in_terminal(
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], keep_output: bool = False
+) -> tuple[int, bytes]:
+    """Run a program that has our terminal to itself; its exit code, and its output if kept.
+
+    Ctrl-C means the program, a pager for instance: we hear it too and only wait for its end.
+    """
+    heard = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGQUIT)]
+    for number, _ in heard:
+        # Not SIG_IGN, which the program would inherit.
+        signal.signal(number, lambda *_: None)
+    try:
+        output = subprocess.PIPE if keep_output else None
+        done = subprocess.run(argv, cwd=cwd, env=env, stdout=output, check=False)
+    finally:
+        for number, handler in heard:
+            signal.signal(number, handler)
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return code, done.stdout or b""

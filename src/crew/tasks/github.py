@@ -1,0 +1,103 @@
+"""GitHub's own command line: what an issue says, as data."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from crew.domain.kernel.errors import CrewError, NeedsLogin, NotFound, TimedOut
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.text import one_line
+from crew.system.processes.allowed_environment import allowed_environment
+from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
+
+MAX_BYTES = 1024 * 1024
+TIMEOUT_S = 60.0
+_NEEDS_LOGIN = 4
+"""The exit code by which `gh` says that nobody is logged in."""
+
+_NO_SUCH_ISSUE = "Could not resolve to"
+_QUIET = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
+_BY_HAND = "or give the task a --title yourself"
+
+
+@frozen
+class Issue:
+    """What somebody, possibly a stranger, wrote."""
+
+    number: int
+    title: str
+    body: str
+    labels: tuple[str, ...]
+
+
+async def fetch_issue(
+    number: int, *, repo_root: Path, caller: Mapping[str, str], timeout_s: float = TIMEOUT_S
+) -> Issue:
+    """The issue of that number in the repository's GitHub project."""
+    heard = bytearray()
+    order = ProcessOrder(
+        argv=("gh", "issue", "view", str(number), "--json", "title,body,labels"),
+        cwd=repo_root,
+        env=_environment(caller),
+        log=Path(os.devnull),
+        marker=f"gh/{os.getpid()}/{number}",
+        timeout_s=timeout_s,
+        idle_timeout_s=timeout_s,
+        sandbox="off",
+    )
+
+    def hear(chunk: bytes) -> None:
+        heard.extend(chunk[: MAX_BYTES + 1 - len(heard)])
+
+    end = await run_process(order, on_started=lambda _pid: None, on_output=hear)
+    if end.reason != "exited" or end.code != 0:
+        raise _refusal(number, end)
+    if len(heard) > MAX_BYTES:
+        raise CrewError(f"issue {number} is larger than 1 MiB", hint=f"shorten it, {_BY_HAND}")
+    return _read(number, bytes(heard))
+
+
+def _environment(caller: Mapping[str, str]) -> dict[str, str]:
+    """What an agent would see, and beside that the token and the settings of `gh` itself."""
+    own = {n: v for n, v in caller.items() if n.startswith("GH_") or n == "GITHUB_TOKEN"}
+    return {**allowed_environment(caller), **own, **_QUIET}
+
+
+def _refusal(number: int, end: ProcessEnd) -> CrewError:
+    if end.reason == "not_found":
+        return CrewError("gh is not installed", hint=f"install it from cli.github.com, {_BY_HAND}")
+    if end.reason in {"timeout", "stalled"}:
+        return TimedOut(f"gh did not answer: {end.message}", hint=f"try again, {_BY_HAND}")
+    if end.code == _NEEDS_LOGIN:
+        return NeedsLogin("gh is not logged in", hint=f"gh auth login, {_BY_HAND}")
+    if _NO_SUCH_ISSUE in end.stderr_tail:
+        return NotFound(
+            f"there is no issue {number}", hint=f"`gh issue list` shows them, {_BY_HAND}"
+        )
+    said = one_line(end.stderr_tail) or end.message or f"exit code {end.code}"
+    return CrewError(
+        f"gh cannot read issue {number}: {said}", hint=f"run `gh issue view {number}`, {_BY_HAND}"
+    )
+
+
+def _read(number: int, answer: bytes) -> Issue:
+    try:
+        told = json.loads(answer)
+        return Issue(
+            number=number,
+            title=_text(told["title"]),
+            body=_text(told["body"]),
+            labels=tuple(_text(label["name"]) for label in told["labels"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise CrewError(
+            f"gh told something else than issue {number}", hint=f"update gh, {_BY_HAND}"
+        ) from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(type(value).__name__)
+    return value

@@ -1,0 +1,204 @@
+"""The one door to task files: looking at a folder, locking it, and writing whole files only."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from crew.domain.kernel.errors import CrewError, UsageError
+from crew.system.crash_points import effect
+from crew.tasks.source_snapshot import Signature
+
+TEMP_SUFFIX = ".crew-tmp"
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""A larger file is not a task; reading it would cost everybody who lists tasks."""
+
+
+class Look(NamedTuple):
+    """One look at a folder of tasks: change time, inode and size of each file, by its name.
+
+    Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
+    two changes within one tick of the clock are told apart; most that are made in place, where the
+    clock of the files is coarse, by their size.
+    """
+
+    stamp: str
+    """The same for two looks, also of two processes, only when nothing changed in between."""
+    files: Mapping[str, tuple[int, int, int]]
+
+
+def look_at(folder: Path, endings: tuple[str, ...]) -> Look:
+    """Every file with one of the endings."""
+    try:
+        # Asked through the open folder, the kernel does not walk the whole path for every file.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return Look(stamp="", files={})
+    try:
+        itself = os.fstat(handle)
+        files = dict(_files(handle, endings))
+    finally:
+        os.close(handle)
+    # The hash of a text differs from process to process, that of numbers does not: who renames a
+    # file changes the folder.
+    numbers = hash(frozenset(files.values()))
+    return Look(stamp=f"{itself.st_mtime_ns}:{itself.st_ctime_ns}:{numbers}", files=files)
+
+
+def signatures(look: Look, endings: tuple[str, ...]) -> dict[str, Signature]:
+    """What was seen of each task's files.
+
+    A task is there when a file with the first ending is; the other endings are more files of it.
+    """
+    seen = look.files.items()
+    files = {name: f"{changed}:{inode}:{size}" for name, (changed, inode, size) in seen}
+    first, *others = endings
+    found = {name.removesuffix(first): sign for name, sign in files.items() if name.endswith(first)}
+    for ending in others:
+        found = {task: f"{sign} {files.get(task + ending, '-')}" for task, sign in found.items()}
+    return found
+
+
+def task_names(folder: Path, endings: tuple[str, ...]) -> set[str]:
+    """The names of all tasks of which any file is there."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return {name.removesuffix(end) for name in names for end in endings if name.endswith(end)}
+
+
+def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    with os.scandir(handle) as listing:
+        for entry in listing:
+            if entry.name.endswith(endings):
+                try:
+                    found = entry.stat()
+                except FileNotFoundError:
+                    continue
+                yield entry.name, (found.st_ctime_ns, found.st_ino, found.st_size)
+
+
+def read_text(path: Path) -> str | None:
+    """The file's text, or None when it is not there; ValueError says why it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be opened: {error.strerror}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"{path.name} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not UTF-8 text (byte {error.start})") from error
+
+
+@contextmanager
+def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
+    """Hold the lock at `path`, a file or a folder, until the block ends.
+
+    Who may not write there (a sandbox, another user's store) still reads: every single file is
+    whole at any moment, the lock only keeps the files of one task in step.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    try:
+        handle = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if exclusive:
+            raise CrewError(
+                f"{path} cannot be locked: {error.strerror}", hint="check who may write there"
+            ) from error
+        handle = None
+    if handle is None:
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file as a whole; the caller holds the folder's lock.
+
+    The temporary name is fixed: whoever comes after a crash writes over what was left.
+    """
+    _refuse_large(path.name, content := text.encode())
+    temporary = path.with_name(path.name + TEMP_SUFFIX)
+    _write_temporary(temporary, content)
+    _put_in_place(temporary, path)
+
+
+def _refuse_large(name: str, content: bytes) -> None:
+    if len(content) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"{name} would be larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
+            hint="close this task and go on in a new one",
+        )
+
+
+def write_batch(batch: Path, folder: Path, files: Mapping[str, str]) -> None:
+    """Write many files, all or none of them: once `batch` is in place, `finish_batch` ends it.
+
+    The caller holds the folder's lock, here and there.
+    """
+    for name, text in files.items():
+        _refuse_large(name, text.encode())
+    temporary = batch.with_name(batch.name + TEMP_SUFFIX)
+    _write_temporary(temporary, json.dumps(dict(files)).encode())
+    _put_in_place(temporary, batch)
+    finish_batch(batch, folder)
+
+
+def finish_batch(batch: Path, folder: Path) -> None:
+    """Write the files of a batch that is in place, also one whose writer was killed; repeatable."""
+    if batch.exists():
+        _write_files(folder, json.loads(batch.read_bytes()))
+        delete_file(batch)
+
+
+@effect("tasks.write_files")
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """The disk is waited for once: a wait for each file would take most of the time."""
+    for name, text in files.items():
+        temporary = folder / f"{name}{TEMP_SUFFIX}"
+        temporary.write_bytes(text.encode())
+        temporary.replace(folder / name)
+    os.sync()
+
+
+@effect("tasks.write_temporary")
+def _write_temporary(temporary: Path, content: bytes) -> None:
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@effect("tasks.put_in_place")
+def _put_in_place(temporary: Path, path: Path) -> None:
+    temporary.replace(path)
+    _sync_folder(path.parent)
+
+
+@effect("tasks.delete_file")
+def delete_file(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+@effect("tasks.make_folder")
+def make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

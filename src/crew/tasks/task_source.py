@@ -1,0 +1,181 @@
+"""The one interface of every task source, and the way to open one by its name."""
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
+
+from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import task_id
+from crew.domain.rows.task import TaskState
+from crew.domain.rows.task_item import DEFAULT_PRIORITY, TaskItem
+from crew.domain.rows.terms import Terms
+from crew.tasks.source_snapshot import Snapshot
+
+GROUP = "crew.task_sources"
+"""The entry point group in which other packages offer sources of their own."""
+
+BUILT_IN = {"files": "crew.tasks.files_source:FilesSource", "tk": "crew.tasks.tk_source:TkSource"}
+"""Found without scanning entry points, which would cost every command a third of its start."""
+
+
+@frozen
+class NewTask:
+    """A task to be made; the source gives it an id."""
+
+    title: str
+    body: str = ""
+    priority: int = DEFAULT_PRIORITY
+    labels: tuple[str, ...] = ()
+    parent: str | None = None
+    deps: tuple[str, ...] = ()
+    agent: str | None = None
+    base: str | None = None
+    issue: int | None = None
+    skip_review: bool | None = None
+    terms: Terms = ()
+
+
+@frozen
+class TaskChanges:
+    """What `edit` changes; None leaves a field, an empty text or 0 for the issue clears it.
+
+    With `only_if`, all or nothing is changed, depending on the status the task has at that moment.
+    """
+
+    title: str | None = None
+    body: str | None = None
+    priority: int | None = None
+    labels: tuple[str, ...] | None = None
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+    parent: str | None = None
+    agent: str | None = None
+    base: str | None = None
+    issue: int | None = None
+    skip_review: bool | None = None
+    only_if: frozenset[TaskState] = frozenset()
+
+
+@frozen
+class Lifecycle:
+    """What may be told along with a status; None leaves a field, an empty text clears it."""
+
+    agent: str | None = None
+    session: str | None = None
+    review_count: int | None = None
+
+
+UNCHANGED = Lifecycle()
+
+
+@frozen
+class NewComment:
+    """Something to say of a task; with a `key`, saying it again adds nothing."""
+
+    author: str
+    text: str
+    at: float
+    kind: str = ""
+    tags: tuple[str, ...] = ()
+    key: str = ""
+
+
+@runtime_checkable
+class TaskSource(Protocol):
+    """Where tasks come from; every change is whole or absent, and may be asked for again."""
+
+    def ensure(self) -> None:
+        """Make the store where it is missing and repair what can be repaired; repeatable."""
+
+    def stamp(self) -> object:
+        """Something that differs (`!=`) once anything in the source has changed."""
+
+    def scan(self, previous: Snapshot | None = None) -> Snapshot:
+        """All tasks; those unchanged since `previous` are not read again."""
+
+    def show(self, task: str) -> TaskItem:
+        """One task, read now."""
+
+    def resolve(self, prefix: str) -> str:
+        """The full id for an id or the unique beginning of one."""
+
+    def add(self, new: NewTask, *, at: float) -> str:
+        """Make a task and give back its id; it appears with everything that `new` holds."""
+
+    def edit(self, task: str, changes: TaskChanges) -> None: ...
+
+    def set_status(
+        self, task: str, status: TaskState, *, at: float, lifecycle: Lifecycle = UNCHANGED
+    ) -> None: ...
+
+    def comment(self, task: str, comment: NewComment) -> None: ...
+
+    def change_comment(self, task: str, index: int, text: str) -> None:
+        """Give a comment another text; who said it and when stays."""
+
+    def add_dep(self, task: str, dep: str) -> None: ...
+
+    def remove_dep(self, task: str, dep: str) -> None: ...
+
+    def remove(self, task: str) -> None: ...
+
+
+@runtime_checkable
+class BatchSource(Protocol):
+    """A source that can make many tasks at once, all of them or none."""
+
+    def add_all(
+        self, count: int, make: Callable[[Sequence[str]], Sequence[NewTask]], *, at: float
+    ) -> list[str]:
+        """Make as many tasks; `make` is told their ids, and tasks may name one another by them."""
+
+
+def open_source(name: str, repo_root: Path, *, namespace: str = "default") -> TaskSource:
+    """The source called `name` for this repository; nothing is created by opening it."""
+    make = _load(BUILT_IN[name]) if name in BUILT_IN else _load_plugin(name)
+    return cast("TaskSource", make(repo_root, namespace=namespace))  # type: ignore[operator]
+
+
+def _load(target: str) -> object:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _load_plugin(name: str) -> object:
+    # Slow to import, and only needed by those who brought a source of their own.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    offered = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in offered:
+        raise UsageError(
+            f"no task source is called {name!r}",
+            hint=f"set [tasks] source to one of: {', '.join(sorted({*BUILT_IN, *offered}))}",
+        )
+    return offered[name].load()
+
+
+def resolve_id(prefix: str, ids: Iterable[str]) -> str:
+    """The one id that `prefix` means: an exact one wins over longer ones that begin with it."""
+    bare = task_id(prefix)
+    known = list(ids)
+    if bare in known:
+        return bare
+    matches = [task for task in known if task.startswith(bare)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(
+            f"{prefix!r} could be any of {len(matches)} tasks",
+            hint=f"write more of the id: {', '.join(matches[:10])}",
+        )
+    raise unknown_task(prefix, known)
+
+
+def unknown_task(task: str, known: Iterable[str]) -> NotFound:
+    import difflib  # noqa: PLC0415 - only mistakes pay for it
+
+    near = difflib.get_close_matches(task, list(known), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`crew list -a` shows all tasks"
+    return NotFound(f"there is no task {task!r}", hint=hint)

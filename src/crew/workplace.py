@@ -1,0 +1,239 @@
+"""One repository with a crew in it: where its files are, its config, its store and its tasks."""
+
+import contextlib
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crew.domain.kernel.errors import Conflict, CrewError
+from crew.domain.rows.run import Run
+from crew.domain.rules import Rules
+from crew.find_crew import load_folder
+from crew.store.database import Database, open_database
+from crew.store.kept_values import find_index, first_setting, keep_index, keep_setting, setting
+from crew.system.crash_points import effect
+from crew.tasks.source_snapshot import Snapshot
+from crew.tasks.task_source import TaskSource, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from crew.config.model import AgentsSettings, Settings
+    from crew.domain.rows.channel import Member
+    from crew.git.repository import Repository
+
+EXCLUDED = (
+    *("/.crew/*", "!/.crew/tasks/"),
+    *("/.crew/tasks/**/.lock", "/.crew/tasks/**/*.crew-tmp"),
+)
+
+TASKS_OF = "tasks_of"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every command needs; each part is loaded and opened when it is first asked for."""
+
+    root: Path
+
+    @functools.cached_property
+    def repo(self) -> "Repository":
+        from crew.git.repository import Repository, find_repository  # noqa: PLC0415 - see above
+
+        git_dir = self.root / ".git"
+        if git_dir.is_dir():  # as it nearly always is: then git itself need not be asked
+            return Repository(root=self.root, common_dir=git_dir)
+        return find_repository(self.root)
+
+    @property
+    def folder(self) -> Path:
+        return self.root / ".crew"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.folder / "lock"
+
+    @property
+    def wake_file(self) -> Path:
+        return self.folder / "wake"
+
+    @property
+    def state_file(self) -> Path:
+        return self.folder / "state.json"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    def task_log(self, task: str) -> Path:
+        return self.logs / f"task-{task}.log"
+
+    @functools.cached_property
+    def settings(self) -> "Settings":
+        from crew.config.layers.layers import load_settings  # noqa: PLC0415 - `ps` does without config
+
+        return load_settings(self.root)
+
+    @functools.cached_property
+    def db(self) -> Database:
+        return open_database(self.folder / "crew.db")
+
+    @functools.cached_property
+    def repo_id(self) -> str:
+        """A name for this repository that no other one has; it marks crew's processes."""
+        import uuid  # noqa: PLC0415 - lists do without it
+
+        return first_setting(self.db, "repo_id", str(uuid.uuid4()))
+
+    @functools.cached_property
+    def source(self) -> TaskSource:
+        """The source of the tasks; another one than before has other tasks by the same ids."""
+        known = setting(self.db, TASKS_OF)
+        if known not in (None, self.tasks_of):
+            raise Conflict(
+                f"this crew works at the tasks of {known}, and the config names {self.tasks_of}",
+                hint="set it back; or `crew clean` forgets what crew did so far, and keeps tasks",
+            )
+        tasks = self.settings.tasks
+        return open_source(tasks.source, self.root, namespace=tasks.namespace)
+
+    @property
+    def tasks_of(self) -> str:
+        """The source and the namespace that the config names."""
+        return f"{self.settings.tasks.source}/{self.settings.tasks.namespace}"
+
+    def keep_source(self) -> None:
+        """From now on the rows are about the tasks of this source."""
+        if setting(self.db, TASKS_OF) is None:
+            keep_setting(self.db, TASKS_OF, self.tasks_of)
+
+    @functools.cached_property
+    def target(self) -> str:
+        from crew.git.repository import target_branch  # noqa: PLC0415 - lists do without git
+
+        return target_branch(self.repo, self.settings.merge.target)
+
+    @functools.cached_property
+    def worktrees(self) -> Path:
+        configured = self.settings.worktree.dir
+        if configured:
+            return (self.root / Path(configured).expanduser()).resolve()
+        return self.root.parent / f"{self.root.name}-worktrees"
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        return rules_from(self.settings)
+
+    def renew_agents(self, fresh: "AgentsSettings", *, keep: "Container[str]") -> None:
+        """Use these agents from now on, but for those to keep; no other setting changes."""
+        from dataclasses import replace  # noqa: PLC0415 - only a runner needs it
+
+        now = self.settings.agents.by_name
+        kept = {name: agent for name, agent in now.items() if name in keep}
+        agents = replace(fresh, by_name={**fresh.by_name, **kept})
+        self.__dict__["settings"] = replace(self.settings, agents=agents)
+
+    def session_of(self, whose: "Run | Member") -> str:
+        """Its session; a new one is named after whose it is, so that a repeat names it again."""
+        import uuid  # noqa: PLC0415 - lists do without it
+
+        name = f"{whose.id}/{whose.session_number}"
+        return whose.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
+
+    def snapshot(self) -> Snapshot:
+        """All tasks as their source tells them now; only what changed is read again."""
+        rows = find_index(self.db, self._index_name)
+        before = Snapshot.from_rows(rows) if rows is not None else None
+        now = self.source.scan(before)
+        if now is not before:
+            # The index only saves time: a full or read-only disk must not keep tasks from view.
+            with contextlib.suppress(CrewError):
+                keep_index(self.db, self._index_name, now.rows())
+        return now
+
+    @property
+    def _index_name(self) -> str:
+        tasks = self.settings.tasks
+        return f"{tasks.source}:{tasks.namespace}"
+
+
+def rules_from(settings: "Settings") -> Rules:
+    return Rules(
+        max_steps=settings.run.max_steps,
+        max_rounds=settings.review.max_rounds,
+        backoff_s=settings.run.backoff_s,
+        max_backoff_s=settings.run.max_backoff_s,
+        stuck_after=settings.run.stuck_after,
+        reset_on_recovery=settings.run.recovery == "reset",
+        test_slots=settings.merge.slots,
+        longest_line=settings.merge.batch,
+        one_at_a_time=settings.merge.strategy == "serial",
+        conflicts_to_agent=settings.merge.conflict == "agent",
+        keep_worktrees=settings.worktree.keep,
+        reviewers=_reviewers(settings),
+        min_reviews=settings.complete.min_reviews,
+        skip_review=settings.complete.skip_review,
+        merge_completed=settings.complete.merge,
+        **kinds_in(settings),
+    )
+
+
+def kinds_in(settings: "Settings") -> dict[str, Any]:
+    """The part of the rules that is about the configured agents."""
+    from crew.config.agent_programs import missing_programs  # noqa: PLC0415 - lists do without rules
+    from crew.config.model import MOVABLE_SESSIONS  # noqa: PLC0415 - settings have loaded it
+
+    agents = settings.agents.by_name
+    movable = (name for name, one in agents.items() if one.adapter in MOVABLE_SESSIONS)
+    return {
+        "default_kind": settings.agents.worker_default,
+        "missing": missing_programs(settings.agents),
+        "providers": {name: one.provider or one.adapter for name, one in agents.items()},
+        "movable_sessions": frozenset(movable),
+    }
+
+
+def _reviewers(settings: "Settings") -> tuple[str, ...]:
+    """Those of `[review]`, or the one that all reviews go to; nobody where none is asked for."""
+    if settings.review.mode == "none" and not settings.complete.min_reviews:
+        return ()
+    named = settings.review.agents or (settings.agents.reviewer_default,)
+    return named if settings.review.mode == "claudex" else named[:1]
+
+
+def find_workplace(start: Path) -> Workplace:
+    """The crew of the repository that `start` is in; an agent's worktree belongs to it too."""
+    return Workplace(root=load_folder(start).parent)
+
+
+def make_workplace(start: Path) -> Workplace:
+    """Set up `.crew/` in this repository; repeatable, and nothing that is there is changed."""
+    from crew.git.repository import (  # noqa: PLC0415 - only `init` needs them
+        check_usable,
+        exclude_locally,
+        find_repository,
+    )
+
+    repo = find_repository(start)
+    check_usable(repo)
+    workplace = Workplace(root=repo.root)
+    _make_folders(workplace)
+    exclude_locally(repo, EXCLUDED)
+    workplace.source.ensure()
+    workplace.repo_id  # noqa: B018 - makes the database and the name in it
+    return workplace
+
+
+@effect("crew.init")
+def _make_folders(workplace: Workplace) -> None:
+    try:
+        workplace.logs.mkdir(parents=True, exist_ok=True)
+        if not workplace.wake_file.exists():
+            os.mkfifo(workplace.wake_file, 0o600)
+    except OSError as error:
+        raise CrewError(
+            f"cannot write to {workplace.folder}: {error.strerror}",
+            hint="crew keeps its state there: check the folder's owner, its rights and the disk",
+        ) from error
