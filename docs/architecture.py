@@ -141,7 +141,10 @@ def _layers(top: int) -> tuple[list[str], int]:
             x = EDGE + number * (width + GAP)
             drawn.append(_box(x, y, width, height, "box"))
             for line, (style, text) in enumerate(lines):
-                drawn.append(_text(x + 12, y + 24 + line * LINE, text, style))
+                name, _, purpose = text.rpartition("\t")
+                drawn.append(_text(x + 12, y + 24 + line * LINE, name or purpose, style))
+                if name:
+                    drawn.append(_text(x + 92, y + 24 + line * LINE, purpose, style))
         y += height + GAP
     return drawn, y - GAP
 
@@ -155,9 +158,10 @@ def _lines(package: Package, width: int) -> Iterator[tuple[str, str]]:
     room = (width - 24) // 7
     yield "name", package.name
     yield from (("", text) for text in textwrap.wrap(package.purpose, room))
-    named = [f"{name}: {purpose}" for name, purpose in package.rooms.items()]
-    rooms = named if width > WIDTH // 2 else [" · ".join(package.rooms)]
-    yield from (("small", text) for words in rooms for text in textwrap.wrap(words, room))
+    if width > WIDTH // 2:
+        yield from (("small", f"{name}\t{purpose}") for name, purpose in package.rooms.items())
+    else:
+        yield from (("small", text) for text in textwrap.wrap(", ".join(package.rooms), room))
     if package.doors:
         doors = f"→ {', '.join(package.doors)}"
         yield from (("door", text) for text in textwrap.wrap(doors, room))

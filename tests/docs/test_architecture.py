@@ -54,7 +54,7 @@ def test_a_new_room_and_a_new_door_change_the_picture(drawing, tmp_path, monkeyp
             file.write(f"def {name}(): ...\n")
     monkeypatch.setattr(drawing, "SOURCE", tmp_path)
     shown = drawing.picture()
-    assert "attic: Things of old" in shown
+    assert [name in shown for name in (">attic<", ">Things of old<")] == [True, True]
     (core,) = (p for row in drawing.layers() for p in row if p.name == "domain")
     assert core.doors == ("SQLite",)
 
