@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "a task is merged before its target branch has it",
         "runner/doers/merge_doers.py",
-        "if await desk.outside.contains(ancestor=task.landed_commit, descendant=done.commit)",
+        "if await ctx.outside.contains(ancestor=task.landed_commit, descendant=done.commit)",
         "",
     ),
     Mutant(
@@ -59,13 +59,13 @@ MUTANTS = (
     Mutant(
         "no checkpoint before a kill",
         "runner/doers/run_doers.py",
-        'await kept(desk, task, f"kill of agent {agent.id}")',
+        'await kept(ctx, task, f"kill of agent {agent.id}")',
         "pass",
     ),
     Mutant(
         "a step begins behind the lock of a dead one",
         "runner/doers/step_doers.py",
-        "await desk.outside.clear_locks(task)",
+        "await ctx.outside.clear_locks(task)",
         "pass",
     ),
     Mutant(
@@ -113,8 +113,8 @@ MUTANTS = (
     Mutant(
         "a role that asked another one is not resumed",
         "domain/quests/role_requests.py",
-        "goes_on, walk = walk.resume, draft.world.walks[walk.asker]",
-        "goes_on, walk = False, draft.world.walks[walk.asker]",
+        "goes_on, position = position.resume, draft.world.positions[position.asker]",
+        "goes_on, position = False, draft.world.positions[position.asker]",
     ),
     Mutant(
         "nobody counts how often a role is called",
@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         "a line that a person brought together is not built anew",
         "runner/doers/merge_doers.py",
-        "return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips, overtaken=0)]",
+        "return [*facts, *lost, *_upstream_moved(ctx, _line(ctx, command), tips, overtaken=0)]",
         "return [*facts, *lost]",
     ),
     Mutant(

@@ -14,12 +14,12 @@ from agents.running import finish, put_clock_forward, wait_until, written
 from crew.agents.adapter import AgentSpec, Controls, Interrupt, Permission, Say, adapter_for
 from crew.agents.claude import claude_live
 from crew.agents.claude.claude_dialogue import (
+    ClaudeEnded,
+    ClaudeInput,
+    ClaudeQuestion,
+    ClaudeWithdrawn,
     Dialogue,
-    Heard,
-    Over,
-    Question,
-    Tell,
-    Withdrawn,
+    SendToClaude,
     Woken,
 )
 from crew.agents.claude.claude_session import held_session
@@ -68,7 +68,7 @@ def number_of(acts):
 
 
 def requests(acts):
-    return [act.line["request"] for act in acts if isinstance(act, Tell)]
+    return [act.line["request"] for act in acts if isinstance(act, SendToClaude)]
 
 
 def test_words_are_kept_back_until_a_tool_runs():
@@ -88,7 +88,7 @@ def test_words_are_heard_once_they_are_replayed():
     hear(dialogue, INIT, tool("t1"))
     number = number_of(told(dialogue, HELLO))
     hear(dialogue, tool_result("t1"))
-    assert hear(dialogue, replay(number)) == [Heard("m1")]
+    assert hear(dialogue, replay(number)) == [ClaudeInput("m1")]
     assert hear(dialogue, replay(number)) == []
 
 
@@ -101,7 +101,7 @@ def test_words_that_missed_the_result_are_taken_back_and_said_to_the_next_tool()
     assert hear(dialogue, taken_back(first)) == []
     again = number_of(hear(dialogue, tool("t2")))
     assert again != first
-    assert hear(dialogue, tool_result("t2"), replay(again))[-1] == Heard("m1")
+    assert hear(dialogue, tool_result("t2"), replay(again))[-1] == ClaudeInput("m1")
 
 
 def test_words_are_not_taken_back_while_another_tool_still_runs():
@@ -117,7 +117,7 @@ def test_words_that_were_taken_in_the_last_moment_are_heard_although_they_were_c
     hear(dialogue, INIT, tool("t1"))
     number = number_of(told(dialogue, HELLO))
     acts = hear(dialogue, tool_result("t1"), replay(number))
-    assert acts[-1] == Heard("m1")
+    assert acts[-1] == ClaudeInput("m1")
 
 
 def test_a_helpers_tools_are_not_the_agents():
@@ -128,21 +128,21 @@ def test_a_helpers_tools_are_not_the_agents():
 
 def test_nothing_more_is_said_after_the_result():
     dialogue = Dialogue()
-    assert hear(dialogue, INIT, tool("t1"), tool_result("t1"), RESULT) == [Over()]
+    assert hear(dialogue, INIT, tool("t1"), tool_result("t1"), RESULT) == [ClaudeEnded()]
     assert told(dialogue, HELLO) == []
 
 
 def test_a_command_in_the_background_keeps_unfinished_work_open():
-    assert hear(Dialogue(), INIT, BUSY, RESULT, IDLE, INIT, RESULT) == [Over()]
+    assert hear(Dialogue(), INIT, BUSY, RESULT, IDLE, INIT, RESULT) == [ClaudeEnded()]
 
 
 def test_a_command_in_the_background_does_not_keep_finished_work_open():
-    assert hear(Dialogue(), INIT, BUSY, RESULT, is_done=True) == [Over()]
+    assert hear(Dialogue(), INIT, BUSY, RESULT, is_done=True) == [ClaudeEnded()]
 
 
 def test_whoever_is_woken_after_all_was_said_may_take_their_time():
     acts = hear(Dialogue(), INIT, BUSY, RESULT, INIT, RESULT, is_done=True)
-    assert acts == [Over(), Woken(), Over()]
+    assert acts == [ClaudeEnded(), Woken(), ClaudeEnded()]
 
 
 def test_an_interrupt_takes_back_what_was_said_and_is_the_last_word():
@@ -154,7 +154,7 @@ def test_an_interrupt_takes_back_what_was_said_and_is_the_last_word():
         {"subtype": "cancel_async_message", "message_uuid": number},
         {"subtype": "interrupt"},
     ]
-    assert acts[-1] == Over()
+    assert acts[-1] == ClaudeEnded()
     assert hear(dialogue, taken_back(number), tool_result("t1"), INIT) == []
     assert told(dialogue, Interrupt()) == []
 
@@ -167,14 +167,14 @@ def asks(**request):
 def test_a_question_says_what_would_be_done_and_why_it_is_asked():
     (question,) = hear(Dialogue(), asks(decision_reason="it is outside"))
     detail = "command: ls\n(it is outside)"
-    assert question == Question(
+    assert question == ClaudeQuestion(
         request="r1", permission=Permission(tool="Bash", detail=detail), values={"command": "ls"}
     )
 
 
 def test_a_question_can_be_withdrawn():
     cancel = {"type": "control_cancel_request", "request_id": "r1"}
-    assert hear(Dialogue(), cancel) == [Withdrawn("r1")]
+    assert hear(Dialogue(), cancel) == [ClaudeWithdrawn("r1")]
 
 
 @pytest.mark.parametrize("request_", [asks(subtype="hook_callback"), {"type": "control_request"}])

@@ -59,7 +59,7 @@ BRACKETS = r"\x1b[?2004h"
 PATH = os.environ["PATH"]
 
 
-class Place:
+class PromptPlace:
     """A `.crew` folder with a server of its own, and short ways to use it."""
 
     def __init__(self, folder, marker):
@@ -120,7 +120,7 @@ def make_place(tmp_path, marker):
     places = []
 
     def make_place(name="repository"):
-        places.append(Place(tmp_path / name / ".crew", f"{marker}/{len(places)}"))
+        places.append(PromptPlace(tmp_path / name / ".crew", f"{marker}/{len(places)}"))
         return places[-1]
 
     yield make_place

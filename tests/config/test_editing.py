@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crew.config.set_key import set_key
 from crew.config.template_names import AGENT_NAMES, template_problem
 from crew.config.toml.toml_edit import with_value
-from crew.config.toml.toml_spans import key_parts, line_of, places, written_key, written_value
+from crew.config.toml.toml_spans import key_parts, line_of, spans, written_key, written_value
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.kernel.templates import check
 
@@ -112,7 +112,7 @@ def test_whatever_is_written_is_read_back_and_the_rest_with_it(table, others, ke
     changed = with_value(text, (table, key), value)
     assert tomllib.loads(changed) == {table: {**others, key: value}}
     assert all(line in changed for line in text.splitlines())
-    spots = {place.path: changed[place.start : place.end] for place in places(changed)}
+    spots = {place.path: changed[place.start : place.end] for place in spans(changed)}
     assert spots[table, key] == written_value(value)
 
 

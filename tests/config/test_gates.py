@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.config.gate_command import Gate, GateResult, choose_gate, detect_gate, read_gate_files
+from crew.config.gate_command import Gate, GateVerdict, choose_gate, detect_gate, read_gate_files
 from crew.config.suggested_gate import suggest_gate
 
 PYTEST = {"pyproject.toml": '[project]\ndependencies = ["pytest"]'}
@@ -68,12 +68,12 @@ def test_the_configured_command_wins():
 def test_exit_code_five_of_pytest_means_that_there_are_no_tests(command):
     gate = Gate(command=command, reason="")
     results = [gate.result(code) for code in (0, 1, 2, 5)]
-    red = GateResult.RED
-    assert results == [GateResult.GREEN, red, red, GateResult.NO_TESTS]
+    red = GateVerdict.RED
+    assert results == [GateVerdict.GREEN, red, red, GateVerdict.NO_TESTS]
 
 
 def test_exit_code_five_of_anything_else_is_red():
-    assert Gate(command="make test 'x", reason="").result(5) == GateResult.RED
+    assert Gate(command="make test 'x", reason="").result(5) == GateVerdict.RED
 
 
 def test_only_what_the_rules_look_at_is_read(tmp_path):

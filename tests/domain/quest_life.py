@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 
 from crew.config.workflow_files import BUILT_IN, load_workflow
-from crew.domain.commands import Check, Prepare, RemoveWorktree, Step, TellSteps
+from crew.domain.commands import Check, Prepare, RemoveWorktree, Step, WriteItems
 from crew.domain.dispatch import answer
 from crew.domain.kernel.fact import Fact
 from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide, plan
-from crew.domain.quests.position import acting, first_walk
+from crew.domain.quests.position import acting, first_position
 from crew.domain.quests.quest_plan import next_to_tell, told_steps
 from crew.domain.quests.stage_outcomes import gate_judged, must_have_commits, role_finished
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
-from crew.domain.rows.quest import Quest, Walk
+from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rows.task import Task
@@ -25,7 +25,7 @@ from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import Evidence, Prepared, killed, prepared
 from crew.domain.runs.step_outcomes import step_ended, step_started
 from crew.domain.tasks.task_outcomes import Intake, seen_one
-from crew.domain.world import TABLES, Draft, World, apply_all, born, moved, noted, with_rows
+from crew.domain.world import TABLES, FactDraft, World, apply_all, born, moved, noted, with_rows
 
 RULES = Rules()
 ROOT = "1"
@@ -80,7 +80,7 @@ class Life:
             if isinstance(command, RemoveWorktree):
                 task = self.world.tasks[command.subject]
                 return [noted(task, "worktree_removed", at=self.now, worktree="")]
-            if isinstance(command, TellSteps):
+            if isinstance(command, WriteItems):
                 return self._told(self.world.quests[command.subject])
         return []
 
@@ -94,11 +94,11 @@ class Life:
         item = TaskItem(
             id=made, title=step.title, labels=labels, deps=deps, base="crew-1", status=state
         )
-        draft = Draft(self.world)
+        draft = FactDraft(self.world)
         draft.add(told_steps(quest, {step.key: made}, at=self.now))
         draft.add(*seen_one(draft.world, item, Intake(target="main", at=self.now)))
-        if made not in draft.world.walks:
-            draft.add(born(first_walk(quest, made, key=step.key), "planned", at=self.now))
+        if made not in draft.world.positions:
+            draft.add(born(first_position(quest, made, key=step.key), "planned", at=self.now))
         return draft.facts
 
     def restart(self) -> None:
@@ -211,7 +211,7 @@ class Life:
     def run(self, task: str) -> Run:
         return self.world.runs[str(self.world.tasks[task].run)]
 
-    def walk(self, task: str) -> Walk:
+    def position(self, task: str) -> Position:
         return acting(self.world, task)
 
     def task(self, key: str) -> str:

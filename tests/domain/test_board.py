@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.domain.agents.manager_board import Move, Point, board, next_move
+from crew.domain.agents.manager_board import ManagerMove, Point, board, next_move
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
@@ -92,14 +92,18 @@ def point(*, decidable, why="x"):
 @pytest.mark.parametrize(
     ("points", "asked", "move"),
     [
-        ((), 0, Move.FINISHED),
-        ((point(decidable=True),), 0, Move.ASK),
-        ((point(decidable=True),), 1, Move.ASK),
-        ((point(decidable=True),), 2, Move.GIVE_UP),
-        ((point(decidable=False),), 0, Move.WAIT),
-        ((point(decidable=True), point(decidable=False)), 2, Move.WAIT),
-        ((point(decidable=False, why="waits for 1"),), 0, Move.GIVE_UP),
-        ((point(decidable=True), point(decidable=False, why="waits for 1")), 2, Move.GIVE_UP),
+        ((), 0, ManagerMove.FINISHED),
+        ((point(decidable=True),), 0, ManagerMove.ASK),
+        ((point(decidable=True),), 1, ManagerMove.ASK),
+        ((point(decidable=True),), 2, ManagerMove.GIVE_UP),
+        ((point(decidable=False),), 0, ManagerMove.WAIT),
+        ((point(decidable=True), point(decidable=False)), 2, ManagerMove.WAIT),
+        ((point(decidable=False, why="waits for 1"),), 0, ManagerMove.GIVE_UP),
+        (
+            (point(decidable=True), point(decidable=False, why="waits for 1")),
+            2,
+            ManagerMove.GIVE_UP,
+        ),
     ],
 )
 def test_the_manager_is_asked_while_there_is_something_to_decide(points, asked, move):

@@ -10,7 +10,7 @@ from crew.domain.plan import decide, plan
 from crew.domain.quests.council_stage import follow_councils, is_awaited
 from crew.domain.requests import can_start
 from crew.domain.rows.channel import Author, Channel, Post, TurnState
-from crew.domain.rows.quest import PlannedStep, Quest, StepState, Walk
+from crew.domain.rows.quest import ItemState, PlanItem, Position, Quest
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
@@ -43,17 +43,17 @@ WORKFLOW = Workflow(
 
 def waiting_world(*, visits=()):
     """A quest whose plan is handed in and that has come to its council."""
-    plan = (tuple(PlannedStep(key="a", title="Do a")), tuple(PlannedStep(key="b", title="Do b")))
+    plan = (tuple(PlanItem(key="a", title="Do a")), tuple(PlanItem(key="b", title="Do b")))
     return with_rows(
         [
             Quest(id="1", workflow="council", definition=as_text(WORKFLOW), slots=2, plan=plan),
-            Walk(
+            Position(
                 id="1",
                 quest="1",
                 task="1",
                 role="seeker",
                 stage="talk",
-                state=StepState.IN_PROGRESS,
+                state=ItemState.IN_PROGRESS,
                 visits=visits,
             ),
             Task(id="1", title="Big", quest="1", state=TaskState.IN_PROGRESS, run="1.1"),
@@ -76,7 +76,7 @@ def convened(**how):
 
 
 def decided(world, *, agreed):
-    (name,) = (walk.council for walk in world.walks.values())
+    (name,) = (position.council for position in world.positions.values())
     channel = replace(world.channels[name], decision="so be it", agreed=agreed)
     return replace(world, channels={**world.channels, name: channel})
 
@@ -108,24 +108,24 @@ def test_it_is_opened_once_and_nobody_is_needed_for_the_task_meanwhile():
 def test_a_plan_that_is_agreed_on_is_walked():
     world = decided(convened(), agreed=True)
     world = apply_all(world, follow_councils(world, 3.0))
-    assert world.walks["1"].stage == "walk"
+    assert world.positions["1"].stage == "walk"
     assert not world.channels["council-1-1"].is_open
-    assert world.walks["1"].said[-1].words == "so be it"
+    assert world.positions["1"].said[-1].words == "so be it"
 
 
 def test_a_plan_that_is_objected_to_goes_back_to_its_planner_with_the_reasons():
     world = decided(convened(), agreed=False)
     world = apply_all(world, follow_councils(world, 3.0))
     run = world.runs["1.1"]
-    assert (world.walks["1"].stage, run.state, run.role) == ("plan", RunState.WORKING, "seeker")
+    assert (world.positions["1"].stage, run.state, run.role) == ("plan", RunState.WORKING, "seeker")
     assert "so be it" in run.notes
 
 
 def at_its_council_again(world, **changes):
     """The same walk, some time later, has come to a council once more."""
-    walk = replace(world.walks["1"], stage="talk", **changes)
+    position = replace(world.positions["1"], stage="talk", **changes)
     run = replace(world.runs["1.1"], state=RunState.REVIEWING, agent=None, question="")
-    world = replace(world, walks={"1": walk}, runs={"1.1": run})
+    world = replace(world, positions={"1": position}, runs={"1.1": run})
     return apply_all(world, follow_councils(world, 4.0))
 
 
@@ -134,9 +134,9 @@ def test_the_next_council_is_a_new_channel_and_no_old_decision_counts(visits):
     world = decided(convened(), agreed=False)
     world = apply_all(world, follow_councils(world, 3.0))
     world = at_its_council_again(world, visits=visits)
-    assert world.walks["1"].council == "council-1-2"
+    assert world.positions["1"].council == "council-1-2"
     assert world.channels["council-1-2"].is_open
-    assert world.walks["1"].stage == "talk"
+    assert world.positions["1"].stage == "talk"
 
 
 def test_a_channel_that_somebody_else_opened_under_its_name_is_no_council():
@@ -144,7 +144,7 @@ def test_a_channel_that_somebody_else_opened_under_its_name_is_no_council():
     opening = opened(world, Channel(id="council-1-1"), [NewMember(name="guest")], at=0.5)
     world = apply_all(world, opening)
     world = apply_all(world, follow_councils(world, 1.0))
-    assert world.walks["1"].council == "council-1-2"
+    assert world.positions["1"].council == "council-1-2"
 
 
 def test_a_task_whose_id_is_longer_than_the_name_of_a_channel_has_its_council_too():
@@ -153,11 +153,11 @@ def test_a_task_whose_id_is_longer_than_the_name_of_a_channel_has_its_council_to
     world = replace(
         world,
         tasks={long: replace(world.tasks["1"], id=long)},
-        walks={long: replace(world.walks["1"], id=long, task=long)},
+        positions={long: replace(world.positions["1"], id=long, task=long)},
         runs={"1.1": replace(world.runs["1.1"], task=long)},
     )
     world = apply_all(world, follow_councils(world, 1.0))
-    assert world.channels[world.walks[long].council].task == long
+    assert world.channels[world.positions[long].council].task == long
 
 
 def test_a_person_is_asked_once_councils_object_too_often():
@@ -165,7 +165,7 @@ def test_a_person_is_asked_once_councils_object_too_often():
     world = apply_all(world, follow_councils(world, 3.0))
     (question,) = world.questions.values()
     assert question.about == About.BLOCKED
-    assert world.walks["1"].state == StepState.BLOCKED
+    assert world.positions["1"].state == ItemState.BLOCKED
     assert "talk was objected 2 times" in question.question
 
 
@@ -175,7 +175,7 @@ def test_whoever_closes_a_council_by_hand_lets_the_task_go_on():
     close(story)
     world = apply_all(world, story.facts)
     world = apply_all(world, follow_councils(world, 3.0))
-    assert world.walks["1"].stage == "walk"
+    assert world.positions["1"].stage == "walk"
 
 
 def test_a_person_is_asked_when_nobody_can_speak():
@@ -201,13 +201,13 @@ def test_a_task_that_is_stopped_during_its_council_comes_to_another_one_by_the_r
     }
     world = replace(world, **stopped)
     world = apply_all(world, follow_councils(world, 3.0))
-    walk = world.walks["1"]
-    assert (walk.stage, walk.role) == ("plan", "seeker")
+    position = world.positions["1"]
+    assert (position.stage, position.role) == ("plan", "seeker")
     assert not world.channels["council-1-1"].is_open
     assert can_start(world, world.tasks["1"])
-    again = replace(walk, stage="talk")
+    again = replace(position, stage="talk")
     running = {
-        "walks": {"1": again},
+        "positions": {"1": again},
         "tasks": {"1": replace(world.tasks["1"], state=TaskState.IN_PROGRESS)},
         "runs": {"1.1": replace(world.runs["1.1"], state=RunState.REVIEWING)},
     }
@@ -220,8 +220,8 @@ def test_a_task_that_is_stopped_during_its_council_comes_to_another_one_by_the_r
     [
         {"tasks": {"state": TaskState.CLOSED}},
         {"tasks": {"gone": True}},
-        {"walks": {"state": StepState.DROPPED}},
-        {"walks": {"stage": "plan", "council": ""}},
+        {"positions": {"state": ItemState.DROPPED}},
+        {"positions": {"stage": "plan", "council": ""}},
     ],
     ids=["closed", "gone", "dropped", "elsewhere"],
 )
@@ -260,4 +260,4 @@ def test_what_its_members_say_last_decides(last, agreed):
     while facts := decide(world, 5.0, rules=Rules()):
         world = apply_all(world, facts)
     assert world.channels["council-1-1"].agreed is agreed
-    assert world.walks["1"].stage == ("walk" if agreed else "plan")
+    assert world.positions["1"].stage == ("walk" if agreed else "plan")

@@ -31,7 +31,7 @@ def test_the_other_role_acts_first_in_a_session_of_its_own_and_is_told_why():
     assert run.notes == (
         "codeweaver needs you to act first, and says why:\n> 40 lint errors\n>\n> see x.py"
     )
-    assert life.world.walks[task].state == "waiting_for_role"
+    assert life.world.positions[task].state == "waiting_for_role"
 
 
 def test_with_resume_the_asker_goes_on_in_its_very_session_with_what_the_other_said():
@@ -44,11 +44,11 @@ def test_with_resume_the_asker_goes_on_in_its_very_session_with_what_the_other_s
         "followed",
         "spiritmender has done its part, and says:\n> all 40 are mended",
     )
-    assert life.walk(task).id == task
+    assert life.position(task).id == task
     life.say(task, "complete", summary="s")
     life.end(task)
     life.look(task)
-    assert life.walk(task).stage == "ward"
+    assert life.position(task).stage == "ward"
 
 
 def test_the_asker_is_resumed_once():
@@ -68,7 +68,7 @@ def test_without_resume_the_stage_of_the_asker_is_finished_with_the_other_role()
     life, task = building()
     asks(life, task, "spiritmender", resume=False)
     life.turn(task)
-    assert (life.walk(task).id, life.walk(task).stage) == (task, "ward")
+    assert (life.position(task).id, life.position(task).stage) == (task, "ward")
     assert life.run(task).state == "reviewing"
 
 
@@ -108,7 +108,7 @@ def test_in_a_chain_whoever_did_not_want_to_go_on_is_passed_over():
     asks(life, task, "siegemaster", resume=False)
     life.turn(task, summary="sieged")
     assert (life.run(task).role, life.run(task).session) == ("codeweaver", first.session)
-    states = [w.state for w in life.world.walks.values() if w.task == task]
+    states = [w.state for w in life.world.positions.values() if w.task == task]
     assert states == ["in_progress", "complete", "complete"]
 
 
@@ -117,7 +117,7 @@ def test_a_chain_in_which_nobody_wanted_to_go_on_finishes_the_stage():
     asks(life, task, "spiritmender", resume=False)
     asks(life, task, "siegemaster", resume=False)
     life.turn(task)
-    assert (life.walk(task).id, life.walk(task).stage) == (task, "ward")
+    assert (life.position(task).id, life.position(task).stage) == (task, "ward")
 
 
 @pytest.mark.parametrize("deepest", [1, 2, 3])
@@ -167,8 +167,8 @@ def test_a_follow_up_may_ask_a_person_and_the_answer_is_its_own():
     session = life.begin(task).session
     life.say(task, "needs-user-input", question="which linter?")
     life.end(task)
-    assert life.walk(task).state == "waiting_for_user"
-    assert life.world.walks[task].state == "waiting_for_role"
+    assert life.position(task).state == "waiting_for_user"
+    assert life.world.positions[task].state == "waiting_for_role"
     life.restart()
     life.ask("answer", question=life.question.id, text="ruff")
     run = life.begin(task)
@@ -215,7 +215,7 @@ def test_a_planner_that_asked_for_a_follow_up_after_its_plan_goes_on_where_it_pl
     life.turn(ROOT)
     run = life.begin(ROOT)
     assert (run.role, run.session) == ("pathseeker", planner.session)
-    assert life.walk(ROOT).stage == "plan"
+    assert life.position(ROOT).stage == "plan"
 
 
 def test_a_reviewer_waits_until_the_steps_of_a_new_plan_are_walked_and_then_looks_again():
@@ -231,16 +231,16 @@ def test_a_reviewer_waits_until_the_steps_of_a_new_plan_are_walked_and_then_look
     life.finish("b")
     run = life.begin(ROOT)
     assert (run.role, run.session) == ("lawbringer", reviewer.session)
-    assert life.walk(ROOT).stage == "law"
+    assert life.position(ROOT).stage == "law"
 
 
 def test_a_role_that_began_anew_before_a_gate_and_hands_off_leads_into_that_gate():
     life, task = building()
     life.turn(task)
-    assert life.walk(task).stage == "ward"
+    assert life.position(task).stage == "ward"
     life.kill(task)
     asks(life, task, "spiritmender", resume=False)
     life.turn(task)
-    assert (life.walk(task).stage, life.run(task).state) == ("ward", "reviewing")
+    assert (life.position(task).stage, life.run(task).state) == ("ward", "reviewing")
     life.gate(task)
     assert life.run(task).role == "siegemaster"

@@ -16,7 +16,7 @@ from crew.domain.quests.quest_plan import (
     told_steps,
     untold,
 )
-from crew.domain.rows.quest import PlannedStep, Quest, QuestState
+from crew.domain.rows.quest import PlanItem, Quest, QuestState
 from crew.domain.world import apply_all, with_rows
 from domain.quest_life import ROOT, Life, steps
 
@@ -26,7 +26,7 @@ def found(*planned, most=50, finished=()):
 
 
 def step(key, *deps, title="Do it", **texts):
-    return PlannedStep(key=key, title=title, deps=deps, **texts)
+    return PlanItem(key=key, title=title, deps=deps, **texts)
 
 
 # Shapes
@@ -67,7 +67,7 @@ def test_steps_are_read_with_all_their_fields_and_numbers_may_be_ids():
         "acceptance": "it parses",
     }
     assert read_steps([values]) == (
-        PlannedStep(
+        PlanItem(
             key="1",
             title="Parse",
             description="d",
@@ -201,7 +201,7 @@ def test_a_step_that_the_new_plan_leaves_out_is_closed():
     life.plan(task, steps(b="a"))
     assert life.world.tasks[dropped].state == "closed"
     assert life.world.tasks[dropped].close_reason == "the plan has changed"
-    assert life.world.walks[dropped].state == "dropped"
+    assert life.world.positions[dropped].state == "dropped"
 
 
 def test_a_split_replaces_the_step_in_which_it_is_asked_for_by_two():
@@ -252,7 +252,7 @@ def test_whoever_has_a_step_put_before_its_own_goes_on_in_its_session_after_that
     life = Life().planned(a="")
     task = life.task("a")
     life.turn(task, "needs-role-followup", role="pathseeker", resume=True)
-    asker = life.world.walks[task].session
+    asker = life.world.positions[task].session
     life.begin(task)
     life.plan(task, steps(first="", a="first"))
     life.say(task, "complete", summary="put one before it")
@@ -356,11 +356,11 @@ def test_as_many_steps_are_told_at_once_as_can_be_walked_at_once():
 
 def test_the_longest_chain_behind_each_step_is_known():
     steps = [
-        PlannedStep(key="a", title="a", task="1"),
-        PlannedStep(key="b", title="b", deps=("a",), task="2"),
-        PlannedStep(key="c", title="c", deps=("b",), task="3"),
-        PlannedStep(key="d", title="d", deps=("a",), task="4"),
-        PlannedStep(key="e", title="e"),
+        PlanItem(key="a", title="a", task="1"),
+        PlanItem(key="b", title="b", deps=("a",), task="2"),
+        PlanItem(key="c", title="c", deps=("b",), task="3"),
+        PlanItem(key="d", title="d", deps=("a",), task="4"),
+        PlanItem(key="e", title="e"),
     ]
     quest = Quest(
         id="9", workflow="w", definition="{}", slots=2, plan=tuple(tuple(s) for s in steps)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crew.domain.rows.quest import QUEST_STEP, StepState
+from crew.domain.rows.quest import QUEST_STEP, ItemState
 from domain.contract import MachineContract
 
 
@@ -10,7 +10,7 @@ class TestQuestStepMachine(MachineContract):
     """Seed 003: "Slot Model", "Signal Types" and what the `resume` flag means."""
 
     machine = QUEST_STEP
-    states = tuple(StepState)
+    states = tuple(ItemState)
     seed = (
         ("pending", "in_progress", "slot_assigned"),
         ("in_progress", "complete", "complete"),

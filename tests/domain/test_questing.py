@@ -8,7 +8,7 @@ from crew.domain.commands import Kill, RemoveWorktree, Step
 from crew.domain.kernel.errors import Conflict
 from crew.domain.plan import decide, waits
 from crew.domain.quests.quest_outcomes import follow
-from crew.domain.rows.quest import PlannedStep
+from crew.domain.rows.quest import PlanItem
 from crew.domain.rows.task import Task
 from crew.domain.runs.run_outcomes import completed
 from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S
@@ -29,7 +29,7 @@ def test_a_request_is_thought_over_planned_walked_reviewed_and_merged():
     assert life.world.tasks[ROOT].state == "done"
     life.land(ROOT)
     assert life.quest.state == "complete"
-    assert {walk.state for walk in life.world.walks.values()} == {"complete"}
+    assert {position.state for position in life.world.positions.values()} == {"complete"}
 
 
 def test_a_step_walks_codeweaver_then_the_gate_then_siegemaster():
@@ -37,7 +37,7 @@ def test_a_step_walks_codeweaver_then_the_gate_then_siegemaster():
     task = life.task("a")
     assert life.run(task).role == "codeweaver"
     life.turn(task)
-    assert (life.walk(task).stage, life.run(task).state) == ("ward", "reviewing")
+    assert (life.position(task).stage, life.run(task).state) == ("ward", "reviewing")
     life.gate(task)
     assert life.run(task).role == "siegemaster"
     life.turn(task)
@@ -113,7 +113,7 @@ def test_the_request_waits_until_its_steps_are_delivered_to_its_branch():
     life.gate(task)
     life.turn(task)
     life.record([noted(life.world.tasks[task], "landed", at=life.now, landed_commit="c9")])
-    assert life.world.walks[task].is_over
+    assert life.world.positions[task].is_over
     assert life.run(ROOT).role == "pathseeker"
     life.land(task)
     assert life.run(ROOT).role == "lawbringer"
@@ -136,7 +136,7 @@ def test_after_a_kill_the_same_role_takes_the_step_up_in_a_new_session(turns):
         life.gate(task)
     role, session = life.begin(task).role, life.run(task).session
     life.kill(task)
-    assert life.walk(task).state == "in_progress", "somebody is free, so it goes on at once"
+    assert life.position(task).state == "in_progress", "somebody is free, so it goes on at once"
     assert ("walk", "crashed") in [(fact.kind, fact.trigger) for fact in life.facts]
     run = life.begin(task)
     assert run.role == role
@@ -161,10 +161,10 @@ def test_a_step_that_is_stopped_rests_and_is_taken_up_again_when_it_is_retried()
     life.begin(task)
     life.ask("stop_task", task=task)
     life.kill(task)
-    assert (life.state("a"), life.walk(task).state) == ("error", "pending")
+    assert (life.state("a"), life.position(task).state) == ("error", "pending")
     life.ask("retry", subject=task)
     assert life.run(task).role == "codeweaver"
-    assert life.walk(task).state == "in_progress"
+    assert life.position(task).state == "in_progress"
 
 
 def test_a_step_that_waits_for_an_answer_can_be_stopped_and_its_question_goes():
@@ -172,7 +172,7 @@ def test_a_step_that_waits_for_an_answer_can_be_stopped_and_its_question_goes():
     task = life.task("a")
     life.turn(task, "needs-user-input")
     life.ask("stop_task", task=task)
-    assert (life.state("a"), life.walk(task).state) == ("error", "pending")
+    assert (life.state("a"), life.position(task).state) == ("error", "pending")
     assert life.question.state == "withdrawn"
 
 
@@ -216,12 +216,12 @@ def test_a_step_that_a_person_finished_at_a_terminal_is_complete_when_it_lands()
     life.turn(task, "needs-role-followup", role="spiritmender", resume=True)
     run = at_terminal(life, task)
     life.record(finished_by_hand(life, run))
-    assert [w.state for w in life.world.walks.values() if w.task == task] == [
+    assert [w.state for w in life.world.positions.values() if w.task == task] == [
         "in_progress",
         "dropped",
     ]
     life.land(task)
-    assert life.walk(task).state == "complete"
+    assert life.position(task).state == "complete"
     assert life.run(ROOT).role == "lawbringer"
 
 
@@ -237,12 +237,12 @@ def test_a_blocked_step_that_a_person_finished_counts_as_complete():
     for _ in range(4):
         life.begin(task)
         life.end(task)
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     run = at_terminal(life, task)
     life.record(finished_by_hand(life, run))
     assert life.question.state == "withdrawn"
     life.land(task)
-    assert life.walk(task).state == "complete"
+    assert life.position(task).state == "complete"
 
 
 def test_a_step_that_a_person_gives_back_goes_on_in_its_role():
@@ -254,7 +254,7 @@ def test_a_step_that_a_person_gives_back_goes_on_in_its_role():
     life.record(closed(life.world, life.run(task), at=life.now))
     assert (life.run(task).role, life.run(task).pane) == ("codeweaver", "")
     life.turn(task)
-    assert life.walk(task).stage == "ward"
+    assert life.position(task).stage == "ward"
 
 
 def test_an_answer_counts_also_while_a_person_sits_at_the_terminal():
@@ -263,7 +263,7 @@ def test_an_answer_counts_also_while_a_person_sits_at_the_terminal():
     life.turn(task, "needs-user-input")
     at_terminal(life, task)
     life.ask("answer", question=life.question.id, text="this one")
-    assert life.walk(task).state == "in_progress"
+    assert life.position(task).state == "in_progress"
 
 
 def test_a_request_cannot_be_completed_by_hand_before_its_steps_are():
@@ -348,8 +348,8 @@ def test_whoever_cancels_a_quest_closes_all_its_tasks_and_ends_whoever_works_the
     states = {step.key: life.world.tasks[step.task].state for step in life.quest.steps}
     assert states == {"a": "closed", "b": "merged", "c": "closed"}
     assert life.question.state == "withdrawn"
-    walks = {walk.task: walk.state for walk in life.world.walks.values()}
-    assert walks == {
+    positions = {position.task: position.state for position in life.world.positions.values()}
+    assert positions == {
         ROOT: "dropped",
         life.task("a"): "dropped",
         life.task("b"): "complete",
@@ -382,7 +382,7 @@ def test_a_task_made_for_a_step_that_the_plan_lost_is_closed():
 
 def test_a_task_whose_step_is_just_being_told_is_no_stray():
     life = Life().planned(a="")
-    untold = tuple(PlannedStep(key="b", title="Do b"))
+    untold = tuple(PlanItem(key="b", title="Do b"))
     quest = replace(life.quest, plan=(*life.quest.plan, untold))
     stray = Task(id="9", title="Do b", quest=ROOT, target="crew-1", written="todo")
     world = replace(life.world, quests={ROOT: quest}, tasks={**life.world.tasks, "9": stray})

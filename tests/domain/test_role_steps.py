@@ -119,8 +119,8 @@ def test_a_role_that_is_complete_leads_on_whether_by_signal_or_by_done_alone(how
         life.say(task, "complete", summary="built")
     life.end(task, done=how == "DONE")
     life.look(task)
-    assert life.walk(task).stage == "ward"
-    assert life.walk(task).said[-1].signal == "complete"
+    assert life.position(task).stage == "ward"
+    assert life.position(task).said[-1].signal == "complete"
 
 
 def test_the_next_role_is_told_what_the_last_one_said_in_a_session_of_its_own():
@@ -148,7 +148,7 @@ def test_what_a_role_leaves_uncommitted_goes_back_to_it():
         "codeweaver",
         session,
     )
-    assert life.walk(task).stage == "build"
+    assert life.position(task).stage == "build"
 
 
 def test_a_builder_that_committed_nothing_is_sent_back_but_a_thinker_is_not():
@@ -174,7 +174,7 @@ def test_a_planner_that_is_complete_without_a_plan_is_sent_back_and_then_asked_a
         life.turn(ROOT)
         assert (life.run(ROOT).role, life.run(ROOT).ask) == ("pathseeker", "no_plan")
     life.turn(ROOT)
-    assert life.walk(ROOT).state == "blocked"
+    assert life.position(ROOT).state == "blocked"
     assert "no plan" in life.question.question
 
 
@@ -200,7 +200,7 @@ def test_a_role_that_is_never_finished_is_asked_about_after_the_most_sessions_th
     task = life.task("a")
     for _ in range(RULES.max_steps):
         life.turn(task, "partially-complete")
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     assert "used 20 sessions" in life.question.question
 
 
@@ -222,7 +222,7 @@ def test_a_question_frees_the_slot_and_the_answer_resumes_the_very_session():
     session = life.begin(task).session
     life.say(task, "needs-user-input", question="which one?", context="two are there")
     life.end(task)
-    assert life.walk(task).state == "waiting_for_user"
+    assert life.position(task).state == "waiting_for_user"
     assert life.working == {life.task("b")}, "the slot serves another step"
     life.ask("stop_task", task=life.task("b"))
     life.kill(life.task("b"))
@@ -230,7 +230,7 @@ def test_a_question_frees_the_slot_and_the_answer_resumes_the_very_session():
     run = life.begin(task)
     assert (run.session, run.ask, run.session_used) == (session, "answer", True)
     assert run.notes == "You asked:\n> which one?\n\nThe answer:\n> the second"
-    assert life.walk(task).state == "in_progress"
+    assert life.position(task).state == "in_progress"
 
 
 def test_a_question_outlives_the_runner_and_is_answered_in_the_same_session():
@@ -255,7 +255,7 @@ def test_an_answer_that_comes_before_the_step_has_ended_is_not_lost():
     life.ask("answer", question=life.question.id, text="the second")
     life.end(task)
     assert "the second" in life.begin(task).notes
-    assert life.walk(task).state == "in_progress"
+    assert life.position(task).state == "in_progress"
 
 
 # Crashes
@@ -266,7 +266,7 @@ def test_a_turn_that_ends_without_a_signal_is_a_crash_and_the_role_is_told_so():
     task = life.task("a")
     session = life.begin(task).session
     life.end(task)
-    assert life.walk(task).failures == 1
+    assert life.position(task).failures == 1
     run = life.begin(task)
     assert (run.ask, run.session, run.role) == ("no_signal", session, "codeweaver")
 
@@ -277,10 +277,10 @@ def test_crashes_in_a_row_are_counted_and_after_the_retries_of_the_role_a_person
 ):
     life, task = acting_as(role)
     for number in range(tries):
-        assert life.walk(task).state == "in_progress", number
+        assert life.position(task).state == "in_progress", number
         life.begin(task)
         life.end(task, error=ErrorKind.CRASHED if number % 2 else None)
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     assert f"{role} failed {tries} times in a row" in life.question.question
     assert life.question.about == "blocked"
 
@@ -292,7 +292,7 @@ def test_a_word_in_between_begins_the_count_of_crashes_anew():
         life.begin(task)
         life.end(task)
     life.turn(task, "partially-complete")
-    assert life.walk(task).failures == 0
+    assert life.position(task).failures == 0
 
 
 def test_a_rate_limit_is_no_crash():
@@ -300,7 +300,7 @@ def test_a_rate_limit_is_no_crash():
     task = life.task("a")
     life.begin(task)
     life.end(task, error=ErrorKind.RATE_LIMIT)
-    assert (life.walk(task).failures, life.walk(task).state) == (0, "in_progress")
+    assert (life.position(task).failures, life.position(task).state) == (0, "in_progress")
 
 
 def test_what_a_step_said_counts_although_its_process_came_to_a_bad_end():
@@ -310,4 +310,4 @@ def test_what_a_step_said_counts_although_its_process_came_to_a_bad_end():
     life.say(task, "complete", summary="s")
     life.end(task, error=ErrorKind.CRASHED)
     life.look(task)
-    assert (life.walk(task).stage, life.walk(task).failures) == ("ward", 0)
+    assert (life.position(task).stage, life.position(task).failures) == ("ward", 0)

@@ -27,7 +27,7 @@ def test_a_green_gate_leads_on_and_needs_no_agent_in_between():
     assert Check(subject=life.run(task).id) in life.due()
     life.gate(task)
     assert life.run(task).role == "siegemaster"
-    assert life.walk(task).visited("ward") == 1
+    assert life.position(task).visited("ward") == 1
 
 
 def test_a_gate_that_is_called_like_a_role_has_a_limit_of_its_own():
@@ -52,7 +52,7 @@ def test_a_red_gate_leads_to_whoever_mends_with_its_output():
     life.say(task, "complete", summary="mended")
     life.end(task)
     life.look(task)
-    assert life.walk(task).stage == "ward"
+    assert life.position(task).stage == "ward"
     life.gate(task)
     assert life.run(task).role == "siegemaster"
 
@@ -69,7 +69,7 @@ def spent():
 
 def test_the_third_red_gate_blocks_the_step_with_a_question_that_tells_the_whole_story():
     life, task = spent()
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     assert "step a is blocked: ward was red 3 times" in life.question.question
     told = life.question.context
     order = ["all done", "failure 0", "mended 0", "failure 1", "mended 1", "failure 2"]
@@ -96,18 +96,18 @@ def test_the_answer_rearms_the_step_and_is_told_to_the_role_together_with_the_fa
     assert run.role == "spiritmender"
     assert "failure 2" in run.notes
     assert "The answer:\n> the fixture is wrong" in run.notes
-    assert life.walk(task).visits == ()
+    assert life.position(task).visits == ()
     life.say(task, "complete", summary="s")
     life.end(task)
     life.look(task)
     life.gate(task, passed=False)
-    assert life.walk(task).state == "in_progress", "one red gate of the new count is not three"
+    assert life.position(task).state == "in_progress", "one red gate of the new count is not three"
 
 
 def test_a_blocked_step_waits_for_its_answer_across_restarts():
     life, task = spent()
     life.restart()
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     life.ask("answer", question=life.question.id, text="go on")
     assert life.run(task).agent
 
@@ -167,7 +167,7 @@ def judge(life, notes):
 
 def test_where_a_gate_follows_the_steps_nothing_is_worked_at_before_it():
     life = walked()
-    assert (life.walk(ROOT).stage, life.run(ROOT).state) == ("proof", "reviewing")
+    assert (life.position(ROOT).stage, life.run(ROOT).state) == ("proof", "reviewing")
     assert Check(subject=life.run(ROOT).id) in life.due()
     life.gate(ROOT)
     judge(life, None)
@@ -190,7 +190,7 @@ def test_a_review_that_fails_too_often_is_asked_about():
     life.turn(ROOT)
     life.gate(ROOT)
     judge(life, "still none")
-    assert life.walk(ROOT).state == "blocked"
+    assert life.position(ROOT).state == "blocked"
     assert "look was fail 2 times" in life.question.question
 
 
@@ -229,12 +229,12 @@ def test_a_step_that_the_merge_queue_sends_back_goes_to_the_stage_that_takes_it_
     life.turn(task)
     life.send_back(task, ask="red_gate", notes="red together with b")
     run = life.begin(task)
-    assert (run.role, life.walk(task).stage) == ("spiritmender", "mend")
+    assert (run.role, life.position(task).stage) == ("spiritmender", "mend")
     assert run.notes == "red together with b"
     life.say(task, "complete", summary="s")
     life.end(task)
     life.look(task)
-    assert life.walk(task).stage == "ward"
+    assert life.position(task).stage == "ward"
 
 
 def test_a_conflict_is_told_with_the_commit_that_is_to_be_merged():
@@ -292,7 +292,7 @@ def test_what_the_merge_queue_sends_back_too_often_is_asked_about():
     life.send_back(task, ask="red_gate", notes="red")
     life.turn(task)
     life.gate(task)
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     assert "siegemaster was called 4 times" in life.question.question
 
 

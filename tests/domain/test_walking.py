@@ -14,7 +14,7 @@ def called_again(life, task, *, times):
         told = {"role": "spiritmender", "reason": f"again {number}", "resume": True}
         life.say(task, "needs-role-followup", **told)
         life.end(task)
-        if life.walk(task).state == "blocked":
+        if life.position(task).state == "blocked":
             return number
         life.turn(task)
     return times
@@ -24,7 +24,7 @@ def test_a_role_that_is_called_too_often_blocks_the_step_and_a_person_is_asked()
     life = Life().planned(a="")
     task = life.task("a")
     assert called_again(life, task, times=9) == 4
-    assert life.walk(task).role == "spiritmender"
+    assert life.position(task).role == "spiritmender"
     assert life.question.question == (
         "step a is blocked: spiritmender was called 5 times. What shall spiritmender do?"
     )
@@ -41,7 +41,7 @@ def test_with_the_answer_the_role_that_was_called_begins():
     assert (run.role, run.ask) == ("spiritmender", "role")
     assert "again 4" in run.notes
     assert "The answer:\n> once more" in run.notes
-    assert life.walk(task).state == "in_progress"
+    assert life.position(task).state == "in_progress"
 
 
 def test_a_blocked_request_names_the_quest():
@@ -69,7 +69,7 @@ def test_after_a_stubborn_complaint_the_answer_reaches_the_role_and_begins_a_new
         life.say(task, "complete", summary="s")
         life.end(task)
         life.look(task, has_commits=False)
-    assert life.walk(task).state == "blocked"
+    assert life.position(task).state == "blocked"
     life.ask("answer", question=life.question.id, text="write the file")
     run = life.begin(task)
     assert (run.ask, run.complaints) == ("answer", 0)
@@ -77,7 +77,7 @@ def test_after_a_stubborn_complaint_the_answer_reaches_the_role_and_begins_a_new
     life.say(task, "complete", summary="s")
     life.end(task)
     life.look(task, has_commits=False)
-    assert life.walk(task).state == "in_progress"
+    assert life.position(task).state == "in_progress"
 
 
 def test_a_question_is_answered_once():
@@ -100,11 +100,11 @@ def test_the_story_of_a_step_has_every_word_with_who_said_it():
         "ward (red):\n> red",
         "and now?",
     ]
-    assert [one.session for one in life.walk(task).said] == ["2.1/0", "2.1/1", ""]
+    assert [one.session for one in life.position(task).said] == ["2.1/0", "2.1/1", ""]
 
 
 def test_a_story_does_not_grow_for_ever():
     life = Life().planned(a="")
     task = life.task("a")
     life.turn(task, "partially-complete", progress="x" * 9_000, continue_at="y")
-    assert len(life.walk(task).said[-1].words) == 4_000
+    assert len(life.position(task).said[-1].words) == 4_000

@@ -136,15 +136,15 @@ def test_a_fault_is_named_with_its_place(changes, words):
 
 
 def test_steps_that_no_stage_plans_cannot_be_walked():
-    walk = Stage(name="walk", does=Does.STEPS, routes={"complete": DONE})
-    found = faults(replace(PLANNED, stages=(role("thinker", "walk"), walk)))
+    position = Stage(name="walk", does=Does.STEPS, routes={"complete": DONE})
+    found = faults(replace(PLANNED, stages=(role("thinker", "walk"), position)))
     assert found == ["stage walk: it walks steps that no stage plans"]
 
 
 def test_steps_are_walked_in_one_stage_only():
     again = Stage(name="again", does=Does.STEPS, routes={"complete": DONE})
-    walk = Stage(name="walk", does=Does.STEPS, routes={"complete": "again"})
-    found = faults(replace(PLANNED, stages=(role("thinker", "walk", plans=True), walk, again)))
+    position = Stage(name="walk", does=Does.STEPS, routes={"complete": "again"})
+    found = faults(replace(PLANNED, stages=(role("thinker", "walk", plans=True), position, again)))
     assert found == ["steps can be walked in one stage only"]
 
 

@@ -14,7 +14,7 @@ from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.merge_queue import Line
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
-from crew.domain.rows.quest import Quest, Walk
+from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
@@ -113,7 +113,7 @@ def _some(kind, number):
         "message": Message(id=f"m{number}", task="1", sender="ann", text="mind it", at=3.0),
         "provider": Provider(id=f"p{number}"),
         "quest": Quest(id=f"{number}", workflow="solo", definition="{}", slots=3),
-        "walk": Walk(id=f"{number}", quest="1", task=f"{number}"),
+        "walk": Position(id=f"{number}", quest="1", task=f"{number}"),
         "channel": Channel(id=f"c{number}", queue=("pm",), held=(("ann", "stop", 2.0),)),
         "member": Member(id=f"c/m{number}", channel="c", name=f"m{number}"),
         "post": Post(id=f"c/{number}", channel="c", sequence=1, sender="pm", text="hi", at=1.0),

@@ -157,9 +157,9 @@ def _check(scene: Scene) -> None:
     merged = {REQUEST, *(f"Step {key}" for key in (*DEPS, *SPLIT) if key != "s5")}
     assert states == {**dict.fromkeys(merged, "merged"), "Step s5": "closed"}
     assert world.quests["1"].state == "complete"
-    assert {walk.state for walk in world.walks.values() if walk.task != _split(world)} == {
-        "complete"
-    }
+    assert {
+        position.state for position in world.positions.values() if position.task != _split(world)
+    } == {"complete"}
     assert set(scene.git("ls-files").split()) >= FILES
     assert scene.git("grep", "-l", "BROKEN", check=False) == ""
     _check_talk(world)
@@ -176,7 +176,7 @@ def _check_talk(world: World) -> None:
     answers = [q.answer for q in world.questions.values() if q.state == "answered"]
     assert answers == ["spaces"] * len(answers)
     assert "tabs or spaces?" in [q.question for q in world.questions.values()]
-    stories = [said for walk in world.walks.values() for said in walk.said]
+    stories = [said for position in world.positions.values() for said in position.said]
     signals = Counter(said.signal for said in stories)
     assert signals["red"] == 1
     assert signals["partially-complete"] >= 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crew.front.cli.tasks.poll import Watch
+from crew.front.cli.tasks.poll import PollTarget
 from crew.workplace import find_workplace
 from front.conftest import CREW, PATIENCE_S, until
 
@@ -151,7 +151,7 @@ def test_a_file_that_is_half_written_tells_poll_nothing(scene):
     whole = file.read_text()
     workplace = find_workplace(scene.root)
     try:
-        watch = Watch(workplace, ["1"])
+        watch = PollTarget(workplace, ["1"])
         for half in ("", whole[:20]):
             file.write_text(half)
             assert list(watch.changes()) == []

@@ -57,7 +57,7 @@ command = "test ! -e broken"
 """
 
 
-class Desk(Scene):
+class Context(Scene):
     """A scene whose tasks are worked at in terminals."""
 
     def worktree(self, task="1") -> Path:
@@ -129,7 +129,7 @@ class Desk(Scene):
 
 @pytest.fixture
 def desk(bare_scene):
-    scene = Desk(bare_scene.root, bare_scene.folder)
+    scene = Context(bare_scene.root, bare_scene.folder)
     for name, text in (("pane", PANE), ("headless", HEADLESS), ("reviewer", REVIEWER)):
         (scene.folder / f"{name}.sh").write_text(text)
     scene.ok("init")
@@ -534,7 +534,10 @@ def test_complete_in_the_worktree_knows_its_task(open_desk):
     ("prepare", "says"),
     [
         (lambda desk: None, "nothing is committed"),
-        (lambda desk: (desk.worktree() / "loose").write_text("x"), "uncommitted work\n> loose"),
+        (
+            lambda desk: (desk.worktree() / "loose").write_text("x"),
+            "uncommitted work\n> loose",
+        ),
         (lambda desk: desk.commit("broken"), "the gate is red"),
     ],
 )

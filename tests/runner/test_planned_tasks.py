@@ -10,18 +10,18 @@ from typing import Any, cast
 import pytest
 
 from crew.config.workflow_files import read_workflow
-from crew.domain.commands import TellSteps
+from crew.domain.commands import WriteItems
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
-from crew.domain.quests.item_tasks import StepTask
-from crew.domain.quests.position import first_walk
-from crew.domain.rows.quest import PlannedStep, Quest
+from crew.domain.quests.item_tasks import ItemTask
+from crew.domain.quests.position import first_position
+from crew.domain.rows.quest import PlanItem, Quest
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.workflow import as_text
 from crew.domain.rules import Rules
 from crew.domain.world import World, apply_all, with_rows
-from crew.runner.doers.quest_doers import tell_steps
+from crew.runner.doers.quest_doers import write_items
 from crew.runner.engine import Engine
 from crew.runner.outside.plan_items import PlannedTasks
 from crew.runner.quest_start import begin_quest
@@ -44,7 +44,7 @@ def source(tmp_path):
 
 
 def told(source, step, **more) -> TaskItem:
-    wanted = StepTask(
+    wanted = ItemTask(
         quest="1",
         key=step.key,
         id=step.task,
@@ -56,14 +56,14 @@ def told(source, step, **more) -> TaskItem:
 
 
 def test_a_step_is_a_task_below_its_request_on_the_quests_branch(source):
-    step = PlannedStep(key="a", title="Step a", description="Do it.")
+    step = PlanItem(key="a", title="Step a", description="Do it.")
     item = told(source, step)
     assert (item.id, item.title, item.body.strip()) == ("2", "Step a", "Do it.")
     assert (item.parent, item.base, set(item.labels)) == ("1", "crew-1", {"quest-1", "step-a"})
 
 
 def test_a_step_that_was_made_before_a_crash_is_found_and_not_made_again(source):
-    step = PlannedStep(key="a", title="Step a", description="Do it.")
+    step = PlanItem(key="a", title="Step a", description="Do it.")
     first = told(source, step)
     assert told(source, step) == first
     assert told(source, step._replace(task=first.id)) == first
@@ -71,7 +71,7 @@ def test_a_step_that_was_made_before_a_crash_is_found_and_not_made_again(source)
 
 
 def test_steps_of_the_same_name_in_two_quests_are_two_tasks(source):
-    step = PlannedStep(key="a", title="Step a")
+    step = PlanItem(key="a", title="Step a")
     first = told(source, step)
     other = told(source, step, quest="7", base="crew-7")
     assert first.id != other.id
@@ -79,14 +79,14 @@ def test_steps_of_the_same_name_in_two_quests_are_two_tasks(source):
 
 def test_a_task_that_is_some_other_steps_already_is_not_taken_for_a_new_one(source):
     """A step that was given up and planned again under its old name is a new task."""
-    step = PlannedStep(key="a", title="Step a")
+    step = PlanItem(key="a", title="Step a")
     first = told(source, step)
     assert told(source, step, taken=frozenset({first.id})).id != first.id
 
 
 def test_a_changed_plan_changes_the_text_and_what_it_waits_for_and_nothing_else(source):
-    one, two = (told(source, PlannedStep(key=key, title=key)).id for key in "ab")
-    step = PlannedStep(key="c", title="Step c", description="Old.")
+    one, two = (told(source, PlanItem(key=key, title=key)).id for key in "ab")
+    step = PlanItem(key="c", title="Step c", description="Old.")
     made = told(source, step, deps=(one,))
     source.edit(made.id, TaskChanges(add_labels=("mine",)))
     changed = step._replace(title="Better", description="New.", task=made.id)
@@ -131,13 +131,13 @@ class Telling:
     """A desk at which steps are told to a source that notes what it hears and gives ids from 3."""
 
     known: World
-    heard: list[StepTask] = field(default_factory=list)
+    heard: list[ItemTask] = field(default_factory=list)
 
     @property
     def outside(self) -> "Telling":
         return self
 
-    async def tell_step(self, step: StepTask) -> TaskItem:
+    async def tell_step(self, step: ItemTask) -> TaskItem:
         self.heard.append(step)
         number = str(2 + len(self.heard))
         return TaskItem(id=number, title=step.title, labels=step.labels, base="crew-1")
@@ -152,7 +152,7 @@ class Telling:
         self.known = apply_all(self.known, facts)
 
 
-def walked(*steps: PlannedStep, second: Task) -> World:
+def walked(*steps: PlanItem, second: Task) -> World:
     """A quest that walks these steps, and a second task beside that of its request."""
     quest = Quest(
         id="1",
@@ -162,37 +162,37 @@ def walked(*steps: PlannedStep, second: Task) -> World:
         plan=tuple(tuple(step) for step in steps),
     )
     root = Task(id="1", title="Request", state="in_progress", quest="1", branch="crew-1")
-    walk = replace(first_walk(quest, "1"), stage="walk")
-    return with_rows([quest, walk, root, second])
+    position = replace(first_position(quest, "1"), stage="walk")
+    return with_rows([quest, position, root, second])
 
 
-def telling(*steps: PlannedStep, second: Task) -> Telling:
-    desk = Telling(walked(*steps, second=second))
-    asyncio.run(tell_steps(cast("Any", desk), TellSteps(subject="1")))
-    return desk
+def telling(*steps: PlanItem, second: Task) -> Telling:
+    context = Telling(walked(*steps, second=second))
+    asyncio.run(write_items(cast("Any", context), WriteItems(subject="1")))
+    return context
 
 
 def test_a_task_that_was_closed_as_a_stray_is_not_taken_for_a_step_that_comes_back():
     """It was made for a plan that lost the step meanwhile: closed, it would count as finished."""
     stray = Task(id="2", title="Step a", state="closed", quest="1")
-    desk = telling(PlannedStep(key="a", title="Step a"), second=stray)
-    assert [step.taken for step in desk.heard] == [frozenset({"1", "2"})]
-    assert desk.known.quests["1"].steps[0].task == "3"
+    context = telling(PlanItem(key="a", title="Step a"), second=stray)
+    assert [step.taken for step in context.heard] == [frozenset({"1", "2"})]
+    assert context.known.quests["1"].steps[0].task == "3"
 
 
 @pytest.mark.parametrize(("gone", "deps"), [(True, ()), (False, ("2",))])
 def test_a_step_does_not_wait_for_one_that_the_source_has_lost(gone, deps):
     finished = Task(id="2", title="Step a", state="merged", quest="1", gone=gone)
-    first = PlannedStep(key="a", title="Step a", task="2", told=True)
-    desk = telling(first, PlannedStep(key="b", title="Step b", deps=("a",)), second=finished)
-    assert [step.deps for step in desk.heard] == [deps]
+    first = PlanItem(key="a", title="Step a", task="2", told=True)
+    context = telling(first, PlanItem(key="b", title="Step b", deps=("a",)), second=finished)
+    assert [step.deps for step in context.heard] == [deps]
 
 
 def test_a_step_that_cannot_be_told_is_tried_again_and_stops_nobody_else():
     class Mute:
         tried = 0
 
-        async def tell_step(self, _step: StepTask) -> TaskItem:
+        async def tell_step(self, _step: ItemTask) -> TaskItem:
             self.tried += 1
             raise Conflict("the file cannot be written", hint="mend it")
 
@@ -204,7 +204,7 @@ def test_a_step_that_cannot_be_told_is_tried_again_and_stops_nobody_else():
         outside=cast("Any", outside),
         rules=Rules(stuck_after=2),
         epoch=1,
-        world=walked(PlannedStep(key="a", title="A"), second=Task(id="2", written="todo")),
+        world=walked(PlanItem(key="a", title="A"), second=Task(id="2", written="todo")),
         store=apply_all,
         now=lambda: next(clock),
         session_of=str,

@@ -9,7 +9,7 @@ import pytest
 
 from crew.domain.requests import Request
 from crew.domain.world import World
-from crew.runner.requests.ask_crew import Refused, ask
+from crew.runner.requests.ask_crew import RequestRefused, ask
 from crew.store.fact_log import facts_after
 from crew.system.processes.ownership import owned_processes
 from runner.conftest import scenes_in
@@ -269,7 +269,7 @@ def test_stop_now_ends_steps_and_keeps_everything(hanging):
 
 def test_a_request_that_cannot_be_done_is_refused_in_words(hanging):
     running = _hanging(hanging)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         _ask(hanging, "assign", agent="A", task="1")
     assert (refused.value.exit_code, refused.value.code) == (5, "conflict")
     assert "crew ps" in refused.value.hint

@@ -6,7 +6,7 @@ import pytest
 
 from crew.agents.adapter import Controls, placed
 from crew.domain.agents.manager_board import Point
-from crew.domain.quests.brief import Brief, Built, Exchange, PlanLine, Words
+from crew.domain.quests.brief import Brief, Built, Exchange, PlanLine, RoleWords
 from crew.domain.rows.channel import Author, Channel, Member, Post
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Ask, Run
@@ -239,14 +239,15 @@ BRIEF = Brief(
     quest="1",
     title="Big request",
     key="b",
-    decided=(Words("chaoswhisperer decided", POSING),),
+    decided=(RoleWords("chaoswhisperer decided", POSING),),
     answered=(
         Exchange(
-            Words("chaoswhisperer asked a person", "Equal names?"), Words("The answer", "Never")
+            RoleWords("chaoswhisperer asked a person", "Equal names?"),
+            RoleWords("The answer", "Never"),
         ),
     ),
     plan=(PlanLine("a", "Do a", "merged"), PlanLine("b", "Do b", "in_progress")),
-    built=(Built("a", "Do a", "c" * 40, (Words("codeweaver", "wrote the parser"),)),),
+    built=(Built("a", "Do a", "c" * 40, (RoleWords("codeweaver", "wrote the parser"),)),),
 )
 
 
@@ -270,10 +271,10 @@ def test_a_brief_has_a_size_whatever_was_written():
         BRIEF,
         key="i500",
         title=LONG,
-        decided=(Words(LONG, LONG),) * many,
-        answered=(Exchange(Words(LONG, LONG), Words(LONG, LONG)),) * many,
+        decided=(RoleWords(LONG, LONG),) * many,
+        answered=(Exchange(RoleWords(LONG, LONG), RoleWords(LONG, LONG)),) * many,
         plan=tuple(PlanLine(f"i{n}", LONG, "todo") for n in range(many)),
-        built=(Built("a", LONG, LONG, (Words(LONG, LONG),)),) * many,
+        built=(Built("a", LONG, LONG, (RoleWords(LONG, LONG),)),) * many,
     )
     text = brief_text(huge, LONG)
     assert len(text) < 80_000
@@ -283,10 +284,15 @@ def test_a_brief_has_a_size_whatever_was_written():
 
 def test_what_was_decided_stays_in_a_brief_after_many_answers():
     answers = tuple(
-        Exchange(Words("maker asked a person", f"{n}?"), Words("The answer", f"{n}! {'x' * 1500}"))
+        Exchange(
+            RoleWords("maker asked a person", f"{n}?"),
+            RoleWords("The answer", f"{n}! {'x' * 1500}"),
+        )
         for n in range(30)
     )
-    text = brief_text(replace(BRIEF, decided=(Words("sage decided", "x"),), answered=answers), "")
+    text = brief_text(
+        replace(BRIEF, decided=(RoleWords("sage decided", "x"),), answered=answers), ""
+    )
     assert "sage decided:\n> x\n(20 more are left out here)\nmaker asked a person:\n> 20?" in text
     assert "The answer:\n> 29!" in text
 
@@ -325,7 +331,7 @@ def test_a_session_that_a_role_kept_reads_where_its_next_item_is(workplace):
 
 def test_a_brief_holds_everything_that_many_small_items_built():
     built = tuple(
-        Built(f"item{n}", f"Item {n}", "c" * 40, (Words("codeweaver", f"built {n}."),))
+        Built(f"item{n}", f"Item {n}", "c" * 40, (RoleWords("codeweaver", f"built {n}."),))
         for n in range(30)
     )
     text = brief_text(Brief(quest="1", title="All", key="last", built=built), "the request")

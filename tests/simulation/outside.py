@@ -7,7 +7,7 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.conflict_text import Hunks, Sides
-from crew.domain.quests.item_tasks import StepTask
+from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.task import Task
@@ -17,11 +17,11 @@ from crew.domain.terminals.terminal_outcomes import Opened
 from crew.runner.outside.outside import (
     Delivered,
     GateResult,
-    Look,
     MergeResult,
     ReviewCall,
     StepCall,
     Tips,
+    WorktreeState,
 )
 from crew.runner.outside.plan_items import PlannedTasks
 from simulation.repository import Repository, Worktree
@@ -150,13 +150,13 @@ class SimulatedOutside:
         if found := self.state.repo.worktrees.get(task.id):
             found.locked = False
 
-    async def look_at(self, task: Task) -> Look | None:
+    async def look_at(self, task: Task) -> WorktreeState | None:
         found = self.state.repo.worktrees.get(task.id)
         if found is None or found.half_made:
             return None
         assert not found.locked, "looked at behind a dead lock"
         nested = ("app",) if found.head in self.state.linked else ()
-        return Look(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
+        return WorktreeState(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         state, session = self.state, call.run.session
@@ -447,7 +447,7 @@ class SimulatedOutside:
         self.state.source[task.id] = str(task.state)
         self._maybe_die()
 
-    async def tell_step(self, step: StepTask) -> TaskItem:
+    async def tell_step(self, step: ItemTask) -> TaskItem:
         await self._effect()
         source = self.state.quests.source(self._maybe_die)
         return PlannedTasks(source).tell(step)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.quest import Quest, QuestState, StepState, Walk
+from crew.domain.rows.quest import ItemState, Position, Quest, QuestState
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import FINISHED, TaskState
@@ -21,7 +21,7 @@ def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
             _check_needed(world, fact.changes["task"])
             _check_dependencies(world, fact.changes["task"], repo)
         elif fact.kind == "walk" and fact.trigger == "role_began":
-            _check_put_off(world, world.walks[fact.subject], repo)
+            _check_put_off(world, world.positions[fact.subject], repo)
         elif fact.kind == "run" and fact.trigger == "step_started":
             _check_step(world, world.runs[fact.subject].task)
             _check_session(world, world.runs[fact.subject])
@@ -33,9 +33,9 @@ def check_facts(world: World, facts: Iterable[Fact], repo: Repository) -> None:
 
 def check_slots(world: World) -> None:
     busy = Counter(
-        world.walks[agent.task].quest
+        world.positions[agent.task].quest
         for agent in world.agents.values()
-        if agent.task in world.walks
+        if agent.task in world.positions
     )
     for quest, count in busy.items():
         assert count <= world.quests[quest].slots, f"quest {quest} uses {count} slots"
@@ -50,9 +50,9 @@ def _check_session(world: World, run: Run) -> None:
 
 def _check_step(world: World, task: str) -> None:
     """No step runs again after it is complete, and none that the plan has dropped."""
-    if task not in world.walks:
+    if task not in world.positions:
         return
-    base = world.walks[task]
+    base = world.positions[task]
     assert not base.is_over, f"task {task} is walked again after it was {base.state}"
     assert world.tasks[task].state == TaskState.IN_PROGRESS, f"task {task} is not under way"
 
@@ -61,7 +61,7 @@ def _check_needed(world: World, task: str) -> None:
     """Nobody is given a request that stands where its steps are walked, and has some left."""
     if task not in world.quests:
         return
-    quest, stage = world.quests[task], world.walks[task].stage
+    quest, stage = world.quests[task], world.positions[task].stage
     here = next(one for one in from_text(quest.definition).stages if one.name == stage)
     states = {world.tasks[step.task].state if step.task else "" for step in quest.steps}
     assert here.does != "steps" or states <= FINISHED, f"quest {task} does not wait for its steps"
@@ -71,8 +71,8 @@ def _check_dependencies(world: World, task: str, repo: Repository) -> None:
     """Whatever a step waits for has landed for the quest's branch, or was given up."""
     if not world.tasks[task].quest:
         return
-    assert task in world.walks, f"task {task} began before its walk"
-    quest = world.quests[world.walks[task].quest]
+    assert task in world.positions, f"task {task} began before its walk"
+    quest = world.quests[world.positions[task].quest]
     tasks = {step.key: step.task for step in quest.steps}
     planned = [step.deps for step in quest.steps if step.task == task]
     for dep in {*world.tasks[task].deps, *(tasks[key] for deps in planned for key in deps)}:
@@ -84,7 +84,7 @@ def _check_dependencies(world: World, task: str, repo: Repository) -> None:
             assert repo.contains(found.head, landed), f"{dep} has landed and is nowhere"
 
 
-def _check_put_off(world: World, base: Walk, repo: Repository) -> None:
+def _check_put_off(world: World, base: Position, repo: Repository) -> None:
     """Whoever begins at a step that has to wait for others now is nobody's yet.
 
     A follow-up belongs to the turn of whoever asked for it, which had begun before.
@@ -113,33 +113,35 @@ def check_at_rest(world: World) -> None:
             assert world.tasks[question.task].conflict == question.id, "nobody needs an answer"
         elif question.is_open:
             assert run.is_live, "a question of a run that is over"
-    walks: dict[str, list[Walk]] = {}
-    for walk in world.walks.values():
-        walks.setdefault(walk.task, []).append(walk)
-    for task, found in walks.items():
+    positions: dict[str, list[Position]] = {}
+    for position in world.positions.values():
+        positions.setdefault(position.task, []).append(position)
+    for task, found in positions.items():
         _check_chain(world, task, found)
 
 
-def _check_chain(world: World, task: str, walks: list[Walk]) -> None:
+def _check_chain(world: World, task: str, positions: list[Position]) -> None:
     """One role acts; whoever else is there waits for it, each for one other, nobody twice."""
-    base = world.walks[task]
+    base = world.positions[task]
     state = world.tasks[task].state
     if world.tasks[task].is_over:
-        assert all(walk.is_over for walk in walks), f"task {task} is {state}, its walk is not over"
+        assert all(position.is_over for position in positions), (
+            f"task {task} is {state}, its walk is not over"
+        )
         return
-    acting = world.walks[base.acting or base.id]
+    acting = world.positions[base.acting or base.id]
     chain = [acting]
     while chain[-1].asker:
-        chain.append(world.walks[chain[-1].asker])
+        chain.append(world.positions[chain[-1].asker])
     assert chain[-1] is base, f"who acts at task {task} was asked by somebody else"
-    left = {walk.id for walk in walks if not walk.is_over}
-    assert left == {walk.id for walk in chain}, f"task {task}: {left} are left"
-    assert acting.state != StepState.WAITING_FOR_ROLE, f"nobody acts at task {task}"
-    assert {walk.state for walk in chain[1:]} <= {StepState.WAITING_FOR_ROLE}, chain
+    left = {position.id for position in positions if not position.is_over}
+    assert left == {position.id for position in chain}, f"task {task}: {left} are left"
+    assert acting.state != ItemState.WAITING_FOR_ROLE, f"nobody acts at task {task}"
+    assert {position.state for position in chain[1:]} <= {ItemState.WAITING_FOR_ROLE}, chain
     run = world.runs.get(world.tasks[task].run or "")
     if run is not None and run.state == RunState.WORKING and not run.pane:
         assert run.role == acting.role, f"{run.role} acts at task {task} for {acting.role}"
-    roles = [walk.role for walk in chain]
+    roles = [position.role for position in chain]
     assert len(roles) == len(set(roles)), f"a role waits for itself: {roles}"
     deepest = from_text(world.quests[base.quest].definition).deepest
     assert len(chain) - 1 <= deepest, f"{len(chain) - 1} roles wait at task {task}"

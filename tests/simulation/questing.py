@@ -213,7 +213,7 @@ class Quests:
 
     def _quest(self, call: StepCall) -> Any:
         world = self.engine.world
-        return world.quests[world.walks[call.task.id].quest]
+        return world.quests[world.positions[call.task.id].quest]
 
     def _signal_wrongly(self, call: StepCall) -> None:
         """What nobody may say, what this role may not say, and asking whom it may not ask."""
@@ -228,11 +228,11 @@ class Quests:
     def _refused_roles(self, run: Run) -> set[str]:
         """Whom nobody may ask now: oneself, whoever waits, and everybody in a deep chain."""
         world = self.engine.world
-        base = world.walks[run.task]
-        walk, waiting = world.walks[base.acting or base.id], []
-        while walk.asker:
-            walk = world.walks[walk.asker]
-            waiting.append(walk.role)
+        base = world.positions[run.task]
+        position, waiting = world.positions[base.acting or base.id], []
+        while position.asker:
+            position = world.positions[position.asker]
+            waiting.append(position.role)
         workflow = from_text(world.quests[base.quest].definition)
         is_deep = len(waiting) >= workflow.deepest
         return set(workflow.roles) if is_deep else {run.role, *waiting}

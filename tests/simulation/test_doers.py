@@ -46,8 +46,8 @@ def landed(ref):
         results=(("merge", True, 1, ""),),
     )
     world = with_rows([task, line])
-    desk = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0, later=lambda *_: None)
-    return asyncio.run(land(desk, Land(subject="main")))
+    ctx = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0, later=lambda *_: None)
+    return asyncio.run(land(ctx, Land(subject="main")))
 
 
 def test_a_green_merge_lands_on_what_it_was_built_on():
@@ -79,8 +79,8 @@ def test_a_line_is_built_anew_once_a_person_has_brought_it_together_with_the_tar
 
     line = Line(id="main", integration="landed", base="red", target_seen="before", waiting="red")
     world = with_rows([line])
-    desk = SimpleNamespace(outside=BroughtTogether(), world=lambda: world, now=lambda: 2.0)
-    after = apply_all(world, asyncio.run(deliver(desk, Deliver(subject="main")))).lines["main"]
+    ctx = SimpleNamespace(outside=BroughtTogether(), world=lambda: world, now=lambda: 2.0)
+    after = apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main")))).lines["main"]
     assert (after.delivered, after.waiting, after.upstream) == ("landed", "", True)
 
 
@@ -107,8 +107,8 @@ def delivered(branch: Branch, landed_commit: str):
         id="1", state=TaskState.DONE, target="main", queued_at=1.0, landed_commit=landed_commit
     )
     world = with_rows([Line(id="main", integration=branch.integration), task])
-    desk = SimpleNamespace(outside=branch, world=lambda: world, now=lambda: 2.0)
-    return apply_all(world, asyncio.run(deliver(desk, Deliver(subject="main")))).tasks["1"]
+    ctx = SimpleNamespace(outside=branch, world=lambda: world, now=lambda: 2.0)
+    return apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main")))).tasks["1"]
 
 
 def test_a_delivery_merges_the_tasks_that_the_branch_has_now_and_no_other():
@@ -129,14 +129,14 @@ def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_i
     branch, put_off = Busy("a", "ab"), []
     world = with_rows([Line(id="main", integration="ab", target_seen="a")])
     for times in range(1, OVERTAKEN_LIMIT + 1):
-        desk = SimpleNamespace(
+        ctx = SimpleNamespace(
             outside=branch,
             world=lambda world=world: world,
             now=lambda: 2.0,
             rules=Rules(),
             later=lambda *_: put_off.append("put off"),
         )
-        world = apply_all(world, asyncio.run(deliver(desk, Deliver(subject="main"))))
+        world = apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main"))))
         line = world.lines["main"]
         assert (line.upstream, line.overtaken) == (True, times)
         assert line.is_outrun == bool(line.waiting) == (times == OVERTAKEN_LIMIT)
@@ -161,14 +161,14 @@ def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwh
         integration = branch.integration if lands_meanwhile else "ab"
         return with_rows([Line(id="main", integration=integration, target_seen="a")])
 
-    desk = SimpleNamespace(
+    ctx = SimpleNamespace(
         outside=branch,
         world=world,
         now=lambda: 2.0,
         rules=Rules(),
         later=lambda *a: put_off.append(a),
     )
-    assert asyncio.run(deliver(desk, Deliver(subject="main"))) == []
+    assert asyncio.run(deliver(ctx, Deliver(subject="main"))) == []
     assert bool(put_off) == puts_off
 
 
@@ -176,10 +176,10 @@ def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
     branch, put_off = Branch("a", "green"), []
     line = Line(id="main", integration="a", base="green", base_proven=False)
     world = with_rows([replace(line, results=(("green", True, 1, ""),))])
-    desk = SimpleNamespace(
+    ctx = SimpleNamespace(
         outside=branch, world=lambda: world, now=lambda: 2.0, later=lambda *a: put_off.append(a)
     )
-    assert asyncio.run(land(desk, Land(subject="main")))
+    assert asyncio.run(land(ctx, Land(subject="main")))
     assert put_off == [(Deliver(subject="main"), 2.0)]
 
 
@@ -204,10 +204,10 @@ def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_b
         did.append(f"locks of {kept.id}")
 
     outside = SimpleNamespace(checkpoint=checkpoint, clear_locks=clear_locks)
-    desk = SimpleNamespace(
+    ctx = SimpleNamespace(
         outside=outside, world=lambda: world, now=lambda: 2.0, cancel=cancel, rules=Rules()
     )
-    facts = asyncio.run(kill(desk, Kill(subject="A")))
+    facts = asyncio.run(kill(ctx, Kill(subject="A")))
     assert did == ["run 1.1", "locks of 1", "checkpoint of 1: kill of agent A"]
     assert [(fact.kind, fact.target) for fact in facts] == [
         ("run", RunState.FAILED),

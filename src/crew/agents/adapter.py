@@ -107,7 +107,7 @@ class Adapter(Protocol):
     ) -> StepOutcome: ...
 
 
-class Place(StrEnum):
+class PromptPlace(StrEnum):
     """Where a CLI takes its system prompt."""
 
     OWN = "own"
@@ -120,31 +120,31 @@ class Place(StrEnum):
     """Nowhere else, and the program has no session that could remember it."""
 
 
-_ADAPTERS: Mapping[AdapterName, tuple[str, str, Place]] = {
-    "command": ("command", "CommandAdapter", Place.EVERY_PROMPT),
-    "scripted": ("scripted.scripted", "ScriptedAdapter", Place.EVERY_PROMPT),
-    "claude": ("claude.claude", "ClaudeAdapter", Place.OWN),
-    "codex": ("codex.codex", "CodexAdapter", Place.OWN),
-    "codex-exec": ("codex.codex_exec", "CodexExecAdapter", Place.OWN),
-    "opencode": ("opencode.opencode", "OpenCodeAdapter", Place.FIRST_PROMPT),
-    "gemini": ("gemini.gemini", "GeminiAdapter", Place.FIRST_PROMPT),
-    "acp": ("acp.acp", "AcpAdapter", Place.FIRST_PROMPT),
+_ADAPTERS: Mapping[AdapterName, tuple[str, str, PromptPlace]] = {
+    "command": ("command", "CommandAdapter", PromptPlace.EVERY_PROMPT),
+    "scripted": ("scripted.scripted", "ScriptedAdapter", PromptPlace.EVERY_PROMPT),
+    "claude": ("claude.claude", "ClaudeAdapter", PromptPlace.OWN),
+    "codex": ("codex.codex", "CodexAdapter", PromptPlace.OWN),
+    "codex-exec": ("codex.codex_exec", "CodexExecAdapter", PromptPlace.OWN),
+    "opencode": ("opencode.opencode", "OpenCodeAdapter", PromptPlace.FIRST_PROMPT),
+    "gemini": ("gemini.gemini", "GeminiAdapter", PromptPlace.FIRST_PROMPT),
+    "acp": ("acp.acp", "AcpAdapter", PromptPlace.FIRST_PROMPT),
 }
 """The module and class of each, loaded when used, for some bring much along."""
 
 
 def remembers(adapter: str) -> bool:
     """Whether the sessions of such an agent know what earlier steps were told."""
-    return _ADAPTERS[adapter][2] is not Place.EVERY_PROMPT  # type: ignore[index]
+    return _ADAPTERS[adapter][2] is not PromptPlace.EVERY_PROMPT  # type: ignore[index]
 
 
 def placed(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, StepOrder]:
     """The system prompt where this agent's program takes it: what its adapter sends."""
     place = _ADAPTERS[spec.adapter][2]
-    if place is Place.OWN or not spec.system_prompt:
+    if place is PromptPlace.OWN or not spec.system_prompt:
         return spec, order
     without = replace(spec, system_prompt="")
-    if place is Place.FIRST_PROMPT and order.resume:
+    if place is PromptPlace.FIRST_PROMPT and order.resume:
         return without, order
     return without, replace(order, prompt=f"{spec.system_prompt.rstrip()}\n\n{order.prompt}")
 

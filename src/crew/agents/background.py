@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Beside:
+class Background:
     """Pieces of work by name; leaving the block ends those that are left.
 
     A failure of one of them is the failure of the block, unless that has one of its own.

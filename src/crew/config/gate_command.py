@@ -24,7 +24,7 @@ NO_GATE = "none"
 SET_GATE = "`crew config set complete.command 'make test'` sets one"
 
 
-class GateResult(StrEnum):
+class GateVerdict(StrEnum):
     """What an exit code means; a gate that found no tests proved nothing and broke nothing."""
 
     GREEN = "green"
@@ -39,12 +39,12 @@ class Gate:
     command: str
     reason: str
 
-    def result(self, exit_code: int) -> GateResult:
+    def result(self, exit_code: int) -> GateVerdict:
         if exit_code == 0:
-            return GateResult.GREEN
+            return GateVerdict.GREEN
         if exit_code == PYTEST_NO_TESTS and _runs_pytest(self.command):
-            return GateResult.NO_TESTS
-        return GateResult.RED
+            return GateVerdict.NO_TESTS
+        return GateVerdict.RED
 
 
 def choose_gate(configured: str | None, files: Mapping[str, str]) -> Gate | None:

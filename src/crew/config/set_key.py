@@ -24,7 +24,7 @@ Scope = Literal["user", "root", "repo"]
 
 
 @frozen
-class Change:
+class KeyChange:
     """What was written where, and what holds now; a later layer may say otherwise."""
 
     key: tuple[str, ...]
@@ -40,7 +40,7 @@ class Change:
 
 def set_key(
     repo_root: Path | None, environ: Mapping[str, str], *, scope: Scope, key: str, said: str
-) -> Change:
+) -> KeyChange:
     """Nothing is written unless the whole config is sound with it."""
     path = own_path(key_parts(key))
     value = checked(path, said)
@@ -52,7 +52,7 @@ def set_key(
         merged_settings(layers)
         if changed != text:
             write_config(file, changed)
-    return Change(
+    return KeyChange(
         key=path,
         written=value,
         file=name,

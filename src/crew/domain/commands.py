@@ -75,7 +75,7 @@ class Kill(Command):
     """End everything an agent runs, keep its work, give its task back."""
 
 
-class TellSteps(Command):
+class WriteItems(Command):
     """Make a quest's planned steps tasks of the source, or tell it what changed in them."""
 
 

@@ -17,13 +17,13 @@ from crew.domain.commands import (
     Recover,
     RemoveWorktree,
     Step,
-    TellSteps,
+    WriteItems,
     WriteTask,
 )
 from crew.domain.kernel.fact import Fact
 from crew.domain.merging.merge_plan import delivery_waits, new_lines, plan_lines, send_back
 from crew.domain.quests.council_stage import follow_councils
-from crew.domain.quests.position import walks_steps
+from crew.domain.quests.position import runs_plan
 from crew.domain.quests.quest_outcomes import follow
 from crew.domain.quests.quest_plan import untold
 from crew.domain.rows.agent import AT_WORK, Agent, AgentState
@@ -85,7 +85,7 @@ def plan(
 ) -> list[Command]:
     """Everything that should be under way now; the caller leaves out what already is (`busy`)."""
     commands = [
-        *(TellSteps(subject=quest) for quest in untold(world)),
+        *(WriteItems(subject=quest) for quest in untold(world)),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
         *plan_panes(world, busy=busy),
@@ -157,7 +157,7 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
         return False
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.is_over and not rules.keep_worktrees)
-    return task.cleaning or ((over or walks_steps(world, task.id)) and not held)
+    return task.cleaning or ((over or runs_plan(world, task.id)) and not held)
 
 
 def _for_agents(

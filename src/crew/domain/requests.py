@@ -290,8 +290,8 @@ def why_not(world: World, task: Task) -> str:
         return f"it is {task.state}"
     if is_held(world, task.id):
         return "the steps of its plan are walked first"
-    if task.quest and task.id not in world.walks:
-        return not_walked(world, task)
+    if task.quest and task.id not in world.positions:
+        return not_begun(world, task)
     tasks = world.tasks
     open_deps = [d for d in task.deps if d not in tasks or not tasks[d].is_over]
     return f"it waits for {', '.join(open_deps)}"
@@ -311,7 +311,7 @@ def no_commit(task: Task) -> str:
     return f"it is done and crew knows no commit of it; `crew close {task.id}` ends it"
 
 
-def not_walked(world: World, task: Task) -> str:
+def not_begun(world: World, task: Task) -> str:
     """Why a task that its labels count among a quest's is not led by that quest."""
     if task.quest == task.id:
         return "its label says quest and no quest is about it: `crew quest new` begins one"

@@ -13,7 +13,7 @@ from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.merge_queue import Line
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
-from crew.domain.rows.quest import Quest, Walk
+from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
@@ -27,7 +27,7 @@ Row = (
     | Message
     | Provider
     | Quest
-    | Walk
+    | Position
     | Channel
     | Member
     | Post
@@ -42,6 +42,8 @@ _SLOTS = {
 }
 _NAMES = {kind: frozenset(names) for kind, names in FIELDS.items()}
 _SEQUENCES = (list, tuple)
+_NAME = {kind: f"{kind}s" for kind in TABLES} | {Position.kind: "positions"}
+"""What the world calls the rows of a kind; facts keep the kind they were recorded with."""
 
 
 @frozen
@@ -54,7 +56,7 @@ class World:
     messages: Mapping[str, Message] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)
     quests: Mapping[str, Quest] = field(default_factory=dict)
-    walks: Mapping[str, Walk] = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
     channels: Mapping[str, Channel] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     posts: Mapping[str, Post] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class World:
         return {name: one for name, one in self.agents.items() if not one.dismissed}
 
     def rows(self, kind: str) -> Mapping[str, Row]:
-        rows: Mapping[str, Row] = getattr(self, f"{kind}s")
+        rows: Mapping[str, Row] = getattr(self, _NAME[kind])
         return rows
 
 
@@ -89,10 +91,10 @@ def apply_all(world: World, facts: Iterable[Fact]) -> World:
             changes[key] = _changed(row, changes.get(key, {}), fact)
     tables: dict[str, Any] = {}
     for (kind, subject), row in before.items():
-        rows = tables.setdefault(f"{kind}s", None) or dict(world.rows(kind))
+        rows = tables.setdefault(_NAME[kind], None) or dict(world.rows(kind))
         changed = changes[kind, subject]
         rows[subject] = _copied(row, changed) if changed else row
-        tables[f"{kind}s"] = rows
+        tables[_NAME[kind]] = rows
     return replace(world, **tables)
 
 
@@ -102,9 +104,9 @@ def fold(facts: Iterable[Fact]) -> World:
 
 def with_rows(rows: Iterable[Row]) -> World:
     """The world made of rows as the store keeps them."""
-    tables: dict[str, Any] = {f"{kind}s": {} for kind in TABLES}
+    tables: dict[str, Any] = {name: {} for name in _NAME.values()}
     for row in rows:
-        tables[f"{row.kind}s"][row.id] = row
+        tables[_NAME[row.kind]][row.id] = row
     return World(**tables)
 
 
@@ -193,7 +195,7 @@ def noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
     return Fact(kind=row.kind, subject=row.id, trigger=trigger, at=at, changes=changes)
 
 
-class Draft:
+class FactDraft:
     """Facts that follow one another: each is made from the world after those before it."""
 
     def __init__(self, world: World) -> None:

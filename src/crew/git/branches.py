@@ -2,7 +2,7 @@
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import made_ref
-from crew.git.git_command import Answer, ask, failure, git
+from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
 from crew.system.crash_points import effect
 
@@ -37,7 +37,7 @@ def standing_in_the_way(branch: str) -> Conflict:
 
 
 @effect("git.claim_branch")
-def _create(repo: Repository, refs: tuple[str, ...], base: str) -> Answer:
+def _create(repo: Repository, refs: tuple[str, ...], base: str) -> GitAnswer:
     """All of them or none; a kill in between leaves the first, which is the mark."""
     lines = "".join(f"create {ref} {base}\n" for ref in refs)
     return ask(repo.common_dir, *_ARGS, stdin=lines.encode())

@@ -75,7 +75,7 @@ _known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
 
 
 @frozen
-class Answer:
+class GitAnswer:
     """What one git process said; `err` is for people only."""
 
     code: int
@@ -112,7 +112,7 @@ def ask(
     timeout_s: float = 120,
     keep_open: int | None = None,
     allow_lfs: bool = False,
-) -> Answer:
+) -> GitAnswer:
     """Run git once and return what it said, whatever that is; a busy lock is waited for.
 
     `keep_open` is a lock's descriptor: git inherits it, so the lock outlives a crew that is killed
@@ -137,12 +137,12 @@ def _varied(wait_s: float) -> float:
     return wait_s * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
 
-def is_locked(answer: Answer) -> bool:
+def is_locked(answer: GitAnswer) -> bool:
     """Another git holds a lock; a ref that is elsewhere ("but expected") is no such thing."""
     return _LOCKED.search(answer.err) is not None and "but expected" not in answer.err
 
 
-def failure(args: tuple[str, ...], answer: Answer) -> GitFailed:
+def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     """A sentence and a next step; the log has the command and all that git printed."""
     import logging  # noqa: PLC0415 - slow to load, and git seldom fails
 
@@ -210,7 +210,7 @@ def _run(
     stdin: bytes | None = None,
     timeout_s: float = 120,
     keep_open: int | None = None,
-) -> Answer:
+) -> GitAnswer:
     argv = ("git", "-C", str(where), *hardening.guarded(args))
     try:
         done = spawn_git.run(argv, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open)
@@ -223,7 +223,7 @@ def _run(
         raise _cannot_start(problem) from problem
     if done.code == _FATAL and not where.is_dir():
         raise GitFailed(f"there is no folder {where}", hint="make it, or name another one")
-    return Answer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
+    return GitAnswer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
 
 
 def _cannot_start(problem: OSError) -> GitFailed:

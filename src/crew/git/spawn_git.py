@@ -21,7 +21,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @frozen
-class Heard:
+class GitOutput:
     """All that a program said, and its exit code: negative for the signal that ended it."""
 
     code: int
@@ -36,7 +36,7 @@ def run(
     stdin: bytes | None,
     timeout_s: float,
     keep_open: int | None,
-) -> Heard:
+) -> GitOutput:
     """Run a program to its end; one that takes too long is killed, and `TimeoutError` raised.
 
     `keep_open` is a descriptor that stays open in it.
@@ -51,7 +51,7 @@ def run(
             os.kill(pid, signal.SIGKILL)
             reap(pid)
             raise
-    return Heard(code=reap(pid), out=bytes(said[0]), err=bytes(said[1]))
+    return GitOutput(code=reap(pid), out=bytes(said[0]), err=bytes(said[1]))
 
 
 def reap(pid: int) -> int:

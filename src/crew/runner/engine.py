@@ -20,8 +20,8 @@ from crew.domain.commands import (
     Prepare,
     RunCommand,
     SpeakTurn,
-    TellSteps,
     Vacate,
+    WriteItems,
     kind_of,
 )
 from crew.domain.kernel.errors import CrewError
@@ -35,14 +35,14 @@ from crew.domain.runs.step_outcomes import troubled
 from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
 from crew.domain.world import World, apply_all
 from crew.runner.doers.channel_doers import CHANNEL_DOERS
-from crew.runner.doers.context import Desk, Doer
+from crew.runner.doers.context import Context, Doer
 from crew.runner.doers.merge_doers import LINE_DOERS
 from crew.runner.doers.run_doers import RUN_DOERS
 from crew.runner.outside.outside import Outside
 
 log = logging.getLogger(__name__)
 
-_OF_ONE = (PaneCommand, TellSteps, Vacate)
+_OF_ONE = (PaneCommand, WriteItems, Vacate)
 """A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
 
 DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS, **CHANNEL_DOERS}
@@ -282,8 +282,8 @@ class Engine:
         self.failure = error
         self.changed.set()
 
-    def _desk(self) -> Desk:
-        return Desk(
+    def _desk(self) -> Context:
+        return Context(
             outside=self.outside,
             rules=self.rules,
             epoch=self.epoch,

@@ -11,7 +11,7 @@ from crew.agents.adapter import Watch, adapter_for
 from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
 from crew.config.prompts import prompt
-from crew.domain.agents.manager_board import Move, Point, board, next_move
+from crew.domain.agents.manager_board import ManagerMove, Point, board, next_move
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.quotation import headline
 from crew.domain.rows.step import StepOrder, StepOutcome
@@ -78,9 +78,9 @@ class AutoManager:
         while True:
             points = self._look()
             move = next_move(points, asked=self._asked, patience=PATIENCE)
-            if move in {Move.FINISHED, Move.GIVE_UP} or self.steps >= max_steps:
+            if move in {ManagerMove.FINISHED, ManagerMove.GIVE_UP} or self.steps >= max_steps:
                 return points
-            if move is Move.WAIT:
+            if move is ManagerMove.WAIT:
                 await asyncio.sleep(LOOK_EVERY_S)
                 continue
             outcome = await self._ask(points)

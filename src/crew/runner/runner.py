@@ -335,7 +335,7 @@ def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) ->
     )
 
 
-class Beside(Protocol):
+class Companion(Protocol):
     """Something that runs beside the runner, on its loop, and ends with it."""
 
     def __call__(self, runner: Runner, /) -> AbstractAsyncContextManager[None]: ...
@@ -350,7 +350,7 @@ def run_crew(
     prepare: Callable[[Runner], None],
     *,
     drain: bool,
-    beside: Beside = _nothing,
+    beside: Companion = _nothing,
 ) -> Runner:
     """Hold the lock and run; `prepare` may ask for something first, like agents to be there."""
     with holding_the_lock(workplace, role=RUNNER):
@@ -363,7 +363,7 @@ def run_crew(
         return runner
 
 
-async def _run_with_signals(runner: Runner, beside: Beside) -> None:
+async def _run_with_signals(runner: Runner, beside: Companion) -> None:
     runner.interrupts.listen(runner)
     async with beside(runner), telling_people(runner.workplace, runner.engine):
         await runner.run()

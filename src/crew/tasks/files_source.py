@@ -282,7 +282,7 @@ class FilesSource:
             with suppress(CrewError), self._exclusive():
                 pass
 
-    def _signatures(self, look: task_folder.Look) -> dict[str, Signature]:
+    def _signatures(self, look: task_folder.FolderScan) -> dict[str, Signature]:
         found = task_folder.signatures(look, _PARTS)
         return {task: signature for task, signature in found.items() if is_number(task)}
 

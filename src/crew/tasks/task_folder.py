@@ -17,7 +17,7 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 """A larger file is not a task; reading it would cost everybody who lists tasks."""
 
 
-class Look(NamedTuple):
+class FolderScan(NamedTuple):
     """One look at a folder of tasks: change time, inode and size of each file, by its name.
 
     Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
@@ -30,13 +30,13 @@ class Look(NamedTuple):
     files: Mapping[str, tuple[int, int, int]]
 
 
-def look_at(folder: Path, endings: tuple[str, ...]) -> Look:
+def look_at(folder: Path, endings: tuple[str, ...]) -> FolderScan:
     """Every file with one of the endings."""
     try:
         # Asked through the open folder, the kernel does not walk the whole path for every file.
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return Look(stamp="", files={})
+        return FolderScan(stamp="", files={})
     try:
         itself = os.fstat(handle)
         files = dict(_files(handle, endings))
@@ -45,10 +45,10 @@ def look_at(folder: Path, endings: tuple[str, ...]) -> Look:
     # The hash of a text differs from process to process, that of numbers does not: who renames a
     # file changes the folder.
     numbers = hash(frozenset(files.values()))
-    return Look(stamp=f"{itself.st_mtime_ns}:{itself.st_ctime_ns}:{numbers}", files=files)
+    return FolderScan(stamp=f"{itself.st_mtime_ns}:{itself.st_ctime_ns}:{numbers}", files=files)
 
 
-def signatures(look: Look, endings: tuple[str, ...]) -> dict[str, Signature]:
+def signatures(look: FolderScan, endings: tuple[str, ...]) -> dict[str, Signature]:
     """What was seen of each task's files.
 
     A task is there when a file with the first ending is; the other endings are more files of it.

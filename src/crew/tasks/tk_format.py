@@ -42,7 +42,7 @@ _AUTHOR = re.compile(r"@(\S+): ")
 
 
 @frozen
-class Content:
+class TicketContent:
     """What stands after the front matter, in three raw parts that give the text again."""
 
     head: str  # up to the end of the title's line
@@ -50,11 +50,11 @@ class Content:
     notes: str  # from the heading of the first note on
 
 
-def cut(rest: str) -> Content:
+def cut(rest: str) -> TicketContent:
     title = _TITLE.search(rest)
     head_end = min(title.end() + 1, len(rest)) if title else 0
     body_end = _notes_start(rest, head_end)
-    return Content(head=rest[:head_end], body=rest[head_end:body_end], notes=rest[body_end:])
+    return TicketContent(head=rest[:head_end], body=rest[head_end:body_end], notes=rest[body_end:])
 
 
 def _notes_start(rest: str, after: int) -> int:

@@ -20,7 +20,7 @@ from acp.schema import (
 )
 
 from crew import __version__
-from crew.agents.acp.acp_errors import CannotLoad, Refused
+from crew.agents.acp.acp_errors import AcpRefused, CannotLoad
 from crew.agents.acp.acp_turn import AcpTurn
 from crew.agents.acp.acp_wire import Wire
 from crew.agents.adapter import AgentSpec, Permission, Watch
@@ -81,7 +81,7 @@ async def _choose_model(
 ) -> None:
     chosen = next((one.id for one in options if one.category == "model"), None)
     if chosen is None:
-        raise Refused(f"this agent lets nobody choose the model {model!r}: give it in `args`")
+        raise AcpRefused(f"this agent lets nobody choose the model {model!r}: give it in `args`")
     await agent.set_config_option(config_id=chosen, session_id=session, value=model)
 
 

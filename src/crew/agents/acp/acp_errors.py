@@ -33,7 +33,7 @@ class CannotLoad(Exception):
     """The agent has no way to open a session that it once had."""
 
 
-class Refused(Exception):
+class AcpRefused(Exception):
     """The agent cannot be asked for what is configured."""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
-from crew.agents.background import Beside
+from crew.agents.background import Background
 from crew.agents.claude.claude_errors import judge
 from crew.agents.claude.claude_events import Conversation
 from crew.agents.claude.claude_live import Live
@@ -57,7 +57,7 @@ class ClaudeAdapter:
         self, order: StepOrder, env: Mapping[str, str], watch: Watch, controls: Controls | None
     ) -> StepOutcome:
         heard = Conversation(done_word=order.done_word)
-        async with Beside() as beside:
+        async with Background() as beside:
             live = Live(heard, watch, beside)
             live.begin(order.prompt, controls)
             end = await run_agent(

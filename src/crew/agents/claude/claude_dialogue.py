@@ -19,21 +19,21 @@ _LONGEST_DETAIL = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class SendToClaude:
     """A line for the program."""
 
     line: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ClaudeInput:
     """The model has this message."""
 
     message: str
 
 
 @frozen
-class Question:
+class ClaudeQuestion:
     """The program waits for leave."""
 
     request: str
@@ -42,14 +42,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class ClaudeWithdrawn:
     """Nobody needs to answer that question any more."""
 
     request: str
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class ClaudeEnded:
     """There is nothing more to say."""
 
 
@@ -58,7 +58,7 @@ class Woken:
     """It goes on although there is nothing more to say, and may take its time."""
 
 
-Act = Tell | Heard | Question | Withdrawn | Over | Woken
+Act = SendToClaude | ClaudeInput | ClaudeQuestion | ClaudeWithdrawn | ClaudeEnded | Woken
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Dialogue:
         elif not self.is_interrupted:
             self.is_interrupted = True
             yield from self._take_back()
-            yield Tell(_request("interrupt"))
+            yield SendToClaude(_request("interrupt"))
             yield from self._end()
 
     def hear(self, event: Event, *, is_done: bool) -> Iterator[Act]:
@@ -96,7 +96,7 @@ class Dialogue:
             case "control_request":
                 yield _question(event)
             case "control_cancel_request":
-                yield Withdrawn(str(event.get("request_id")))
+                yield ClaudeWithdrawn(str(event.get("request_id")))
             case "system" | "result":
                 yield from self._hear_of_turn(event, is_done=is_done)
             case _:
@@ -105,7 +105,7 @@ class Dialogue:
     def _hear_user(self, event: Event) -> Iterator[Act]:
         number = str(event.get("uuid"))
         if event.get("isReplay") and number in self._said:
-            yield Heard(self._said.pop(number).message)
+            yield ClaudeInput(self._said.pop(number).message)
         if results := {str(block.get("tool_use_id")) for block in _blocks(event, "tool_result")}:
             self._tools -= results
             if not self._tools:
@@ -129,7 +129,7 @@ class Dialogue:
 
     def _end(self) -> Iterator[Act]:
         self._is_over = True
-        yield Over()
+        yield ClaudeEnded()
 
     def _speak(self) -> Iterator[Act]:
         if not self._tools or self.is_interrupted:
@@ -137,13 +137,13 @@ class Dialogue:
         for word in self._kept_back:
             number = str(uuid.uuid4())
             self._said[number] = word
-            yield Tell(user_message(word.text, number=number))
+            yield SendToClaude(user_message(word.text, number=number))
         self._kept_back.clear()
 
     def _take_back(self) -> Iterator[Act]:
         """Harmless for a message that was taken in this very moment: its replay follows."""
         for number in self._said:
-            yield Tell(_request("cancel_async_message", message_uuid=number))
+            yield SendToClaude(_request("cancel_async_message", message_uuid=number))
 
 
 def user_message(text: str, *, number: str = "") -> Event:
@@ -152,7 +152,7 @@ def user_message(text: str, *, number: str = "") -> Event:
     return {**message, "uuid": number} if number else message
 
 
-def answer(question: Question, *, allowed: bool) -> Event:
+def answer(question: ClaudeQuestion, *, allowed: bool) -> Event:
     decision: Event = {"behavior": "deny", "message": _DENIAL}
     if allowed:
         decision = {"behavior": "allow", "updatedInput": question.values}
@@ -163,10 +163,12 @@ def _question(event: Event) -> Act:
     """What else it may ask, we have no answer to; without one it would wait for ever."""
     request, number = mapping(event, "request"), str(event.get("request_id"))
     if request.get("subtype") != "can_use_tool":
-        return Tell(_response(number, subtype="error", error="crew does not know this request"))
+        return SendToClaude(
+            _response(number, subtype="error", error="crew does not know this request")
+        )
     values = mapping(request, "input")
     permission = Permission(tool=str(request.get("tool_name")), detail=_detail(request, values))
-    return Question(request=number, permission=permission, values=values)
+    return ClaudeQuestion(request=number, permission=permission, values=values)
 
 
 def _detail(request: Event, values: Event) -> str:

@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterable
 
 from crew.agents.adapter import Controls, Watch
-from crew.agents.background import Beside
+from crew.agents.background import Background
 from crew.agents.claude.claude_dialogue import (
     Act,
+    ClaudeEnded,
+    ClaudeInput,
+    ClaudeQuestion,
+    ClaudeWithdrawn,
     Dialogue,
-    Heard,
-    Over,
-    Question,
-    Tell,
-    Withdrawn,
+    SendToClaude,
     Woken,
     answer,
     user_message,
@@ -27,7 +27,7 @@ ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
 class Live:
     """One run of the program; whatever waits for somebody ends with it."""
 
-    def __init__(self, heard: Conversation, watch: Watch, beside: Beside) -> None:
+    def __init__(self, heard: Conversation, watch: Watch, beside: Background) -> None:
         self.talk = Talk()
         self._heard = heard
         self._watch = watch
@@ -41,7 +41,7 @@ class Live:
     def begin(self, prompt: str, controls: Controls | None) -> None:
         if controls is not None:
             self._beside.start("controls", self._pass_on(controls))
-        self._act([Tell(user_message(prompt))])
+        self._act([SendToClaude(user_message(prompt))])
 
     def take(self, chunk: bytes) -> None:
         before = self._heard.doing
@@ -58,20 +58,20 @@ class Live:
     def _act(self, acts: Iterable[Act]) -> None:
         for act in acts:
             match act:
-                case Tell(line=line):
+                case SendToClaude(line=line):
                     self.talk.say(_line(line))
-                case Heard(message=message):
+                case ClaudeInput(message=message):
                     self._watch.heard(message)
-                case Question():
+                case ClaudeQuestion():
                     self._beside.start(act.request, self._ask(act))
-                case Withdrawn(request=request):
+                case ClaudeWithdrawn(request=request):
                     self._beside.cancel(request)
-                case Over():
+                case ClaudeEnded():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
                 case Woken():
                     self.talk.close()
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: ClaudeQuestion) -> None:
         """Whatever happens, it gets an answer: it would wait for one for ever."""
         allowed = False
         try:

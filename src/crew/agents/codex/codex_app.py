@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, Watch
-from crew.agents.background import Beside
+from crew.agents.background import Background
 from crew.agents.codex.codex_dialogue import (
     Act,
     AwaitTools,
     CodexDialogue,
-    Heard,
-    Over,
-    Question,
-    Tell,
-    Withdrawn,
+    CodexEnded,
+    CodexInput,
+    CodexQuestion,
+    CodexWithdrawn,
+    SendToCodex,
 )
 from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import TOOLS_WITHIN_S, codex_flags, configured
@@ -41,7 +41,7 @@ async def run_app_server_step(
 ) -> StepOutcome | None:
     """None if the program ended before it had answered at all: it knows no app-server."""
     memory = session_memory("codex", order)
-    async with Beside() as beside:
+    async with Background() as beside:
         live = LiveTurn(spec, order, watch, beside, memory)
         live.begin(controls)
         end = await run_agent(
@@ -67,7 +67,7 @@ class LiveTurn:
         spec: AgentSpec,
         order: StepOrder,
         watch: Watch,
-        beside: Beside,
+        beside: Background,
         memory: SessionMemory,
     ) -> None:
         self.talk = Talk()
@@ -115,17 +115,17 @@ class LiveTurn:
     def _act(self, acts: Iterable[Act]) -> None:
         for act in acts:
             match act:
-                case Tell(message=message):
+                case SendToCodex(message=message):
                     self.talk.say(_line(message))
-                case Heard(message=message_id):
+                case CodexInput(message=message_id):
                     self._watch.heard(message_id)
-                case Question():
+                case CodexQuestion():
                     self._beside.start(act.number, self._ask(act))
-                case Withdrawn(number=number):
+                case CodexWithdrawn(number=number):
                     self._beside.cancel(number)
                 case AwaitTools():
                     self._beside.start("tools", self._await_tools())
-                case Over():
+                case CodexEnded():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
 
     async def _await_tools(self) -> None:
@@ -135,7 +135,7 @@ class LiveTurn:
         await asyncio.sleep(2 * TOOLS_WITHIN_S)
         self._act(self.dialogue.begin_turn())
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: CodexQuestion) -> None:
         with self.talk.waiting():
             allowed = await self._watch.asked(question.permission)
         self.talk.say(_line(question.answer(allowed=allowed)))

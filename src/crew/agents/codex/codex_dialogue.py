@@ -17,21 +17,21 @@ from crew.domain.kernel.frozen import frozen
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class SendToCodex:
     """A message for the program."""
 
     message: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CodexInput:
     """The model has this message of ours."""
 
     message: str
 
 
 @frozen
-class Question:
+class CodexQuestion:
     """The program waits for leave; `request` is its whole question, which the answer needs."""
 
     number: str
@@ -43,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class CodexWithdrawn:
     """Nobody needs to answer that question any more."""
 
     number: str
@@ -55,11 +55,11 @@ class AwaitTools:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class CodexEnded:
     """There is nothing more to say."""
 
 
-Act = Tell | Heard | Question | Withdrawn | AwaitTools | Over
+Act = SendToCodex | CodexInput | CodexQuestion | CodexWithdrawn | AwaitTools | CodexEnded
 
 TOOLS = "crew"
 """The name of crew's own server; nothing is known of it until Codex says that it is starting."""
@@ -130,7 +130,7 @@ class CodexDialogue:
         match asked:
             case "initialize":
                 self.is_ready = True
-                yield Tell({"method": "initialized"})
+                yield SendToCodex({"method": "initialized"})
                 known = {"threadId": self.thread, "excludeTurns": True} if self.thread else {}
                 method = "thread/resume" if self.thread else "thread/start"
                 yield self._request(method, **known, **self.opening)
@@ -148,11 +148,11 @@ class CodexDialogue:
         """A message that came too late to be steered stays unread, for the next step to tell."""
         if asked not in {"turn/steer", "turn/interrupt"}:
             self.refusal = f"{asked}: {message or 'refused without a reason'}"
-            yield Over()
+            yield CodexEnded()
 
     def _start_turn(self) -> Iterator[Act]:
         if self.is_interrupted:
-            yield Over()
+            yield CodexEnded()
         else:
             words = [{"type": "text", "text": self.prompt}]
             yield self._request("turn/start", threadId=self.thread, input=words)
@@ -170,12 +170,12 @@ class CodexDialogue:
                 yield from self._steer()
             case "item/started":
                 if client := text_of(mapping(params, "item"), "clientId"):
-                    yield Heard(client)
+                    yield CodexInput(client)
             case "serverRequest/resolved":
-                yield Withdrawn(str(params.get("requestId")))
+                yield CodexWithdrawn(str(params.get("requestId")))
             case "turn/completed":
                 self._can_steer = False
-                yield Over()
+                yield CodexEnded()
             case _:
                 pass
 
@@ -197,10 +197,10 @@ class CodexDialogue:
     def _question(self, request: Event) -> Act:
         permission = permission_asked(request)
         if permission is None:
-            return Tell(refused(request))
-        return Question(number=str(request["id"]), permission=permission, request=request)
+            return SendToCodex(refused(request))
+        return CodexQuestion(number=str(request["id"]), permission=permission, request=request)
 
-    def _request(self, method: str, **params: Any) -> Tell:
+    def _request(self, method: str, **params: Any) -> SendToCodex:
         self._count += 1
         self._asked[self._count] = method
-        return Tell({"id": self._count, "method": method, "params": params})
+        return SendToCodex({"id": self._count, "method": method, "params": params})

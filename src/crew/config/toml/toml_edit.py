@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crew.config.toml.toml_spans import Place, places, written_key, written_value
+from crew.config.toml.toml_spans import TomlSpan, spans, written_key, written_value
 from crew.domain.kernel.errors import UsageError
 from crew.system.crash_points import effect
 
@@ -53,7 +53,7 @@ def write_config(file: Path, text: str) -> None:
 
 
 def _spliced(text: str, path: tuple[str, ...], written: str) -> str:
-    known = places(text)
+    known = spans(text)
     if same := next((one for one in known if one.path == path and not one.is_header), None):
         return text[: same.start] + written + text[same.end :]
     beside = [one for one in known if one.path[:-1] == path[:-1] and not one.is_header]
@@ -65,7 +65,7 @@ def _spliced(text: str, path: tuple[str, ...], written: str) -> str:
     return _in_table(text, known, path, written)
 
 
-def _in_table(text: str, known: list[Place], path: tuple[str, ...], written: str) -> str:
+def _in_table(text: str, known: list[TomlSpan], path: tuple[str, ...], written: str) -> str:
     """The first key of a table that is empty so far, or not there."""
     line = f"{written_key(path[-1:])} = {written}"
     table = next((one for one in known if one.path == path[:-1]), None)
@@ -78,7 +78,7 @@ def _in_table(text: str, known: list[Place], path: tuple[str, ...], written: str
     return f"{text}{gap}[{written_key(path[:-1])}]{newline}{line}{newline}"
 
 
-def _below(text: str, place: Place, line: str) -> str:
+def _below(text: str, place: TomlSpan, line: str) -> str:
     """With one more line below the one on which this place ends."""
     newline = _newline(text)
     begin = text.rfind("\n", 0, place.start) + 1

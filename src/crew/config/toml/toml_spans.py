@@ -23,7 +23,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @frozen
-class Place:
+class TomlSpan:
     """A key with the span of its value, or a table's header with the span of its name.
 
     `written` is the key as it stands there, seen from the table it stands in.
@@ -37,16 +37,16 @@ class Place:
     is_inline: bool = False
 
 
-def places(text: str) -> list[Place]:
+def spans(text: str) -> list[TomlSpan]:
     """Every key and every header, in order; the members of an inline table after their table."""
-    found: list[Place] = []
+    found: list[TomlSpan] = []
     table: KeyPath = ()
     at = _after(_BLANK, text, 1 if text.startswith("\ufeff") else 0)
     while at < len(text):
         if text[at] == "[":
             start = at + (2 if text.startswith("[[", at) else 1)
             table, at = _key(text, start)
-            found.append(Place(path=table, written=table, start=start, end=at, is_header=True))
+            found.append(TomlSpan(path=table, written=table, start=start, end=at, is_header=True))
             at = text.index("]", at) + (2 if text.startswith("[[", start - 2) else 1)
         else:
             at = _entry(text, at, table, found)
@@ -56,7 +56,7 @@ def places(text: str) -> list[Place]:
 
 def line_of(text: str, path: KeyPath) -> int | None:
     """The line that sets `path`, or on which the table of that name begins."""
-    for place in places(text):
+    for place in spans(text):
         if place.path == path or (place.is_header and place.path[: len(path)] == path):
             return text.count("\n", 0, place.start) + 1
     return None
@@ -87,7 +87,7 @@ def _written_text(text: str) -> str:
 
 
 def _entry(
-    text: str, at: int, table: KeyPath, found: list[Place], *, is_inline: bool = False
+    text: str, at: int, table: KeyPath, found: list[TomlSpan], *, is_inline: bool = False
 ) -> int:
     """Note the `key = value` that begins here and return where it ends."""
     written, at = _key(text, at)
@@ -95,7 +95,7 @@ def _entry(
     path = (*table, *written)
     here = len(found)
     end = _value(text, start, path, found)
-    place = Place(path=path, written=written, start=start, end=end, is_inline=is_inline)
+    place = TomlSpan(path=path, written=written, start=start, end=end, is_inline=is_inline)
     found.insert(here, place)
     return end
 
@@ -114,7 +114,7 @@ def _key(text: str, at: int) -> tuple[KeyPath, int]:
         at += 1
 
 
-def _value(text: str, at: int, path: KeyPath, found: list[Place]) -> int:
+def _value(text: str, at: int, path: KeyPath, found: list[TomlSpan]) -> int:
     if string := _STRING.match(text, at):
         return string.end()
     if text[at] not in "[{":

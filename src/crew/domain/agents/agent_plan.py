@@ -49,7 +49,7 @@ def is_ready(world: World, task: Task) -> bool:
     """todo, readable, and every dependency landed or closed; an unknown dependency blocks."""
     return (
         task.state == TaskState.TODO
-        and (not task.quest or task.id in world.walks)
+        and (not task.quest or task.id in world.positions)
         and not is_held(world, task.id)
         and not task.corrupt
         and task.is_there

@@ -20,7 +20,7 @@ class Point:
     decidable: bool
 
 
-class Move(StrEnum):
+class ManagerMove(StrEnum):
     """What comes next for whoever works through the board."""
 
     FINISHED = "finished"
@@ -39,14 +39,14 @@ def board(world: World, *, runner_up: bool) -> tuple[Point, ...]:
     )
 
 
-def next_move(points: tuple[Point, ...], *, asked: int, patience: int) -> Move:
+def next_move(points: tuple[Point, ...], *, asked: int, patience: int) -> ManagerMove:
     """`asked` is how often the manager has been asked since the board last changed."""
     if not points:
-        return Move.FINISHED
+        return ManagerMove.FINISHED
     if any(point.decidable for point in points) and asked < patience:
-        return Move.ASK
+        return ManagerMove.ASK
     moves_by_itself = any(_is_under_way(point) for point in points)
-    return Move.WAIT if moves_by_itself else Move.GIVE_UP
+    return ManagerMove.WAIT if moves_by_itself else ManagerMove.GIVE_UP
 
 
 def _is_under_way(point: Point) -> bool:

@@ -74,10 +74,10 @@ def _author(world: World, landed: Landed) -> str:
 
 
 def _purpose(world: World, task: str) -> str:
-    walk = world.walks.get(task)
-    if walk is None or walk.quest not in world.quests:
+    position = world.positions.get(task)
+    if position is None or position.quest not in world.quests:
         return ""
-    steps = world.quests[walk.quest].steps
+    steps = world.quests[position.quest].steps
     return next((step.description for step in steps if step.task == task), "")
 
 

@@ -14,7 +14,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import headline, quoted
 from crew.domain.quests.position import (
-    is_walked,
+    is_quest_led,
 )
 from crew.domain.quests.role_entry import taken_back
 from crew.domain.rows.agent import AT_WORK
@@ -105,7 +105,7 @@ def returned(
     if run.round >= run.max_rounds and not run.pane:
         reason = f"the merge queue sent it back after {run.round} rounds"
         return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
-    if is_walked(world, run):
+    if is_quest_led(world, run):
         return [back, *taken_back(after, run, ask=ask, notes=notes, at=at, **aside)]
     return [back, *sent_back(after, run, ask=ask, notes=notes, rules=rules, at=at, **aside)]
 

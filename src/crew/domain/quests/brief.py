@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from crew.domain.kernel.frozen import frozen
-from crew.domain.rows.quest import PlannedStep, Quest, Said, Walk
+from crew.domain.rows.quest import PlanItem, Position, Quest, RoleEntry
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import TaskState
@@ -11,7 +11,7 @@ from crew.domain.runs.signals import SignalKind
 from crew.domain.world import World
 
 
-class Words(NamedTuple):
+class RoleWords(NamedTuple):
     """What one author wrote."""
 
     author: str
@@ -21,8 +21,8 @@ class Words(NamedTuple):
 class Exchange(NamedTuple):
     """A question and what a person answered."""
 
-    asked: Words
-    answer: Words
+    asked: RoleWords
+    answer: RoleWords
 
 
 class PlanLine(NamedTuple):
@@ -39,7 +39,7 @@ class Built(NamedTuple):
     key: str
     title: str
     commit: str
-    summaries: tuple[Words, ...]
+    summaries: tuple[RoleWords, ...]
 
 
 @frozen
@@ -49,7 +49,7 @@ class Brief:
     quest: str
     title: str
     key: str = ""
-    decided: tuple[Words, ...] = ()
+    decided: tuple[RoleWords, ...] = ()
     answered: tuple[Exchange, ...] = ()
     plan: tuple[PlanLine, ...] = ()
     built: tuple[Built, ...] = ()
@@ -57,26 +57,26 @@ class Brief:
 
 def brief_of(world: World, run: Run) -> Brief | None:
     """None for a task that belongs to no quest."""
-    walk = world.walks.get(run.task)
-    if walk is None:
+    position = world.positions.get(run.task)
+    if position is None:
         return None
-    quest = world.quests[walk.quest]
+    quest = world.quests[position.quest]
     request = world.tasks.get(quest.id)
     return Brief(
         quest=quest.id,
         title=request.title if request else "",
-        key=walk.key,
-        decided=tuple(_decisions(world.walks[quest.id])),
+        key=position.key,
+        decided=tuple(_decisions(world.positions[quest.id])),
         answered=tuple(_answers(world, {quest.id, run.task})),
         plan=tuple(PlanLine(step.key, step.title, _state(world, step)) for step in quest.steps),
-        built=tuple(_built(world, step) for step in _foundations(world, quest, walk)),
+        built=tuple(_built(world, step) for step in _foundations(world, quest, position)),
     )
 
 
-def _decisions(request: Walk) -> list[Words]:
+def _decisions(request: Position) -> list[RoleWords]:
     """The last summary of each role that worked on the request itself."""
     said = {one.role: one.words for one in request.said if _is_summary(one)}
-    return [Words(f"{role} decided", words) for role, words in said.items()]
+    return [RoleWords(f"{role} decided", words) for role, words in said.items()]
 
 
 def _answers(world: World, tasks: set[str]) -> list[Exchange]:
@@ -91,7 +91,8 @@ def _answers(world: World, tasks: set[str]) -> list[Exchange]:
     in_order = sorted(answered, key=lambda one: (one.asked_at, len(one.id), one.id))
     return [
         Exchange(
-            Words(f"{_asker(one)} asked a person", one.question), Words("The answer", one.answer)
+            RoleWords(f"{_asker(one)} asked a person", one.question),
+            RoleWords("The answer", one.answer),
         )
         for one in in_order
     ]
@@ -102,29 +103,31 @@ def _asker(question: Question) -> str:
     return question.role if question.about == About.INPUT else "crew"
 
 
-def _state(world: World, step: PlannedStep) -> str:
+def _state(world: World, step: PlanItem) -> str:
     task = world.tasks.get(step.task)
     return TaskState.TODO.value if task is None else task.state
 
 
-def _foundations(world: World, quest: Quest, walk: Walk) -> list[PlannedStep]:
+def _foundations(world: World, quest: Quest, position: Position) -> list[PlanItem]:
     """The items that this one waits for; of the request, all that are finished."""
     steps = {step.key: step for step in quest.steps}
-    wanted = steps[walk.key].deps if walk.key in steps else () if walk.key else tuple(steps)
+    wanted = (
+        steps[position.key].deps if position.key in steps else () if position.key else tuple(steps)
+    )
     return [steps[key] for key in wanted if key in steps and _is_over(world, steps[key])]
 
 
-def _is_over(world: World, step: PlannedStep) -> bool:
+def _is_over(world: World, step: PlanItem) -> bool:
     task = world.tasks.get(step.task)
     return task is not None and task.is_over
 
 
-def _built(world: World, step: PlannedStep) -> Built:
-    walk = world.walks.get(step.task)
-    said = {one.role: one.words for one in walk.said if _is_summary(one)} if walk else {}
-    summaries = tuple(Words(role, words) for role, words in said.items())
+def _built(world: World, step: PlanItem) -> Built:
+    position = world.positions.get(step.task)
+    said = {one.role: one.words for one in position.said if _is_summary(one)} if position else {}
+    summaries = tuple(RoleWords(role, words) for role, words in said.items())
     return Built(step.key, step.title, world.tasks[step.task].landed_commit, summaries)
 
 
-def _is_summary(said: Said) -> bool:
+def _is_summary(said: RoleEntry) -> bool:
     return said.signal == SignalKind.COMPLETE and bool(said.words)

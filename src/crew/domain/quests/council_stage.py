@@ -11,11 +11,11 @@ from crew.domain.quests.position import role_in, stage_named, stages_of, workflo
 from crew.domain.quests.role_entry import blocked, story
 from crew.domain.quests.stage_outcomes import council_judged
 from crew.domain.rows.channel import Channel, Interrupting, member_id
-from crew.domain.rows.quest import Walk
+from crew.domain.rows.quest import Position
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.workflow import Does, from_text
-from crew.domain.world import Draft, World, noted
+from crew.domain.world import FactDraft, World, noted
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 
@@ -30,13 +30,13 @@ def follow_councils(world: World, at: float) -> list[Fact]:
             return _closed(world, channel.id, at=at)
     if not any(_holds_councils(quest.definition) for quest in world.quests.values()):
         return []
-    for walk in world.walks.values():
-        if not _is_at_council(world, walk):
+    for position in world.positions.values():
+        if not _is_at_council(world, position):
             continue
-        if world.tasks[walk.task].state in _GIVEN_BACK:
-            return _broken_off(world, walk, at=at)
-        run = _waiting(world, walk)
-        if run is not None and (facts := _followed(world, walk, run, at=at)):
+        if world.tasks[position.task].state in _GIVEN_BACK:
+            return _broken_off(world, position, at=at)
+        run = _waiting(world, position)
+        if run is not None and (facts := _followed(world, position, run, at=at)):
             return facts
     return []
 
@@ -49,27 +49,27 @@ def _holds_councils(definition: str) -> bool:
 
 def _has_its_walk(world: World, channel: Channel) -> bool:
     """Not if the task was closed, merged or taken away meanwhile, or has gone on without it."""
-    walk, task = world.walks.get(channel.task), world.tasks.get(channel.task)
-    if walk is None or walk.is_over or walk.council != channel.id:
+    position, task = world.positions.get(channel.task), world.tasks.get(channel.task)
+    if position is None or position.is_over or position.council != channel.id:
         return False
     return task is not None and not task.gone and not task.is_over
 
 
-def _is_at_council(world: World, walk: Walk) -> bool:
-    if walk.asker or walk.is_over or walk.task not in world.tasks:
+def _is_at_council(world: World, position: Position) -> bool:
+    if position.asker or position.is_over or position.task not in world.tasks:
         return False
-    return stage_named(world, walk, walk.stage).does is Does.COUNCIL
+    return stage_named(world, position, position.stage).does is Does.COUNCIL
 
 
-def _broken_off(world: World, walk: Walk, *, at: float) -> list[Fact]:
+def _broken_off(world: World, position: Position, *, at: float) -> list[Fact]:
     """The task was stopped: whoever takes it up begins with the role before the council."""
-    stages = stages_of(workflow_of(world, walk), walk)
-    leading = (one for one in stages if role_in(one) and walk.stage in one.routes.values())
+    stages = stages_of(workflow_of(world, position), position)
+    leading = (one for one in stages if role_in(one) and position.stage in one.routes.values())
     before = next(leading, stages[0])
     there = {"stage": before.name, "role": role_in(before), "council": ""}
-    draft = Draft(world)
-    draft.add(*_closed(world, walk.council, at=at))
-    draft.add(noted(walk, "council_broken_off", at=at, **there))
+    draft = FactDraft(world)
+    draft.add(*_closed(world, position.council, at=at))
+    draft.add(noted(position, "council_broken_off", at=at, **there))
     return draft.facts
 
 
@@ -93,18 +93,18 @@ def is_awaited(channel: Channel) -> bool:
     return bool(channel.task) and channel.is_open
 
 
-def _waiting(world: World, walk: Walk) -> Run | None:
+def _waiting(world: World, position: Position) -> Run | None:
     """The run of a walk that waits for a council."""
-    run = world.runs.get(world.tasks[walk.task].run or "")
+    run = world.runs.get(world.tasks[position.task].run or "")
     if run is None or run.state != RunState.REVIEWING or run.pane or run.agent:
         return None
     return run
 
 
-def _followed(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
-    channel = world.channels.get(walk.council)
+def _followed(world: World, position: Position, run: Run, *, at: float) -> list[Fact]:
+    channel = world.channels.get(position.council)
     if channel is None:
-        return _convened(world, walk, run, at=at)
+        return _convened(world, position, run, at=at)
     members = [world.members[member_id(channel.id, name)] for name in channel.members]
     if channel.is_open and not channel.decision:
         lost = not any(member.takes_part for member in members)
@@ -112,35 +112,35 @@ def _followed(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
     return _ended(world, run, channel, at=at)
 
 
-def _convened(world: World, walk: Walk, run: Run, *, at: float) -> list[Fact]:
-    here, roles = stage_named(world, walk, walk.stage), workflow_of(world, walk).roles
+def _convened(world: World, position: Position, run: Run, *, at: float) -> list[Fact]:
+    here, roles = stage_named(world, position, position.stage), workflow_of(world, position).roles
     members = [
         NewMember(name=role, agent_kind=roles[role].agent or run.agent_kind) for role in here.roles
     ]
     channel = Channel(
-        id=_free_name(world, walk.task),
-        topic=_topic(world, walk),
+        id=_free_name(world, position.task),
+        topic=_topic(world, position),
         rounds=here.rounds,
         interrupting=Interrupting.QUEUE,
         council=True,
-        task=walk.task,
+        task=position.task,
         opened_at=at,
     )
     return [
         *opened(world, channel, members, at=at),
-        noted(walk, "council_convened", at=at, council=channel.id),
+        noted(position, "council_convened", at=at, council=channel.id),
     ]
 
 
-def _topic(world: World, walk: Walk) -> str:
+def _topic(world: World, position: Position) -> str:
     """What is to be discussed: the request or step, its plan if it has one, what was said."""
-    task, quest = world.tasks[walk.task], world.quests[walk.quest]
+    task, quest = world.tasks[position.task], world.quests[position.quest]
     steps = [
         f"- {step.key}: {step.title}" + (f" (after {', '.join(step.deps)})" if step.deps else "")
         for step in quest.steps
     ]
-    plan = "The plan:\n" + "\n".join(steps) if steps and not walk.key else ""
-    parts = (task.title, plan, story(world, walk.task))
+    plan = "The plan:\n" + "\n".join(steps) if steps and not position.key else ""
+    parts = (task.title, plan, story(world, position.task))
     return shortened("\n\n".join(part for part in parts if part))
 
 
@@ -148,9 +148,9 @@ def _ended(
     world: World, run: Run, channel: Channel, *, at: float, is_lost: bool = False
 ) -> list[Fact]:
     """Whoever closes a council by hand wants the task to go on."""
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(*_closed(world, channel.id, at=at))
-    draft.add(noted(world.walks[run.task], "council_ended", at=at, council=""))
+    draft.add(noted(world.positions[run.task], "council_ended", at=at, council=""))
     agreed = channel.agreed if channel.decision else not is_lost
     words = channel.decision or f"{channel.id} ended without a decision"
     draft.add(*council_judged(draft.world, run, agreed=agreed, words=words, at=at))

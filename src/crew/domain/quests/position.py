@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from crew.domain.rows.quest import Quest, Walk, role_counter
+from crew.domain.rows.quest import Position, Quest, role_counter
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import FINISHED, Task
 from crew.domain.rows.workflow import DONE, Does, Role, Stage, Workflow, from_text
@@ -13,21 +13,21 @@ ENDLESS = 1_000_000
 """Rounds of a run that walks: its stages have limits of their own."""
 
 
-def is_walked(world: World, run: Run) -> bool:
+def is_quest_led(world: World, run: Run) -> bool:
     """Whoever works at a terminal is not led through stages."""
-    return run.task in world.walks and not run.pane
+    return run.task in world.positions and not run.pane
 
 
-def workflow_of(world: World, walk: Walk) -> Workflow:
-    return from_text(world.quests[walk.quest].definition)
+def workflow_of(world: World, position: Position) -> Workflow:
+    return from_text(world.quests[position.quest].definition)
 
 
-def stages_of(workflow: Workflow, walk: Walk) -> tuple[Stage, ...]:
-    return workflow.step_stages if walk.key else workflow.stages
+def stages_of(workflow: Workflow, position: Position) -> tuple[Stage, ...]:
+    return workflow.step_stages if position.key else workflow.stages
 
 
-def stage_named(world: World, walk: Walk, name: str) -> Stage:
-    stages = stages_of(workflow_of(world, walk), walk)
+def stage_named(world: World, position: Position, name: str) -> Stage:
+    stages = stages_of(workflow_of(world, position), position)
     return next(stage for stage in stages if stage.name == name)
 
 
@@ -35,34 +35,34 @@ def role_in(stage: Stage) -> str:
     return stage.roles[0] if stage.does is Does.ROLE else ""
 
 
-def acting(world: World, task: str) -> Walk:
+def acting(world: World, task: str) -> Position:
     """The walk whose role has its turn: a follow-up, or the task's own."""
-    base = world.walks[task]
-    return world.walks[base.acting or base.id]
+    base = world.positions[task]
+    return world.positions[base.acting or base.id]
 
 
 def role_of(world: World, run: Run) -> Role | None:
     """None: it is led by no workflow, or by a stage that no role acts in."""
-    if not is_walked(world, run):
+    if not is_quest_led(world, run):
         return None
-    return workflow_of(world, world.walks[run.task]).roles.get(run.role)
+    return workflow_of(world, world.positions[run.task]).roles.get(run.role)
 
 
 def wanted_kind(world: World, task: Task) -> str | None:
     """The agent kind that the role whose turn it is asks for, else the one the task asks for."""
-    if task.id not in world.walks:
+    if task.id not in world.positions:
         return task.wants_agent
-    walk = acting(world, task.id)
-    role = workflow_of(world, walk).roles.get(walk.role)
+    position = acting(world, task.id)
+    role = workflow_of(world, position).roles.get(position.role)
     return (role.agent if role else "") or task.wants_agent
 
 
 def is_held(world: World, task: str) -> bool:
     """Its steps are walked now, or a council speaks: until then nobody is needed for it."""
-    if not walks_steps(world, task):
+    if not runs_plan(world, task):
         return _does(world, task) is Does.COUNCIL
-    walk = world.walks[task]
-    is_last = stage_named(world, walk, walk.stage).routes["complete"] == DONE
+    position = world.positions[task]
+    is_last = stage_named(world, position, position.stage).routes["complete"] == DONE
     return not is_last or is_unfinished(world, task)
 
 
@@ -72,19 +72,19 @@ def is_unfinished(world: World, quest: str) -> bool:
     return any(task is None or task.state not in FINISHED for task in tasks)
 
 
-def walks_steps(world: World, task: str) -> bool:
+def runs_plan(world: World, task: str) -> bool:
     """Whether others work on its branch, which therefore nobody may have checked out."""
     return _does(world, task) is Does.STEPS
 
 
 def _does(world: World, task: str) -> Does | None:
-    base = world.walks.get(task)
+    base = world.positions.get(task)
     return stage_named(world, base, base.stage).does if base is not None else None
 
 
 def is_told(world: World, task: str) -> bool:
     """Whether a step's task says what the plan says now, also of what it waits for."""
-    base = world.walks.get(task)
+    base = world.positions.get(task)
     if base is None or not base.key:
         return True
     return task in world.quests[base.quest].told
@@ -92,7 +92,7 @@ def is_told(world: World, task: str) -> bool:
 
 def waits_for_steps(world: World, task: str) -> bool:
     """Whether a new plan has put others before this step, though it was begun already."""
-    base = world.walks.get(task)
+    base = world.positions.get(task)
     if base is None or not base.key:
         return False
     deps = [world.tasks.get(dep) for dep in world.tasks[task].deps]
@@ -102,25 +102,28 @@ def waits_for_steps(world: World, task: str) -> bool:
 
 def has_slot(world: World, task: str) -> bool:
     """Whether one more of this quest's tasks may be worked at."""
-    base = world.walks.get(task)
+    base = world.positions.get(task)
     if base is None:
         return True
-    walks, tasks = world.walks, [agent.task for agent in world.agents.values() if agent.task]
-    busy = sum(1 for other in tasks if other in walks and walks[other].quest == base.quest)
+    positions, tasks = (
+        world.positions,
+        [agent.task for agent in world.agents.values() if agent.task],
+    )
+    busy = sum(1 for other in tasks if other in positions and positions[other].quest == base.quest)
     return busy < world.quests[base.quest].slots
 
 
 def beginning(world: World, task: str) -> dict[str, Any]:
     """What a new try at this task begins with: the role whose turn it is, told what it was."""
-    if task not in world.walks:
+    if task not in world.positions:
         return {}
-    walk, last = acting(world, task), world.runs.get(world.tasks[task].run or "")
-    notes = last.notes if last is not None and last.role == walk.role else ""
-    return {"role": walk.role, "max_rounds": ENDLESS, "ask": Ask.ROLE, "notes": notes}
+    position, last = acting(world, task), world.runs.get(world.tasks[task].run or "")
+    notes = last.notes if last is not None and last.role == position.role else ""
+    return {"role": position.role, "max_rounds": ENDLESS, "ask": Ask.ROLE, "notes": notes}
 
 
-def first_walk(quest: Quest, task: str, *, key: str = "") -> Walk:
-    walk = Walk(id=task, quest=quest.id, task=task, key=key)
-    first = stages_of(from_text(quest.definition), walk)[0]
+def first_position(quest: Quest, task: str, *, key: str = "") -> Position:
+    position = Position(id=task, quest=quest.id, task=task, key=key)
+    first = stages_of(from_text(quest.definition), position)[0]
     role = role_in(first)
-    return replace(walk, stage=first.name, role=role, visits=((role_counter(role), 1),))
+    return replace(position, stage=first.name, role=role, visits=((role_counter(role), 1),))

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting
-from crew.domain.quests.stage_outcomes import steps_walked
-from crew.domain.rows.quest import Quest, QuestState, StepState, Walk
+from crew.domain.quests.stage_outcomes import plan_finished
+from crew.domain.rows.quest import ItemState, Position, Quest, QuestState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.runs.run_outcomes import abandoned
 from crew.domain.world import World, moved, noted
 
 _LOST = "its source does not have it any more"
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
-_ASKING = frozenset({StepState.WAITING_FOR_USER, StepState.BLOCKED})
-_INTERRUPTED = frozenset({StepState.IN_PROGRESS, *_ASKING})
+_ASKING = frozenset({ItemState.WAITING_FOR_USER, ItemState.BLOCKED})
+_INTERRUPTED = frozenset({ItemState.IN_PROGRESS, *_ASKING})
 
 
 def follow(world: World, at: float) -> list[Fact]:
@@ -21,18 +21,18 @@ def follow(world: World, at: float) -> list[Fact]:
     for quest in world.quests.values():
         if quest.state != QuestState.OPEN:
             continue
-        if facts := _ended(world, quest, at=at) or steps_walked(world, quest.id, at=at):
+        if facts := _ended(world, quest, at=at) or plan_finished(world, quest.id, at=at):
             return facts
-    left = [walk for walk in world.walks.values() if not walk.is_over]
+    left = [position for position in world.positions.values() if not position.is_over]
     if facts := _lost_closed(world, left, at=at):
         return facts
-    followed = [fact for walk in left for fact in _followed(world, walk, at=at)]
+    followed = [fact for position in left for fact in _followed(world, position, at=at)]
     return followed or _strays_closed(world, at=at)
 
 
-def _lost_closed(world: World, walks: list[Walk], *, at: float) -> list[Fact]:
+def _lost_closed(world: World, positions: list[Position], *, at: float) -> list[Fact]:
     """A task of a quest that its source does not have any more is given up: nobody waits for it."""
-    tasks = [world.tasks.get(walk.task) for walk in walks if not walk.asker]
+    tasks = [world.tasks.get(position.task) for position in positions if not position.asker]
     return [
         fact
         for task in tasks
@@ -48,7 +48,7 @@ def _strays_closed(world: World, *, at: float) -> list[Fact]:
         for task in world.tasks.values()
         if task.quest
         and not task.is_over
-        and task.id not in world.walks
+        and task.id not in world.positions
         and task.quest in world.quests
         and not is_telling(world.quests[task.quest])
     ]
@@ -85,38 +85,42 @@ def closed(task: Task, reason: str, *, at: float) -> Fact:
     return moved(task, "closed", to=TaskState.CLOSED, at=at, close_reason=reason, queued_at=None)
 
 
-def _followed(world: World, walk: Walk, *, at: float) -> list[Fact]:
+def _followed(world: World, position: Position, *, at: float) -> list[Fact]:
     """A walk is over with its task, waits with it, and goes on with whoever takes it up."""
-    task = world.tasks.get(walk.task)
+    task = world.tasks.get(position.task)
     if task is None:
         return []
-    if (task.state == TaskState.MERGED or task.awaits_delivery) and not walk.asker:
-        trigger = "complete" if walk.state == StepState.IN_PROGRESS else "by_hand"
-        return [moved(walk, trigger, to=StepState.COMPLETE, at=at, acting="")]
+    if (task.state == TaskState.MERGED or task.awaits_delivery) and not position.asker:
+        trigger = "complete" if position.state == ItemState.IN_PROGRESS else "by_hand"
+        return [moved(position, trigger, to=ItemState.COMPLETE, at=at, acting="")]
     if task.is_over or task.gone:
-        return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
-    if task.state == TaskState.DONE and (walk.asker or walk.acting):
-        return _finished_by_hand(walk, str(world.runs[str(task.run)].role), at=at)
-    return _interrupted(world, walk, task, at=at) if walk is acting(world, walk.task) else []
+        return [moved(position, "dropped", to=ItemState.DROPPED, at=at)]
+    if task.state == TaskState.DONE and (position.asker or position.acting):
+        return _finished_by_hand(position, str(world.runs[str(task.run)].role), at=at)
+    return (
+        _interrupted(world, position, task, at=at)
+        if position is acting(world, position.task)
+        else []
+    )
 
 
-def _finished_by_hand(walk: Walk, role: str, *, at: float) -> list[Fact]:
+def _finished_by_hand(position: Position, role: str, *, at: float) -> list[Fact]:
     """A person did what roles waited for each other with: nobody but the last one is left."""
-    if walk.asker:
-        return [moved(walk, "dropped", to=StepState.DROPPED, at=at)]
+    if position.asker:
+        return [moved(position, "dropped", to=ItemState.DROPPED, at=at)]
     last = {"acting": "", "role": role}
-    if walk.state == StepState.WAITING_FOR_ROLE:
-        return [moved(walk, "role_completed", to=StepState.IN_PROGRESS, at=at, **last)]
-    return [noted(walk, "handed_back", at=at, **last)]
+    if position.state == ItemState.WAITING_FOR_ROLE:
+        return [moved(position, "role_completed", to=ItemState.IN_PROGRESS, at=at, **last)]
+    return [noted(position, "handed_back", at=at, **last)]
 
 
-def _interrupted(world: World, walk: Walk, task: Task, *, at: float) -> list[Fact]:
+def _interrupted(world: World, position: Position, task: Task, *, at: float) -> list[Fact]:
     """The role that has its turn rests while nobody acts in it, and goes on with an agent."""
     run = world.runs.get(task.run or "")
-    if task.state in _GIVEN_BACK and walk.state in _INTERRUPTED:
-        return [moved(walk, "crashed", to=StepState.PENDING, at=at)]
-    if walk.state in _ASKING and (run is None or not run.question):
-        return [moved(walk, "crashed", to=StepState.PENDING, at=at)]
-    if walk.state == StepState.PENDING and run is not None and run.is_live and run.agent:
-        return [moved(walk, "slot_assigned", to=StepState.IN_PROGRESS, at=at)]
+    if task.state in _GIVEN_BACK and position.state in _INTERRUPTED:
+        return [moved(position, "crashed", to=ItemState.PENDING, at=at)]
+    if position.state in _ASKING and (run is None or not run.question):
+        return [moved(position, "crashed", to=ItemState.PENDING, at=at)]
+    if position.state == ItemState.PENDING and run is not None and run.is_live and run.agent:
+        return [moved(position, "slot_assigned", to=ItemState.IN_PROGRESS, at=at)]
     return []

@@ -11,7 +11,7 @@ from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import step_text
 from crew.domain.quests.position import stage_named, workflow_of
-from crew.domain.rows.quest import PlannedStep, Quest, QuestState
+from crew.domain.rows.quest import PlanItem, Quest, QuestState
 from crew.domain.rows.task import FINISHED, TaskState
 from crew.domain.rows.task_item import TaskItem, dependency_cycles
 from crew.domain.rows.workflow import Does
@@ -30,19 +30,19 @@ EXAMPLE = (
 
 
 def planners(world: World, quest: Quest) -> tuple[str, ...]:
-    base = world.walks[quest.id]
+    base = world.positions[quest.id]
     stages = workflow_of(world, base).stages
     return tuple(role for stage in stages if stage.plans for role in stage.roles)
 
 
-def read_steps(values: Any) -> tuple[PlannedStep, ...]:
+def read_steps(values: Any) -> tuple[PlanItem, ...]:
     """Steps from plain values; whatever has the wrong shape is said so that it can be mended."""
     if not isinstance(values, list | tuple) or not values:
         raise UsageError("steps must be a list with at least one step", hint=f"such as {EXAMPLE}")
     return tuple(_step(number, one) for number, one in enumerate(values, start=1))
 
 
-def _step(number: int, value: Any) -> PlannedStep:
+def _step(number: int, value: Any) -> PlanItem:
     if not isinstance(value, Mapping):
         raise UsageError(f"step {number} is no object", hint=f"such as {EXAMPLE}")
     if unknown := sorted(set(value) - _KNOWN):
@@ -50,7 +50,7 @@ def _step(number: int, value: Any) -> PlannedStep:
             f"step {number} has unknown fields: {', '.join(unknown)}",
             hint=f"known: {', '.join(sorted(_KNOWN))}",
         )
-    return PlannedStep(
+    return PlanItem(
         key=_text(number, value, "id"),
         title=_text(number, value, "title"),
         description=_text(number, value, "description"),
@@ -90,7 +90,7 @@ def _is_number(value: Any) -> bool:
 
 
 def faults(
-    steps: tuple[PlannedStep, ...], *, most: int, finished: Collection[str] = ()
+    steps: tuple[PlanItem, ...], *, most: int, finished: Collection[str] = ()
 ) -> Iterator[str]:
     """Everything that is wrong with a plan, each fault with the step it is about.
 
@@ -111,7 +111,7 @@ def faults(
         yield f"steps wait for each other in a circle: {' → '.join((*cycle, cycle[0]))}"
 
 
-def _step_faults(step: PlannedStep, known: Collection[str]) -> Iterator[str]:
+def _step_faults(step: PlanItem, known: Collection[str]) -> Iterator[str]:
     if _KEY.fullmatch(step.key) is None:
         yield f"{step.key!r} cannot be an id: letters, digits, - and _, at most 40"
     if not step.title or "\n" in step.title:
@@ -124,7 +124,7 @@ def _step_faults(step: PlannedStep, known: Collection[str]) -> Iterator[str]:
 
 
 def replaced(
-    world: World, quest: Quest, steps: tuple[PlannedStep, ...], *, at: float
+    world: World, quest: Quest, steps: tuple[PlanItem, ...], *, at: float
 ) -> tuple[list[Fact], list[str]]:
     """The new plan, in which what is finished stays; what it leaves out is closed."""
     before = {step.key: step for step in quest.steps}
@@ -144,20 +144,20 @@ def finished_steps(world: World, quest: Quest) -> list[str]:
     return [step.key for step in quest.steps if _is_finished(world, step)]
 
 
-def _is_finished(world: World, step: PlannedStep) -> bool:
+def _is_finished(world: World, step: PlanItem) -> bool:
     """In the quest's branch, or on its way there."""
     task = world.tasks.get(step.task)
     return task is not None and task.state in {*FINISHED, TaskState.DONE}
 
 
-def _with_task(before: PlannedStep | None, step: PlannedStep) -> PlannedStep:
+def _with_task(before: PlanItem | None, step: PlanItem) -> PlanItem:
     if before is None:
         return step
     same = before._replace(task="", told=False) == step
     return step._replace(task=before.task, told=before.told and same)
 
 
-def _dropped(world: World, step: PlannedStep, *, at: float) -> list[Fact]:
+def _dropped(world: World, step: PlanItem, *, at: float) -> list[Fact]:
     task = world.tasks.get(step.task)
     if task is None or task.is_over:
         return []
@@ -176,13 +176,13 @@ def untold(world: World) -> Iterator[str]:
 
 def _walks_steps(world: World, quest: Quest) -> bool:
     """It has come to the stage that walks them, or beyond it."""
-    base = world.walks[quest.id]
+    base = world.positions[quest.id]
     stages = workflow_of(world, base).stages
-    walked = next((i for i, stage in enumerate(stages) if stage.does is Does.STEPS), len(stages))
-    return stages.index(stage_named(world, base, base.stage)) >= walked
+    planned = next((i for i, stage in enumerate(stages) if stage.does is Does.STEPS), len(stages))
+    return stages.index(stage_named(world, base, base.stage)) >= planned
 
 
-def next_to_tell(world: World, quest: Quest) -> list[PlannedStep]:
+def next_to_tell(world: World, quest: Quest) -> list[PlanItem]:
     """Steps that are no tasks yet or others than planned, and wait only for tasks.
 
     As many at once as can be walked at once: those who could begin do not wait for all the others.
@@ -198,7 +198,7 @@ def next_to_tell(world: World, quest: Quest) -> list[PlannedStep]:
     return list(itertools.islice(possible, quest.slots))
 
 
-def _can_be_told(world: World, step: PlannedStep) -> bool:
+def _can_be_told(world: World, step: PlanItem) -> bool:
     task = world.tasks.get(step.task)
     return task is None or not (task.is_over or task.corrupt)
 
@@ -223,7 +223,7 @@ def chains_behind(world: World) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=64)
-def _chains(steps: tuple[PlannedStep, ...]) -> dict[str, int]:
+def _chains(steps: tuple[PlanItem, ...]) -> dict[str, int]:
     """By the step's key."""
     longest = {step.key: 0 for step in steps}
     for _ in steps:  # no chain is longer than the plan

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
-from crew.domain.quests.position import first_walk, role_of, workflow_of
+from crew.domain.quests.position import first_position, role_of, workflow_of
 from crew.domain.quests.quest_outcomes import closed
 from crew.domain.quests.quest_plan import faults, finished_steps, planners, read_steps, replaced
 from crew.domain.requests import Answer, Asked, Verb, find_task
@@ -38,7 +38,7 @@ def begin(asked: Asked) -> Answer:
     return Answer(
         facts=(
             born(quest, "begun", at=asked.at),
-            born(first_walk(quest, task.id), "begun", at=asked.at),
+            born(first_position(quest, task.id), "begun", at=asked.at),
             noted(task, "taken_into_quest", at=asked.at, quest=quest.id),
         ),
         reply=quest.id,
@@ -64,17 +64,17 @@ def find_quest(world: World, quest: str) -> Quest:
     return world.quests[quest]
 
 
-def plan_steps(asked: Asked) -> Answer:
+def plan_items(asked: Asked) -> Answer:
     """A role that plans hands in all steps there are to be; the last plan counts."""
     world = asked.world
     run = speaking_run(world, asked.args)
     role = role_of(world, run)
-    quest = world.quests[world.walks[run.task].quest] if role else None
+    quest = world.quests[world.positions[run.task].quest] if role else None
     if role is None or quest is None or role.name not in planners(world, quest):
         who = planners(world, quest) if quest else ()
         raise Conflict("only a role that plans may hand in steps", hint=_who_plans(role, who))
     steps = read_steps(asked.args.get("steps"))
-    most = workflow_of(world, world.walks[run.task]).most_steps
+    most = workflow_of(world, world.positions[run.task]).most_steps
     if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
         told = [fault[:LONGEST_FAULT] for fault in found[:MOST_FAULTS]]
         if len(found) > MOST_FAULTS:
@@ -103,5 +103,5 @@ def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
 VERBS: Mapping[str, Verb] = {
     "quest_new": begin,
     "quest_cancel": cancel,
-    "plan_steps": plan_steps,
+    "plan_steps": plan_items,
 }

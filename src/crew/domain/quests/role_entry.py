@@ -8,12 +8,12 @@ from crew.domain.kernel.quotation import attributed
 from crew.domain.quests.position import acting, role_in, stages_of, workflow_of
 from crew.domain.quests.role_sessions import is_used_elsewhere, session_to_resume
 from crew.domain.rows.agent import AgentState
-from crew.domain.rows.quest import Said, StepState, Walk, role_counter
+from crew.domain.rows.quest import ItemState, Position, RoleEntry, role_counter
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.new_question import new_question
-from crew.domain.world import Draft, World, born, moved, noted
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 RETRIES = 3
 """How often a role may begin again, or fail in a row, where its workflow does not say."""
@@ -26,8 +26,8 @@ def told(
     world: World, task: str, role: str, signal: str, words: str, *, at: float, session: str = ""
 ) -> Fact:
     """One more line of a task's story, from a role, a gate or a reviewer."""
-    base = world.walks[task]
-    said = Said(at, role, session, signal, words[-_LONGEST_WORDS:])
+    base = world.positions[task]
+    said = RoleEntry(at, role, session, signal, words[-_LONGEST_WORDS:])
     return noted(base, "said", at=at, story=(*base.story, said)[-_LONGEST_STORY:], failures=0)
 
 
@@ -46,10 +46,10 @@ def entered(
     trigger: str = "next_role",
 ) -> list[Fact]:
     """A role begins at a task, unless it did so too often; its own session, if it had the word."""
-    base = world.walks[run.task]
+    base = world.positions[run.task]
     times = base.visited(role_counter(role)) + 1
     visits = {**dict(base.visits), role_counter(role): times}
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(noted(base, "role_began", at=at, visits=tuple(visits.items()), failures=0))
     draft.add(noted(acting(draft.world, run.task), "role_named", at=at, role=role))
     draft.add(_called(draft.world, run, role, ask=ask, notes=notes, at=at, trigger=trigger))
@@ -92,7 +92,7 @@ def called_agent(world: World, run: Run, *, at: float) -> list[Fact]:
 
 def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
     """A new session of the agent that this role is for, or one that the role kept for its quest."""
-    known = workflow_of(world, world.walks[run.task]).roles.get(role)
+    known = workflow_of(world, world.positions[run.task]).roles.get(role)
     agent, task = agent_of(world, run), world.tasks[run.task]
     wanted = (known.agent if known else "") or task.wants_agent
     kind = wanted or (agent.agent_kind if agent else run.agent_kind)
@@ -109,10 +109,10 @@ def taken_back(
     world: World, run: Run, *, ask: Ask, notes: str, at: float, **aside: Any
 ) -> list[Fact]:
     """The merge queue sends a task back: to the stage that is for that, or to whoever was last."""
-    base = world.walks[run.task]
+    base = world.positions[run.task]
     stages = stages_of(workflow_of(world, base), base)
     stage = next((stage for stage in stages if stage.takes_back), None)
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(noted(run, "not_merged", at=at, **aside))
     run = draft.world.runs[run.id]
     if stage is not None:
@@ -124,16 +124,16 @@ def taken_back(
 
 def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
     """Nothing goes on by itself: a person is asked with the whole story, and the slot is free."""
-    walk = acting(world, run.task)
+    position = acting(world, run.task)
     question = new_question(
         world,
         run,
-        text=f"{_named(walk)} is blocked: {reason}. What shall {run.role or 'it'} do?",
+        text=f"{_named(position)} is blocked: {reason}. What shall {run.role or 'it'} do?",
         context=story(world, run.task, run.notes),
         at=at,
         about=About.BLOCKED,
     )
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(born(question, "asked", at=at))
     counts = {"complaint": "", "complaints": 0, "merge_tries": 0}  # they begin anew with the answer
     changes = {"question": question.id, "agent": None, "error": reason, **told, **counts}
@@ -144,30 +144,32 @@ def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> l
     if (agent := agent_of(world, run)) is not None:
         trigger = "gave_up" if agent.state == AgentState.DONE else "parked"
         draft.add(freed(agent, trigger, at=at))
-    draft.add(moved(walk, "retries_spent", to=StepState.BLOCKED, at=at))
+    draft.add(moved(position, "retries_spent", to=ItemState.BLOCKED, at=at))
     return draft.facts
 
 
-def _named(walk: Walk) -> str:
-    return f"step {walk.key}" if walk.key else f"quest {walk.quest}"
+def _named(position: Position) -> str:
+    return f"step {position.key}" if position.key else f"quest {position.quest}"
 
 
 def story(world: World, task: str, notes: str = "") -> str:
     """What every role said, the last word last, and what is known besides."""
-    said = [attributed(f"{one.role} ({one.signal})", one.words) for one in world.walks[task].said]
+    said = [
+        attributed(f"{one.role} ({one.signal})", one.words) for one in world.positions[task].said
+    ]
     return "\n\n".join(part for part in (*said, notes) if part)
 
 
 def answered(world: World, run: Run, *, at: float) -> list[Fact]:
     """A person has spoken: a role that asked goes on, and whatever was spent is there again."""
-    if run.task not in world.walks:
+    if run.task not in world.positions:
         return []
-    walk, base = acting(world, run.task), world.walks[run.task]
-    if walk.state == StepState.WAITING_FOR_USER:
-        return [moved(walk, "answered", to=StepState.IN_PROGRESS, at=at)]
-    if walk.state != StepState.BLOCKED:
+    position, base = acting(world, run.task), world.positions[run.task]
+    if position.state == ItemState.WAITING_FOR_USER:
+        return [moved(position, "answered", to=ItemState.IN_PROGRESS, at=at)]
+    if position.state != ItemState.BLOCKED:
         return []
     return [
-        moved(walk, "answered", to=StepState.PENDING, at=at),
+        moved(position, "answered", to=ItemState.PENDING, at=at),
         noted(base, "begins_anew", at=at, visits=(), failures=0),
     ]

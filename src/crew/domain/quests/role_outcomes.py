@@ -4,22 +4,22 @@ from dataclasses import replace
 
 from crew.domain.agents.agent_outcomes import agent_of
 from crew.domain.kernel.fact import Fact
-from crew.domain.quests.position import acting, is_walked, role_of
+from crew.domain.quests.position import acting, is_quest_led, role_of
 from crew.domain.quests.role_entry import blocked, retries, told
 from crew.domain.quests.role_requests import followed
 from crew.domain.quests.role_sessions import session_dropped, session_kept
 from crew.domain.rows.agent import AgentState
-from crew.domain.rows.quest import StepState
+from crew.domain.rows.quest import ItemState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules
 from crew.domain.runs.signals import SignalKind
-from crew.domain.world import Draft, World, apply, moved, noted
+from crew.domain.world import FactDraft, World, apply, moved, noted
 
 
 def judged(world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
     """A role ends its turn with a signal; one that ends without has crashed (seed 003)."""
-    if not is_walked(world, run) or run.signal or outcome.done or outcome.error is not None:
+    if not is_quest_led(world, run) or run.signal or outcome.done or outcome.error is not None:
         return outcome
     return replace(outcome, error=StepError(kind=ErrorKind.CRASHED, message=_silence(run)))
 
@@ -32,21 +32,21 @@ def after_step(
     world: World, before: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     """What a step means for the walk; `world` knows already how the step itself ended."""
-    if not is_walked(world, before):
+    if not is_quest_led(world, before):
         return []
     if outcome.error is not None and not before.signal:
         return _errored(world, before, outcome.error, rules=rules, at=at)
-    draft = Draft(world)
+    draft = FactDraft(world)
     signal = before.signal or SignalKind.COMPLETE
     words = before.signal_notes or outcome.text
     draft.add(told(world, before.task, before.role, signal, words, session=before.session, at=at))
-    walk = acting(draft.world, before.task)
+    position = acting(draft.world, before.task)
     if signal == SignalKind.NEEDS_USER_INPUT:
         draft.add(*_asked(draft.world, before, at=at))
     if signal == SignalKind.PARTIALLY_COMPLETE:
-        draft.add(moved(walk, "partially_complete", to=StepState.PARTIALLY_COMPLETE, at=at))
-        walk = acting(draft.world, before.task)
-        draft.add(moved(walk, "slot_assigned", to=StepState.IN_PROGRESS, at=at))
+        draft.add(moved(position, "partially_complete", to=ItemState.PARTIALLY_COMPLETE, at=at))
+        position = acting(draft.world, before.task)
+        draft.add(moved(position, "slot_assigned", to=ItemState.IN_PROGRESS, at=at))
         if draft.world.runs[before.id].state == RunState.REVIEWING:
             reason = f"{before.role} used {rules.max_steps} sessions and is not finished"
             draft.add(*blocked(draft.world, draft.world.runs[before.id], reason, at=at))
@@ -59,21 +59,21 @@ def after_step(
 
 def _asked(world: World, before: Run, *, at: float) -> list[Fact]:
     """The walk waits for a person, unless the answer came while the step still ran."""
-    walk = acting(world, before.task)
-    waits = moved(walk, "needs_user_input", to=StepState.WAITING_FOR_USER, at=at)
+    position = acting(world, before.task)
+    waits = moved(position, "needs_user_input", to=ItemState.WAITING_FOR_USER, at=at)
     if world.runs[before.id].question:
         return [waits]
-    walk = apply(world, waits).walks[walk.id]
-    return [waits, moved(walk, "answered", to=StepState.IN_PROGRESS, at=at)]
+    position = apply(world, waits).positions[position.id]
+    return [waits, moved(position, "answered", to=ItemState.IN_PROGRESS, at=at)]
 
 
 def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: float) -> list[Fact]:
     """Errors in a row are counted for the step, so that a person hears of it in the end."""
     if error.kind == ErrorKind.RATE_LIMIT:
         return []
-    base = world.walks[run.task]
+    base = world.positions[run.task]
     failures = base.failures + 1
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(noted(base, "role_failed", at=at, failures=failures))
     if error.kind in FRESH_SESSION:
         draft.add(*session_dropped(draft.world, run, at=at))

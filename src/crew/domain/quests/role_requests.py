@@ -5,10 +5,10 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import attributed
 from crew.domain.quests.position import acting, role_of, workflow_of
 from crew.domain.quests.role_entry import called_agent, entered
-from crew.domain.rows.quest import StepState, Walk
+from crew.domain.rows.quest import ItemState, Position
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.runs.signals import Signal, SignalKind
-from crew.domain.world import Draft, World, born, moved, noted
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 
 def check_signal(world: World, run: Run, told: Signal) -> None:
@@ -31,14 +31,14 @@ def check_signal(world: World, run: Run, told: Signal) -> None:
 
 
 def _check_followup(world: World, run: Run, told: Signal) -> None:
-    walk = acting(world, run.task)
-    workflow = workflow_of(world, walk)
+    position = acting(world, run.task)
+    workflow = workflow_of(world, position)
     others = ", ".join(name for name in workflow.roles if name != run.role)
     if told.role not in workflow.roles:
         raise Conflict(f"there is no role {told.role!r} here", hint=f"the others are: {others}")
     if told.role == run.role:
         raise Conflict(f"you are {told.role} yourself", hint=f"the others are: {others}")
-    waiting = _chain(world, walk)
+    waiting = _chain(world, position)
     if told.role in [one.role for one in waiting]:
         raise Conflict(
             f"{told.role} waits for you already, so it cannot follow you",
@@ -51,24 +51,24 @@ def _check_followup(world: World, run: Run, told: Signal) -> None:
         )
 
 
-def _chain(world: World, walk: Walk) -> list[Walk]:
+def _chain(world: World, position: Position) -> list[Position]:
     """The acting walk, then whoever waits for it, up to the task's own."""
-    chain = [walk]
+    chain = [position]
     while chain[-1].asker:
-        chain.append(world.walks[chain[-1].asker])
+        chain.append(world.positions[chain[-1].asker])
     return chain
 
 
 def followed(world: World, before: Run, *, at: float) -> list[Fact]:
     """Another role acts first; whoever asked keeps its session for afterwards."""
-    draft = Draft(world)
-    asker, base = acting(world, before.task), world.walks[before.task]
+    draft = FactDraft(world)
+    asker, base = acting(world, before.task), world.positions[before.task]
     run = world.runs[before.id]
     draft.add(
         moved(
             asker,
             "needs_role_followup",
-            to=StepState.WAITING_FOR_ROLE,
+            to=ItemState.WAITING_FOR_ROLE,
             at=at,
             role=before.role,
             agent_kind=run.agent_kind,
@@ -76,7 +76,7 @@ def followed(world: World, before: Run, *, at: float) -> list[Fact]:
             session_used=run.session_used,
         )
     )
-    walk = Walk(
+    position = Position(
         id=f"{before.task}/{base.followups + 1}",
         quest=base.quest,
         task=before.task,
@@ -86,13 +86,15 @@ def followed(world: World, before: Run, *, at: float) -> list[Fact]:
         asker=asker.id,
         resume=before.signal_resume,
     )
-    draft.add(born(walk, "asked_for", at=at))
-    base = draft.world.walks[base.id]
-    draft.add(noted(base, "handed_over", at=at, acting=walk.id, followups=base.followups + 1))
-    draft.add(moved(draft.world.walks[walk.id], "slot_assigned", to=StepState.IN_PROGRESS, at=at))
+    draft.add(born(position, "asked_for", at=at))
+    base = draft.world.positions[base.id]
+    draft.add(noted(base, "handed_over", at=at, acting=position.id, followups=base.followups + 1))
+    draft.add(
+        moved(draft.world.positions[position.id], "slot_assigned", to=ItemState.IN_PROGRESS, at=at)
+    )
     needs = f"{before.role} needs you to act first, and says why"
     notes = attributed(needs, before.signal_notes)
-    draft.add(*entered(draft.world, run, walk.role, ask=Ask.ROLE, notes=notes, at=at))
+    draft.add(*entered(draft.world, run, position.role, ask=Ask.ROLE, notes=notes, at=at))
     return draft.facts
 
 
@@ -102,24 +104,24 @@ def handed_back(world: World, run: Run, *, at: float) -> list[Fact]:
     When nobody of the chain wanted to go on, the task's own stage is finished with it, and the run
     is still to be led on.
     """
-    draft, walk = Draft(world), acting(world, run.task)
-    done_by, words = walk.role, world.walks[run.task].said[-1].words
-    draft.add(moved(walk, "complete", to=StepState.COMPLETE, at=at))
+    draft, position = FactDraft(world), acting(world, run.task)
+    done_by, words = position.role, world.positions[run.task].said[-1].words
+    draft.add(moved(position, "complete", to=ItemState.COMPLETE, at=at))
     goes_on = False
-    while walk.asker and not goes_on:
-        goes_on, walk = walk.resume, draft.world.walks[walk.asker]
-        stays = goes_on or not walk.asker
-        state = StepState.IN_PROGRESS if stays else StepState.COMPLETE
-        draft.add(moved(walk, "role_completed", to=state, at=at))
-    base = draft.world.walks[run.task]
-    draft.add(noted(base, "handed_back", at=at, acting=walk.id))
+    while position.asker and not goes_on:
+        goes_on, position = position.resume, draft.world.positions[position.asker]
+        stays = goes_on or not position.asker
+        state = ItemState.IN_PROGRESS if stays else ItemState.COMPLETE
+        draft.add(moved(position, "role_completed", to=state, at=at))
+    base = draft.world.positions[run.task]
+    draft.add(noted(base, "handed_back", at=at, acting=position.id))
     if goes_on:
         notes = attributed(f"{done_by} has done its part, and says", words)
-        draft.add(_resumed(run, walk, notes=notes, at=at), *called_agent(world, run, at=at))
+        draft.add(_resumed(run, position, notes=notes, at=at), *called_agent(world, run, at=at))
     return draft.facts
 
 
-def _resumed(run: Run, asker: Walk, *, notes: str, at: float) -> Fact:
+def _resumed(run: Run, asker: Position, *, notes: str, at: float) -> Fact:
     return moved(
         run,
         "next_role",

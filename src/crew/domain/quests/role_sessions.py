@@ -5,7 +5,7 @@ from typing import Any
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import role_of
-from crew.domain.rows.quest import Quest, StepState
+from crew.domain.rows.quest import ItemState, Quest
 from crew.domain.rows.run import Run
 from crew.domain.rows.workflow import KeepsSession, Workflow
 from crew.domain.rules import Rules
@@ -28,9 +28,11 @@ def session_to_resume(world: World, run: Run, *, role: str, kind: str) -> dict[s
 def is_used_elsewhere(world: World, run: Run, session: str) -> bool:
     """Whether another live run of the quest has this session, or a role waits to resume it."""
     quest = _quest_of(world, run).id
-    walks = [walk for walk in world.walks.values() if walk.quest == quest]
-    waiting = {walk.session for walk in walks if walk.state == StepState.WAITING_FOR_ROLE}
-    tasks = {walk.task for walk in walks}
+    positions = [position for position in world.positions.values() if position.quest == quest]
+    waiting = {
+        position.session for position in positions if position.state == ItemState.WAITING_FOR_ROLE
+    }
+    tasks = {position.task for position in positions}
     live = {
         other.session
         for other in world.runs.values()
@@ -80,4 +82,4 @@ def session_dropped(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def _quest_of(world: World, run: Run) -> Quest:
-    return world.quests[world.walks[run.task].quest]
+    return world.quests[world.positions[run.task].quest]

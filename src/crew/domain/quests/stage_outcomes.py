@@ -9,21 +9,21 @@ from crew.domain.quests.position import (
     acting,
     is_unfinished,
     role_in,
+    runs_plan,
     stage_named,
     stages_of,
     waits_for_steps,
-    walks_steps,
     workflow_of,
 )
 from crew.domain.quests.role_entry import blocked, entered, told
 from crew.domain.quests.role_requests import handed_back
 from crew.domain.rows.agent import AgentState
-from crew.domain.rows.quest import Walk
+from crew.domain.rows.quest import Position
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import DONE, Does, Stage
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import Evidence, complaint, completed, sent_back
-from crew.domain.world import Draft, World, noted
+from crew.domain.world import FactDraft, World, noted
 
 PROVING = frozenset({Does.GATE, Does.REVIEW})
 """Stages that look at a commit and change nothing."""
@@ -31,8 +31,8 @@ PROVING = frozenset({Does.GATE, Does.REVIEW})
 
 def station(world: World, run: Run) -> Stage | None:
     """Where the walk of this run stands; None while a follow-up has its turn."""
-    walk = acting(world, run.task)
-    return None if walk.asker else stage_named(world, walk, walk.stage)
+    position = acting(world, run.task)
+    return None if position.asker else stage_named(world, position, position.stage)
 
 
 def must_have_commits(world: World, run: Run) -> bool:
@@ -41,15 +41,15 @@ def must_have_commits(world: World, run: Run) -> bool:
     if here is None or here.does is not Does.ROLE:
         return False
     target = here.routes["complete"]
-    walk = world.walks[run.task]
-    return target == DONE or stage_named(world, walk, target).does in PROVING
+    position = world.positions[run.task]
+    return target == DONE or stage_named(world, position, target).does in PROVING
 
 
 def role_finished(
     world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float
 ) -> list[Fact]:
     """crew believes no role either: what it left in the worktree must be in order."""
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(*_led_on(world, run, evidence, rules=rules, at=at))
     draft.add(*_put_off(draft.world, run, at=at))
     return draft.facts
@@ -68,9 +68,9 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     if ask is not None:
         return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
     here = station(world, run)
-    if here is not None and here.plans and not world.quests[world.walks[run.task].quest].plan:
+    if here is not None and here.plans and not world.quests[world.positions[run.task].quest].plan:
         return sent_back(world, run, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)
-    draft = Draft(world)
+    draft = FactDraft(world)
     if here is None:
         draft.add(*handed_back(world, run, at=at))
         run = draft.world.runs[run.id]
@@ -79,7 +79,7 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
         if _is_proven_next(draft.world, run):
             return draft.facts
     elif here.does is Does.ROLE and run.role != role_in(here):
-        notes = _last_words(world.walks[run.task])
+        notes = _last_words(world.positions[run.task])
         return entered(world, run, role_in(here), ask=Ask.ROLE, notes=notes, at=at)
     draft.add(*routed(draft.world, run, "complete", head=evidence.head, at=at))
     return draft.facts
@@ -91,13 +91,13 @@ def _is_proven_next(world: World, run: Run) -> bool:
     return here is not None and here.does is not Does.ROLE
 
 
-def _to_new_steps(draft: Draft, run: Run, *, at: float) -> list[Fact]:
+def _to_new_steps(draft: FactDraft, run: Run, *, at: float) -> list[Fact]:
     """Whoever goes on at the whole quest waits until a new plan's steps have been walked."""
-    base = draft.world.walks[run.task]
-    walked = _walked_first(draft.world, base)
-    if walked is None:
+    base = draft.world.positions[run.task]
+    planned = _plan_stage(draft.world, base)
+    if planned is None:
         return draft.facts
-    draft.add(noted(base, "next_stage", at=at, stage=walked.name))
+    draft.add(noted(base, "next_stage", at=at, stage=planned.name))
     draft.add(*_let_go(draft.world, draft.world.runs[run.id], at=at))
     return draft.facts
 
@@ -121,7 +121,7 @@ def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: f
 def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: float) -> list[Fact]:
     """What a council came to is a word in the story, and the reason of whoever goes on."""
     outcome = "agreed" if agreed else "objected"
-    draft = Draft(world)
+    draft = FactDraft(world)
     if agreed:
         draft.add(told(world, run.task, "council", outcome, words, at=at))
     draft.add(*_judged(draft.world, run, outcome, words, is_good=agreed, notes=words, at=at))
@@ -132,11 +132,11 @@ def _judged(
     world: World, run: Run, outcome: str, words: str, *, is_good: bool, at: float, **how: Any
 ) -> list[Fact]:
     """`words` go into the task's story, `notes` to the role that follows."""
-    base = world.walks[run.task]
+    base = world.positions[run.task]
     here = stage_named(world, base, base.stage)
     visits = dict(base.visits)
     visits[here.name] = visits.get(here.name, 0) + 1
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(noted(base, f"stage_{outcome}", at=at, visits=tuple(visits.items())))
     if not is_good:
         draft.add(told(draft.world, run.task, here.name, outcome, words, at=at))
@@ -161,11 +161,11 @@ def routed(
     ask: Ask = Ask.ROLE,
 ) -> list[Fact]:
     """On to wherever this outcome leads."""
-    base = world.walks[run.task]
+    base = world.positions[run.task]
     target = _target(world, base, outcome)
     if target == DONE:
         return completed(world, run, head, at=at)
-    draft = Draft(world)
+    draft = FactDraft(world)
     draft.add(noted(base, "next_stage", at=at, stage=target))
     following = stage_named(world, base, target)
     if following.does is Does.ROLE:
@@ -177,23 +177,23 @@ def routed(
     return draft.facts
 
 
-def _target(world: World, base: Walk, outcome: str) -> str:
+def _target(world: World, base: Position, outcome: str) -> str:
     """As the workflow says; but a quest whose plan has grown walks its new steps first."""
-    walked = _walked_first(world, base)
+    planned = _plan_stage(world, base)
     here = stage_named(world, base, base.stage)
-    return here.routes[outcome] if walked is None else walked.name
+    return here.routes[outcome] if planned is None else planned.name
 
 
-def _walked_first(world: World, base: Walk) -> Stage | None:
+def _plan_stage(world: World, base: Position) -> Stage | None:
     """The stage that walks the steps, if this is it or a later one and some are left to walk."""
     stages = stages_of(workflow_of(world, base), base)
-    walked = next((stage for stage in stages if stage.does is Does.STEPS), None)
+    planned = next((stage for stage in stages if stage.does is Does.STEPS), None)
     here = stage_named(world, base, base.stage)
-    is_later = walked is not None and stages.index(here) >= stages.index(walked)
-    return walked if is_later and is_unfinished(world, base.quest) else None
+    is_later = planned is not None and stages.index(here) >= stages.index(planned)
+    return planned if is_later and is_unfinished(world, base.quest) else None
 
 
-def _last_words(base: Walk) -> str:
+def _last_words(base: Position) -> str:
     if not base.said:
         return ""
     last = base.said[-1]
@@ -209,13 +209,13 @@ def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
     return facts
 
 
-def steps_walked(world: World, quest: str, *, at: float) -> list[Fact]:
+def plan_finished(world: World, quest: str, *, at: float) -> list[Fact]:
     """Every step has arrived in the quest's branch: the quest itself goes on.
 
     Where nothing comes after the steps, the next free agent looks at what they made.
     """
-    base, task = world.walks.get(quest), world.tasks.get(quest)
-    if base is None or task is None or task.worktree or not walks_steps(world, quest):
+    base, task = world.positions.get(quest), world.tasks.get(quest)
+    if base is None or task is None or task.worktree or not runs_plan(world, quest):
         return []
     run = world.runs.get(task.run or "")
     target = stage_named(world, base, base.stage).routes["complete"]

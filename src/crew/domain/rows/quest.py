@@ -8,7 +8,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine, Move
 
 
-class StepState(StrEnum):
+class ItemState(StrEnum):
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     PARTIALLY_COMPLETE = "partially_complete"
@@ -23,12 +23,12 @@ _SEED = "the seed gives the signals and what follows; the states are named here"
 _KILLED = "whoever worked at it was killed, or it was stopped"
 _DROP = "a new plan may leave a step out, and a quest may be cancelled"
 _BY_HAND = "a person took it over and finished it"
-_OVER = frozenset({StepState.COMPLETE, StepState.DROPPED})
+_OVER = frozenset({ItemState.COMPLETE, ItemState.DROPPED})
 _UNFINISHED = ("pending", "in_progress", "waiting_for_user", "waiting_for_role", "blocked")
 
 QUEST_STEP = Machine(
     name="quest step",
-    first=StepState.PENDING,
+    first=ItemState.PENDING,
     moves=(
         Move(source="pending", target="in_progress", trigger="slot_assigned"),
         Move(source="in_progress", target="complete", trigger="complete"),
@@ -91,7 +91,7 @@ QUEST = Machine(
 )
 
 
-class PlannedStep(NamedTuple):
+class PlanItem(NamedTuple):
     """A step as it was planned; `task` is made for it, and `told` says that its text is there."""
 
     key: str
@@ -104,7 +104,7 @@ class PlannedStep(NamedTuple):
     told: bool = False
 
 
-class Said(NamedTuple):
+class RoleEntry(NamedTuple):
     """How a role ended, for whoever wants to know the whole story."""
 
     at: float
@@ -136,7 +136,7 @@ class Quest:
     sessions: tuple[tuple[str, str, str], ...] = ()
 
     @property
-    def steps(self) -> tuple[PlannedStep, ...]:
+    def steps(self) -> tuple[PlanItem, ...]:
         return _steps_of(self.plan)
 
     @property
@@ -146,8 +146,8 @@ class Quest:
 
 
 @functools.lru_cache(maxsize=64)
-def _steps_of(plan: tuple[tuple[object, ...], ...]) -> tuple[PlannedStep, ...]:
-    return tuple(PlannedStep(*step) for step in plan)  # type: ignore[arg-type]
+def _steps_of(plan: tuple[tuple[object, ...], ...]) -> tuple[PlanItem, ...]:
+    return tuple(PlanItem(*step) for step in plan)  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=64)
@@ -155,7 +155,7 @@ def _told_in(plan: tuple[tuple[object, ...], ...]) -> frozenset[str]:
     return frozenset(step.task for step in _steps_of(plan) if step.told)
 
 
-_OVER = frozenset({StepState.COMPLETE, StepState.DROPPED})
+_OVER = frozenset({ItemState.COMPLETE, ItemState.DROPPED})
 
 
 def role_counter(role: str) -> str:
@@ -164,7 +164,7 @@ def role_counter(role: str) -> str:
 
 
 @frozen
-class Walk:
+class Position:
     """A task on its way through its quest's workflow, or a role that follows up in that task.
 
     The walk of a task has the task's id; `key` is the step's name in the plan, empty for the
@@ -183,7 +183,7 @@ class Walk:
     task: str
     key: str = ""
     role: str = ""
-    state: str = StepState.PENDING
+    state: str = ItemState.PENDING
     stage: str = ""
     acting: str = ""
     asker: str = ""
@@ -203,8 +203,8 @@ class Walk:
         return self.state in _OVER
 
     @property
-    def said(self) -> tuple[Said, ...]:
-        return tuple(Said(*said) for said in self.story)  # type: ignore[arg-type]
+    def said(self) -> tuple[RoleEntry, ...]:
+        return tuple(RoleEntry(*said) for said in self.story)  # type: ignore[arg-type]
 
     def visited(self, name: str) -> int:
         return dict(self.visits).get(name, 0)

@@ -266,15 +266,15 @@ def _is_limited(workflow: Workflow, stage: Stage) -> bool:
 
 
 def _plan_faults(workflow: Workflow) -> Iterator[str]:
-    walks = [stage for stage in workflow.stages if stage.does is Does.STEPS]
+    positions = [stage for stage in workflow.stages if stage.does is Does.STEPS]
     plans = [stage for stage in workflow.stages if stage.plans]
-    if len(walks) > 1:
+    if len(positions) > 1:
         yield "steps can be walked in one stage only"
-    if walks and not plans:
-        yield f"stage {walks[0].name}: it walks steps that no stage plans"
-    if plans and not walks:
+    if positions and not plans:
+        yield f"stage {positions[0].name}: it walks steps that no stage plans"
+    if plans and not positions:
         yield f"stage {plans[0].name}: nobody walks the steps that it plans"
-    if bool(walks) != bool(workflow.step_stages):
+    if bool(positions) != bool(workflow.step_stages):
         yield "step stages and a stage that walks the steps belong together"
     for stage in workflow.step_stages:
         if stage.plans or stage.does is Does.STEPS:

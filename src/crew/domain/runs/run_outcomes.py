@@ -8,7 +8,7 @@ from crew.domain.agents.agent_outcomes import agent_of, freed
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
-from crew.domain.quests.position import beginning, is_walked, wanted_kind
+from crew.domain.quests.position import beginning, is_quest_led, wanted_kind
 from crew.domain.quests.role_entry import blocked
 from crew.domain.quests.role_sessions import session_to_resume
 from crew.domain.rows.agent import Agent, AgentState
@@ -65,7 +65,7 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
     kind = wanted_kind(world, task) or agent.agent_kind
     new = new_run(task, kind=kind, rules=rules, at=at)
     new = replace(new, agent=agent.id, **beginning(world, task.id))
-    if task.id in world.walks:
+    if task.id in world.positions:
         new = replace(new, **session_to_resume(world, new, role=new.role, kind=kind))
     return [
         *started(task, new, at=at),
@@ -282,7 +282,7 @@ def failed(world: World, run: Run, reason: str, *, at: float, **told: Any) -> li
     In a quest a person is asked instead, and the run goes on with the answer. `told` is what the
     agent would have been told next: a run that resumes this one begins with it.
     """
-    if is_walked(world, run):
+    if is_quest_led(world, run):
         return blocked(world, run, reason, at=at, **told)
     return broken_off(world, run, reason, at=at, **told)
 

@@ -60,7 +60,7 @@ def _next_run(asked: Asked, task: Task, last: Run | None) -> Run:
     kind = last.agent_kind if last else task.wants_agent or str(asked.args["default_kind"])
     refuse_unusable(kind, asked.rules, instead=f"`crew start {task.id} KIND --headless`")
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
-    if last is None or task.id in asked.world.walks:
+    if last is None or task.id in asked.world.positions:
         return replace(run, **beginning(asked.world, task.id))
     return replace(
         run,

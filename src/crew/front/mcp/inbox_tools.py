@@ -2,7 +2,7 @@
 
 import os
 
-from crew.front.mcp.tool_list import Said, Spoken, Tool, said
+from crew.front.mcp.tool_list import Tool, ToolCall, ToolReply, said
 
 INBOX_INSTRUCTIONS = (
     "You help a person who runs a crew of agents. list-questions tells what waits for that person; "
@@ -52,7 +52,7 @@ def _is_linked(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, own, "commondir"))  # noqa: PTH110, PTH118
 
 
-def done_for_a_person(asked: Spoken) -> Said:
+def done_for_a_person(asked: ToolCall) -> ToolReply:
     """As `crew inbox` and `crew answer` do it: without a runner, right here."""
     from contextlib import closing  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415

@@ -28,7 +28,7 @@ from crew.domain.requests import Request
 from crew.front.mcp.token_guard import Guard, Receive, Scope, Send, allowed_hosts, bearer, origins
 from crew.front.mcp.tool_list import (
     LONGEST_CALL,
-    Said,
+    ToolReply,
     refusal,
     said,
     spoken,
@@ -129,7 +129,7 @@ def tool_server(runner: "Runner", offer: Offer) -> Server[Any]:
 
 async def answered(
     runner: "Runner", tools: tuple[CrewTool, ...], params: CallToolRequestParams, *, token: str
-) -> Said:
+) -> ToolReply:
     """A read of a channel may wait for something; everything else is answered at once."""
     try:
         asked = spoken(params.name, params.arguments or {}, token=token, tools=tools)

@@ -20,9 +20,9 @@ from crew.front.mcp.inbox_tools import (
 from crew.front.mcp.tool_list import (
     LONGEST_CALL,
     TOOLS,
-    Said,
-    Spoken,
     Tool,
+    ToolCall,
+    ToolReply,
     refusal,
     said,
     spoken,
@@ -178,7 +178,7 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
         return _refused(name, CrewError(str(error), hint=hint)).view()
 
 
-def _refused(name: str, error: CrewError) -> Said:
+def _refused(name: str, error: CrewError) -> ToolReply:
     """Told to the agent, and to whoever reads the log of its CLI."""
     print(f"crew mcp: refused {name[:100]}: {error.message}", file=sys.stderr)
     return refusal(error)
@@ -214,7 +214,7 @@ def _needs_a_token(tool: str) -> bool:
     return is_a_steps and not _own_token()
 
 
-def _passed_on(asked: Spoken) -> Said:
+def _passed_on(asked: ToolCall) -> ToolReply:
     """Everything that takes time to load is loaded here, by the first call of a tool."""
     import time  # noqa: PLC0415
     from contextlib import closing  # noqa: PLC0415

@@ -164,14 +164,14 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-class Spoken(NamedTuple):
+class ToolCall(NamedTuple):
     """A request to the runner, before anybody needs to load what a request is."""
 
     verb: str
     args: dict[str, Any]
 
 
-class Said(NamedTuple):
+class ToolReply(NamedTuple):
     """What a tool answers."""
 
     text: str
@@ -182,7 +182,7 @@ class Said(NamedTuple):
         return {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
 
 
-def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = TOOLS) -> Spoken:
+def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = TOOLS) -> ToolCall:
     """What a call of a tool asks of the runner; whatever is wrong is said so that it can be mended.
 
     A null stands for a field that is not given: some models fill every field of a schema.
@@ -198,7 +198,7 @@ def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = T
             f"{name} needs {' and '.join(missing)}", hint=f"call it again with {_known(tool)}"
         )
     args = {key: value for key, value in given.items() if key not in IGNORED}
-    return Spoken(verb=tool.verb, args={**args, "token": token})
+    return ToolCall(verb=tool.verb, args={**args, "token": token})
 
 
 def _find(name: str, tools: tuple[Tool, ...]) -> Tool:
@@ -242,7 +242,7 @@ def _article(kind: str) -> str:
     return "an" if kind[0] in "aeiou" else "a"
 
 
-def said(words: Mapping[str, Any]) -> Said:
+def said(words: Mapping[str, Any]) -> ToolReply:
     """The runner's reply as an agent hears it."""
     if "error" in words:
         error = words["error"]
@@ -250,12 +250,12 @@ def said(words: Mapping[str, Any]) -> Said:
     reply = words["reply"]
     text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
     # Half a character, as from a file that is not UTF-8, would break the answer on its way.
-    return Said(text.encode(errors="replace").decode())
+    return ToolReply(text.encode(errors="replace").decode())
 
 
-def refusal(error: CrewError) -> Said:
+def refusal(error: CrewError) -> ToolReply:
     return _refused(error.message, error.hint)
 
 
-def _refused(message: str, hint: str) -> Said:
-    return Said(f"refused: {message}\nhint: {hint}", is_error=True)
+def _refused(message: str, hint: str) -> ToolReply:
+    return ToolReply(f"refused: {message}\nhint: {hint}", is_error=True)

@@ -108,17 +108,19 @@ class Crew:
             for item in self._workplace.snapshot().items
         ]
 
-    def quest(self, text: str, *, workflow: str = "quest", slots: int | None = None) -> "Quest":
+    def quest(
+        self, text: str, *, workflow: str = "quest", slots: int | None = None
+    ) -> "QuestHandle":
         """Begin a quest; the first line of the text is its title."""
         made = self._do(lambda here: begin_quest(here, text, workflow=workflow, slots=slots))
-        return Quest(self, made)
+        return QuestHandle(self, made)
 
-    def quests(self) -> list["Quest"]:
-        return [Quest(self, one) for one in load_world(self._workplace.db).quests]
+    def quests(self) -> list["QuestHandle"]:
+        return [QuestHandle(self, one) for one in load_world(self._workplace.db).quests]
 
-    def find_quest(self, quest: str) -> "Quest":
+    def find_quest(self, quest: str) -> "QuestHandle":
         """A quest by its id; `NotFound` when there is none."""
-        return Quest(self, find_quest(load_world(self._workplace.db), quest).id)
+        return QuestHandle(self, find_quest(load_world(self._workplace.db), quest).id)
 
     def questions(self) -> list[Question]:
         """What waits for a person, the oldest first."""
@@ -178,7 +180,7 @@ class Crew:
         return _in_a_thread(self.root, deed)
 
 
-class Quest:
+class QuestHandle:
     """A quest of a crew; what it tells is read when it is asked."""
 
     def __init__(self, crew: Crew, quest: str) -> None:
@@ -243,3 +245,7 @@ def _in_a_thread(root: Path, deed: Callable[[Workplace], T]) -> T:
     if failed:
         raise failed[0]
     return done[0]
+
+
+Quest = QuestHandle
+"""Its name for users of `from crew import Quest`; inside crew, `Quest` is the row."""

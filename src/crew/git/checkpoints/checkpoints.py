@@ -17,13 +17,13 @@ from crew.git.checkpoints.reflogs import left_behind
 from crew.git.checkpoints.snapshots import (
     LONG_S,
     Holding,
-    Place,
+    SnapshotPlace,
     keep_histories,
     look,
     place_of,
     write_tree,
 )
-from crew.git.git_command import Answer, ask, git
+from crew.git.git_command import GitAnswer, ask, git
 from crew.git.merges.merges import MergeConflict, identity, merged_tree
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of, ref_tip
@@ -137,9 +137,9 @@ def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
     return len(old)
 
 
-def _left_behind(repo: Repository, place: Place, holding: Holding) -> tuple[str, ...]:
+def _left_behind(repo: Repository, place: SnapshotPlace, holding: Holding) -> tuple[str, ...]:
     status = holding.status
-    if not place.is_own or place.git_dir == repo.common_dir or isinstance(status, Answer):
+    if not place.is_own or place.git_dir == repo.common_dir or isinstance(status, GitAnswer):
         return ()
     return left_behind(repo, place.git_dir, head=status.head, branch=status.branch)
 
@@ -147,7 +147,7 @@ def _left_behind(repo: Repository, place: Place, holding: Holding) -> tuple[str,
 def _is_kept(repo: Repository, holding: Holding) -> bool:
     """A clean worktree is kept by its branch; a detached one only if some ref holds its HEAD."""
     status = holding.status
-    if isinstance(status, Answer) or status.head is None or status.branch is not None:
+    if isinstance(status, GitAnswer) or status.head is None or status.branch is not None:
         return True
     holders = git(
         repo.common_dir,
@@ -161,7 +161,7 @@ def _is_kept(repo: Repository, holding: Holding) -> bool:
 
 
 def _head_of(
-    repo: Repository, place: Place, status: WorktreeState | Answer, task: str
+    repo: Repository, place: SnapshotPlace, status: WorktreeState | GitAnswer, task: str
 ) -> str | None:
     if not place.is_own:
         return commit_of(repo, f"refs/heads/{branch_name(task)}")
@@ -319,10 +319,10 @@ def _mark_restoring(mark: Path, commit: str) -> None:
 
 
 @effect("git.bring_back")
-def _bring_back(place: Place, tree: str) -> None:
+def _bring_back(place: SnapshotPlace, tree: str) -> None:
     git(place.path, "read-tree", "-u", "--reset", tree, env=place.env, timeout_s=LONG_S)
 
 
 @effect("git.unstage")
-def _unstage(place: Place) -> None:
+def _unstage(place: SnapshotPlace) -> None:
     ask(place.path, "reset", "-q", "--mixed", env=place.env)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.ignored_files import is_cache, repositories_in
-from crew.git.git_command import Answer, ask
+from crew.git.git_command import GitAnswer, ask
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
 from crew.git.worktrees.worktree_admin import environment_for
@@ -36,7 +36,7 @@ class Nested:
     def folder(self) -> Path:
         return self.root / self.path
 
-    def ask(self, *args: str) -> Answer:
+    def ask(self, *args: str) -> GitAnswer:
         assert self.git_dir is not None
         return ask(self.folder, *args, env=environment_for(self.git_dir, self.folder))
 
@@ -94,12 +94,12 @@ def has_remote(nested: Nested) -> bool:
     return nested.ask("config", "--get-regexp", r"^remote\..*\.url$").code == 0
 
 
-def found_in(worktree: Path, state: WorktreeState | Answer) -> list[Nested]:
+def found_in(worktree: Path, state: WorktreeState | GitAnswer) -> list[Nested]:
     """The repositories whose files and commits exist nowhere else; ignored ones are not among them.
 
     A submodule counts once it has changes, or commits that none of its remotes has.
     """
-    if isinstance(state, Answer):
+    if isinstance(state, GitAnswer):
         return list(_walked(worktree))
     changed = set(state.changed)
     untracked = (path.rstrip("/") for path in state.changed if path.endswith("/"))
@@ -154,7 +154,7 @@ def _names(nested: Nested) -> Iterable[str]:
     ]
 
 
-def _split(answer: Answer) -> list[str]:
+def _split(answer: GitAnswer) -> list[str]:
     return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
 
 

@@ -19,7 +19,7 @@ from crew.git.checkpoints.nested_repositories import (
     nested_at,
     with_inner,
 )
-from crew.git.git_command import Answer, ask, failure, git
+from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
@@ -28,7 +28,7 @@ LONG_S = 1800.0
 
 
 @frozen
-class Place:
+class SnapshotPlace:
     """A worktree, the git dir that knows it, and the variables that tie git to the two."""
 
     path: Path
@@ -41,7 +41,7 @@ class Place:
 class Holding:
     """What a worktree holds beside its last commit; `left_out` says what of it is not kept."""
 
-    status: WorktreeState | Answer
+    status: WorktreeState | GitAnswer
     nested: tuple[tuple[Nested, tuple[str, ...]], ...] = ()
     ignored: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -52,12 +52,12 @@ class Holding:
         return is_committed and not self.nested and not self.ignored
 
 
-def place_of(repo: Repository, worktree: Path) -> Place:
+def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
     """Files whose git dir is gone are kept through the repository's own one."""
     git_dir = worktree_admin.git_dir_for(repo, worktree) or repo.common_dir
     if git_dir != repo.common_dir and not worktree_admin.is_whole(git_dir):
         git_dir = repo.common_dir
-    return Place(
+    return SnapshotPlace(
         path=worktree,
         git_dir=git_dir,
         is_own=git_dir != repo.common_dir or worktree == repo.root,
@@ -65,7 +65,7 @@ def place_of(repo: Repository, worktree: Path) -> Place:
     )
 
 
-def look(place: Place, *, with_ignored: bool) -> Holding:
+def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
     """Find out what there is to keep."""
     status = read_status(place.path, place.git_dir, env=place.env)
     outer = found_in(place.path, status)
@@ -84,7 +84,7 @@ def look(place: Place, *, with_ignored: bool) -> Holding:
     )
 
 
-def write_tree(place: Place, holding: Holding, *, head: str | None) -> str:
+def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> str:
     """The tree of all that; a nested repository's files are in it in place of a link to it."""
     status = holding.status
     is_sound = place.is_own and isinstance(status, WorktreeState)
@@ -111,7 +111,7 @@ def keep_histories(
     )
 
 
-def _sorted_out(place: Place, chosen: Chosen) -> tuple[list[str], list[Nested]]:
+def _sorted_out(place: SnapshotPlace, chosen: Chosen) -> tuple[list[str], list[Nested]]:
     """Of repositories in ignored folders, clones can be made again; the others are kept."""
     found = [one for path in chosen.nested if (one := nested_at(place.path, path)).git_dir]
     own = [one for one in found if not has_remote(one)]
@@ -119,7 +119,7 @@ def _sorted_out(place: Place, chosen: Chosen) -> tuple[list[str], list[Nested]]:
 
 
 @contextmanager
-def _index_of(place: Place, head: str | None, *, copy: bool) -> Iterator[Mapping[str, str]]:
+def _index_of(place: SnapshotPlace, head: str | None, *, copy: bool) -> Iterator[Mapping[str, str]]:
     with private_index(place.git_dir, copy=copy) as index:
         env = {**place.env, "GIT_INDEX_FILE": str(index)}
         if not index.exists() and head is not None:
@@ -128,7 +128,7 @@ def _index_of(place: Place, head: str | None, *, copy: bool) -> Iterator[Mapping
 
 
 def _update(
-    place: Place, how: tuple[str, ...], paths: Iterable[str], env: Mapping[str, str]
+    place: SnapshotPlace, how: tuple[str, ...], paths: Iterable[str], env: Mapping[str, str]
 ) -> None:
     stdin = b"\0".join(os.fsencode(path) for path in paths)
     if stdin:
@@ -136,7 +136,7 @@ def _update(
         git(place.path, *args, stdin=stdin, env=env, timeout_s=LONG_S)
 
 
-def _add_all(place: Place, nested: Iterable[str], env: Mapping[str, str]) -> None:
+def _add_all(place: SnapshotPlace, nested: Iterable[str], env: Mapping[str, str]) -> None:
     excluded = [f":(top,exclude,literal){folder}" for folder in nested]
     pathspecs = "\0".join([":/", *excluded])
     # An unreadable file must not keep all the others from being kept.

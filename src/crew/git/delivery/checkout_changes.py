@@ -45,7 +45,7 @@ class Checkout:
 
 
 @frozen
-class Change:
+class FileChange:
     """One path that differs between two commits; a mode of None means that it is not there."""
 
     path: str
@@ -55,7 +55,7 @@ class Change:
     new_blob: str
 
 
-def changed_paths(repo: Repository, old: str, new: str) -> tuple[Change, ...]:
+def changed_paths(repo: Repository, old: str, new: str) -> tuple[FileChange, ...]:
     """Every path that differs, those that disappear first: a file may take a folder's place."""
     raw = git(
         repo.common_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new
@@ -65,7 +65,7 @@ def changed_paths(repo: Repository, old: str, new: str) -> tuple[Change, ...]:
     return tuple(sorted(changes, key=lambda change: (change.new_mode is not None, change.path)))
 
 
-def file_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
+def file_changes(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
     """What changes in files: of a submodule, a checkout holds an index entry and a folder."""
     as_files = (
         replace(
@@ -78,12 +78,12 @@ def file_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
     return tuple(change for change in as_files if change.old_mode or change.new_mode)
 
 
-def arriving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
+def arriving_submodules(changes: Sequence[FileChange]) -> tuple[str, ...]:
     """The submodules that are added or moved to another commit."""
     return tuple(change.path for change in changes if change.new_mode == _SUBMODULE)
 
 
-def leaving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
+def leaving_submodules(changes: Sequence[FileChange]) -> tuple[str, ...]:
     """The submodules that are removed, or that something else replaces."""
     return tuple(
         change.path
@@ -93,7 +93,7 @@ def leaving_submodules(changes: Sequence[Change]) -> tuple[str, ...]:
 
 
 def check_free(
-    repo: Repository, checkout: Checkout, changes: Sequence[Change], *, old: str, new: str
+    repo: Repository, checkout: Checkout, changes: Sequence[FileChange], *, old: str, new: str
 ) -> tuple[Signature | None, ...]:
     """Make sure that no change touches anything uncommitted.
 
@@ -109,7 +109,7 @@ def check_free(
     return seen
 
 
-def is_index_behind(checkout: Checkout, changes: Sequence[Change]) -> bool:
+def is_index_behind(checkout: Checkout, changes: Sequence[FileChange]) -> bool:
     """Whether the index has the old side of every change, and the checkout the files of the new."""
     old = {change.path: (change.old_mode, change.old_blob) for change in changes}
     if not old or _indexed(checkout, old) != {p: e for p, e in old.items() if e[0] is not None}:
@@ -125,8 +125,8 @@ def is_index_behind(checkout: Checkout, changes: Sequence[Change]) -> bool:
     return True
 
 
-def _turned(change: Change) -> Change:
-    return Change(
+def _turned(change: FileChange) -> FileChange:
+    return FileChange(
         path=change.path,
         old_mode=change.new_mode,
         old_blob=change.new_blob,
@@ -156,9 +156,9 @@ def wait_for(checkout: Checkout, reason: str) -> Waiting:
     )
 
 
-def _change(entry: str, path: str) -> Change:
+def _change(entry: str, path: str) -> FileChange:
     old_mode, new_mode, old_blob, new_blob = entry.removeprefix(":").split(" ")[:4]
-    return Change(
+    return FileChange(
         path=path,
         old_mode=None if old_mode == _NOTHING else old_mode,
         old_blob=old_blob,
@@ -168,7 +168,7 @@ def _change(entry: str, path: str) -> Change:
 
 
 def _refuse_submodules(
-    checkout: Checkout, changes: Sequence[Change], by_path: dict[str, Change]
+    checkout: Checkout, changes: Sequence[FileChange], by_path: dict[str, FileChange]
 ) -> None:
     """A submodule that is checked out belongs to the person: nothing is put into its folder."""
     for change in changes:
@@ -182,7 +182,7 @@ def _refuse_submodules(
 
 
 def _refuse_filters(
-    repo: Repository, checkout: Checkout, changes: Sequence[Change], new: str
+    repo: Repository, checkout: Checkout, changes: Sequence[FileChange], new: str
 ) -> None:
     """A file that needs a filter (git-lfs, git-crypt) is written by the person's own git."""
     filters = configured_filters(checkout.path)
@@ -205,7 +205,7 @@ def _refuse_filters(
             raise wait_for(checkout, f"{path} needs the filter {value!r}, which crew does not run")
 
 
-def _refuse_staged(checkout: Checkout, by_path: dict[str, Change], old: str) -> None:
+def _refuse_staged(checkout: Checkout, by_path: dict[str, FileChange], old: str) -> None:
     args = ("diff-index", "--cached", "--name-only", "--no-renames", "-z", old)
     answer = ask(checkout.path, *args, env=checkout.env)
     if answer.code != 0:
@@ -215,7 +215,9 @@ def _refuse_staged(checkout: Checkout, by_path: dict[str, Change], old: str) -> 
             raise wait_for(checkout, f"{path} is staged")
 
 
-def _looked_at(checkout: Checkout, change: Change, by_path: dict[str, Change]) -> Signature | None:
+def _looked_at(
+    checkout: Checkout, change: FileChange, by_path: dict[str, FileChange]
+) -> Signature | None:
     file = checkout.path / change.path
     if change.old_mode is None:
         _refuse_occupied(checkout, change, by_path)
@@ -230,7 +232,9 @@ def _looked_at(checkout: Checkout, change: Change, by_path: dict[str, Change]) -
     return signature
 
 
-def _refuse_occupied(checkout: Checkout, change: Change, by_path: dict[str, Change]) -> None:
+def _refuse_occupied(
+    checkout: Checkout, change: FileChange, by_path: dict[str, FileChange]
+) -> None:
     """Whatever lies where a new file goes is somebody's, ignored or not, identical or not."""
     file = checkout.path / change.path
     if file.is_dir() and not file.is_symlink():
@@ -247,11 +251,11 @@ def _refuse_occupied(checkout: Checkout, change: Change, by_path: dict[str, Chan
             raise wait_for(checkout, f"the untracked file {parent} is in the way")
 
 
-def _disappears(path: str, by_path: dict[str, Change]) -> bool:
+def _disappears(path: str, by_path: dict[str, FileChange]) -> bool:
     return path in by_path and by_path[path].new_mode is None
 
 
-def _refuse_edited(checkout: Checkout, changes: Sequence[Change]) -> None:
+def _refuse_edited(checkout: Checkout, changes: Sequence[FileChange]) -> None:
     """Compare content, not what the index remembers: a file can be marked as assumed unchanged."""
     has_modes = ask(
         checkout.path, "config", "--type=bool", "core.fileMode", env=checkout.env
@@ -264,7 +268,7 @@ def _refuse_edited(checkout: Checkout, changes: Sequence[Change]) -> None:
             raise wait_for(checkout, f"{change.path} has uncommitted changes")
 
 
-def _blob_ids(checkout: Checkout, changes: Sequence[Change]) -> list[str]:
+def _blob_ids(checkout: Checkout, changes: Sequence[FileChange]) -> list[str]:
     files = [change for change in changes if change.old_mode != _SYMLINK]
     stdin = b"".join(_quoted(change.path) + b"\n" for change in files)
     answer = ask(checkout.path, "hash-object", "--stdin-paths", stdin=stdin, env=checkout.env)

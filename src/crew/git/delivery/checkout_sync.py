@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from crew.git.delivery.checkout_changes import (
-    Change,
     Checkout,
+    FileChange,
     Signature,
     Waiting,
     arriving_submodules,
@@ -140,7 +140,7 @@ def repair(repo: Repository, *, lock: int) -> None:
 
 
 def _sync(
-    repo: Repository, journal: Journal, changes: Sequence[Change], *, hold_s: float, lock: int
+    repo: Repository, journal: Journal, changes: Sequence[FileChange], *, hold_s: float, lock: int
 ) -> None:
     checkout, files = journal.checkout, file_changes(changes)
     _stage_files(repo, journal, files, _next_index(journal, lock=lock))
@@ -197,7 +197,7 @@ def _index_signature(checkout: Checkout) -> Signature:
     return signature_of(checkout.git_dir / "index")
 
 
-def _finish(journal: Journal, changes: Sequence[Change], *, lock: int) -> None:
+def _finish(journal: Journal, changes: Sequence[FileChange], *, lock: int) -> None:
     """Let the index follow the branch; one that somebody went on with by hand stays as it is."""
     if not _has_target(journal.checkout):
         return
@@ -270,7 +270,7 @@ def _next_index(journal: Journal, *, lock: int) -> Path:
 
 @effect("git.sync_stage_files")
 def _stage_files(
-    repo: Repository, journal: Journal, changes: Sequence[Change], index: Path
+    repo: Repository, journal: Journal, changes: Sequence[FileChange], index: Path
 ) -> None:
     """Write the new files beside the checkout, with the line ends that `new` wants."""
     staging = journal.staging
@@ -290,7 +290,7 @@ def _stage_files(
 
 
 @effect("git.sync_refresh")
-def _refresh(checkout: Checkout, index: Path, changes: Sequence[Change], *, lock: int) -> None:
+def _refresh(checkout: Checkout, index: Path, changes: Sequence[FileChange], *, lock: int) -> None:
     """The index learns what the files that we placed look like; the others it knows."""
     names = [os.fsencode(change.path) for change in changes if change.new_mode is not None]
     if not names:
@@ -307,7 +307,7 @@ def _install_index(index: Path, checkout: Checkout) -> None:
 
 
 @effect("git.sync_place_folders")
-def _place_folders(checkout: Checkout, changes: Sequence[Change]) -> None:
+def _place_folders(checkout: Checkout, changes: Sequence[FileChange]) -> None:
     """A submodule is an empty folder until the person has git fill it; one with files stays."""
     for path in leaving_submodules(changes):
         with suppress(OSError):
@@ -317,7 +317,7 @@ def _place_folders(checkout: Checkout, changes: Sequence[Change]) -> None:
             (checkout.path / path).mkdir(parents=True, exist_ok=True)
 
 
-def _release(repo: Repository, journal: Journal, changes: Sequence[Change]) -> None:
+def _release(repo: Repository, journal: Journal, changes: Sequence[FileChange]) -> None:
     rescue_edited(load_moves(journal.checkout, journal.staging, file_changes(changes)))
     if _is_ours(journal):
         _unlock_index(journal.checkout)

@@ -11,17 +11,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.delivery.checkout_changes import Change, Checkout, Signature, signature_of, wait_for
+from crew.git.delivery.checkout_changes import (
+    Checkout,
+    FileChange,
+    Signature,
+    signature_of,
+    wait_for,
+)
 from crew.system.crash_points import effect
 
 SEEN = "seen.json"
 
 
 @frozen
-class Move:
+class FileMove:
     """One file's way: where it goes, where the new one waits, where the old one is kept."""
 
-    change: Change
+    change: FileChange
     target: Path
     fresh: Path
     aside: Path
@@ -32,9 +38,9 @@ class Move:
 def plan_moves(
     checkout: Checkout,
     staging: Path,
-    changes: Sequence[Change],
+    changes: Sequence[FileChange],
     seen: Sequence[Signature | None],
-) -> tuple[Move, ...]:
+) -> tuple[FileMove, ...]:
     """Write down what the files look like before the first one is touched."""
     fresh = [staging / "new" / c.path if c.new_mode is not None else None for c in changes]
     new = [signature_of(file) if file is not None else None for file in fresh]
@@ -48,14 +54,16 @@ def has_begun(staging: Path) -> bool:
     return (staging / SEEN).exists()
 
 
-def load_moves(checkout: Checkout, staging: Path, changes: Sequence[Change]) -> tuple[Move, ...]:
+def load_moves(
+    checkout: Checkout, staging: Path, changes: Sequence[FileChange]
+) -> tuple[FileMove, ...]:
     """The moves of a sync; none if it died before any was made."""
     try:
         seen = json.loads((staging / SEEN).read_text())
     except FileNotFoundError:
         return ()
     return tuple(
-        Move(
+        FileMove(
             change=change,
             target=checkout.path / change.path,
             fresh=staging / "new" / change.path,
@@ -67,7 +75,7 @@ def load_moves(checkout: Checkout, staging: Path, changes: Sequence[Change]) -> 
     )
 
 
-def place_all(checkout: Checkout, moves: Sequence[Move]) -> None:
+def place_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
     """Place every new file; refuse, to be taken back, if an old one was edited meanwhile."""
     for move in moves:
         if move.old is not None:
@@ -79,7 +87,7 @@ def place_all(checkout: Checkout, moves: Sequence[Move]) -> None:
             raise wait_for(checkout, f"{move.change.path} changes at this moment")
 
 
-def take_back_all(checkout: Checkout, moves: Sequence[Move]) -> None:
+def take_back_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
     """Undo what was placed; a file that somebody edited since stays as they left it."""
     for move in reversed(moves):
         if move.new is not None and _is_placed(move) and _looks(move.target, move.new):
@@ -88,7 +96,7 @@ def take_back_all(checkout: Checkout, moves: Sequence[Move]) -> None:
             _put_back(move)
 
 
-def rescue_edited(moves: Sequence[Move]) -> tuple[Path, ...]:
+def rescue_edited(moves: Sequence[FileMove]) -> tuple[Path, ...]:
     """An old file that was written to after it was set aside is kept beside the new one."""
     edited = [m for m in moves if os.path.lexists(m.aside) and not _looks(m.aside, m.old)]
     return tuple(_rescue(move) for move in edited)
@@ -102,7 +110,7 @@ def _write_seen(staging: Path, text: str) -> None:
 
 
 @effect("git.sync_set_aside")
-def _set_aside(checkout: Checkout, move: Move) -> None:
+def _set_aside(checkout: Checkout, move: FileMove) -> None:
     try:
         move.target.rename(move.aside)
     except OSError:
@@ -112,7 +120,7 @@ def _set_aside(checkout: Checkout, move: Move) -> None:
 
 
 @effect("git.sync_place")
-def _place(checkout: Checkout, move: Move) -> None:
+def _place(checkout: Checkout, move: FileMove) -> None:
     try:
         move.target.parent.mkdir(parents=True, exist_ok=True)
         os.link(move.fresh, move.target, follow_symlinks=False)
@@ -122,26 +130,26 @@ def _place(checkout: Checkout, move: Move) -> None:
 
 
 @effect("git.sync_unplace")
-def _unplace(checkout: Checkout, move: Move) -> None:
+def _unplace(checkout: Checkout, move: FileMove) -> None:
     move.target.unlink()
     _remove_empty(checkout, move.target.parent)
 
 
 @effect("git.sync_put_back")
-def _put_back(move: Move) -> None:
+def _put_back(move: FileMove) -> None:
     move.target.parent.mkdir(parents=True, exist_ok=True)
     move.aside.rename(move.target)
 
 
 @effect("git.sync_rescue")
-def _rescue(move: Move) -> Path:
+def _rescue(move: FileMove) -> Path:
     kept = move.target.with_name(f"{move.target.name}.before-crew-{os.urandom(4).hex()}")
     kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(move.aside, kept)
     return kept
 
 
-def _is_placed(move: Move) -> bool:
+def _is_placed(move: FileMove) -> bool:
     if not os.path.lexists(move.target):
         return False
     return (

@@ -20,7 +20,7 @@ _GONE = "0 " + "0" * 40
 _BASE, _ONTO, _HEAD = 1, 2, 3
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     mode: str
     blob: str
 
@@ -37,17 +37,17 @@ def favoured_tree(repo: Repository, *, onto: str, head: str, favours_head: bool)
     tree, _, rest = os.fsdecode(answer.out).partition("\0")
     if answer.code not in {0, 1} or not tree:
         raise failure(args, answer)
-    paths: dict[str, dict[int, Entry]] = defaultdict(dict)
+    paths: dict[str, dict[int, TreeEntry]] = defaultdict(dict)
     for mode, blob, stage, path in (
         m.groups() for m in map(_STAGED.fullmatch, rest.split("\0")) if m
     ):
-        paths[path][int(stage)] = Entry(mode, blob)
+        paths[path][int(stage)] = TreeEntry(mode, blob)
     winner = _HEAD if favours_head else _ONTO
     settled = {path: _settled(repo, stages, winner) for path, stages in paths.items()}
     return _with_entries(repo, tree, settled)
 
 
-def _settled(repo: Repository, stages: Mapping[int, Entry], winner: int) -> Entry | None:
+def _settled(repo: Repository, stages: Mapping[int, TreeEntry], winner: int) -> TreeEntry | None:
     """None: it is not in the result."""
     wins = stages.get(winner)
     if wins is None or not all(entry.is_file for entry in stages.values()):
@@ -55,7 +55,7 @@ def _settled(repo: Repository, stages: Mapping[int, Entry], winner: int) -> Entr
     if _ONTO not in stages or _HEAD not in stages:
         return wins
     merged = _merged_lines(repo, stages, "--theirs" if winner == _HEAD else "--ours")
-    return wins if merged is None else Entry(wins.mode, merged)
+    return wins if merged is None else TreeEntry(wins.mode, merged)
 
 
 def _folder() -> "TemporaryDirectory[str]":
@@ -64,7 +64,7 @@ def _folder() -> "TemporaryDirectory[str]":
     return TemporaryDirectory(prefix="crew-merge-")
 
 
-def _merged_lines(repo: Repository, stages: Mapping[int, Entry], side: str) -> str | None:
+def _merged_lines(repo: Repository, stages: Mapping[int, TreeEntry], side: str) -> str | None:
     """The blob of the file, in which the side wins where both changed; None for a binary one."""
     with _folder() as folder:
         files = [Path(folder) / name for name in ("onto", "base", "head")]
@@ -78,7 +78,7 @@ def _merged_lines(repo: Repository, stages: Mapping[int, Entry], side: str) -> s
     return git(repo.common_dir, "hash-object", "-w", "--stdin", stdin=answer.out)
 
 
-def _with_entries(repo: Repository, tree: str, entries: Mapping[str, Entry | None]) -> str:
+def _with_entries(repo: Repository, tree: str, entries: Mapping[str, TreeEntry | None]) -> str:
     """The tree with these paths as they are given; None takes one away."""
     lines = [
         f"{f'{entry.mode} {entry.blob}' if entry else _GONE}\t{path}\0"

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import Answer, ask, failure, git
+from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.merges.favoured_side import favoured_tree
 from crew.git.refs import Moved, advance
@@ -175,6 +175,6 @@ def _commit_id(repo: Repository, rev: str) -> str:
         return rev
     commit = commit_of(repo, rev)
     if commit is None:
-        missing = Answer(code=128, out=b"", err=f"fatal: {rev} is not a commit")
+        missing = GitAnswer(code=128, out=b"", err=f"fatal: {rev} is not a commit")
         raise failure(("merge-tree", rev), missing)
     return commit

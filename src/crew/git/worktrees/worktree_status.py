@@ -9,7 +9,7 @@ from dataclasses import field
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import Answer, ask, failure
+from crew.git.git_command import GitAnswer, ask, failure
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.index_file import load_marks
 
@@ -57,7 +57,7 @@ class WorktreeState:
 
 def read_status(
     worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
-) -> WorktreeState | Answer:
+) -> WorktreeState | GitAnswer:
     """Git's answer itself when it could not tell, e.g. of a broken index."""
     if untouched := untouched_head(worktree, git_dir):
         commit, on_branch = untouched
@@ -125,7 +125,7 @@ def load_status(
     worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
 ) -> WorktreeState:
     status = read_status(worktree, git_dir, env=env)
-    if isinstance(status, Answer):
+    if isinstance(status, GitAnswer):
         raise failure(_STATUS[1:], status)
     return status
 

@@ -10,43 +10,43 @@ from crew.domain.commands import Command, SpeakTurn, Vacate
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.step import StepOutcome
 from crew.domain.world import noted
-from crew.runner.doers.context import Desk, Doer
+from crew.runner.doers.context import Context, Doer
 from crew.runner.outside.outside import TurnCall
 
 
-async def speak_turn(desk: Desk, command: Command) -> list[Fact]:
+async def speak_turn(ctx: Context, command: Command) -> list[Fact]:
     """The start is recorded before the process exists, with all that the member is given."""
-    before = desk.world().members[command.subject]
-    posts = tuple(unseen(desk.world(), before))
-    session = desk.session_of(before)
-    desk.record(turn_started(desk.world(), before, session=session, at=desk.now()))
-    member = desk.world().members[command.subject]
-    channel = desk.world().channels[member.channel]
+    before = ctx.world().members[command.subject]
+    posts = tuple(unseen(ctx.world(), before))
+    session = ctx.session_of(before)
+    ctx.record(turn_started(ctx.world(), before, session=session, at=ctx.now()))
+    member = ctx.world().members[command.subject]
+    channel = ctx.world().channels[member.channel]
     call = TurnCall(
         channel=channel,
         member=member,
         posts=posts,
-        before=lambda: tuple(posts_after(desk.world(), channel, 0)),
+        before=lambda: tuple(posts_after(ctx.world(), channel, 0)),
         was_cut_off=before.owes_answer,
         resume=before.session_used or before.speaking,
-        heard=lambda post: _heard(desk, member.id, post),
-        controls=desk.controls(member.id),
+        heard=lambda post: _heard(ctx, member.id, post),
+        controls=ctx.controls(member.id),
     )
-    outcome = await _until_it_ends(desk, call)
+    outcome = await _until_it_ends(ctx, call)
     return turn_spoken(
-        desk.world(), member.id, outcome, turn=member.turn, rules=desk.rules, at=desk.now()
+        ctx.world(), member.id, outcome, turn=member.turn, rules=ctx.rules, at=ctx.now()
     )
 
 
-async def _until_it_ends(desk: Desk, call: TurnCall) -> StepOutcome:
+async def _until_it_ends(ctx: Context, call: TurnCall) -> StepOutcome:
     """A person may interrupt it: it is told to stop, and ended when it cannot hear that."""
-    interrupted = asyncio.ensure_future(desk.interrupted(call.member.id))
-    running = asyncio.ensure_future(desk.outside.speak(call))
+    interrupted = asyncio.ensure_future(ctx.interrupted(call.member.id))
+    running = asyncio.ensure_future(ctx.outside.speak(call))
     try:
         await asyncio.wait({running, interrupted}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             call.controls.tell(Interrupt())
-            await asyncio.wait({running}, timeout=desk.rules.interrupt_grace_s)
+            await asyncio.wait({running}, timeout=ctx.rules.interrupt_grace_s)
         return running.result() if running.done() else StepOutcome(session=call.member.session)
     finally:
         interrupted.cancel()
@@ -54,18 +54,18 @@ async def _until_it_ends(desk: Desk, call: TurnCall) -> StepOutcome:
         await asyncio.gather(running, interrupted, return_exceptions=True)
 
 
-def _heard(desk: Desk, member: str, post: str) -> None:
-    sequence = desk.world().posts[post].sequence
-    desk.record(heard(desk.world().members[member], sequence, at=desk.now()))
+def _heard(ctx: Context, member: str, post: str) -> None:
+    sequence = ctx.world().posts[post].sequence
+    ctx.record(heard(ctx.world().members[member], sequence, at=ctx.now()))
 
 
-async def vacate(desk: Desk, command: Command) -> list[Fact]:
+async def vacate(ctx: Context, command: Command) -> list[Fact]:
     """What it was given and did not answer it still owes, should somebody assign it again."""
-    member = desk.world().members[command.subject]
-    await desk.cancel(SpeakTurn(subject=member.id).key)
-    await desk.outside.vacate(member)
-    left = desk.world().members[command.subject]
-    return [noted(left, "vacated", at=desk.now(), housed=False, speaking=False)]
+    member = ctx.world().members[command.subject]
+    await ctx.cancel(SpeakTurn(subject=member.id).key)
+    await ctx.outside.vacate(member)
+    left = ctx.world().members[command.subject]
+    return [noted(left, "vacated", at=ctx.now(), housed=False, speaking=False)]
 
 
 CHANNEL_DOERS: Mapping[type[Command], Doer] = {SpeakTurn: speak_turn, Vacate: vacate}

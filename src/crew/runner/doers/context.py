@@ -15,7 +15,7 @@ from crew.runner.outside.outside import Outside
 
 
 @frozen
-class Desk:
+class Context:
     """What a doer works with; `world` is asked anew whenever time may have passed."""
 
     outside: Outside
@@ -42,14 +42,14 @@ class Desk:
         return self.world().tasks[command.subject]
 
 
-Doer = Callable[[Desk, Command], Awaitable[list[Fact]]]
+Doer = Callable[[Context, Command], Awaitable[list[Fact]]]
 
 
-def worktree_lost(desk: Desk, task: Task) -> list[Fact]:
-    return [noted(task, "worktree_lost", at=desk.now(), worktree="")]
+def worktree_lost(ctx: Context, task: Task) -> list[Fact]:
+    return [noted(task, "worktree_lost", at=ctx.now(), worktree="")]
 
 
-async def kept(desk: Desk, task: Task, label: str, *, is_last: bool = False) -> None:
+async def kept(ctx: Context, task: Task, label: str, *, is_last: bool = False) -> None:
     """A checkpoint of a worktree in which everything that worked there has ended."""
-    await desk.outside.clear_locks(task)
-    await desk.outside.checkpoint(task, label, is_last=is_last)
+    await ctx.outside.clear_locks(task)
+    await ctx.outside.checkpoint(task, label, is_last=is_last)

@@ -11,24 +11,24 @@ from crew.domain.rows.task import Task
 from crew.domain.runs.run_outcomes import Evidence
 from crew.domain.runs.step_outcomes import given, messages_for, messages_read
 from crew.domain.runs.verdicts import Verdict, complaints, recorded, still_to_ask
-from crew.runner.doers.context import Desk
-from crew.runner.outside.outside import GateResult, Look, ReviewCall
+from crew.runner.doers.context import Context
+from crew.runner.outside.outside import GateResult, ReviewCall, WorktreeState
 
 
-async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
+async def gather(ctx: Context, run: Run, task: Task, look: WorktreeState) -> Evidence:
     """What can be seen at once comes first; the gate runs only on what could be merged."""
-    head, outside = look.head, desk.outside
-    if found := await seen_at_once(desk, run, look):
+    head, outside = look.head, ctx.outside
+    if found := await seen_at_once(ctx, run, look):
         return found
-    base = await newest_base(desk, task.target)
+    base = await newest_base(ctx, task.target)
     if await outside.contains(ancestor=head, descendant=base):
         return Evidence(head=head, has_commits=False)
-    gate = await _gates(desk, run, head)
+    gate = await _gates(ctx, run, head)
     if not gate.passed:
         return Evidence(head=head, gate_passed=False, gate_output=gate.output)
-    if conflicts := await _conflicts(desk, run, base, head):
+    if conflicts := await _conflicts(ctx, run, base, head):
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
-    notes = await _review(desk, run, task, head)
+    notes = await _review(ctx, run, task, head)
     return Evidence(
         head=head,
         gate_passed=True,
@@ -38,9 +38,9 @@ async def gather(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
     )
 
 
-async def seen_at_once(desk: Desk, run: Run, look: Look) -> Evidence | None:
+async def seen_at_once(ctx: Context, run: Run, look: WorktreeState) -> Evidence | None:
     """What is wrong with the worktree, whoever worked in it; None when nothing is."""
-    head, outside = look.head, desk.outside
+    head, outside = look.head, ctx.outside
     if look.nested:
         return Evidence(head=head, nested=look.nested)
     if look.uncommitted:
@@ -54,73 +54,73 @@ async def seen_at_once(desk: Desk, run: Run, look: Look) -> Evidence | None:
     return None
 
 
-async def _gates(desk: Desk, run: Run, head: str) -> GateResult:
+async def _gates(ctx: Context, run: Run, head: str) -> GateResult:
     """The repository's gate, then the proof that this run was asked for."""
-    gate = await desk.outside.run_gate(head, task=run.task)
+    gate = await ctx.outside.run_gate(head, task=run.task)
     if not gate.passed or not run.proof:
         return gate
-    proof = await desk.outside.run_gate(head, task=run.task, command=run.proof)
+    proof = await ctx.outside.run_gate(head, task=run.task, command=run.proof)
     commands = (one for one in (gate.command, proof.command) if one not in ("", NO_GATE))
     return replace(proof, command=", ".join(commands) or gate.command)
 
 
-async def newest_base(desk: Desk, target: str) -> str:
+async def newest_base(ctx: Context, target: str) -> str:
     """What landed, and what others committed on the target if that holds all that landed."""
-    tips = await desk.outside.tips(target)
-    contains = desk.outside.contains
+    tips = await ctx.outside.tips(target)
+    contains = ctx.outside.contains
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return tips.integration
     newer = await contains(ancestor=tips.integration, descendant=tips.target)
     return tips.target if newer else tips.integration
 
 
-async def _conflicts(desk: Desk, run: Run, base: str, head: str) -> tuple[str, ...]:
+async def _conflicts(ctx: Context, run: Run, base: str, head: str) -> tuple[str, ...]:
     """Told at once to whoever works at a terminal; the merge queue tells an agent."""
     if not run.pane:
         return ()
-    tried = await desk.outside.merge(onto=base, head=head, message="a trial\n", at=desk.now())
+    tried = await ctx.outside.merge(onto=base, head=head, message="a trial\n", at=ctx.now())
     return tried.conflicts
 
 
-async def _review(desk: Desk, run: Run, task: Task, head: str) -> str | None:
+async def _review(ctx: Context, run: Run, task: Task, head: str) -> str | None:
     """A reviewer that passed this very commit is asked again only if there is a message for it."""
-    reviewers = desk.rules.reviewers if run.reviewers is None else run.reviewers
-    needed = desk.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
-    unread = messages_for(desk.world(), task.id)
+    reviewers = ctx.rules.reviewers if run.reviewers is None else run.reviewers
+    needed = ctx.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
+    unread = messages_for(ctx.world(), task.id)
     known = replace(run, verdicts=()) if unread else run
     missing = still_to_ask(known, reviewers, commit=head, needed=needed)
-    return await asked_for(desk, run, task, head, reviewers=missing)
+    return await asked_for(ctx, run, task, head, reviewers=missing)
 
 
 async def asked_for(
-    desk: Desk, run: Run, task: Task, head: str, *, reviewers: tuple[str, ...]
+    ctx: Context, run: Run, task: Task, head: str, *, reviewers: tuple[str, ...]
 ) -> str | None:
     """All reviewers at once, on this very commit; the notes of those that did not pass it.
 
     Nothing is approved while a message waits that no reviewer has got: they are asked once more.
     """
     while reviewers:
-        found = await _verdicts(desk, _review_call(desk, run, task, head), reviewers)
-        desk.record(messages_read(desk.world(), desk.world().runs[run.id], at=desk.now()))
+        found = await _verdicts(ctx, _review_call(ctx, run, task, head), reviewers)
+        ctx.record(messages_read(ctx.world(), ctx.world().runs[run.id], at=ctx.now()))
         notes = complaints(found)
-        if notes is not None or not messages_for(desk.world(), task.id):
+        if notes is not None or not messages_for(ctx.world(), task.id):
             return notes
     return None
 
 
-def _review_call(desk: Desk, run: Run, task: Task, head: str) -> ReviewCall:
+def _review_call(ctx: Context, run: Run, task: Task, head: str) -> ReviewCall:
     """For any reviewer, with what it is to read; that is recorded before it is read."""
-    messages = messages_for(desk.world(), task.id)
+    messages = messages_for(ctx.world(), task.id)
     new = [one for one in messages if one.state == MessageState.QUEUED]
-    desk.record([given(one, _step_key(run), at=desk.now()) for one in new])
+    ctx.record([given(one, _step_key(run), at=ctx.now()) for one in new])
     return ReviewCall(
         run=run,
         task=task,
         commit=head,
         reviewer="",
         messages=tuple(messages),
-        heard=lambda message: _heard(desk, run, message),
-        brief=brief_of(desk.world(), run),
+        heard=lambda message: _heard(ctx, run, message),
+        brief=brief_of(ctx.world(), run),
     )
 
 
@@ -128,27 +128,27 @@ def _step_key(run: Run) -> str:
     return f"{run.id}/{run.round}/review"
 
 
-async def _verdicts(desk: Desk, call: ReviewCall, reviewers: tuple[str, ...]) -> list[Verdict]:
+async def _verdicts(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) -> list[Verdict]:
     each = (
-        replace(call, reviewer=name, controls=desk.controls(f"{call.run.id}/review/{number}"))
+        replace(call, reviewer=name, controls=ctx.controls(f"{call.run.id}/review/{number}"))
         for number, name in enumerate(reviewers)
     )
-    found = await asyncio.gather(*(_verdict(desk, one) for one in each), return_exceptions=True)
+    found = await asyncio.gather(*(_verdict(ctx, one) for one in each), return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
             raise one
     return [one for one in found if isinstance(one, Verdict)]
 
 
-async def _verdict(desk: Desk, call: ReviewCall) -> Verdict:
+async def _verdict(ctx: Context, call: ReviewCall) -> Verdict:
     """Recorded at once: it counts also if another reviewer breaks off and is asked again."""
-    found = await desk.outside.review(call)
-    desk.record([recorded(desk.world().runs[call.run.id], found, at=desk.now())])
+    found = await ctx.outside.review(call)
+    ctx.record([recorded(ctx.world().runs[call.run.id], found, at=ctx.now())])
     return found
 
 
-def _heard(desk: Desk, run: Run, message: str) -> None:
+def _heard(ctx: Context, run: Run, message: str) -> None:
     """A reviewer has got it in the middle of its work."""
-    found, now = desk.world().messages[message], desk.world().runs[run.id]
+    found, now = ctx.world().messages[message], ctx.world().runs[run.id]
     if found.state == MessageState.QUEUED and now.state == RunState.REVIEWING:
-        desk.record([given(found, _step_key(run), at=desk.now())])
+        ctx.record([given(found, _step_key(run), at=ctx.now())])

@@ -22,7 +22,7 @@ from crew.domain.rows.merge_queue import (
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.world import World, apply_all, moved, noted
-from crew.runner.doers.context import Desk, Doer
+from crew.runner.doers.context import Context, Doer
 from crew.runner.outside.outside import Delivered, MergeResult, Tips
 
 
@@ -44,29 +44,29 @@ class _Assembly:
     conflicts: list[tuple[Task, MergeResult, Sides]] = field(default_factory=list)
 
 
-async def assemble(desk: Desk, command: Command) -> list[Fact]:
+async def assemble(ctx: Context, command: Command) -> list[Fact]:
     """Merge the waiting tasks in memory, each onto those before it in the line or its trial."""
     target = command.subject
-    tips = await desk.outside.tips(target)
-    assembly = await _base(desk, tips, target)
-    line = _line(desk, command)
+    tips = await ctx.outside.tips(target)
+    assembly = await _base(ctx, tips, target)
+    line = _line(ctx, command)
     assembly.known = _merges_in(line)
-    waiting = queue(desk.world(), target)[: desk.rules.longest_line]
+    waiting = queue(ctx.world(), target)[: ctx.rules.longest_line]
     tasks = {(task.id, task.head): task for task in waiting}
-    wanted = layout(line, tuple(tasks), rules=desk.rules, proven=assembly.proven)
+    wanted = layout(line, tuple(tasks), rules=ctx.rules, proven=assembly.proven)
     assembly.cleared = wanted.cleared
     for entry in wanted.main:
-        await _append(desk, assembly, tasks[entry])
+        await _append(ctx, assembly, tasks[entry])
     for base, entries in wanted.trials:
-        await _add_trial(desk, assembly, base or assembly.base, [tasks[e] for e in entries])
+        await _add_trial(ctx, assembly, base or assembly.base, [tasks[e] for e in entries])
     assembly.held += wanted.later
-    return _assembled(desk, target, tips, assembly)
+    return _assembled(ctx, target, tips, assembly)
 
 
-async def _add_trial(desk: Desk, assembly: _Assembly, base: str, tasks: list[Task]) -> None:
+async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[Task]) -> None:
     trial = _Assembly(tips=assembly.tips, base=base, tip=base, proven=True, known=assembly.known)
     for task in tasks:
-        await _append(desk, trial, task)
+        await _append(ctx, trial, task)
     if trial.chain:
         assembly.trials.append((base, tuple(trial.chain)))
     assembly.held += trial.held
@@ -74,14 +74,14 @@ async def _add_trial(desk: Desk, assembly: _Assembly, base: str, tasks: list[Tas
     assembly.conflicts += trial.conflicts
 
 
-async def _base(desk: Desk, tips: Tips, target: str) -> _Assembly:
+async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
     """The integration tip with everybody else's commits on the target."""
-    contains = desk.outside.contains
+    contains = ctx.outside.contains
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return _Assembly(tips=tips, base=tips.integration, tip=tips.integration, proven=True)
     if await contains(ancestor=tips.integration, descendant=tips.target):
         return _Assembly(tips=tips, base=tips.target, tip=tips.target, proven=True)
-    merged = await desk.outside.merge_target(tips, target)
+    merged = await ctx.outside.merge_target(tips, target)
     if merged.commit:
         return _Assembly(tips=tips, base=merged.commit, tip=merged.commit, proven=False)
     reason = f"{target} and what crew landed conflict in {', '.join(merged.conflicts)}"
@@ -99,23 +99,23 @@ def _merges_in(line: Line) -> dict[tuple[str, str, str], str]:
     }
 
 
-async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
+async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
     """A task that stands where it stood needs no new merge: it would make the same commit."""
-    outside = desk.outside
+    outside = ctx.outside
     if commit := assembly.known.get((assembly.tip, task.id, task.head)):
         assembly.chain.append((task.id, task.head, commit))
         assembly.tip = commit
         return
     if await outside.contains(ancestor=task.head, descendant=assembly.base):
-        await _add_contained(desk, assembly, task)
+        await _add_contained(ctx, assembly, task)
         return
-    merged = await _merge(desk, task, onto=assembly.tip)
+    merged = await _merge(ctx, task, onto=assembly.tip)
     if merged.commit:
         assembly.chain.append((task.id, task.head, merged.commit))
         assembly.tip = merged.commit
         return
     if assembly.chain:
-        merged = await _merge(desk, task, onto=assembly.base)
+        merged = await _merge(ctx, task, onto=assembly.base)
     if merged.commit:
         assembly.held.append((task.id, task.head))
     else:
@@ -124,18 +124,18 @@ async def _append(desk: Desk, assembly: _Assembly, task: Task) -> None:
         assembly.conflicts.append((task, merged, sides))
 
 
-async def _add_contained(desk: Desk, assembly: _Assembly, task: Task) -> None:
+async def _add_contained(ctx: Context, assembly: _Assembly, task: Task) -> None:
     """It has landed already, or is part of a task on trial, with which it lands or fails."""
     for tip in (assembly.tips.target, assembly.tips.integration):
-        if await desk.outside.contains(ancestor=task.head, descendant=tip):
+        if await ctx.outside.contains(ancestor=task.head, descendant=tip):
             assembly.landed.append((task, tip))
             return
     assembly.held.append((task.id, task.head))
 
 
-async def _merge(desk: Desk, task: Task, *, onto: str) -> MergeResult:
-    run = desk.world().runs.get(task.run or "")
-    return await desk.outside.merge(
+async def _merge(ctx: Context, task: Task, *, onto: str) -> MergeResult:
+    run = ctx.world().runs.get(task.run or "")
+    return await ctx.outside.merge(
         onto=onto,
         head=task.head,
         message=merge_message(task, run),
@@ -155,8 +155,8 @@ def merge_message(task: Task, run: Run | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:
-    world, now = desk.world(), desk.now()
+def _assembled(ctx: Context, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:
+    world, now = ctx.world(), ctx.now()
     line = world.lines[target]
     chains = (assembly.chain, *(chain for _, chain in assembly.trials))
     current = {assembly.base, *(commit for chain in chains for _, _, commit in chain)}
@@ -179,11 +179,11 @@ def _assembled(desk: Desk, target: str, tips: Tips, assembly: _Assembly) -> list
         )
     ]
     for task, commit in assembly.landed:
-        facts += _landed(desk, task.id, task.head, commit)
+        facts += _landed(ctx, task.id, task.head, commit)
     for task, conflict, sides in assembly.conflicts:
-        if _still_waits(desk, task.id, task.head):
+        if _still_waits(ctx, task.id, task.head):
             now_world = apply_all(world, facts)  # each question has a number of its own
-            facts += _conflicted(desk, now_world, task, conflict, sides, onto=assembly.base)
+            facts += _conflicted(ctx, now_world, task, conflict, sides, onto=assembly.base)
     return facts
 
 
@@ -202,7 +202,7 @@ def _outrun(line: Line) -> dict[str, str]:
 
 
 def _conflicted(
-    desk: Desk, world: World, task: Task, conflict: MergeResult, sides: Sides, *, onto: str
+    ctx: Context, world: World, task: Task, conflict: MergeResult, sides: Sides, *, onto: str
 ) -> list[Fact]:
     paths, detail = conflict.conflicts, conflict.detail
     return returned(
@@ -210,58 +210,58 @@ def _conflicted(
         task.id,
         ask=Ask.CONFLICT,
         notes="",
-        rules=desk.rules,
-        at=desk.now(),
+        rules=ctx.rules,
+        at=ctx.now(),
         merge_commit=onto,
         merge_paths=paths,
-        merge_notes=conflict_notes(desk.world(), sides, commit=onto, paths=paths, detail=detail),
+        merge_notes=conflict_notes(ctx.world(), sides, commit=onto, paths=paths, detail=detail),
     )
 
 
-def _still_waits(desk: Desk, task: str, head: str) -> bool:
-    found = desk.world().tasks[task]
+def _still_waits(ctx: Context, task: str, head: str) -> bool:
+    found = ctx.world().tasks[task]
     return found.is_queued and found.head == head
 
 
-def _landed(desk: Desk, task: str, head: str, commit: str) -> list[Fact]:
-    if not _still_waits(desk, task, head):
+def _landed(ctx: Context, task: str, head: str, commit: str) -> list[Fact]:
+    if not _still_waits(ctx, task, head):
         return []
-    row = desk.world().tasks[task]
-    return [noted(row, "landed", at=desk.now(), landed_commit=commit)]
+    row = ctx.world().tasks[task]
+    return [noted(row, "landed", at=ctx.now(), landed_commit=commit)]
 
 
-async def test_candidate(desk: Desk, command: Command) -> list[Fact]:
+async def test_candidate(ctx: Context, command: Command) -> list[Fact]:
     assert isinstance(command, commands.TestCandidate)
-    tasks = [c for c in _line(desk, command).candidates if c.commit == command.commit]
-    gate = await desk.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
-    line = _line(desk, command)
+    tasks = [c for c in _line(ctx, command).candidates if c.commit == command.commit]
+    gate = await ctx.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
+    line = _line(ctx, command)
     notes = "" if gate.passed else gate.output[-LONGEST_NOTES:]
     result = TestResult(commit=command.commit, passed=gate.passed, times=1, notes=notes)
     results = tuple(tuple(r) for r in tested(line, result))
-    return [noted(line, "tested", at=desk.now(), results=results)]
+    return [noted(line, "tested", at=ctx.now(), results=results)]
 
 
-async def land(desk: Desk, command: Command) -> list[Fact]:
+async def land(ctx: Context, command: Command) -> list[Fact]:
     """Asks first whether the ref is there already: the last try may have died right after it."""
-    line = _line(desk, command)
+    line = _line(ctx, command)
     length = prefix_to_land(line)
     if length is None:
         return []
     commit = line.commit_at(length)
-    tips = await desk.outside.tips(line.id)
+    tips = await ctx.outside.tips(line.id)
     if tips.integration != commit:
-        await desk.outside.advance(line.id, to=commit, expected=line.integration)
-    desk.later(commands.Deliver(subject=line.id), desk.now())  # the last try was about less
-    return _line_landed(desk, line, length, commit)
+        await ctx.outside.advance(line.id, to=commit, expected=line.integration)
+    ctx.later(commands.Deliver(subject=line.id), ctx.now())  # the last try was about less
+    return _line_landed(ctx, line, length, commit)
 
 
-def _line_landed(desk: Desk, line: Line, length: int, commit: str) -> list[Fact]:
+def _line_landed(ctx: Context, line: Line, length: int, commit: str) -> list[Fact]:
     later = {candidate.commit for candidate in line.candidates[length:]}
     facts = [
         noted(
             line,
             "landed",
-            at=desk.now(),
+            at=ctx.now(),
             integration=commit,
             base=commit,
             base_proven=True,
@@ -272,82 +272,84 @@ def _line_landed(desk: Desk, line: Line, length: int, commit: str) -> list[Fact]
         )
     ]
     for candidate in line.candidates[:length]:
-        facts += _landed(desk, candidate.task, candidate.head, candidate.commit)
+        facts += _landed(ctx, candidate.task, candidate.head, candidate.commit)
     return facts
 
 
-async def deliver(desk: Desk, command: Command) -> list[Fact]:
+async def deliver(ctx: Context, command: Command) -> list[Fact]:
     """What stands in the way is recorded once; then it is tried again until it is gone."""
-    integration = _line(desk, command).integration
-    done = await desk.outside.deliver(command.subject)
+    integration = _line(ctx, command).integration
+    done = await ctx.outside.deliver(command.subject)
     if done.state == "delivered":
         changes = {"delivered": integration, "is_shown": done.is_shown}
-        return await _delivered(desk, command, done, **changes)
-    landed = undelivered(desk.world(), command.subject)
-    tips = await desk.outside.tips(command.subject)
+        return await _delivered(ctx, command, done, **changes)
+    landed = undelivered(ctx.world(), command.subject)
+    tips = await ctx.outside.tips(command.subject)
     if done.state == "current":  # also when a person brought together what was red together
-        facts = await _delivered(desk, command, done, delivered=integration)
-        lost = await _landings_lost(desk, landed, tips, facts)
-        return [*facts, *lost, *_upstream_moved(desk, _line(desk, command), tips, overtaken=0)]
-    line = _line(desk, command)
+        facts = await _delivered(ctx, command, done, delivered=integration)
+        lost = await _landings_lost(ctx, landed, tips, facts)
+        return [
+            *facts,
+            *lost,
+            *_upstream_moved(ctx, _line(ctx, command), tips, overtaken=0),
+        ]
+    line = _line(ctx, command)
     overtaken = line.overtaken + 1
-    moved_on = _upstream_moved(desk, line, tips, overtaken=overtaken)
+    moved_on = _upstream_moved(ctx, line, tips, overtaken=overtaken)
     has_landed_more = line.integration != integration
     if done.state == "diverged" and (moved_on or has_landed_more):
         return moved_on  # tried at once when that is tested together: the target may move again
-    desk.later(command, desk.now() + desk.rules.delivery_retry_s)
+    ctx.later(command, ctx.now() + ctx.rules.delivery_retry_s)
     if done.state == "diverged":
         return []
     if (line.waiting, line.remedy) == (done.reason, done.remedy):
         return []
-    waits = noted(line, "delivery_waits", at=desk.now(), waiting=done.reason, remedy=done.remedy)
+    waits = noted(line, "delivery_waits", at=ctx.now(), waiting=done.reason, remedy=done.remedy)
     return [waits]
 
 
-async def _delivered(desk: Desk, command: Command, done: Delivered, **changes: Any) -> list[Fact]:
+async def _delivered(ctx: Context, command: Command, done: Delivered, **changes: Any) -> list[Fact]:
     """What the target branch has now is merged, and not a moment before.
 
     The remedy is how the person gets the files of a submodule that came with it.
     """
     arrived = [
         task.id
-        for task in undelivered(desk.world(), command.subject)
-        if await desk.outside.contains(ancestor=task.landed_commit, descendant=done.commit)
+        for task in undelivered(ctx.world(), command.subject)
+        if await ctx.outside.contains(ancestor=task.landed_commit, descendant=done.commit)
     ]
-    tasks, at = desk.world().tasks, desk.now()
+    tasks, at = ctx.world().tasks, ctx.now()
     changes |= {"delivered_at": at, "overtaken": 0, "waiting": "", "remedy": done.remedy}
     trigger = "delivered" if done.state == "delivered" or arrived else "found_delivered"
     return [
-        noted(_line(desk, command), trigger, at=at, **changes),
+        noted(_line(ctx, command), trigger, at=at, **changes),
         *(moved(tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
     ]
 
 
 async def _landings_lost(
-    desk: Desk, landed: Sequence[Task], tips: Tips, delivered: Sequence[Fact]
+    ctx: Context, landed: Sequence[Task], tips: Tips, delivered: Sequence[Fact]
 ) -> list[Fact]:
     """A person has set the integration ref back: what it does not have any more lands again."""
     merged = {fact.subject for fact in delivered if fact.kind == "task"}
     return [
-        noted(task, "landing_lost", at=desk.now(), landed_commit="")
+        noted(task, "landing_lost", at=ctx.now(), landed_commit="")
         for task in landed
         if task.id not in merged
-        and not await desk.outside.contains(
-            ancestor=task.landed_commit, descendant=tips.integration
-        )
+        and not await ctx.outside.contains(ancestor=task.landed_commit, descendant=tips.integration)
     ]
 
 
-def _upstream_moved(desk: Desk, line: Line, tips: Tips, *, overtaken: int) -> list[Fact]:
+def _upstream_moved(ctx: Context, line: Line, tips: Tips, *, overtaken: int) -> list[Fact]:
     if tips.target == line.target_seen or line.upstream:
         return []
     words = _outrun(line) if replace(line, overtaken=overtaken).is_outrun else {}
     changes = {"upstream": True, "overtaken": overtaken, **words}
-    return [noted(line, "diverged", at=desk.now(), **changes)]
+    return [noted(line, "diverged", at=ctx.now(), **changes)]
 
 
-def _line(desk: Desk, command: Command) -> Line:
-    return desk.world().lines[command.subject]
+def _line(ctx: Context, command: Command) -> Line:
+    return ctx.world().lines[command.subject]
 
 
 LINE_DOERS: Mapping[type[Command], Doer] = {

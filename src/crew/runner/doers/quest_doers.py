@@ -5,7 +5,7 @@ from collections.abc import Callable
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import step_task
-from crew.domain.quests.position import first_walk, workflow_of
+from crew.domain.quests.position import first_position, workflow_of
 from crew.domain.quests.quest_plan import next_to_tell, told_steps
 from crew.domain.quests.stage_outcomes import (
     PROVING,
@@ -15,116 +15,116 @@ from crew.domain.quests.stage_outcomes import (
     role_finished,
     station,
 )
-from crew.domain.rows.quest import PlannedStep, Quest, QuestState
+from crew.domain.rows.quest import PlanItem, Quest, QuestState
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.workflow import Does, Stage
 from crew.domain.runs.run_outcomes import Evidence, gated
 from crew.domain.tasks.task_outcomes import Intake, seen_one
-from crew.domain.world import Draft, World, apply_all, born
-from crew.runner.doers.context import Desk
+from crew.domain.world import FactDraft, World, apply_all, born
+from crew.runner.doers.context import Context
 from crew.runner.doers.evidence import asked_for, newest_base, seen_at_once
-from crew.runner.outside.outside import Look
+from crew.runner.outside.outside import WorktreeState
 
 Judge = Callable[[World, Run], list[Fact]]
 
 
-async def walk_on(desk: Desk, run: Run, task: Task, look: Look) -> list[Fact]:
+async def check_stage(ctx: Context, run: Run, task: Task, look: WorktreeState) -> list[Fact]:
     """What a role left, then whatever proves it on the same commit; a role comes after that."""
-    here = station(desk.world(), run)
+    here = station(ctx.world(), run)
     if here is None or here.does not in PROVING:
-        evidence = await _left(desk, run, task, look)
+        evidence = await _left(ctx, run, task, look)
         facts = _still(
-            desk,
+            ctx,
             run,
-            lambda world, now: role_finished(world, now, evidence, rules=desk.rules, at=desk.now()),
+            lambda world, now: role_finished(world, now, evidence, rules=ctx.rules, at=ctx.now()),
         )
-        if not _needs_no_new_look(apply_all(desk.world(), facts), run):
+        if not _needs_no_new_look(apply_all(ctx.world(), facts), run):
             return facts
-        desk.record(facts)
-        here = station(desk.world(), run)
-    return await _proven(desk, run, task, here, look.head)
+        ctx.record(facts)
+        here = station(ctx.world(), run)
+    return await _proven(ctx, run, task, here, look.head)
 
 
 def _needs_no_new_look(world: World, run: Run) -> bool:
     """Nobody has touched the worktree in between: one look is enough for both."""
-    if world.runs[run.id].state != RunState.REVIEWING or run.task not in world.walks:
+    if world.runs[run.id].state != RunState.REVIEWING or run.task not in world.positions:
         return False
     here = station(world, world.runs[run.id])
     return here is not None and here.does in PROVING
 
 
-async def _proven(desk: Desk, run: Run, task: Task, here: Stage | None, head: str) -> list[Fact]:
+async def _proven(ctx: Context, run: Run, task: Task, here: Stage | None, head: str) -> list[Fact]:
     if here is not None and here.does is Does.REVIEW:
-        notes = await _reviewed(desk, run, task, here, head)
+        notes = await _reviewed(ctx, run, task, here, head)
         return _still(
-            desk,
+            ctx,
             run,
-            lambda world, now: review_judged(world, now, notes=notes, head=head, at=desk.now()),
+            lambda world, now: review_judged(world, now, notes=notes, head=head, at=ctx.now()),
         )
-    gate = await desk.outside.run_gate(head, task=task.id)
+    gate = await ctx.outside.run_gate(head, task=task.id)
     return _still(
-        desk,
+        ctx,
         run,
         lambda world, now: [
-            *gated(world, now.task, gate.command, at=desk.now()),
+            *gated(world, now.task, gate.command, at=ctx.now()),
             *gate_judged(
-                world, now, passed=gate.passed, output=gate.output, head=head, at=desk.now()
+                world, now, passed=gate.passed, output=gate.output, head=head, at=ctx.now()
             ),
         ],
     )
 
 
-def _still(desk: Desk, run: Run, judge: Judge) -> list[Fact]:
+def _still(ctx: Context, run: Run, judge: Judge) -> list[Fact]:
     """Time has passed: a task that was given up meanwhile is not led on."""
-    world = desk.world()
+    world = ctx.world()
     now, task = world.runs[run.id], world.tasks[run.task]
     if now.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
         return []
     return judge(world, now)
 
 
-async def _left(desk: Desk, run: Run, task: Task, look: Look) -> Evidence:
-    if found := await seen_at_once(desk, run, look):
+async def _left(ctx: Context, run: Run, task: Task, look: WorktreeState) -> Evidence:
+    if found := await seen_at_once(ctx, run, look):
         return found
-    base = await newest_base(desk, task.target)
-    empty = await desk.outside.contains(ancestor=look.head, descendant=base)
-    has_commits = not empty or not must_have_commits(desk.world(), run)
+    base = await newest_base(ctx, task.target)
+    empty = await ctx.outside.contains(ancestor=look.head, descendant=base)
+    has_commits = not empty or not must_have_commits(ctx.world(), run)
     return Evidence(head=look.head, has_commits=has_commits)
 
 
-async def _reviewed(desk: Desk, run: Run, task: Task, here: Stage, head: str) -> str | None:
-    roles = workflow_of(desk.world(), desk.world().walks[task.id]).roles
+async def _reviewed(ctx: Context, run: Run, task: Task, here: Stage, head: str) -> str | None:
+    roles = workflow_of(ctx.world(), ctx.world().positions[task.id]).roles
     agents = tuple(roles[name].agent or run.agent_kind for name in here.roles)
-    return await asked_for(desk, run, task, head, reviewers=agents)
+    return await asked_for(ctx, run, task, head, reviewers=agents)
 
 
-async def tell_steps(desk: Desk, command: Command) -> list[Fact]:
+async def write_items(ctx: Context, command: Command) -> list[Fact]:
     """A few at a time, those first that others wait for; recorded once they are there."""
     while True:
-        world = desk.world()
+        world = ctx.world()
         quest = world.quests[command.subject]
         steps = next_to_tell(world, quest)
         if not steps:
             return []
-        desk.record(await _told(desk, quest, steps))
+        ctx.record(await _told(ctx, quest, steps))
 
 
-async def _told(desk: Desk, quest: Quest, steps: list[PlannedStep]) -> list[Fact]:
+async def _told(ctx: Context, quest: Quest, steps: list[PlanItem]) -> list[Fact]:
     """In the order of the plan, which is then that of their ids too."""
     made = []
     for step in steps:
-        wanted = step_task(desk.world(), quest, step)
-        made.append((step, await desk.outside.tell_step(wanted)))
-    draft = Draft(desk.world())
+        wanted = step_task(ctx.world(), quest, step)
+        made.append((step, await ctx.outside.tell_step(wanted)))
+    draft = FactDraft(ctx.world())
     now = draft.world.quests[quest.id]
     told = {step.key: item for step, item in made if step in now.steps}
     if now.state != QuestState.OPEN or not told:
         return []  # cancelled, or planned anew meanwhile
-    draft.add(told_steps(now, {key: item.id for key, item in told.items()}, at=desk.now()))
+    draft.add(told_steps(now, {key: item.id for key, item in told.items()}, at=ctx.now()))
     target = draft.world.tasks[quest.id].target
     for key, item in told.items():
-        draft.add(*seen_one(draft.world, item, Intake(target=target, at=desk.now())))
-        if item.id not in draft.world.walks:
-            draft.add(born(first_walk(quest, item.id, key=key), "planned", at=desk.now()))
+        draft.add(*seen_one(draft.world, item, Intake(target=target, at=ctx.now())))
+        if item.id not in draft.world.positions:
+            draft.add(born(first_position(quest, item.id, key=key), "planned", at=ctx.now()))
     return draft.facts

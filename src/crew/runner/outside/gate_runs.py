@@ -9,8 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crew.config.gate_command import NO_GATE, SET_GATE, Gate, choose_gate, read_gate_files
-from crew.config.gate_command import GateResult as Verdict
+from crew.config.gate_command import (
+    NO_GATE,
+    SET_GATE,
+    Gate,
+    GateVerdict,
+    choose_gate,
+    read_gate_files,
+)
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import plain, printable
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
@@ -100,9 +106,9 @@ class GateRuns:
         verdict = gate.result(end.code)
         if end.reason != "exited":
             return _red(gate, tail.text, f"was ended: {end.message}")
-        if verdict is Verdict.NO_TESTS and settings.on_no_tests != "pass":
+        if verdict is GateVerdict.NO_TESTS and settings.on_no_tests != "pass":
             return _red(gate, tail.text, "collected no tests")
-        if verdict is Verdict.RED:
+        if verdict is GateVerdict.RED:
             return _red(gate, tail.text, f"exited with {end.code}")
         return GateResult(passed=True, output=tail.text)
 

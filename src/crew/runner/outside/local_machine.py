@@ -13,7 +13,7 @@ from crew.agents.adapter import Watch, adapter_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref, made_ref
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.quests.item_tasks import StepTask
+from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Member
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
@@ -39,12 +39,12 @@ from crew.runner.outside.member_steps import ChannelPlaces
 from crew.runner.outside.outside import (
     Delivered,
     GateResult,
-    Look,
     MergeResult,
     ReviewCall,
     StepCall,
     Tips,
     TurnCall,
+    WorktreeState,
 )
 from crew.runner.outside.plan_items import PlannedTasks
 from crew.runner.outside.review_runs import Reviews
@@ -182,10 +182,10 @@ class LocalOutside:
             if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
                 stale_locks.clear_stale_locks(repo, path, [lock])
 
-    async def look_at(self, task: Task) -> Look | None:
+    async def look_at(self, task: Task) -> WorktreeState | None:
         return await _thread(self._look_at, task)
 
-    def _look_at(self, task: Task) -> Look | None:
+    def _look_at(self, task: Task) -> WorktreeState | None:
         path = Path(task.worktree)
         if not task.worktree or not self._is_worktree(path):
             return None
@@ -194,7 +194,7 @@ class LocalOutside:
         landed = delivery.integration_tip(repo, task.target) if state.links else ""
         changed = tuple(p for p in state.changed if not is_cache(p))
         unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
-        return Look(
+        return WorktreeState(
             head=state.head or "",
             uncommitted=(*unfinished, *changed),
             nested=strays(repo, path, state, landed=landed),
@@ -357,7 +357,7 @@ class LocalOutside:
     async def write_task(self, task: Task) -> None:
         await _thread(self._write_task, task)
 
-    async def tell_step(self, step: StepTask) -> TaskItem:
+    async def tell_step(self, step: ItemTask) -> TaskItem:
         return await _thread(self.planned.tell, step)
 
     def _write_task(self, task: Task) -> None:

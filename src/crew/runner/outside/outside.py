@@ -7,7 +7,7 @@ from crew.agents.adapter import Controls
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.conflict_text import Sides
 from crew.domain.quests.brief import Brief
-from crew.domain.quests.item_tasks import StepTask
+from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
@@ -28,7 +28,7 @@ class Tips:
 
 
 @frozen
-class Look:
+class WorktreeState:
     """What is in a task's worktree; `done_said` is whether the last step's log says DONE.
 
     `nested` are the paths of repositories in it that a commit cannot carry.
@@ -147,7 +147,7 @@ class Outside(Protocol):
         Only when nothing that crew started for the task is alive there any more.
         """
 
-    async def look_at(self, task: Task) -> Look | None:
+    async def look_at(self, task: Task) -> WorktreeState | None:
         """What is in the worktree, or None when there is none."""
 
     async def run_step(self, call: StepCall) -> StepOutcome: ...
@@ -201,7 +201,7 @@ class Outside(Protocol):
 
     async def write_task(self, task: Task) -> None: ...
 
-    async def tell_step(self, step: StepTask) -> TaskItem:
+    async def tell_step(self, step: ItemTask) -> TaskItem:
         """The task of a planned step, made or found, with what the plan says of it now."""
 
     async def speak(self, call: TurnCall) -> StepOutcome:

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from crew.domain.quests.item_tasks import StepTask
+from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.task_item import TaskItem
 from crew.tasks.source_snapshot import Snapshot
 from crew.tasks.task_source import NewTask, TaskChanges, TaskSource
@@ -16,7 +16,7 @@ class PlannedTasks:
     source: TaskSource
     _seen: Snapshot | None = None
 
-    def tell(self, step: StepTask) -> TaskItem:
+    def tell(self, step: ItemTask) -> TaskItem:
         """The step's task as the source has it now; nothing changes when it is there already."""
         found = self._find(step)
         if found is None:
@@ -24,7 +24,7 @@ class PlannedTasks:
         self._bring_up_to_date(found, step)
         return self.source.show(found.id)
 
-    def _bring_up_to_date(self, item: TaskItem, step: StepTask) -> None:
+    def _bring_up_to_date(self, item: TaskItem, step: ItemTask) -> None:
         if (item.title, item.body.strip()) != (step.title, step.text.strip()):
             self.source.edit(item.id, TaskChanges(title=step.title, body=step.text))
         for dep in set(step.deps) - set(item.deps):
@@ -32,7 +32,7 @@ class PlannedTasks:
         for dep in set(item.deps) - set(step.deps):
             self.source.remove_dep(item.id, dep)
 
-    def _find(self, step: StepTask) -> TaskItem | None:
+    def _find(self, step: ItemTask) -> TaskItem | None:
         if step.id:
             return self.source.show(step.id)
         self._seen = self.source.scan(self._seen)
@@ -40,7 +40,7 @@ class PlannedTasks:
         return next((item for item in strangers if set(step.labels) <= set(item.labels)), None)
 
 
-def _new(step: StepTask) -> NewTask:
+def _new(step: ItemTask) -> NewTask:
     return NewTask(
         title=step.title,
         body=step.text,

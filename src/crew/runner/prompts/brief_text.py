@@ -3,7 +3,7 @@
 from crew.config.prompts import prompt
 from crew.domain.kernel.errors import NotFound
 from crew.domain.kernel.quotation import headline, quoted_start
-from crew.domain.quests.brief import Brief, Built, Exchange, PlanLine, Words
+from crew.domain.quests.brief import Brief, Built, Exchange, PlanLine, RoleWords
 from crew.tasks.task_source import TaskSource
 
 LONGEST_REQUEST = 4_000
@@ -72,7 +72,7 @@ def _listed(parts: list[str]) -> str:
     return "\n".join((*first, *kept)) or "(nothing yet)"
 
 
-def _words(said: Words, *, most: int = LONGEST_WORDS) -> str:
+def _words(said: RoleWords, *, most: int = LONGEST_WORDS) -> str:
     return f"{headline(said.author)}:\n{quoted_start(said.words, most=most)}"
 
 

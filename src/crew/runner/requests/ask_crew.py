@@ -26,7 +26,7 @@ LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
 Settled = Callable[[World], bool]
 
 
-class Refused(CrewError):
+class RequestRefused(CrewError):
     """The runner said no; its words, code and hint are passed on."""
 
     def __init__(self, error: dict[str, str], exit_code: int) -> None:
@@ -71,7 +71,7 @@ def _accepted(found: dict[str, Any] | None) -> Any:
     if found is None:
         return None
     if "error" in found:
-        raise Refused(found["error"], found["exit_code"])
+        raise RequestRefused(found["error"], found["exit_code"])
     return found["reply"]
 
 

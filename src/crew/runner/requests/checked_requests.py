@@ -71,11 +71,11 @@ def own_task(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
 
 def own_quest(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
     """The quest that a run's task is a part of, as `crew quest show --json` prints it."""
-    if run.task not in world.walks:
+    if run.task not in world.positions:
         raise NotFound(
             f"task {run.task} is a part of no quest", hint="get-task tells what there is"
         )
-    return load_view(workplace, world.walks[run.task].quest)
+    return load_view(workplace, world.positions[run.task].quest)
 
 
 READING: Mapping[str, Callable[[Workplace, World, Run], dict[str, Any]]] = {

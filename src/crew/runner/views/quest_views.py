@@ -6,8 +6,8 @@ from typing import Any
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting
 from crew.domain.quests.quest_requests import find_quest
-from crew.domain.requests import not_walked
-from crew.domain.rows.quest import PlannedStep, Quest, Walk
+from crew.domain.requests import not_begun
+from crew.domain.rows.quest import PlanItem, Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import FINISHED, Task, TaskState
@@ -27,7 +27,7 @@ _JUDGED = "stage_"
 
 def quest_line(world: World, quest: Quest) -> dict[str, Any]:
     """A quest in short, as `crew quest list` has it."""
-    task, base = world.tasks.get(quest.id), world.walks[quest.id]
+    task, base = world.tasks.get(quest.id), world.positions[quest.id]
     done = sum(_is_done(world, step) for step in quest.steps)
     mine = tasks_of(world, quest)
     cost = total(run for run in world.runs.values() if run.task in mine)
@@ -52,24 +52,32 @@ def quest_line(world: World, quest: Quest) -> dict[str, Any]:
 
 def quest_view(world: World, quest: Quest, *, request: str, passed: Passed) -> dict[str, Any]:
     """Everything about a quest, as `crew quest show --json` has it."""
-    walks = [walk for walk in world.walks.values() if walk.quest == quest.id and not walk.asker]
+    positions = [
+        position
+        for position in world.positions.values()
+        if position.quest == quest.id and not position.asker
+    ]
     planned = {step.key: step for step in quest.steps}
-    given_up = [walk for walk in walks if walk.key and walk.key not in planned]
+    given_up = [position for position in positions if position.key and position.key not in planned]
     return {
         **quest_line(world, quest),
         "request": request,
         "plan_number": quest.plan_number,
-        **_walked(world, world.walks[quest.id], passed),
+        **_walked(world, world.positions[quest.id], passed),
         "steps": [step_view(world, step, passed) for step in quest.steps],
         "given_up": [
-            {"id": walk.key, "title": world.tasks[walk.task].title, **_walked(world, walk, passed)}
-            for walk in given_up
+            {
+                "id": position.key,
+                "title": world.tasks[position.task].title,
+                **_walked(world, position, passed),
+            }
+            for position in given_up
         ],
         "questions": [asked_view(one) for one in open_questions(world, quest)],
     }
 
 
-def step_view(world: World, step: PlannedStep, passed: Passed) -> dict[str, Any]:
+def step_view(world: World, step: PlanItem, passed: Passed) -> dict[str, Any]:
     """A planned step; before it is a task, only what was planned is known of it."""
     planned = {
         "id": step.key,
@@ -79,66 +87,66 @@ def step_view(world: World, step: PlannedStep, passed: Passed) -> dict[str, Any]
         "files": list(step.files),
         "acceptance": step.acceptance,
     }
-    walk = world.walks.get(step.task)
-    return {**planned, **(_walked(world, walk, passed) if walk else _not_begun(step))}
+    position = world.positions.get(step.task)
+    return {**planned, **(_walked(world, position, passed) if position else _not_begun(step))}
 
 
 def quest_part(world: World, task: Task) -> dict[str, Any] | None:
     """What a task is in its quest, for `crew show`; None when it belongs to none."""
     if not task.quest:
         return None
-    walk = world.walks.get(task.id)
-    role = acting(world, task.id).role if walk else ""
+    position = world.positions.get(task.id)
+    role = acting(world, task.id).role if position else ""
     return {
         "id": task.quest,
-        "step": (walk.key if walk else "") or None,
-        "stage": (walk.stage if walk else "") or None,
-        "walk": acting(world, task.id).state if walk else None,
+        "step": (position.key if position else "") or None,
+        "stage": (position.stage if position else "") or None,
+        "walk": acting(world, task.id).state if position else None,
         "role": role or None,
         "role_title": role_title(world, task.quest, role) or None,
-        "reason": None if walk else not_walked(world, task),
+        "reason": None if position else not_begun(world, task),
     }
 
 
-def _not_begun(step: PlannedStep) -> dict[str, Any]:
-    empty = Walk(id=step.task, quest="", task=step.task, key=step.key)
+def _not_begun(step: PlanItem) -> dict[str, Any]:
+    empty = Position(id=step.task, quest="", task=step.task, key=step.key)
     return {**_walked(World(), empty, {}), "task": step.task or None}
 
 
-def _walked(world: World, walk: Walk, passed: Passed) -> dict[str, Any]:
+def _walked(world: World, position: Position, passed: Passed) -> dict[str, Any]:
     """How far a task has come: where it stands, who acts, what was said, and what it cost."""
-    task = world.tasks.get(walk.task)
-    runs = [run for run in world.runs.values() if run.task == walk.task]
+    task = world.tasks.get(position.task)
+    runs = [run for run in world.runs.values() if run.task == position.task]
     run = world.runs.get((task.run if task else None) or "")
     live = run if run and run.is_live else None
-    now = world.walks.get(walk.acting) or walk
+    now = world.positions.get(position.acting) or position
     cost = total(runs)
     role = (live.role if live else "") or now.role
     return {
-        "task": walk.task,
+        "task": position.task,
         "status": task.state if task else "todo",
         "walk": now.state,
-        "stage": walk.stage,
+        "stage": position.stage,
         "role": role or None,
-        "role_title": role_title(world, walk.quest, role) or None,
+        "role_title": role_title(world, position.quest, role) or None,
         "agent": live.agent if live else None,
         "kind": live.agent_kind if live else None,
         "branch": (task.branch if task else "") or None,
         "session": (live.session if live else "") or None,
-        "sessions": _sessions(walk, live),
-        "said": [_said(one) for one in walk.said],
-        "gates": list(passed.get(walk.task, ())),
-        "followups": _followups(world, walk),
+        "sessions": _sessions(position, live),
+        "said": [_said(one) for one in position.said],
+        "gates": list(passed.get(position.task, ())),
+        "followups": _followups(world, position),
         "error": (live.error if live else "") or None,
         "task_cost_usd": cost["cost_usd"],
         "agent_steps": cost["steps"],
-        "changed_at": moment(_changed_at(walk, runs)),
+        "changed_at": moment(_changed_at(position, runs)),
     }
 
 
-def _sessions(walk: Walk, live: Run | None) -> list[dict[str, str]]:
+def _sessions(position: Position, live: Run | None) -> list[dict[str, str]]:
     """Every session that spoke, in the order of its first word, and the one that is under way."""
-    found = {one.session: one.role for one in walk.said if one.session}
+    found = {one.session: one.role for one in position.said if one.session}
     if live and live.session:
         found.setdefault(live.session, live.role)
     return [{"role": role, "session": session} for session, role in found.items()]
@@ -154,19 +162,19 @@ def _said(said: Any) -> dict[str, Any]:
     }
 
 
-def _followups(world: World, asker: Walk) -> list[dict[str, Any]]:
+def _followups(world: World, asker: Position) -> list[dict[str, Any]]:
     """The roles that were asked to act first, each with those that it asked itself."""
     return [
         {
-            "id": walk.id,
-            "role": walk.role,
+            "id": position.id,
+            "role": position.role,
             "asked_by": asker.role,
-            "state": walk.state,
-            "resume": walk.resume,
-            "followups": _followups(world, walk),
+            "state": position.state,
+            "resume": position.resume,
+            "followups": _followups(world, position),
         }
-        for walk in world.walks.values()
-        if walk.asker == asker.id
+        for position in world.positions.values()
+        if position.asker == asker.id
     ]
 
 
@@ -177,7 +185,9 @@ def open_questions(world: World, quest: Quest) -> list[Question]:
 
 def tasks_of(world: World, quest: Quest) -> frozenset[str]:
     """The request's task and those of all steps there ever were."""
-    return frozenset(walk.task for walk in world.walks.values() if walk.quest == quest.id)
+    return frozenset(
+        position.task for position in world.positions.values() if position.quest == quest.id
+    )
 
 
 def role_title(world: World, quest: str, role: str) -> str:
@@ -187,18 +197,18 @@ def role_title(world: World, quest: str, role: str) -> str:
     return known.title if known else ""
 
 
-def _changed_at(walk: Walk, runs: Iterable[Run]) -> float | None:
+def _changed_at(position: Position, runs: Iterable[Run]) -> float | None:
     """When something last began, ended or was said; None before anything did."""
     times = [at for run in runs for at in (run.started_at, run.ended_at) if at]
-    return max([*times, *(one.at for one in walk.said)], default=None)
+    return max([*times, *(one.at for one in position.said)], default=None)
 
 
-def _is_merged(world: World, step: PlannedStep) -> bool:
+def _is_merged(world: World, step: PlanItem) -> bool:
     task = world.tasks.get(step.task)
     return task is not None and task.state == TaskState.MERGED
 
 
-def _is_done(world: World, step: PlannedStep) -> bool:
+def _is_done(world: World, step: PlanItem) -> bool:
     task = world.tasks.get(step.task)
     return task is not None and task.state in FINISHED
 

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from crew.domain.quests.position import is_held, waits_for_steps
-from crew.domain.requests import no_commit, not_read, not_walked
+from crew.domain.requests import no_commit, not_begun, not_read
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.world import World
@@ -62,8 +62,8 @@ def why_not(world: World, task: Task) -> str:
         return f"agent {agent.id}: {agent.last_error}"
     if question := world.questions.get(run.question if run else ""):
         return f'it asks: {line(question.question)} (crew answer {question.id} "…")'
-    if task.state == TaskState.TODO and task.quest and task.id not in world.walks:
-        return not_walked(world, task)
+    if task.state == TaskState.TODO and task.quest and task.id not in world.positions:
+        return not_begun(world, task)
     is_early = task.state == TaskState.TODO or waits_for_steps(world, task.id)
     if is_early and (waits_for := _open_deps(world, task)):
         return f"blocked by {', '.join(_blocker(world, dep) for dep in waits_for)}"

@@ -13,7 +13,7 @@ from crew.config.layers.layer_files import BUILT_IN_FILES
 from crew.config.layers.layers import load_layers, merged_settings
 from crew.config.layers.provenance import has, leaves, merged_values, origin_of, value_at
 from crew.config.reserved_keys import NOT_SUPPORTED, is_not_yet
-from crew.config.set_key import Change, Scope, set_key
+from crew.config.set_key import KeyChange, Scope, set_key
 from crew.config.toml.toml_spans import key_parts, written_key, written_value
 from crew.config.validate_config import Layer, has_key
 from crew.domain.kernel.errors import CrewError, NotFound
@@ -146,7 +146,7 @@ def _origins(layers: Sequence[Layer], values: dict[str, Any]) -> list[dict[str, 
     return found
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: KeyChange) -> dict[str, Any]:
     return {
         "key": written_key(change.key),
         "value": change.value,

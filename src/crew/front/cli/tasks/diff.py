@@ -48,7 +48,7 @@ ELSEWHERE = frozenset(
 
 
 @frozen
-class Change:
+class ShownDiff:
     """What is to be shown; `landed` is the commit that brought it in, once its branch is gone."""
 
     task: str
@@ -80,10 +80,10 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     return code
 
 
-def _change(workplace: "Workplace", task: str) -> Change:
+def _change(workplace: "Workplace", task: str) -> ShownDiff:
     item = workplace.source.show(task)
     row = load_world(workplace.db).tasks.get(task)
-    change = Change(
+    change = ShownDiff(
         task=task,
         branch=(row.branch if row else "") or branch_name(task, item.issue),
         base=(row.target if row else "") or item.base or workplace.target,
@@ -95,7 +95,7 @@ def _change(workplace: "Workplace", task: str) -> Change:
 
 
 @contextmanager
-def _place(workplace: "Workplace", change: Change) -> Iterator[Path]:
+def _place(workplace: "Workplace", change: ShownDiff) -> Iterator[Path]:
     """The task's worktree; without one, the files of its branch for as long as it takes."""
     repo = workplace.repo
     own = workplace.worktrees / change.task
@@ -113,7 +113,7 @@ def _place(workplace: "Workplace", change: Change) -> Iterator[Path]:
         remove_worktree(repo, folder)
 
 
-def _nothing_to_show(workplace: "Workplace", change: Change) -> CrewError:
+def _nothing_to_show(workplace: "Workplace", change: ShownDiff) -> CrewError:
     task = change.task
     status = workplace.source.show(task).status
     if status == TaskState.TODO:
@@ -126,7 +126,7 @@ def _nothing_to_show(workplace: "Workplace", change: Change) -> CrewError:
 
 
 def _values(
-    workplace: "Workplace", change: Change, folder: Path, args: tuple[str, ...]
+    workplace: "Workplace", change: ShownDiff, folder: Path, args: tuple[str, ...]
 ) -> dict[str, Value]:
     return {
         "BaseBranch": change.base,
@@ -146,7 +146,7 @@ def _show(argv: tuple[str, ...], folder: Path, *, keep_output: bool) -> tuple[in
     return run_in_terminal(argv, cwd=folder, env=env, keep_output=keep_output)
 
 
-def _tell(change: Change, code: int, output: bytes) -> None:
+def _tell(change: ShownDiff, code: int, output: bytes) -> None:
     print_json(
         {
             "id": change.task,

@@ -43,7 +43,7 @@ KNOWN = (
 
 
 @frozen
-class Draft:
+class TaskDraft:
     """A task as its block says it; references are still as written."""
 
     title: str
@@ -71,7 +71,7 @@ def read_file(file: str) -> str:
         raise UsageError(f"{file} is not UTF-8 text", hint="save it as UTF-8") from error
 
 
-def read_draft(text: str) -> Draft:
+def read_draft(text: str) -> TaskDraft:
     """The one draft of a file that changes a task; it may leave the title out."""
     found = read_drafts(text, need_title=False)
     if len(found) != 1:
@@ -81,7 +81,7 @@ def read_draft(text: str) -> Draft:
     return found[0]
 
 
-def read_drafts(text: str, *, need_title: bool = True) -> list[Draft]:
+def read_drafts(text: str, *, need_title: bool = True) -> list[TaskDraft]:
     """Every draft of the file, checked; the first mistake is named with its line."""
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
     starts = [number for number in range(len(lines)) if _head_end(lines, number) is not None]
@@ -119,11 +119,11 @@ def _head_end(lines: list[str], start: int) -> int | None:
     return None
 
 
-def _draft(lines: list[str], start: int, end: int) -> Draft:
+def _draft(lines: list[str], start: int, end: int) -> TaskDraft:
     head = _head_end(lines, start) or start
     fields = dict(_fields(lines, start + 1, head))
     try:
-        return Draft(
+        return TaskDraft(
             title=fields.get("title", ""),
             named=frozenset("after" if name == "deps" else name for name in fields),
             body="\n".join(lines[head + 1 : end]).strip("\n"),
@@ -164,7 +164,7 @@ def _flag(text: str) -> bool | None:
     return text.lower() == "true" if text else None
 
 
-def _refuse_wrong_references(drafts: list[Draft]) -> None:
+def _refuse_wrong_references(drafts: list[TaskDraft]) -> None:
     waits: dict[int, list[int]] = {}
     parents: dict[int, list[int]] = {}
     for number, draft in enumerate(drafts, 1):
@@ -183,7 +183,7 @@ def _refuse_wrong_references(drafts: list[Draft]) -> None:
             raise Conflict(f"these blocks go in a circle: {words}", hint="break it at one of them")
 
 
-def blocks_waited_for(draft: Draft) -> list[int]:
+def blocks_waited_for(draft: TaskDraft) -> list[int]:
     return [block for ref in draft.after if (block := block_number(ref)) is not None]
 
 

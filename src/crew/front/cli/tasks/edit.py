@@ -13,7 +13,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.params import complete_kinds, complete_tasks, task_argument, text_or_stdin
 from crew.front.cli.tasks.dep_close_rm import add_dependency, is_written, show_task
-from crew.front.cli.tasks.drafts import Draft, block_number, read_draft, read_file
+from crew.front.cli.tasks.drafts import TaskDraft, block_number, read_draft, read_file
 from crew.runner.requests.ask_crew import ask, wake
 from crew.store.fact_log import load_world
 from crew.tasks.task_source import TaskChanges
@@ -95,7 +95,7 @@ def edit(
     show_task(call, workplace, task)
 
 
-def _read_draft(file: str | None, flags: dict[str, Any]) -> Draft | None:
+def _read_draft(file: str | None, flags: dict[str, Any]) -> TaskDraft | None:
     if file is None:
         return None
     if "-" in (file, flags["body"]) and file == flags["body"]:
@@ -103,7 +103,7 @@ def _read_draft(file: str | None, flags: dict[str, Any]) -> Draft | None:
     return read_draft(read_file(file))
 
 
-def _from_draft(draft: Draft | None) -> dict[str, Any]:
+def _from_draft(draft: TaskDraft | None) -> dict[str, Any]:
     """The fields that the block's head names, empty where it leaves them empty."""
     if draft is None:
         return {}
@@ -189,7 +189,7 @@ def _move(workplace: "Workplace", task: str, status: str, only_if: tuple[str, ..
     ask(workplace, Request(verb=verb, args=args), settled=is_written(task))
 
 
-def _set_dependencies(workplace: "Workplace", task: str, draft: Draft) -> None:
+def _set_dependencies(workplace: "Workplace", task: str, draft: TaskDraft) -> None:
     wanted = [workplace.source.resolve(one.removeprefix("#")) for one in draft.after]
     for dep in workplace.source.show(task).deps:
         if dep not in wanted:

@@ -5,13 +5,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from crew.front.cli.tasks.drafts import Draft
+from crew.front.cli.tasks.drafts import TaskDraft
 from crew.tasks.github import Issue, fetch_issue
 
 _NOT_IN_LABELS = str.maketrans(dict.fromkeys(",[]", " "))
 
 
-def with_issue(draft: Draft, repo_root: Path) -> Draft:
+def with_issue(draft: TaskDraft, repo_root: Path) -> TaskDraft:
     """The draft with the words of its issue wherever it has none of its own."""
     assert draft.issue is not None
     issue = asyncio.run(fetch_issue(draft.issue, repo_root=repo_root, caller=os.environ))

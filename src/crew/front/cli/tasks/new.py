@@ -21,7 +21,7 @@ from crew.front.cli.params import (
     worker_option,
 )
 from crew.front.cli.tasks.drafts import (
-    Draft,
+    TaskDraft,
     block_number,
     blocks_waited_for,
     making_order,
@@ -102,12 +102,12 @@ def new(
     _tell(call, workplace, add_drafts(workplace, drafts), many=file is not None)
 
 
-def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> Draft:
+def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> TaskDraft:
     """Ids on the command line always mean tasks that exist."""
     parent = flags.pop("parent")
     after = flags.pop("after")
     assert isinstance(after, tuple)
-    return Draft(
+    return TaskDraft(
         title=title,
         body=text_or_stdin(body) or "",
         parent=f"#{str(parent).removeprefix('#')}" if parent else None,
@@ -116,7 +116,7 @@ def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> Draft
     )
 
 
-def add_drafts(workplace: "Workplace", drafts: list[Draft]) -> list[str]:
+def add_drafts(workplace: "Workplace", drafts: list[TaskDraft]) -> list[str]:
     """Everything is checked before the first task is made; the ids come in the file's order."""
     base = _default_base(workplace)
     resolve = functools.cache(functools.partial(_reference, workplace))
@@ -134,7 +134,7 @@ def add_drafts(workplace: "Workplace", drafts: list[Draft]) -> list[str]:
     return [ids[block] for block in sorted(ids)]
 
 
-def _add_all(source: TaskSource, drafts: list[Draft]) -> dict[int, str]:
+def _add_all(source: TaskSource, drafts: list[TaskDraft]) -> dict[int, str]:
     """A task comes after those it waits for: a runner may take it the moment it is there."""
     order = making_order({block: blocks_waited_for(d) for block, d in enumerate(drafts, 1)})
 
@@ -171,7 +171,7 @@ def _refuse_no_branch(workplace: "Workplace", branch: str | None) -> None:
         raise NotFound(f"there is no branch {branch!r}", hint="`git branch` lists them")
 
 
-def _resolved(draft: Draft, resolve: Callable[[str], str]) -> Draft:
+def _resolved(draft: TaskDraft, resolve: Callable[[str], str]) -> TaskDraft:
     return replace(
         draft,
         parent=resolve(draft.parent) if draft.parent else None,
@@ -188,7 +188,7 @@ def _reference(workplace: "Workplace", text: str) -> str:
     )
 
 
-def _new_task(draft: Draft, ids: dict[int, str], *, parents: dict[int, str]) -> NewTask:
+def _new_task(draft: TaskDraft, ids: dict[int, str], *, parents: dict[int, str]) -> NewTask:
     """A parent that is a block without an id yet is left out."""
     block = block_number(draft.parent or "")
     parent = parents.get(block) if block is not None else draft.parent

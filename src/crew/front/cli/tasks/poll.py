@@ -29,7 +29,7 @@ crew wait 12 --status merged && git pull"""
 
 
 @frozen
-class Change:
+class StatusChange:
     """One task went from one status to another."""
 
     task: str
@@ -59,7 +59,7 @@ def poll(
     """
     workplace = call.workplace()
     named = list(dict.fromkeys(workplace.source.resolve(task) for task in tasks))
-    watch, wanted = Watch(workplace, named), frozenset(statuses)
+    watch, wanted = PollTarget(workplace, named), frozenset(statuses)
     change = _already(watch, wanted)
     if change is None:
         narrate(call, f"waiting: {watch.told()}")
@@ -70,15 +70,17 @@ def poll(
         say(f"{change.task}: {change.before} -> {change.after}")
 
 
-def _already(watch: "Watch", statuses: frozenset[str]) -> Change | None:
+def _already(watch: "PollTarget", statuses: frozenset[str]) -> StatusChange | None:
     found = (task for task, status in watch.status.items() if status in statuses)
     task = next(found, None)
     if task is None:
         return None
-    return Change(task=task, before=watch.status[task], after=watch.status[task])
+    return StatusChange(task=task, before=watch.status[task], after=watch.status[task])
 
 
-def _awaited(watch: "Watch", statuses: frozenset[str], timeout_s: float | None) -> Change:
+def _awaited(
+    watch: "PollTarget", statuses: frozenset[str], timeout_s: float | None
+) -> StatusChange:
     give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         watch.notice_ends()
@@ -91,7 +93,7 @@ def _awaited(watch: "Watch", statuses: frozenset[str], timeout_s: float | None) 
         time.sleep(LOOK_EVERY_S)
 
 
-class Watch:
+class PollTarget:
     """The statuses of some tasks, and every change of them, however short it lasted."""
 
     def __init__(self, workplace: "Workplace", tasks: list[str]) -> None:
@@ -110,7 +112,7 @@ class Watch:
             runs_at_terminals(self._folder, self._db)
             self._looked_at = time.monotonic()
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[StatusChange]:
         """What crew recorded since the last look, then what somebody else wrote into a file."""
         if (writes := change_count(self._db)) != self._writes:
             self._writes = writes
@@ -124,17 +126,17 @@ class Watch:
             if status not in recorded or self.status[task] not in recorded:
                 yield from self._moved(task, status)
 
-    def _recorded_changes(self) -> Iterator[Change]:
+    def _recorded_changes(self) -> Iterator[StatusChange]:
         for number, fact in facts_after(self._db, self._number):
             self._number = number
             if fact.kind == "task" and fact.target and fact.subject in self.status:
                 self._recorded[fact.subject] |= {str(fact.source), fact.target}
                 yield from self._moved(fact.subject, fact.target)
 
-    def _moved(self, task: str, status: str) -> Iterator[Change]:
+    def _moved(self, task: str, status: str) -> Iterator[StatusChange]:
         before, self.status[task] = self.status[task], status
         if status != before:
-            yield Change(task=task, before=before, after=status)
+            yield StatusChange(task=task, before=before, after=status)
 
     def refuse_hopeless(self, statuses: frozenset[str]) -> None:
         """A merged or closed task stays what it is: whoever waits for more would wait for ever."""
