@@ -20,12 +20,12 @@ from crew.front.cli.call import Call
 
 DOCS = Path(__file__).parent
 
-SEEDS = {
+PURPOSES = {
     "agent": "A named worker slot that carries one task at a time.",
     "task": "The unit of work, with its branch and worktree.",
     "run": "One try at a task, as rounds of work and review.",
-    "channel turn": "Who may speak in a conversation of agents and people.",
-    "quest step": "One planned piece of a request, moved by signals.",
+    "channel turn": "The right to speak in a conversation of agents and people.",
+    "quest step": "One item of a quest, moved by signals.",
 }
 
 
@@ -33,8 +33,9 @@ def machines_page() -> str:
     parts = [
         "# The five machines",
         "",
-        "Generated from the tables in `src/crew/domain/`; what is not in a table is refused.",
-        "Moves with a reason in the last column are crew's own additions.",
+        "Generated from the tables in `src/crew/domain/rows/`.",
+        "A move that is not in a table is refused.",
+        "Moves with a reason in the last column were added to the original design.",
     ]
     for machine in (AGENT, TASK, RUN, TURN, QUEST_STEP):
         parts += ["", *_machine(machine)]
@@ -49,7 +50,7 @@ def _diagram(machine: Machine) -> list[str]:
 
 
 def _machine(machine: Machine) -> list[str]:
-    lines = [f"## {machine.name.capitalize()}", "", SEEDS[machine.name], "", *_diagram(machine)]
+    lines = [f"## {machine.name.capitalize()}", "", PURPOSES[machine.name], "", *_diagram(machine)]
     lines += ["", "| from | to | trigger | meaning | why it was added |"]
     lines += ["|---|---|---|---|---|"]
     return lines + [_row(move) for move in machine.moves]

@@ -1,11 +1,16 @@
 """What the pages name exists: files, links, commands and options; and how their sentences read."""
 
+import inspect
 import re
 import shlex
+from pathlib import Path
 
 import click
 import pytest
 
+from crew import Crew, Quest, Running
+from crew.config.layers.layers import load_settings
+from crew.config.workflow_files import load_workflow
 from crew.front.cli.call import Call
 from crew.front.cli.root import root
 from docs.pages import PAGES, ROOT, WRITTEN, blocks, prose
@@ -22,6 +27,7 @@ BANNED = {
     "is": r"\bstands?\b(?! for\b)",
     "permission": r"\basks? leave\b",
     "again, forever": r"\b(?:anew|for ever)\b",
+    "terminal": r"\bterminal sessions?\b",
     "the document a feature came from": r"\bthe seed\b|\bseed's\b|\bseed 00\d\b",
 }
 HISTORY_OF_SEEDS = re.compile(r"seed of the simulator|one seed replays|gets its seed")
@@ -127,6 +133,47 @@ def test_the_sentences_of_a_page_are_plain(page):
         for match in re.finditer(pattern, text, flags=re.MULTILINE)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [(page, block) for page in WRITTEN for block in blocks(page.read_text(), "toml")],
+    ids=lambda value: named(value) if isinstance(value, Path) else "",
+)
+def test_every_configuration_and_workflow_in_a_page_loads(page, block, tmp_path):
+    first = block.partition("\n")[0]
+    if first.startswith("# .crew/workflows/"):
+        file = tmp_path / Path(first).name
+        file.write_text(block)
+        assert load_workflow(file).roles
+    else:
+        (tmp_path / ".crew.toml").write_text(block)
+        load_settings(tmp_path, {"HOME": str(tmp_path)})
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    seen, ahead = set(), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in seen or not page.is_file():
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)\s#]+\.md)", page.read_text())
+        ahead += [(page.parent / target).resolve() for target in targets if "://" not in target]
+    apart = {ROOT / "AGENTS.md"} | set(DECISIONS)  # read by agents, and listed as a folder
+    assert set(PAGES) - seen - apart == set()
+
+
+def test_the_names_in_the_page_about_python_exist():
+    kinds = {"Crew": Crew, "Quest": Quest, "Running": Running}
+    tables = re.split(r"^\| `(\w+)", (ROOT / "docs/python.md").read_text(), flags=re.MULTILINE)
+    kind = None
+    for name in tables[1::2]:
+        if name in kinds:
+            kind = kinds[name]
+        else:
+            is_set = f"self.{name} = " in inspect.getsource(kind)
+            assert is_set or hasattr(kind, name), f"{kind.__name__}.{name}"
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=named)

@@ -66,8 +66,8 @@ class Author(StrEnum):
     SYSTEM = "system"
 
 
-_DISABLED = "the seed's entry conditions of OFFLINE: a person disables an agent"
-_HUMAN = "the seed's exit conditions of WAITING name the human override; its table leaves it out"
+_DISABLED = "a person may disable a member"
+_HUMAN = "a person may end a wait"
 
 TURN = Machine(
     name="channel turn",
@@ -92,31 +92,31 @@ TURN = Machine(
             source="active",
             target="idle",
             trigger="turn_complete",
-            added="the seed's exit conditions of ACTIVE: idle if solo and nothing is left to say",
+            added="an agent that is alone and has nothing left to say is idle",
         ),
         Move(
             source="active",
             target="idle",
             trigger="removed_from_channel",
-            added="edge case 6 of the seed: an active member can be removed, its turn ends",
+            added="a person may remove the active member, which ends its turn",
         ),
         Move(
             source="waiting",
             target="idle",
             trigger="removed_from_channel",
-            added="edge case 6 of the seed, for a member that waits",
+            added="a person may remove a member that waits",
         ),
         Move(
             source="active",
             target="waiting",
             trigger="human_interrupts",
-            added="edge case 3 of the seed, mode interrupt: the turn pauses, a person has priority",
+            added="with `--interrupt interrupt` the turn pauses, because a person has priority",
         ),
         Move(
             source="active",
             target="queued",
             trigger="step_failed",
-            added="an error of a driven member's CLI ends its turn; only repeated ones are a crash",
+            added="an error of a driven member ends its turn, and only repeated errors are a crash",
         ),
         Move(
             source="active",
@@ -132,7 +132,7 @@ TURN = Machine(
             source="offline",
             target="idle",
             trigger="enabled",
-            added="the seed's exit conditions of OFFLINE: the agent is re-enabled",
+            added="a person may enable a disabled member again",
         ),
     ),
 )

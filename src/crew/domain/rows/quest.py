@@ -19,9 +19,9 @@ class ItemState(StrEnum):
     DROPPED = "dropped"
 
 
-_SEED = "the seed gives the signals and what follows; the states are named here"
-_KILLED = "whoever worked at it was killed, or it was stopped"
-_DROP = "a new plan may leave a step out, and a quest may be cancelled"
+_SIGNALLED = "a signal, or the end of a step without one, moves the item"
+_KILLED = "its agent was killed, or it was stopped"
+_DROP = "a new plan may leave an item out, and a quest may be cancelled"
 _BY_HAND = "a person took it over and finished it"
 _OVER = frozenset({ItemState.COMPLETE, ItemState.DROPPED})
 _UNFINISHED = ("pending", "in_progress", "waiting_for_user", "waiting_for_role", "blocked")
@@ -32,7 +32,7 @@ QUEST_STEP = Machine(
     moves=(
         Move(source="pending", target="in_progress", trigger="slot_assigned"),
         Move(source="in_progress", target="complete", trigger="complete"),
-        Move(source="in_progress", target="in_progress", trigger="next_role", added=_SEED),
+        Move(source="in_progress", target="in_progress", trigger="next_role", added=_SIGNALLED),
         Move(source="in_progress", target="partially_complete", trigger="partially_complete"),
         Move(source="partially_complete", target="in_progress", trigger="slot_assigned"),
         Move(source="in_progress", target="waiting_for_user", trigger="needs_user_input"),
@@ -43,28 +43,28 @@ QUEST_STEP = Machine(
             source="waiting_for_role",
             target="complete",
             trigger="role_completed",
-            meaning="resume: false, the flow goes on without the asking session",
+            meaning="resume: false, the flow continues without the session that asked",
         ),
-        Move(source="in_progress", target="pending", trigger="crashed", added=_SEED),
+        Move(source="in_progress", target="pending", trigger="crashed", added=_SIGNALLED),
         Move(source="waiting_for_user", target="pending", trigger="crashed", added=_KILLED),
         Move(source="blocked", target="pending", trigger="crashed", added=_KILLED),
         Move(
             source="in_progress",
             target="blocked",
             trigger="retries_spent",
-            added="a role that used up its retries must not spin; a person is asked",
+            added="a role that used up its retries stops, and a person is asked",
         ),
         Move(
             source="pending",
             target="blocked",
             trigger="retries_spent",
-            added="a person finished it, and the merge queue sent it back once too often",
+            added="a person finished it, and the merge queue sent it back too often",
         ),
         Move(
             source="blocked",
             target="pending",
             trigger="answered",
-            added="the person's answer lets the step try again",
+            added="the answer of a person lets the item try again",
         ),
         *(
             Move(source=s, target="complete", trigger="by_hand", added=_BY_HAND)

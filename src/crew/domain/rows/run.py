@@ -69,13 +69,13 @@ RUN = Machine(
             source="reviewing",
             target="working",
             trigger="next_role",
-            added="in a quest another role goes on where one has finished",
+            added="in a quest the next role continues where one has finished",
         ),
         Move(
             source="complete",
             target="working",
             trigger="sent_back",
-            added="the merge queue found a conflict or a red gate: the same session goes on",
+            added="the merge queue found a conflict or a red gate, and the same session continues",
         ),
         Move(
             source="complete",
