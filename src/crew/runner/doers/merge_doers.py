@@ -288,11 +288,7 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
     if done.state == "current":  # also when a person brought together what was red together
         facts = await _delivered(ctx, command, done, delivered=integration)
         lost = await _landings_lost(ctx, landed, tips, facts)
-        return [
-            *facts,
-            *lost,
-            *_upstream_moved(ctx, _line(ctx, command), tips, overtaken=0),
-        ]
+        return [*facts, *lost, *_upstream_moved(ctx, _line(ctx, command), tips, overtaken=0)]
     line = _line(ctx, command)
     overtaken = line.overtaken + 1
     moved_on = _upstream_moved(ctx, line, tips, overtaken=overtaken)
