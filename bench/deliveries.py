@@ -1,4 +1,4 @@
-"""(l) How long a delivery holds a person's index.lock, and six `crew merge` at once.
+"""(l) How long a delivery holds a person's index.lock at a time, and six `crew merge` at once.
 
 While deliveries are made, `git add` is called beside them without a second try; how often it was
 refused is reported.
@@ -58,12 +58,15 @@ def measure(size: Size) -> list[Figure]:
 def _hold_times(scene: Scene, count: int) -> tuple[list[float], int]:
     repo = scene.workplace.repo
     integration_tip(repo, "main")
+    longest = []
     with _timed() as held, _adding(scene.repo) as refused:
         for number in range(count):
             _land(repo, number)
             while deliver(repo, "main").state != "delivered":
                 time.sleep(0.01)
-    return held, len(refused)
+            longest.append(max(held))
+            held.clear()
+    return longest, len(refused)
 
 
 def _land(repo: Repository, number: int) -> None:
@@ -82,7 +85,7 @@ def _small_commit(repo: Repository, base: str, name: str) -> str:
 
 @contextmanager
 def _timed() -> Iterator[list[float]]:
-    """The seconds between the taking and the giving back of the lock, one for each delivery."""
+    """The seconds between the taking and the giving back of the lock, each time."""
     held: list[float] = []
     began: list[float] = []
     take, leave = checkout_sync._take_index_lock, checkout_sync._unlock_index  # noqa: SLF001 - the measured ones

@@ -12,7 +12,7 @@ def test_whoever_cannot_wait_is_refused_as_long_as_it_is_held(tmp_path):
     with (
         held(tmp_path / "lock"),
         pytest.raises(Conflict, match="another crew process holds lock"),
-        held(tmp_path / "lock", wait=False),
+        held(tmp_path / "lock", patience_s=0),
     ):
         pass
 
@@ -21,7 +21,7 @@ def test_a_process_that_is_just_being_started_does_not_keep_it(tmp_path):
     """It shares what is open until it becomes its program; a copy is as good as that."""
     with held(tmp_path / "lock") as lock:
         copy = os.dup(lock)
-    with held(tmp_path / "lock", wait=False):
+    with held(tmp_path / "lock", patience_s=0):
         os.close(copy)
 
 
@@ -35,6 +35,6 @@ def test_what_an_ended_git_left_behind_keeps_it(tmp_path):
 
     with pytest.raises(TimeoutError):
         fail()
-    with pytest.raises(Conflict), held(tmp_path / "lock", wait=False):
+    with pytest.raises(Conflict), held(tmp_path / "lock", patience_s=0):
         pass
     os.close(copies[0])

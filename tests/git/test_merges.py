@@ -1,9 +1,13 @@
 """Merges in memory and compare-and-swap."""
 
+import functools
+import os
+import signal
 import threading
 
 import pytest
 
+from crew.git import spawn_git
 from crew.git.git_command import GitFailed
 from crew.git.merges.merges import (
     MergeConflict,
@@ -14,7 +18,9 @@ from crew.git.merges.merges import (
     dropped_sides,
     merge,
 )
+from crew.git.refs import begun_advance
 from crew.git.repository import commit_of
+from crew.system.file_locks import held
 
 
 def split(person, ours, theirs):
@@ -144,6 +150,48 @@ def test_moving_a_ref_is_repeatable_and_never_guesses(repo, person):
         advance(repo, "refs/crew/y", to=first, expected=second)
     with pytest.raises(GitFailed):
         advance(repo, "refs/crew/x", to="1" * 40, expected=second)
+
+
+@pytest.fixture
+def begun(repo, person):
+    """A move of refs/crew/x that has begun, and the commits it goes from and to."""
+    first, second = commit_of(repo, "main"), person.commit({"x": "x"})
+    advance(repo, "refs/crew/x", to=first, expected=None)
+    with held(repo.common_dir / "lock") as lock:
+        move = {"to": second, "expected": first, "keep_open": lock}
+        with begun_advance(repo, "refs/crew/x", **move) as git:
+            yield functools.partial(advance, repo, "refs/crew/x", **move, begun=git)
+
+
+def test_a_move_that_has_begun_is_made_without_another_process(repo, begun, monkeypatch):
+    monkeypatch.setattr(spawn_git, "_start", None)
+    begun()
+    monkeypatch.undo()
+    assert commit_of(repo, "refs/crew/x") == begun.keywords["to"]
+    begun()
+
+
+def test_a_move_that_has_begun_locks_nothing_and_is_forgotten_with_its_git(repo, begun):
+    assert not (repo.common_dir / "refs/crew/x.lock").exists()
+    assert begun.keywords["begun"].end() == 0
+    assert commit_of(repo, "refs/crew/x") == begun.keywords["expected"]
+    begun()
+    assert commit_of(repo, "refs/crew/x") == begun.keywords["to"]
+
+
+def test_a_move_that_has_begun_sees_that_the_ref_was_moved_since(repo, person, begun):
+    other = person.commit({"other": "other"})
+    advance(repo, "refs/crew/x", to=other, expected=begun.keywords["expected"])
+    with pytest.raises(Moved):
+        begun()
+    assert commit_of(repo, "refs/crew/x") == other
+
+
+def test_the_lock_of_a_git_killed_in_its_move_is_removed(repo, begun):
+    os.kill(begun.keywords["begun"]._pid, signal.SIGKILL)
+    (repo.common_dir / "refs/crew/x.lock").write_text(begun.keywords["to"] + "\n")
+    begun()
+    assert commit_of(repo, "refs/crew/x") == begun.keywords["to"]
 
 
 def test_a_result_that_lost_one_side_is_told(repo, person):

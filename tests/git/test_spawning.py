@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from crew.git import spawn_git
-from crew.git.spawn_git import run
+from crew.git.spawn_git import run, talking
 
 
 def shell(script, *, stdin=None, timeout_s=60.0, keep_open=None, env=os.environ):
@@ -47,6 +47,27 @@ def test_one_that_takes_too_long_is_killed_and_reaped(monkeypatch):
         shell("exec sleep 600", timeout_s=0.2)
     with pytest.raises(ChildProcessError):  # it is no child of ours any more
         os.waitpid(started[0], 0)
+
+
+def started(script, timeout_s=60.0):
+    return talking(("sh", "-c", script), env=os.environ, timeout_s=timeout_s, keep_open=None)
+
+
+def test_a_program_that_waits_for_its_work_answers_in_lines():
+    with started("while read -r line; do echo $line; done; exit 3") as talk:
+        assert (talk.ask(b"one\n"), talk.ask(b"two\n")) == (b"one", b"two")
+    assert talk.end() == 3
+    assert talk.ask(b"three\n") == b""
+
+
+def test_one_that_is_gone_is_deaf_or_says_nothing_has_no_answer():
+    with started("exec <&-; echo ready; exec sleep 0.1") as deaf:
+        assert (deaf.ask(b""), deaf.ask(b"one\n")) == (b"ready", b"")
+    with started("exec sleep 600", timeout_s=0.2) as silent:
+        assert silent.ask(b"one\n") == b""
+    assert silent.end() == -signal.SIGKILL
+    with started("read -r line") as gone:
+        assert gone.ask(b"one\n") == b""
 
 
 def test_a_program_that_is_not_there_is_an_error():

@@ -2,13 +2,15 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.frozen import frozen
 from crew.git import hardening, spawn_git
 from crew.git.hardening import Configured
+from crew.git.spawn_git import Talk
 
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
@@ -137,6 +139,21 @@ def _varied(wait_s: float) -> float:
     return wait_s * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
 
+@contextmanager
+def talk(where: Path, *args: str, keep_open: int, timeout_s: float = 120) -> Iterator[Talk]:
+    """Start git now and give it its work later, at a moment when each millisecond counts."""
+    env = hardening.environment(_settings(where, {}, allow_lfs=False), {})
+    git_there = spawn_git.talking(
+        _argv(where, args), env=env, timeout_s=timeout_s, keep_open=keep_open
+    )
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(git_there)
+        except OSError as problem:
+            raise _cannot_start(problem) from problem
+        yield started
+
+
 def is_locked(answer: GitAnswer) -> bool:
     """Another git holds a lock; a ref that is elsewhere ("but expected") is no such thing."""
     return _LOCKED.search(answer.err) is not None and "but expected" not in answer.err
@@ -211,7 +228,7 @@ def _run(
     timeout_s: float = 120,
     keep_open: int | None = None,
 ) -> GitAnswer:
-    argv = ("git", "-C", str(where), *hardening.guarded(args))
+    argv = _argv(where, args)
     try:
         done = spawn_git.run(argv, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open)
     except TimeoutError as late:
@@ -224,6 +241,10 @@ def _run(
     if done.code == _FATAL and not where.is_dir():
         raise GitFailed(f"there is no folder {where}", hint="make it, or name another one")
     return GitAnswer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
+
+
+def _argv(where: Path, args: tuple[str, ...]) -> tuple[str, ...]:
+    return ("git", "-C", str(where), *hardening.guarded(args))
 
 
 def _cannot_start(problem: OSError) -> GitFailed:

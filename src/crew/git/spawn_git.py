@@ -54,6 +54,75 @@ def run(
     return GitOutput(code=reap(pid), out=bytes(said[0]), err=bytes(said[1]))
 
 
+class Talk:
+    """A program that was started before its work is known, and answers line by line."""
+
+    def __init__(self, pid: int, mouth: io.FileIO, ear: io.FileIO, *, timeout_s: float) -> None:
+        self._pid = pid
+        self._mouth = mouth
+        self._ear = ear
+        self._timeout_s = timeout_s
+        self._code: int | None = None
+
+    def ask(self, text: bytes) -> bytes:
+        """Its answer, a line or more without the last line end; empty if none comes."""
+        if self._code is not None:
+            return b""
+        try:
+            self._mouth.write(text)
+        except BrokenPipeError:
+            return b""
+        ends_at = time.monotonic() + self._timeout_s
+        answer = b""
+        with selectors.PollSelector() as awaited:
+            awaited.register(self._ear, selectors.EVENT_READ)
+            while not answer.endswith(b"\n"):
+                if not awaited.select(max(0.0, ends_at - time.monotonic())):
+                    return b""
+                piece = os.read(self._ear.fileno(), _PIECE)
+                if not piece:
+                    break
+                answer += piece
+        return answer.rstrip(b"\n")
+
+    def end(self) -> int:
+        """Close its input and wait for its end; its exit code. May be repeated."""
+        if self._code is None:
+            self._mouth.close()
+            try:
+                _read((self._ear,), ends_at=time.monotonic() + self._timeout_s)
+            except BaseException as error:
+                os.kill(self._pid, signal.SIGKILL)
+                if not isinstance(error, TimeoutError):
+                    raise
+            finally:
+                self._code = reap(self._pid)
+        return self._code
+
+
+@contextmanager
+def talking(
+    argv: tuple[str, ...],
+    *,
+    env: Mapping[str, str],
+    timeout_s: float,
+    keep_open: int | None,
+) -> Iterator[Talk]:
+    """Start a program that waits for its work; it has ended when the block is left.
+
+    Its stderr is among its answers.
+    """
+    with _pipe() as (ear, out), _pipe() as (source, mouth):
+        pid = _start(argv, env, (source, out, out), keep_open)
+        source.close()
+        out.close()
+        talk = Talk(pid, mouth, ear, timeout_s=timeout_s)
+        try:
+            yield talk
+        finally:
+            talk.end()
+
+
 def reap(pid: int) -> int:
     """Wait for a child's end; its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -1,20 +1,24 @@
 """Locks of our own, held by the open file: they end with the last process that has it open."""
 
 import fcntl
+import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 
+_LOOK_EVERY_S = 0.01
+
 
 @contextmanager
-def held(lock: Path, *, wait: bool = True) -> Iterator[int]:
+def held(lock: Path, *, patience_s: float = math.inf) -> Iterator[int]:
     """Hold the lock; give the descriptor to git as `keep_open`, and it holds the lock as well."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        _take(descriptor, lock, wait=wait)
+        _take(descriptor, lock, patience_s=patience_s)
         yield descriptor
         # Closing alone is not enough: a process that another thread is starting shares it. After
         # an error it is, for what a git that was ended has left behind still holds the lock.
@@ -23,10 +27,15 @@ def held(lock: Path, *, wait: bool = True) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _take(descriptor: int, lock: Path, *, wait: bool) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Conflict(
-            f"another crew process holds {lock.name}", hint="let it finish and try again"
-        ) from None
+def _take(descriptor: int, lock: Path, *, patience_s: float) -> None:
+    if patience_s == math.inf:
+        return fcntl.flock(descriptor, fcntl.LOCK_EX)
+    give_up_at = time.monotonic() + patience_s
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up_at:
+                break
+        time.sleep(_LOOK_EVERY_S)
+    raise Conflict(f"another crew process holds {lock.name}", hint="let it finish and try again")

@@ -45,7 +45,7 @@ from crew.git.delivery.sync_journal import (
 )
 from crew.git.git_command import ask, git
 from crew.git.merges.attributes import attributes_worktree
-from crew.git.refs import advance, clear_own_lock
+from crew.git.refs import advance, begun_advance, clear_own_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.git.worktrees.worktree_status import unfinished_in
@@ -144,17 +144,18 @@ def _sync(
 ) -> None:
     checkout, files = journal.checkout, file_changes(changes)
     _stage_files(repo, journal, files, _next_index(journal, lock=lock))
-    seen = check_free(repo, checkout, changes, old=journal.old, new=journal.new)
-    index = _lock_and_copy_index(journal, hold_s=hold_s, lock=lock)
-    _refuse_moved(checkout)
-    place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
-    branch = f"refs/heads/{checkout.target}"
-    advance(repo, branch, to=journal.new, expected=journal.old, keep_open=lock)
-    _install_index(index, checkout)
-    if can_look():
-        outlive(checkout.path, until=time.monotonic() + hold_s)
-    _unlock_index(checkout)
-    _refresh(checkout, checkout.git_dir / "index", files, lock=lock)
+    branch, old, new = f"refs/heads/{checkout.target}", journal.old, journal.new
+    seen = check_free(repo, checkout, changes, old=old, new=new)
+    with begun_advance(repo, branch, to=new, expected=old, keep_open=lock) as begun:
+        index = _lock_and_copy_index(journal, hold_s=hold_s, lock=lock)
+        _refuse_moved(checkout)
+        place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
+        advance(repo, branch, to=new, expected=old, keep_open=lock, begun=begun)
+        _install_index(index, checkout)
+        if can_look():
+            outlive(checkout.path, until=time.monotonic() + hold_s)
+        _unlock_index(checkout)
+    _refresh_installed(journal, files, lock=lock)
     _place_folders(checkout, changes)
 
 
@@ -162,14 +163,15 @@ def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
     """The next index, made from the index as it is now that we hold its lock.
 
     A git command that read the index before must not write it back as it was. It fails at our lock,
-    if we hold that for long enough. Where we can see such commands, we come when there is none.
+    if we hold that for long enough. Where we can see such commands, we come when there is none: one
+    that starts after the last look takes about as long to come to the lock as we hold it.
     """
     checkout = journal.checkout
     for _ in range(TRIES):
-        if can_look():
-            await_quiet(checkout.path, until=time.monotonic() + QUIET_PATIENCE_S)
+        _await_quiet(checkout)
         before = _index_signature(checkout)
         index = _next_index(journal, lock=lock)
+        _await_quiet(checkout)
         if _index_signature(checkout) != before:
             continue
         _await_index_lock(journal)
@@ -179,6 +181,43 @@ def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
             return index
         _unlock_index(checkout)
     raise wait_for(checkout, "other git commands change the index again and again")
+
+
+def _refresh_installed(journal: Journal, files: Sequence[FileChange], *, lock: int) -> None:
+    """In a copy, which is put in place: git would hold the lock of the index while it looks."""
+    checkout = journal.checkout
+    for _ in range(TRIES):
+        before = _index_signature(checkout)
+        index = _copied_index(journal)
+        _refresh(checkout, index, files, lock=lock)
+        _write_through(index)
+        with suppress(Waiting):
+            _take_index_lock(journal)
+            is_same = _index_signature(checkout) == before
+            if is_same:
+                _install_index(index, checkout)
+            _unlock_index(checkout)
+            if is_same:
+                return
+    _refresh(checkout, checkout.git_dir / "index", files, lock=lock)
+
+
+def _copied_index(journal: Journal) -> Path:
+    index = journal.home / "index"
+    journal.home.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(journal.checkout.git_dir / "index", index)
+    return index
+
+
+def _write_through(index: Path) -> None:
+    """Otherwise a file system may write it to the disk when it is put in place, under the lock."""
+    with index.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _await_quiet(checkout: Checkout) -> None:
+    if can_look():
+        await_quiet(checkout.path, until=time.monotonic() + QUIET_PATIENCE_S)
 
 
 def _await_index_lock(journal: Journal) -> None:
@@ -258,13 +297,12 @@ def _take_index_lock(journal: Journal) -> None:
 def _next_index(journal: Journal, *, lock: int) -> Path:
     """A copy of the index in which the unchanged entries of `old` are those of `new`."""
     checkout = journal.checkout
-    index = journal.home / "index"
-    journal.home.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(checkout.git_dir / "index", index)
+    index = _copied_index(journal)
     env = checkout.env | {"GIT_INDEX_FILE": str(index)}
     args = ("read-tree", "-i", "-m", journal.old, journal.new)
     if ask(checkout.path, *args, env=env, keep_open=lock).code != 0:
         raise wait_for(checkout, "something staged clashes with the landed work")
+    _write_through(index)
     return index
 
 

@@ -9,7 +9,13 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import landed_ref
 from crew.git.delivery.checkout_changes import Checkout, Waiting
-from crew.git.delivery.checkout_sync import SYNC_LOCK, mend_stale_index, repair, sync_checkout
+from crew.git.delivery.checkout_sync import (
+    LOCK_PATIENCE_S,
+    SYNC_LOCK,
+    mend_stale_index,
+    repair,
+    sync_checkout,
+)
 from crew.git.git_command import git
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance
@@ -68,7 +74,7 @@ def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
     Nothing that is not committed changes; where it would have to, the delivery waits.
     """
     try:
-        with held(repo.common_dir / SYNC_LOCK, wait=False) as lock:
+        with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
             repair(repo, lock=lock)
             mend_stale_index(repo, lock=lock)
             return _deliver(repo, target, hold_s=hold_s, lock=lock)

@@ -23,19 +23,14 @@ def can_look() -> bool:
 
 def git_commands_in(folder: Path) -> frozenset[int]:
     """The young git commands with their working directory in this folder, but for our own."""
-    place = folder.resolve()
-    with os.scandir(PROC) as found:
-        pids = [int(one.name) for one in found if one.name.isdigit()]
-    return frozenset(pid for pid in pids if _is_git(pid) and _counts(pid, place))
+    place = str(folder.resolve())
+    pids = [int(name) for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - names alone
+    return frozenset(pid for pid in pids if _works_in(pid, place) and _counts(pid))
 
 
-def _is_git(pid: int) -> bool:
-    """By the name of its program; most processes are not, so this is asked first."""
-    return b"(git" in _stat(pid)[:24]
-
-
-def _counts(pid: int, folder: Path) -> bool:
-    return _works_in(pid, folder) and _age_s(pid) < YOUNG_S and not _is_ours(pid)
+def _counts(pid: int) -> bool:
+    is_git = b"(git" in _stat(pid)[:24]  # the name of its program
+    return is_git and _age_s(pid) < YOUNG_S and not _is_ours(pid)
 
 
 def await_quiet(folder: Path, *, until: float) -> None:
@@ -55,7 +50,7 @@ def outlive(folder: Path, *, until: float) -> None:
 def _stat(pid: int) -> bytes:
     """As the kernel prints it; empty when the process is gone."""
     try:
-        with open(f"{PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123 - read hundreds of times
+        with (PROC / str(pid) / "stat").open("rb") as file:
             return file.read()
     except OSError:
         return b""
@@ -83,8 +78,10 @@ def _is_ours(pid: int) -> bool:
     return False
 
 
-def _works_in(pid: int, folder: Path) -> bool:
+def _works_in(pid: int, folder: str) -> bool:
+    """Asked of every process, while a person's index is locked: so it takes one system call."""
     try:
-        return (PROC / str(pid) / "cwd").readlink().is_relative_to(folder)
+        place = os.readlink(f"{PROC}/{pid}/cwd")  # noqa: PTH115 - twice as fast
     except OSError:
         return False
+    return place == folder or place.startswith(f"{folder}/")
