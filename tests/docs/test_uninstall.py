@@ -40,6 +40,7 @@ def test_after_the_commands_of_the_page_nothing_is_left(with_terminals):
     scene.ok("run", "--agents", "1", "--drain")
     scene.ok("new", "--title", "not merged")
     scene.ok("start", "2")
+    scene.git("branch", "crew-cut")  # a branch of the user's own
     assert "refs/heads/crew-2" in refs(scene)
     assert "refs/crew/landed/main" in refs(scene)
     assert traces(scene) != before
@@ -54,7 +55,7 @@ def test_after_the_commands_of_the_page_nothing_is_left(with_terminals):
         shell(commands, scene.root)
         shell(commands, scene.root)  # "Each may be repeated"
     assert traces(scene) == before
-    assert refs(scene) == ["refs/heads/main"]
+    assert refs(scene) == ["refs/heads/crew-cut", "refs/heads/main"]
     assert sorted(entry.name for entry in scene.root.iterdir()) == [".env", ".git", "1", "readme"]
 
 
