@@ -3,7 +3,8 @@
 import pytest
 
 from crew.domain.kernel.errors import UsageError
-from crew.domain.runs.signals import LONGEST, NEEDED, SPOKEN, Signal, SignalKind, read_signal
+from crew.domain.rows.step import SignalKind
+from crew.domain.runs.signal_format import LONGEST, NEEDED, SPOKEN, Signal, read_signal
 
 WHOLE = {
     SignalKind.COMPLETE: {"summary": "login fixed"},

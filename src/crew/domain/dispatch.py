@@ -8,7 +8,7 @@ from crew.domain.kernel.errors import UsageError
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
-from crew.domain.runs import conversation, run_requests
+from crew.domain.runs import messages, questions, run_requests, signals
 from crew.domain.terminals import terminal_requests
 from crew.domain.world import World
 
@@ -16,7 +16,10 @@ VERBS: Mapping[str, Verb] = {
     **requests.VERBS,
     **terminal_requests.VERBS,
     **run_requests.VERBS,
-    **conversation.VERBS,
+    "signal": signals.signal,
+    "answer": questions.answer_question,
+    "message": messages.message,
+    "fetch_messages": messages.fetch_messages,
     **quest_requests.VERBS,
     **channel_requests.VERBS,
     **member_requests.VERBS,

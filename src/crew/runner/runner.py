@@ -20,7 +20,7 @@ from crew.domain.kernel.text import one_line
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.requests import Answer, Request
 from crew.domain.rows.merge_queue import Line
-from crew.domain.runs.conversation import speaking_run
+from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.world import born
 from crew.git.delivery.delivery import landed_tips
 from crew.runner.arrivals import arrivals, keep_taken_in

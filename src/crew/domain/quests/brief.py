@@ -6,8 +6,8 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.quest import PlanItem, Position, Quest, RoleEntry
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import Run
+from crew.domain.rows.step import SignalKind
 from crew.domain.rows.task import TaskState
-from crew.domain.runs.signals import SignalKind
 from crew.domain.world import World
 
 

@@ -8,11 +8,11 @@ from crew.domain.quests.quest_outcomes import closed
 from crew.domain.quests.quest_plan import faults, finished_steps, planners, read_steps, replaced
 from crew.domain.requests import Answer, Asked, Verb, find_task
 from crew.domain.rows.quest import Quest, QuestState
+from crew.domain.rows.step import SignalKind
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.workflow import Role
-from crew.domain.runs.conversation import speaking_run
 from crew.domain.runs.run_outcomes import abandoned
-from crew.domain.runs.signals import SignalKind
+from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.world import World, born, noted
 
 MOST_FAULTS = 50

@@ -11,9 +11,8 @@ from crew.domain.quests.role_sessions import session_dropped, session_kept
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.quest import ItemState
 from crew.domain.rows.run import Ask, Run, RunState
-from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
+from crew.domain.rows.step import FRESH_SESSION, ErrorKind, SignalKind, StepError, StepOutcome
 from crew.domain.rules import Rules
-from crew.domain.runs.signals import SignalKind
 from crew.domain.world import FactDraft, World, apply, moved, noted
 
 

@@ -7,7 +7,8 @@ from crew.domain.quests.position import acting, role_of, workflow_of
 from crew.domain.quests.role_entry import called_agent, entered
 from crew.domain.rows.quest import ItemState, Position
 from crew.domain.rows.run import Ask, Run, RunState
-from crew.domain.runs.signals import Signal, SignalKind
+from crew.domain.rows.step import SignalKind
+from crew.domain.runs.signal_format import Signal
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 

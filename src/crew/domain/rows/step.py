@@ -84,3 +84,12 @@ class StepOutcome:
     text: str = ""
     usage: Usage = field(default_factory=Usage)
     error: StepError | None = None
+
+
+class SignalKind(StrEnum):
+    """What an agent reports at the end of its step."""
+
+    COMPLETE = "complete"
+    PARTIALLY_COMPLETE = "partially-complete"
+    NEEDS_USER_INPUT = "needs-user-input"
+    NEEDS_ROLE_FOLLOWUP = "needs-role-followup"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import is_agent_name
-from crew.domain.runs.signals import SignalKind
+from crew.domain.rows.step import SignalKind
 
 _NAME = re.compile(r"[\w-]{1,40}")
 

@@ -1,81 +1,60 @@
-"""What an agent tells crew about its step: four signals, each with what must come with it."""
+"""Signals: what an agent reports about its step; the first one counts."""
 
-from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
-from crew.domain.kernel.errors import UsageError
-from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.quests.role_requests import check_signal
+from crew.domain.requests import Answer, Asked
+from crew.domain.rows.run import Run
+from crew.domain.rows.step import SignalKind
+from crew.domain.runs.new_question import new_question
+from crew.domain.runs.signal_format import Signal, read_signal
+from crew.domain.runs.speaking_run import speaking_run
+from crew.domain.terminals.terminal_signals import signal_at_terminal
+from crew.domain.world import born, noted
 
 
-class SignalKind(StrEnum):
-    COMPLETE = "complete"
-    PARTIALLY_COMPLETE = "partially-complete"
-    NEEDS_USER_INPUT = "needs-user-input"
-    NEEDS_ROLE_FOLLOWUP = "needs-role-followup"
-
-
-@frozen
-class Signal:
-    """`resume`: whether the asking session goes on after the other role is done."""
-
-    kind: SignalKind
-    summary: str = ""
-    progress: str = ""
-    continue_at: str = ""
-    question: str = ""
-    context: str = ""
-    role: str = ""
-    reason: str = ""
-    resume: bool = True
-
-
-NEEDED: Mapping[SignalKind, tuple[str, ...]] = {
-    SignalKind.COMPLETE: ("summary",),
-    SignalKind.PARTIALLY_COMPLETE: ("progress", "continue_at"),
-    SignalKind.NEEDS_USER_INPUT: ("question",),
-    SignalKind.NEEDS_ROLE_FOLLOWUP: ("role", "reason"),
-}
-
-SPOKEN: Mapping[str, str] = {
-    "continue_at": "continuationPoint",
-    "role": "targetRole",
-}
-"""Fields that agents know by the name of the seed."""
-
-LONGEST = 20_000
-"""Characters of one field: it goes into prompts and before people."""
-
-_TEXTS = ("summary", "progress", "continue_at", "question", "context", "role", "reason")
-
-
-def read_signal(values: Mapping[str, Any]) -> Signal:
-    """A signal from a flat object; whatever is wrong is said so that the sender can mend it."""
-    kind = _kind(values.get("signal"))
-    texts = {name: _text(values, name) for name in _TEXTS}
-    missing = [SPOKEN.get(name, name) for name in NEEDED[kind] if not texts[name]]
-    if missing:
-        raise UsageError(
-            f"the signal {kind} needs {' and '.join(missing)}",
-            hint=f"send it again with {', '.join(missing)} filled in",
+def signal(asked: Asked) -> Answer:
+    """The first signal of a step counts; it is recorded now and acted on when the step ends."""
+    run = speaking_run(asked.world, asked.args)
+    if asked.args.get("terminal") is not None:
+        return signal_at_terminal(asked, run, read_signal(asked.args))
+    if run.signal:
+        raise Conflict(
+            f"this step has signalled {run.signal} already, and the first signal counts",
+            hint="end your turn now",
         )
-    resume = values.get("resume", True)
-    if not isinstance(resume, bool):
-        raise UsageError("resume must be true or false", hint="send it again with a boolean")
-    return Signal(kind=kind, resume=resume, **texts)
+    told = read_signal(asked.args)
+    check_signal(asked.world, run, told)
+    facts = [noted(run, "signalled", at=asked.at, **_noted(told))]
+    if told.kind == SignalKind.NEEDS_USER_INPUT:
+        facts = _question_asked(asked, run, told)
+    return Answer(facts=tuple(facts), reply=f"{told.kind} is recorded; end your turn now")
 
 
-def _kind(named: Any) -> SignalKind:
-    known = ", ".join(SignalKind)
-    if named not in tuple(SignalKind):
-        raise UsageError(f"{named!r} is no signal", hint=f"send one of: {known}")
-    return SignalKind(named)
+def _noted(told: Signal) -> dict[str, Any]:
+    notes = told.summary
+    if told.kind == SignalKind.PARTIALLY_COMPLETE:
+        notes = f"Done so far: {told.progress}\n\nContinue at: {told.continue_at}"
+    if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
+        notes = f"{told.reason}\n\n{told.context}".strip()
+    return {
+        "signal": told.kind,
+        "signal_notes": notes,
+        "signal_role": told.role,
+        "signal_resume": told.resume,
+    }
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
-    said = values.get(SPOKEN.get(name, name), values.get(name, ""))
-    if not isinstance(said, str | None):
-        raise UsageError(
-            f"{SPOKEN.get(name, name)} must be a text", hint="send it again as a string"
-        )
-    return (said or "").strip()[:LONGEST]
+def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
+    question = new_question(asked.world, run, text=told.question, context=told.context, at=asked.at)
+    noted_run = noted(
+        run,
+        "signalled",
+        at=asked.at,
+        signal=told.kind,
+        signal_notes=told.question,
+        question=question.id,
+    )
+    return [born(question, "asked", at=asked.at), noted_run]

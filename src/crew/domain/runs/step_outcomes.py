@@ -12,10 +12,16 @@ from crew.domain.rows.message import Message, MessageState
 from crew.domain.rows.provider import Provider, ProviderState
 from crew.domain.rows.question import About, QuestionState
 from crew.domain.rows.run import Ask, Run, RunState
-from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.step import (
+    FRESH_SESSION,
+    ErrorKind,
+    SignalKind,
+    StepError,
+    StepOutcome,
+    Usage,
+)
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import failed
-from crew.domain.runs.signals import SignalKind
 from crew.domain.world import World, apply_all, born, moved, noted
 
 

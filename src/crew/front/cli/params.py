@@ -1,18 +1,22 @@
-"""Arguments and options that many commands share, and how a shell completes them."""
+"""Arguments and options that many commands share."""
 
-import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from crew.domain.kernel.errors import CrewError, UsageError
-from crew.front.cli.call import Call
+from crew.domain.kernel.errors import UsageError
+from crew.front.cli.tab_completion import (
+    complete_agents,
+    complete_channels,
+    complete_kinds,
+    complete_members,
+    complete_subjects,
+    complete_tasks,
+)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -32,62 +36,6 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
 
 DURATION = Duration()
-
-
-def complete_tasks(ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
-    with contextlib.suppress(CrewError, OSError):
-        items = _call(ctx).workplace().snapshot().items
-        return [CompletionItem(t.id, help=t.title) for t in items if t.id.startswith(start)]
-    return []
-
-
-def _complete_rows(kind: str) -> Completer:
-    def complete(ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
-        return [item for item in _rows(ctx, kind) if item.value.startswith(start)]
-
-    return complete
-
-
-complete_agents = _complete_rows("agent")
-complete_channels = _complete_rows("channel")
-
-
-def complete_members(
-    ctx: click.Context, _param: click.Parameter, start: str
-) -> list[CompletionItem]:
-    """Those of the channel that was named before; a member is called `channel/name`."""
-    prefix = f"{ctx.params.get('name')}/"
-    members = [item for item in _rows(ctx, "member") if item.value.startswith(prefix + start)]
-    return [CompletionItem(item.value.removeprefix(prefix), help=item.help) for item in members]
-
-
-def _rows(ctx: click.Context, kind: str) -> list[CompletionItem]:
-    from crew.find_crew import load_folder  # noqa: PLC0415
-    from crew.store.database import open_database  # noqa: PLC0415
-    from crew.store.fact_log import load_rows  # noqa: PLC0415
-
-    with contextlib.suppress(CrewError, OSError):
-        rows = load_rows(open_database(load_folder(_call(ctx).directory) / "crew.db"), kind)
-        there = (row for row in rows.values() if not getattr(row, "dismissed", False))
-        return [CompletionItem(row.id, help=row.state) for row in there]
-    return []
-
-
-def complete_subjects(
-    ctx: click.Context, param: click.Parameter, start: str
-) -> list[CompletionItem]:
-    return [*complete_agents(ctx, param, start), *complete_tasks(ctx, param, start)]
-
-
-def complete_kinds(ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
-    with contextlib.suppress(CrewError, OSError):
-        known = _call(ctx).workplace().settings.agents.by_name
-        return [CompletionItem(name) for name in known if name.startswith(start)]
-    return []
-
-
-def _call(ctx: click.Context) -> Call:
-    return ctx.find_object(Call) or Call()
 
 
 def task_argument(name: str = "task", *, required: bool = True) -> Decorator:

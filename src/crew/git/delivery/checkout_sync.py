@@ -13,19 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from crew.git.delivery.checkout_changes import (
-    Checkout,
+from crew.git.delivery.checkout import Checkout, Signature, Waiting, signature_of, wait_for
+from crew.git.delivery.commit_diff import (
     FileChange,
-    Signature,
-    Waiting,
     arriving_submodules,
     changed_paths,
-    check_free,
     file_changes,
-    is_index_behind,
     leaving_submodules,
-    signature_of,
-    wait_for,
 )
 from crew.git.delivery.file_moves import (
     has_begun,
@@ -43,6 +37,7 @@ from crew.git.delivery.sync_journal import (
     read_journal,
     write_journal,
 )
+from crew.git.delivery.uncommitted_edits import check_free, is_index_behind
 from crew.git.git_command import ask, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.refs import advance, begun_advance, clear_own_lock

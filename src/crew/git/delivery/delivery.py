@@ -8,7 +8,7 @@ from typing import Literal
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import landed_ref
-from crew.git.delivery.checkout_changes import Checkout, Waiting
+from crew.git.delivery.checkout import Checkout, Waiting
 from crew.git.delivery.checkout_sync import (
     LOCK_PATIENCE_S,
     SYNC_LOCK,

@@ -11,13 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.delivery.checkout_changes import (
-    Checkout,
-    FileChange,
-    Signature,
-    signature_of,
-    wait_for,
-)
+from crew.git.delivery.checkout import Checkout, Signature, signature_of, wait_for
+from crew.git.delivery.commit_diff import FileChange
 from crew.system.crash_points import effect
 
 SEEN = "seen.json"

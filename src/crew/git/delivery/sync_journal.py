@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.delivery.checkout_changes import Checkout
+from crew.git.delivery.checkout import Checkout
 from crew.git.repository import Repository
 from crew.system.crash_points import effect
 

@@ -26,7 +26,7 @@ from crew.git.checkpoints import checkpoints
 from crew.git.checkpoints.ignored_files import is_cache
 from crew.git.checkpoints.nested_repositories import strays
 from crew.git.delivery import delivery
-from crew.git.delivery.checkout_changes import changed_paths
+from crew.git.delivery.commit_diff import changed_paths
 from crew.git.git_command import ask, git
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides

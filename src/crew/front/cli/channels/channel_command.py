@@ -15,13 +15,8 @@ from crew.front.cli.channels.channel_invite import invite
 from crew.front.cli.channels.channel_watch import drive, list_channels, run, show, tail
 from crew.front.cli.command_shape import command, common_flags
 from crew.front.cli.output import narrate, print_json, say
-from crew.front.cli.params import (
-    DURATION,
-    channel_argument,
-    complete_kinds,
-    member_argument,
-    text_or_stdin,
-)
+from crew.front.cli.params import DURATION, channel_argument, member_argument, text_or_stdin
+from crew.front.cli.tab_completion import complete_kinds
 from crew.runner.requests.ask_crew import ask
 from crew.runner.views.channel_views import channel_view, load_channels
 from crew.store.fact_log import load_world

@@ -11,7 +11,8 @@ from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import CrewGroup, command
 from crew.front.cli.output import narrate, print_json, table
-from crew.front.cli.params import agent_argument, complete_kinds
+from crew.front.cli.params import agent_argument
+from crew.front.cli.tab_completion import complete_kinds
 from crew.runner.views.row_views import agent_view
 from crew.store.fact_log import load_world
 

@@ -15,7 +15,7 @@ from crew.domain.rows.task_item import TaskItem, blockers
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, table
-from crew.front.cli.params import complete_tasks
+from crew.front.cli.tab_completion import complete_tasks
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_words, count_words, open_questions
 from crew.store.fact_log import load_rows, load_world

@@ -13,13 +13,8 @@ from crew.domain.rows.task_item import DEFAULT_PRIORITY
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json, say
-from crew.front.cli.params import (
-    complete_kinds,
-    complete_tasks,
-    one_agent,
-    text_or_stdin,
-    worker_option,
-)
+from crew.front.cli.params import one_agent, text_or_stdin, worker_option
+from crew.front.cli.tab_completion import complete_kinds, complete_tasks
 from crew.front.cli.tasks.drafts import (
     TaskDraft,
     block_number,

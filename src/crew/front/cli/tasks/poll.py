@@ -12,7 +12,8 @@ from crew.domain.rows.task import FINISHED, TaskState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, say
-from crew.front.cli.params import DURATION, complete_tasks
+from crew.front.cli.params import DURATION
+from crew.front.cli.tab_completion import complete_tasks
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.store.database import change_count
 from crew.store.fact_log import facts_after, last_fact

@@ -20,8 +20,9 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.exit_codes import error_document
 from crew.front.cli.output import narrate, print_json, safe, say
-from crew.front.cli.params import complete_kinds, task_argument, text_or_stdin
+from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.setup.gate_notice import check_gate
+from crew.front.cli.tab_completion import complete_kinds
 from crew.front.cli.tasks.dep_close_rm import is_written
 from crew.front.cli.watching.ps import waits_for_merge
 from crew.git.repository import commit_of

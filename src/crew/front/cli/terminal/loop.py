@@ -11,9 +11,10 @@ from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.crew.spawn_kill_retry import checked_kind
-from crew.front.cli.params import complete_kinds, text_or_stdin
+from crew.front.cli.params import text_or_stdin
 from crew.front.cli.setup.agent_needs import check_kinds
 from crew.front.cli.setup.gate_notice import check_gate
+from crew.front.cli.tab_completion import complete_kinds
 from crew.front.cli.terminal.foreground import drive
 from crew.runner.requests.ask_crew import wake
 from crew.store.fact_log import load_world

@@ -13,7 +13,8 @@ from crew.find_crew import load_folder
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, print_json, print_json_line, say
-from crew.front.cli.params import DURATION, complete_channels, complete_subjects
+from crew.front.cli.params import DURATION
+from crew.front.cli.tab_completion import complete_channels, complete_subjects
 from crew.runner.views.row_views import fact_view
 from crew.store.database import Database, open_database
 from crew.store.fact_log import facts_after

@@ -7,7 +7,7 @@ import click
 
 from crew.domain.kernel.errors import NeedsLogin
 from crew.domain.requests import Request
-from crew.domain.runs.conversation import find_question
+from crew.domain.runs.questions import find_question
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, narrate, print_json, quotation, say, table, under

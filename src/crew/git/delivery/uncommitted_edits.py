@@ -1,95 +1,23 @@
-"""What lies between two commits, and what in a checkout stands in the way of it."""
+"""What a person has not committed yet: nothing of it is touched by a delivery."""
 
 import hashlib
 import os
 import stat
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from crew.domain.kernel.errors import Conflict
-from crew.domain.kernel.frozen import frozen
-from crew.domain.kernel.names import landed_ref
-from crew.git.git_command import ask, configured_filters, failure, git
+from crew.git.delivery.checkout import Checkout, Signature, Waiting, signature_of, wait_for
+from crew.git.delivery.commit_diff import (
+    SUBMODULE,
+    SYMLINK,
+    FileChange,
+    file_changes,
+    leaving_submodules,
+)
+from crew.git.git_command import ask, configured_filters, failure
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.repository import Repository
 from crew.git.worktrees.worktree_admin import environment_for
-
-_SYMLINK, _SUBMODULE, _NOTHING = "120000", "160000", "000000"
-
-Signature = tuple[int, int, int, int]
-"""Inode, size, mtime and mode: a file that kept them kept its content, also after a rename."""
-
-
-class Waiting(Conflict):
-    """The delivery cannot be made now; the hint says how a person gets the work."""
-
-    code = "waiting"
-
-
-@frozen
-class Checkout:
-    """A worktree that has the target branch checked out."""
-
-    path: Path
-    git_dir: Path
-    target: str
-
-    @property
-    def env(self) -> dict[str, str]:
-        return environment_for(self.git_dir, self.path)
-
-    @property
-    def index_lock(self) -> Path:
-        return self.git_dir / "index.lock"
-
-
-@frozen
-class FileChange:
-    """One path that differs between two commits; a mode of None means that it is not there."""
-
-    path: str
-    old_mode: str | None
-    old_blob: str
-    new_mode: str | None
-    new_blob: str
-
-
-def changed_paths(repo: Repository, old: str, new: str) -> tuple[FileChange, ...]:
-    """Every path that differs, those that disappear first: a file may take a folder's place."""
-    raw = git(
-        repo.common_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new
-    )
-    parts = raw.split("\0")
-    changes = [_change(e, p) for e, p in zip(parts[::2], parts[1::2], strict=False)]
-    return tuple(sorted(changes, key=lambda change: (change.new_mode is not None, change.path)))
-
-
-def file_changes(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
-    """What changes in files: of a submodule, a checkout holds an index entry and a folder."""
-    as_files = (
-        replace(
-            change,
-            old_mode=None if change.old_mode == _SUBMODULE else change.old_mode,
-            new_mode=None if change.new_mode == _SUBMODULE else change.new_mode,
-        )
-        for change in changes
-    )
-    return tuple(change for change in as_files if change.old_mode or change.new_mode)
-
-
-def arriving_submodules(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """The submodules that are added or moved to another commit."""
-    return tuple(change.path for change in changes if change.new_mode == _SUBMODULE)
-
-
-def leaving_submodules(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """The submodules that are removed, or that something else replaces."""
-    return tuple(
-        change.path
-        for change in changes
-        if change.old_mode == _SUBMODULE and change.new_mode != _SUBMODULE
-    )
 
 
 def check_free(
@@ -143,37 +71,13 @@ def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, 
     return {path: (words[0], words[1]) for path, words in found.items()}
 
 
-def signature_of(file: Path) -> Signature:
-    found = file.lstat()
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
-
-
-def wait_for(checkout: Checkout, reason: str) -> Waiting:
-    return Waiting(
-        f"{reason} in {checkout.path}",
-        hint=f"commit it or move it away, or take the work yourself: "
-        f"git merge {landed_ref(checkout.target)}",
-    )
-
-
-def _change(entry: str, path: str) -> FileChange:
-    old_mode, new_mode, old_blob, new_blob = entry.removeprefix(":").split(" ")[:4]
-    return FileChange(
-        path=path,
-        old_mode=None if old_mode == _NOTHING else old_mode,
-        old_blob=old_blob,
-        new_mode=None if new_mode == _NOTHING else new_mode,
-        new_blob=new_blob,
-    )
-
-
 def _refuse_submodules(
     checkout: Checkout, changes: Sequence[FileChange], by_path: dict[str, FileChange]
 ) -> None:
     """A submodule that is checked out belongs to the person: nothing is put into its folder."""
     for change in changes:
         has_repository = os.path.lexists(checkout.path / change.path / ".git")
-        if change.new_mode == _SUBMODULE and change.old_mode is None and not has_repository:
+        if change.new_mode == SUBMODULE and change.old_mode is None and not has_repository:
             _refuse_occupied(checkout, change, by_path)
     for path in leaving_submodules(changes):
         is_replaced = any(one.path.startswith(f"{path}/") for one in changes)
@@ -226,7 +130,7 @@ def _looked_at(
         signature = signature_of(file)
     except OSError:
         raise wait_for(checkout, f"{change.path} is deleted") from None
-    kind = stat.S_ISLNK if change.old_mode == _SYMLINK else stat.S_ISREG
+    kind = stat.S_ISLNK if change.old_mode == SYMLINK else stat.S_ISREG
     if not kind(signature[3]):
         raise wait_for(checkout, f"{change.path} is changed")
     return signature
@@ -264,12 +168,12 @@ def _refuse_edited(checkout: Checkout, changes: Sequence[FileChange]) -> None:
         file = checkout.path / change.path
         is_executable = bool(file.lstat().st_mode & stat.S_IXUSR)
         wrong_mode = has_modes != b"false" and is_executable != (change.old_mode == "100755")
-        if blob != change.old_blob or (wrong_mode and change.old_mode != _SYMLINK):
+        if blob != change.old_blob or (wrong_mode and change.old_mode != SYMLINK):
             raise wait_for(checkout, f"{change.path} has uncommitted changes")
 
 
 def _blob_ids(checkout: Checkout, changes: Sequence[FileChange]) -> list[str]:
-    files = [change for change in changes if change.old_mode != _SYMLINK]
+    files = [change for change in changes if change.old_mode != SYMLINK]
     stdin = b"".join(_quoted(change.path) + b"\n" for change in files)
     answer = ask(checkout.path, "hash-object", "--stdin-paths", stdin=stdin, env=checkout.env)
     if answer.code != 0:
@@ -277,7 +181,7 @@ def _blob_ids(checkout: Checkout, changes: Sequence[FileChange]) -> list[str]:
     hashed = iter(answer.out.decode().split())
     return [
         _link_id(checkout.path / change.path, change.old_blob)
-        if change.old_mode == _SYMLINK
+        if change.old_mode == SYMLINK
         else next(hashed)
         for change in changes
     ]

@@ -1,0 +1,42 @@
+"""Messages to a task: sent by people, agents and crew, read by the agent that has the task."""
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.requests import Answer, Asked, find_task, refuse_landed
+from crew.domain.rows.message import LONGEST_MESSAGE, Message, MessageState
+from crew.domain.rows.task import FINISHED
+from crew.domain.runs.speaking_run import speaking_run
+from crew.domain.runs.step_outcomes import given, messages_for, messages_read
+from crew.domain.world import apply_all, born
+
+
+def message(asked: Asked) -> Answer:
+    """For whoever works at a task; it is given with the next step."""
+    task = find_task(asked.world, str(asked.args["task"]))
+    refuse_landed(task)
+    if task.state in FINISHED:
+        raise Conflict(
+            f"task {task.id} is {task.state}: nobody will read it",
+            hint="`crew new` makes a task for what is left to do",
+        )
+    new = Message(
+        id=f"m{len(asked.world.messages) + 1}",
+        task=task.id,
+        sender=str(asked.args["sender"]),
+        text=str(asked.args["text"])[:LONGEST_MESSAGE],
+        at=asked.at,
+    )
+    return Answer(facts=(born(new, "sent", at=asked.at),), reply=new.id)
+
+
+def fetch_messages(asked: Asked) -> Answer:
+    """An agent looks for what came in during its step; it is read once that step ends well.
+
+    A terminal session has no steps: there it is read at once.
+    """
+    run = speaking_run(asked.world, asked.args)
+    found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
+    facts = [given(message, run.step_key, at=asked.at) for message in found]
+    if asked.args.get("terminal") is not None:
+        facts += messages_read(apply_all(asked.world, facts), run, at=asked.at)
+    said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
+    return Answer(facts=tuple(facts), reply=said)

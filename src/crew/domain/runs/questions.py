@@ -1,0 +1,86 @@
+"""Questions for a person: how they are asked and answered, and what the answer does."""
+
+from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.quotation import attributed
+from crew.domain.merging.conflict_choice import chosen, read_choice
+from crew.domain.quests.role_entry import answered
+from crew.domain.requests import Answer, Asked
+from crew.domain.rows.message import LONGEST_MESSAGE
+from crew.domain.rows.question import About, Question, QuestionState
+from crew.domain.rows.run import Ask, Run
+from crew.domain.world import World, moved, noted
+
+_WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
+"""Asks whose prompts have no room for an answer."""
+
+
+def answer_question(asked: Asked) -> Answer:
+    """The run goes on in its own session, with the answer."""
+    question = _question(asked)
+    text = _answer_text(asked, question)
+    if question.choices:
+        text = read_choice(question, text)
+    facts = [
+        moved(
+            question,
+            "answered",
+            to=QuestionState.ANSWERED,
+            at=asked.at,
+            answer=text,
+            answered_at=asked.at,
+        )
+    ]
+    run = asked.world.runs[question.run]
+    if question.about == About.CONFLICT:
+        facts += chosen(asked, question, text)
+    elif run.question == question.id:
+        facts.append(_told(run, question, text, at=asked.at))
+        facts += answered(asked.world, run, at=asked.at)
+    return Answer(facts=tuple(facts), reply=question.id)
+
+
+def _answer_text(asked: Asked, question: Question) -> str:
+    """Whoever asked for leave takes silence for a no; anybody else could not go on with it."""
+    text = str(asked.args["text"])
+    if not text.strip() and question.about != About.PERMISSION:
+        raise UsageError("the answer is empty", hint="say it again with a text")
+    if len(text) > LONGEST_MESSAGE:
+        raise UsageError(
+            f"the answer has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
+            hint="put the material into a file of the repository and name that file",
+        )
+    return text
+
+
+def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
+    """Whoever asked is told the answer; whoever was blocked begins its part again with it."""
+    answer = attributed("The answer", text)
+    notes = f"{attributed('You asked', question.question)}\n\n{answer}"
+    ask: str = Ask.ANSWER
+    if question.about == About.BLOCKED:
+        said = f"{attributed('A person was asked', question.question)}\n\n{answer}"
+        notes = f"{run.notes}\n\n{said}".strip()
+        ask = Ask.ANSWER if run.ask in _WITHOUT_NOTES else run.ask
+    typed = run.is_pane_open and not run.leaving
+    return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="", untyped=typed)
+
+
+def _question(asked: Asked) -> Question:
+    question = find_question(asked.world, str(asked.args["question"]))
+    ends_with_run = question.about != About.CONFLICT
+    is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live
+    state = QuestionState.WITHDRAWN if is_over else question.state
+    if state != QuestionState.OPEN:
+        raise Conflict(
+            f"question {question.id} is {state}", hint="`crew inbox` lists the open questions"
+        )
+    return question
+
+
+def find_question(world: World, named: str) -> Question:
+    if named not in world.questions:
+        still_open = ", ".join(one.id for one in world.questions.values() if one.is_open)
+        hint = f"open: {still_open}" if still_open else "none is open now (`crew inbox`)"
+        raise NotFound(f"there is no question {named!r}", hint=hint)
+    return world.questions[named]

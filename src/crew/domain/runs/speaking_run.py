@@ -1,0 +1,27 @@
+"""Which run a step, a terminal or a review speaks for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.rows.run import Run
+from crew.domain.world import World
+
+
+def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
+    """The run whose very step, terminal or review speaks; a late word of an ended one is refused.
+
+    A review only reads, so that it may speak for its run at any time.
+    """
+    run = world.runs.get(str(args["run"]))
+    number = args.get("terminal")
+    if number is not None and (run is None or not _is_in_terminal(run, int(number))):
+        raise Conflict("that terminal session is over, and nothing was changed", hint="end now")
+    is_step = number is None and not args.get("review")
+    if run is None or (is_step and not (run.stepping and run.attempt == int(args["attempt"]))):
+        raise Conflict("that step is over, and nothing was changed", hint="end your turn now")
+    return run
+
+
+def _is_in_terminal(run: Run, number: int) -> bool:
+    return run.is_pane_open and not run.leaving and run.pane_number == number
