@@ -5,6 +5,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,28 @@ def test_modules_are_small_and_say_what_they_are_for():
         docstring = ast.get_docstring(ast.parse(text))
         assert docstring, f"{path} does not say what it is for"
         assert docstring[0].isupper() or docstring.startswith(("`", "plan", "do", "crew"))
+
+
+def test_every_folder_can_be_seen_at_a_glance():
+    for folder in {path.parent for path in SOURCES}:
+        modules = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
+        assert len(modules) <= 14, f"{folder} has {len(modules)} modules"
+
+
+def test_no_file_and_no_class_is_named_like_another_one():
+    files = Counter(path.name for path in SOURCES if path.name != "__init__.py")
+    classes = Counter(
+        node.name
+        for path in SOURCES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in (files | classes).items() if count > 1] == []
+
+
+def test_files_are_called_by_nouns():
+    gerunds = [path.stem for path in SOURCES if path.stem.endswith("ing")]
+    assert len(gerunds) <= 5, gerunds
 
 
 def test_no_file_is_a_drawer_for_everything():

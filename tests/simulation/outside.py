@@ -21,7 +21,7 @@ from crew.runner.outside.outside import (
     ReviewCall,
     StepCall,
     Tips,
-    WorktreeState,
+    WorkSeen,
 )
 from crew.runner.outside.plan_items import PlannedTasks
 from simulation.repository import Repository, Worktree
@@ -150,13 +150,13 @@ class SimulatedOutside:
         if found := self.state.repo.worktrees.get(task.id):
             found.locked = False
 
-    async def look_at(self, task: Task) -> WorktreeState | None:
+    async def look_at(self, task: Task) -> WorkSeen | None:
         found = self.state.repo.worktrees.get(task.id)
         if found is None or found.half_made:
             return None
         assert not found.locked, "looked at behind a dead lock"
         nested = ("app",) if found.head in self.state.linked else ()
-        return WorktreeState(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
+        return WorkSeen(head=found.head, uncommitted=tuple(sorted(found.dirty)), nested=nested)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         state, session = self.state, call.run.session

@@ -10,7 +10,7 @@ from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.frozen import frozen
 from crew.git import hardening, spawn_git
 from crew.git.hardening import Configured
-from crew.git.spawn_git import Talk
+from crew.git.spawn_git import GitTalk
 
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
@@ -140,7 +140,7 @@ def _varied(wait_s: float) -> float:
 
 
 @contextmanager
-def talk(where: Path, *args: str, keep_open: int, timeout_s: float = 120) -> Iterator[Talk]:
+def talk(where: Path, *args: str, keep_open: int, timeout_s: float = 120) -> Iterator[GitTalk]:
     """Start git now and give it its work later, at a moment when each millisecond counts."""
     env = hardening.environment(_settings(where, {}, allow_lfs=False), {})
     git_there = spawn_git.talking(

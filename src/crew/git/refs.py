@@ -8,7 +8,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, failure, talk
 from crew.git.repository import Repository, commit_of
-from crew.git.spawn_git import Talk
+from crew.git.spawn_git import GitTalk
 from crew.git.worktrees.worktree_admin import clear_lock
 from crew.system.crash_points import effect
 
@@ -37,7 +37,7 @@ def advance(
     to: str,
     expected: str | None,
     keep_open: int | None = None,
-    begun: Talk | None = None,
+    begun: GitTalk | None = None,
 ) -> None:
     """Move a ref (full name) from `expected` to `to`; None means that it must not exist yet.
 
@@ -62,7 +62,7 @@ def advance(
 @contextmanager
 def begun_advance(
     repo: Repository, ref: str, *, to: str, expected: str, keep_open: int
-) -> Iterator[Talk]:
+) -> Iterator[GitTalk]:
     """A git for `advance` that has started and knows the move: the rest takes half a millisecond.
 
     Until then it holds no lock. One that nobody tells to commit, since crew has died, ends by
@@ -74,7 +74,7 @@ def begun_advance(
         yield begun
 
 
-def _commits(begun: Talk, repo: Repository, ref: str, *, to: str) -> bool:
+def _commits(begun: GitTalk, repo: Repository, ref: str, *, to: str) -> bool:
     """Whether it has moved the ref; if not, it has ended, and `advance` finds out why."""
     if begun.ask(b"commit\n") == b"commit: ok":
         return True

@@ -54,7 +54,7 @@ def run(
     return GitOutput(code=reap(pid), out=bytes(said[0]), err=bytes(said[1]))
 
 
-class Talk:
+class GitTalk:
     """A program that was started before its work is known, and answers line by line."""
 
     def __init__(self, pid: int, mouth: io.FileIO, ear: io.FileIO, *, timeout_s: float) -> None:
@@ -107,7 +107,7 @@ def talking(
     env: Mapping[str, str],
     timeout_s: float,
     keep_open: int | None,
-) -> Iterator[Talk]:
+) -> Iterator[GitTalk]:
     """Start a program that waits for its work; it has ended when the block is left.
 
     Its stderr is among its answers.
@@ -116,7 +116,7 @@ def talking(
         pid = _start(argv, env, (source, out, out), keep_open)
         source.close()
         out.close()
-        talk = Talk(pid, mouth, ear, timeout_s=timeout_s)
+        talk = GitTalk(pid, mouth, ear, timeout_s=timeout_s)
         try:
             yield talk
         finally:

@@ -12,10 +12,10 @@ from crew.domain.runs.run_outcomes import Evidence
 from crew.domain.runs.step_outcomes import given, messages_for, messages_read
 from crew.domain.runs.verdicts import Verdict, complaints, recorded, still_to_ask
 from crew.runner.doers.context import Context
-from crew.runner.outside.outside import GateResult, ReviewCall, WorktreeState
+from crew.runner.outside.outside import GateResult, ReviewCall, WorkSeen
 
 
-async def gather(ctx: Context, run: Run, task: Task, look: WorktreeState) -> Evidence:
+async def gather(ctx: Context, run: Run, task: Task, look: WorkSeen) -> Evidence:
     """What can be seen at once comes first; the gate runs only on what could be merged."""
     head, outside = look.head, ctx.outside
     if found := await seen_at_once(ctx, run, look):
@@ -38,7 +38,7 @@ async def gather(ctx: Context, run: Run, task: Task, look: WorktreeState) -> Evi
     )
 
 
-async def seen_at_once(ctx: Context, run: Run, look: WorktreeState) -> Evidence | None:
+async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | None:
     """What is wrong with the worktree, whoever worked in it; None when nothing is."""
     head, outside = look.head, ctx.outside
     if look.nested:

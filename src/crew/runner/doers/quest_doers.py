@@ -24,12 +24,12 @@ from crew.domain.tasks.task_outcomes import Intake, seen_one
 from crew.domain.world import FactDraft, World, apply_all, born
 from crew.runner.doers.context import Context
 from crew.runner.doers.evidence import asked_for, newest_base, seen_at_once
-from crew.runner.outside.outside import WorktreeState
+from crew.runner.outside.outside import WorkSeen
 
 Judge = Callable[[World, Run], list[Fact]]
 
 
-async def check_stage(ctx: Context, run: Run, task: Task, look: WorktreeState) -> list[Fact]:
+async def check_stage(ctx: Context, run: Run, task: Task, look: WorkSeen) -> list[Fact]:
     """What a role left, then whatever proves it on the same commit; a role comes after that."""
     here = station(ctx.world(), run)
     if here is None or here.does not in PROVING:
@@ -84,7 +84,7 @@ def _still(ctx: Context, run: Run, judge: Judge) -> list[Fact]:
     return judge(world, now)
 
 
-async def _left(ctx: Context, run: Run, task: Task, look: WorktreeState) -> Evidence:
+async def _left(ctx: Context, run: Run, task: Task, look: WorkSeen) -> Evidence:
     if found := await seen_at_once(ctx, run, look):
         return found
     base = await newest_base(ctx, task.target)

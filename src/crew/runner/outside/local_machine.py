@@ -44,7 +44,7 @@ from crew.runner.outside.outside import (
     StepCall,
     Tips,
     TurnCall,
-    WorktreeState,
+    WorkSeen,
 )
 from crew.runner.outside.plan_items import PlannedTasks
 from crew.runner.outside.review_runs import Reviews
@@ -182,10 +182,10 @@ class LocalOutside:
             if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
                 stale_locks.clear_stale_locks(repo, path, [lock])
 
-    async def look_at(self, task: Task) -> WorktreeState | None:
+    async def look_at(self, task: Task) -> WorkSeen | None:
         return await _thread(self._look_at, task)
 
-    def _look_at(self, task: Task) -> WorktreeState | None:
+    def _look_at(self, task: Task) -> WorkSeen | None:
         path = Path(task.worktree)
         if not task.worktree or not self._is_worktree(path):
             return None
@@ -194,7 +194,7 @@ class LocalOutside:
         landed = delivery.integration_tip(repo, task.target) if state.links else ""
         changed = tuple(p for p in state.changed if not is_cache(p))
         unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
-        return WorktreeState(
+        return WorkSeen(
             head=state.head or "",
             uncommitted=(*unfinished, *changed),
             nested=strays(repo, path, state, landed=landed),

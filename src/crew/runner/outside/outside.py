@@ -28,7 +28,7 @@ class Tips:
 
 
 @frozen
-class WorktreeState:
+class WorkSeen:
     """What is in a task's worktree; `done_said` is whether the last step's log says DONE.
 
     `nested` are the paths of repositories in it that a commit cannot carry.
@@ -147,7 +147,7 @@ class Outside(Protocol):
         Only when nothing that crew started for the task is alive there any more.
         """
 
-    async def look_at(self, task: Task) -> WorktreeState | None:
+    async def look_at(self, task: Task) -> WorkSeen | None:
         """What is in the worktree, or None when there is none."""
 
     async def run_step(self, call: StepCall) -> StepOutcome: ...
