@@ -40,7 +40,8 @@ def test_after_the_commands_of_the_page_nothing_is_left(with_terminals):
     scene.ok("run", "--agents", "1", "--drain")
     scene.ok("new", "--title", "not merged")
     scene.ok("start", "2")
-    scene.git("branch", "crew-cut")  # a branch of the user's own
+    tree = scene.git("rev-parse", "HEAD^{tree}")  # a branch of the user's own, not merged
+    scene.git("branch", "crew-cut", scene.git("commit-tree", tree, "-p", "HEAD", "-m", "mine"))
     assert "refs/heads/crew-2" in refs(scene)
     assert "refs/crew/landed/main" in refs(scene)
     assert traces(scene) != before
