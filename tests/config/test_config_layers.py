@@ -11,6 +11,7 @@ from crew.config.reserved_keys import NOT_YET
 from crew.config.toml.toml_spans import line_of
 from crew.config.validate_config import has_key, readers
 from crew.domain.kernel.errors import NotFound, UsageError
+from refusals import raises_code
 
 
 @pytest.fixture(autouse=True)
@@ -402,7 +403,7 @@ def test_the_users_config_is_where_xdg_says(repo, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text("[run]\nagents = 'x'\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent))
-    with pytest.raises(UsageError, match=str(folder)):
+    with raises_code(UsageError, "invalid_value", str(folder)):
         load_settings(repo)
     monkeypatch.setenv("XDG_CONFIG_HOME", "not/absolute")
     assert load_settings(repo) == default_settings()
@@ -497,7 +498,7 @@ def test_a_role_of_the_config_says_how_long_it_keeps_its_session(repo):
     assert (
         root(repo, '[roles.codeweaver]\nsession = "quest"').roles["codeweaver"].session == "quest"
     )
-    with pytest.raises(UsageError, match=r"roles\.codeweaver\.session") as refused:
+    with raises_code(UsageError, "invalid_value", "roles.codeweaver.session") as refused:
         root(repo, '[roles.codeweaver]\nsession = "for ever"')
     assert "item" in refused.value.hint
     assert "quest" in refused.value.hint
@@ -522,13 +523,13 @@ def test_a_key_that_is_not_supported_yet_is_refused_by_name(repo, table, key):
 
 
 def test_a_variable_for_a_key_inside_such_a_table_is_refused_too(repo):
-    with pytest.raises(UsageError, match=r"CREW_TUI_KEYBINDINGS_QUIT: tui\.keybindings is not"):
+    with raises_code(UsageError, "unsupported_key", "CREW_TUI_KEYBINDINGS_QUIT", "tui.keybindings"):
         load_settings(repo, {"CREW_TUI_KEYBINDINGS_QUIT": "q"})
 
 
 def test_an_empty_table_of_such_keys_promises_nothing(repo):
     root(repo, "[budget]\n[cluster]\n[tui.keybindings]\n[gate]\n")
-    with pytest.raises(UsageError, match=r"budget\.foo is not a key"):
+    with raises_code(UsageError, "unknown_key", "budget.foo"):
         root(repo, "[budget]\nfoo = 1\n")
 
 

@@ -16,6 +16,7 @@ from crew.config.toml.toml_edit import with_value
 from crew.config.toml.toml_spans import key_parts, line_of, spans, written_key, written_value
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.kernel.templates import check
+from refusals import raises_code
 
 FULL = '''\
 # on top, with a "quote
@@ -208,7 +209,7 @@ def test_a_value_that_is_wrong_in_the_file_can_be_set_right(repo):
     (repo / ".crew/config.toml").write_text("[run]\nagents = 'x'\n")
     assert put(repo, "run.agents", "2").value == 2
     (repo / ".crew/config.toml").write_text("[run\n")
-    with pytest.raises(UsageError, match=r"config.toml:1"):
+    with raises_code(UsageError, "invalid_toml", "config.toml:1"):
         put(repo, "run.agents", "2")
     assert (repo / ".crew/config.toml").read_text() == "[run\n"
 

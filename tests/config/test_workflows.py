@@ -18,6 +18,7 @@ from crew.config.workflow_files import (
 )
 from crew.domain.kernel.errors import NotFound, UsageError
 from crew.domain.rows.workflow import Does, as_text, from_text
+from refusals import raises_code
 
 ROOT = Path(__file__).parents[2]
 
@@ -184,13 +185,13 @@ def test_stages_that_are_no_tables_are_refused(tmp_path):
     file = tmp_path / "mine.toml"
     for text in ('stages = "a"\n', "stages = [1]\n", "roles = 5\n", "[roles]\na = 5\n"):
         file.write_text(text)
-        with pytest.raises(UsageError, match="must be"):
+        with raises_code(UsageError, "invalid_workflow"):
             load_workflow(file)
     file.write_text("description = 'nothing'\n")
-    with pytest.raises(UsageError, match="it has no stages"):
+    with raises_code(UsageError, "invalid_workflow"):
         load_workflow(file)
     file.write_bytes(b"\xff")
-    with pytest.raises(UsageError, match="cannot be read"):
+    with raises_code(UsageError, "unreadable_file"):
         load_workflow(file)
 
 
@@ -223,7 +224,7 @@ def test_a_broken_file_does_not_keep_the_others_from_being_used(tmp_path):
     folder.mkdir(parents=True)
     (folder / "broken.toml").write_text("what?")
     assert find_workflow(tmp_path, "quest").name == "quest"
-    with pytest.raises(UsageError, match=r"broken\.toml"):
+    with raises_code(UsageError, "unreadable_file", "broken.toml"):
         find_workflow(tmp_path, "broken")
 
 

@@ -1,9 +1,16 @@
 """What a person reads when something is refused, and what a script gets."""
 
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+import crew
 from crew.domain.kernel import errors
-from crew.domain.kernel.errors import CrewError, InvalidTransition
+from crew.domain.kernel.errors import Conflict, CrewError, InvalidTransition, UsageError
 
 EXIT_CODES = {
     "CrewError": 1,
@@ -35,6 +42,30 @@ def test_an_error_says_what_and_what_next(kind):
     error = kind("it rains", hint="take an umbrella")
     assert isinstance(error, CrewError)
     assert (str(error), error.message, error.hint) == ("it rains", "it rains", "take an umbrella")
+
+
+def test_an_error_may_have_a_more_precise_code_than_its_kind():
+    assert Conflict("it rains", hint="wait").code == "conflict"
+    refused = Conflict("it rains", hint="wait", code="rain")
+    assert (refused.code, refused.exit_code, Conflict.code) == ("rain", 5, "conflict")
+
+
+def _precise_codes() -> Iterator[tuple[str, int]]:
+    """Every `code="…"` that is given to an error in the source, with the exit code of its kind."""
+    exit_codes = {**EXIT_CODES, "GitFailed": 1, "StoreFailed": 1, "_mistake": UsageError.exit_code}
+    for file in Path(crew.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                given = {word.arg: word.value for word in call.keywords}.get("code")
+                if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                    yield given.value, exit_codes[call.func.id]
+
+
+def test_every_code_stands_for_one_exit_code():
+    codes = set(_precise_codes()) | {(kind.code, kind.exit_code) for kind in KINDS}
+    assert len(codes) > 50
+    assert [code for code, times in Counter(code for code, _ in codes).items() if times > 1] == []
+    assert [code for code, _ in codes if not re.fullmatch(r"[a-z]+(_[a-z]+)*", code)] == []
 
 
 def test_an_error_without_a_next_step_cannot_be_made():

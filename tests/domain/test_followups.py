@@ -6,6 +6,7 @@ import pytest
 
 from crew.domain.kernel.errors import Conflict
 from domain.quest_life import ROOT, Life, built_in
+from refusals import raises_code
 
 
 def asks(life, task, role, *, resume=True, reason="not mine", context="see x.py"):
@@ -127,7 +128,7 @@ def test_a_chain_is_only_so_deep(deepest):
     for role in others[:deepest]:
         asks(life, task, role)
     life.begin(task)
-    with pytest.raises(Conflict, match=f"{deepest} roles wait for each other already") as refused:
+    with raises_code(Conflict, "too_deep", str(deepest)) as refused:
         life.say(task, "needs-role-followup", role="lawbringer", reason="r")
     assert "do it yourself" in refused.value.hint
 
@@ -147,7 +148,7 @@ def test_nobody_asks_for_itself_or_for_whoever_waits_for_it(role):
 def test_whoever_asks_for_its_own_role_is_told_who_else_there_is():
     life = Life().planned(a="")
     life.begin(life.task("a"))
-    with pytest.raises(Conflict, match="you are codeweaver yourself") as refused:
+    with raises_code(Conflict, "own_role", "codeweaver") as refused:
         life.say(life.task("a"), "needs-role-followup", role="codeweaver", reason="more of it")
     assert "spiritmender" in refused.value.hint
 
@@ -155,7 +156,7 @@ def test_whoever_asks_for_its_own_role_is_told_who_else_there_is():
 def test_a_role_that_nobody_knows_is_refused_with_those_that_are_there():
     life, task = building()
     life.begin(task)
-    with pytest.raises(Conflict, match="there is no role 'wizard' here") as refused:
+    with raises_code(Conflict, "unknown_role", "wizard") as refused:
         life.say(task, "needs-role-followup", role="wizard", reason="r")
     assert "spiritmender" in refused.value.hint
     assert "codeweaver" not in refused.value.hint

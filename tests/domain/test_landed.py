@@ -14,6 +14,7 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.tasks.task_outcomes import Intake, seen
 from domain.scenes import RULES, after, given, line_of, queued
+from refusals import raises_code
 
 WAITING, RUN = queued("1")
 LANDED = replace(WAITING, landed_commit="base+1")
@@ -58,7 +59,7 @@ def test_the_worktree_of_a_landed_task_is_not_needed_any_more():
     ],
 )
 def test_a_landed_task_is_not_taken_back(verb, args):
-    with pytest.raises(Conflict, match="has landed and waits for its delivery to main") as refused:
+    with raises_code(Conflict, "awaits_delivery", "main") as refused:
         asked(verb, **args)
     assert "`crew merge 1` delivers it" in refused.value.hint
 

@@ -10,6 +10,7 @@ from crew.domain.rows.workflow import as_text
 from crew.domain.world import born
 from domain.quest_life import ROOT, RULES, Life, built_in, steps
 from domain.scenes import given
+from refusals import raises_code
 
 
 def begin(world, task="1"):
@@ -29,7 +30,7 @@ def test_a_quest_begins_with_a_task_that_holds_the_request():
 
 @pytest.mark.parametrize("state", ["in_progress", "done", "merged", "closed", "error"])
 def test_only_a_task_that_is_to_do_can_become_a_quest(state):
-    with pytest.raises(Conflict, match=f"task 1 is {state}") as refused:
+    with raises_code(Conflict, "wrong_state", "task 1", state) as refused:
         begin(given(Task(id="1", title="Big", state=state)))
     assert "crew quest new" in refused.value.hint
 
@@ -54,7 +55,7 @@ def test_a_quest_that_nobody_knows_cannot_be_cancelled(quest):
 def test_a_quest_is_cancelled_once():
     life = Life()
     life.ask("quest_cancel", quest=ROOT)
-    with pytest.raises(Conflict, match="quest 1 is cancelled"):
+    with raises_code(Conflict, "wrong_state", "quest 1"):
         life.ask("quest_cancel", quest=ROOT)
 
 
@@ -67,13 +68,13 @@ def test_a_quest_says_why_it_was_cancelled():
 def test_only_a_role_that_plans_may_hand_in_steps():
     life = Life()
     life.begin(ROOT)
-    with pytest.raises(Conflict, match="only a role that plans") as refused:
+    with raises_code(Conflict, "not_a_planner") as refused:
         life.plan(ROOT, steps(a=""))
     # It may not ask for another role, so it is not told to.
     assert "pathseeker, who comes after you" in refused.value.hint
     life = Life().planned(a="")
     life.begin(life.task("a"))
-    with pytest.raises(Conflict, match="only a role that plans") as refused:
+    with raises_code(Conflict, "not_a_planner") as refused:
         life.plan(life.task("a"), steps(a=""))
     assert refused.value.hint == "send needs-role-followup for pathseeker"
 
@@ -85,7 +86,7 @@ def test_a_plan_of_a_step_that_is_over_or_of_another_attempt_changes_nothing():
     life.say(ROOT, "complete", summary="s")
     life.end(ROOT)
     args = {"run": late.id, "attempt": late.attempt, "steps": steps(a="")}
-    with pytest.raises(Conflict, match="that step is over"):
+    with raises_code(Conflict, "step_over"):
         life.ask("plan_steps", **args)
     assert life.quest.plan == ()
 
@@ -94,7 +95,7 @@ def test_a_task_that_is_no_quests_has_no_plan():
     life = Life(agents=4)
     life.record([born(Task(id="5", title="other", target="main"), "seen", at=1.0)])
     life.begin("5")
-    with pytest.raises(Conflict, match="only a role that plans") as refused:
+    with raises_code(Conflict, "not_a_planner") as refused:
         life.plan("5", steps(a=""))
     assert "do the task as it is" in refused.value.hint
     assert life.quest.plan == ()
@@ -107,5 +108,5 @@ def test_a_plan_may_be_as_long_as_the_workflow_says():
     most = built_in().most_steps
     reply = life.plan(ROOT, [{"id": f"s{n}", "title": "t"} for n in range(most)])
     assert reply == f"{most} steps are planned"
-    with pytest.raises(UsageError, match=f"{most + 1} steps are too many"):
+    with raises_code(UsageError, "invalid_plan", str(most + 1)):
         life.plan(ROOT, [{"id": f"s{n}", "title": "t"} for n in range(most + 1)])

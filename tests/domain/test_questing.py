@@ -15,6 +15,7 @@ from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S
 from crew.domain.terminals.terminal_outcomes import closed, taken_over
 from crew.domain.world import apply_all, born, moved, noted
 from domain.quest_life import ROOT, Life
+from refusals import raises_code
 
 
 def test_a_request_is_thought_over_planned_walked_reviewed_and_merged():
@@ -89,7 +90,7 @@ def test_a_step_begins_only_when_all_it_waits_for_is_in_the_quests_branch():
 
 def test_people_cannot_give_a_step_to_an_agent_when_no_slot_is_free():
     life = Life(slots=1, agents=2).planned(a="", b="")
-    with pytest.raises(Conflict, match="every slot of quest 1 is in use") as refused:
+    with raises_code(Conflict, "no_free_slot", "quest 1") as refused:
         life.ask("assign", agent="B", task=life.task("b"))
     assert refused.value.hint
 
@@ -270,7 +271,7 @@ def test_a_request_cannot_be_completed_by_hand_before_its_steps_are():
     life = Life().planned(a="")
     run = replace(life.run(ROOT), state="working", pane="crew-1", pane_pid=7)
     life.world = replace(life.world, runs={**life.world.runs, run.id: run})
-    with pytest.raises(Conflict, match="the steps of quest 1 are not finished"):
+    with raises_code(Conflict, "quest_unfinished", "quest 1"):
         life.ask("complete", task=ROOT)
 
 

@@ -14,6 +14,7 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.terms import read_terms
 from crew.domain.runs.run_outcomes import sent_back
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes
+from refusals import raises_code
 
 TERMS = {"reviewers": ["bob"], "max_rounds": 3, "done_word": "READY", "proof": "make e2e"}
 KEPT = (("bob",), 3, "READY", "make e2e")
@@ -126,7 +127,7 @@ def test_a_finished_task_stays_finished(state):
 
 
 def test_what_is_at_a_terminal_is_left_to_it():
-    with pytest.raises(Conflict, match="task 1 has a terminal session") as caught:
+    with raises_code(Conflict, "has_terminal", "task 1") as caught:
         go_on(at_terminal())
     assert "`crew attach 1`" in caught.value.hint
 

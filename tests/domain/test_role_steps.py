@@ -5,6 +5,7 @@ import pytest
 from crew.domain.kernel.errors import Conflict
 from crew.domain.rows.step import ErrorKind
 from domain.quest_life import ROOT, RULES, Life, built_in
+from refusals import raises_code
 
 SEED = {
     "chaoswhisperer": {"complete", "needs-user-input"},
@@ -99,7 +100,7 @@ def test_a_role_may_send_what_the_seed_says_and_for_anything_else_it_is_told_so(
         assert life.say(task, signal, **told) == f"{signal} is recorded; end your turn now"
         return
     before = life.world
-    with pytest.raises(Conflict, match=f"the role {role} may not send {signal}") as refused:
+    with raises_code(Conflict, "signal_not_allowed", role, signal) as refused:
         life.say(task, signal, **told)
     assert refused.value.hint == f"it may send: {', '.join(built_in().roles[role].signals)}"
     assert life.world is before

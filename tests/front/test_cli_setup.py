@@ -78,7 +78,7 @@ def test_a_typo_in_the_config_names_the_nearest_key(scene):
     assert "strategy" in said.err
     assert "config.toml" in said.err
     assert scene.crew("doctor").code == 1
-    assert scene.crew("run", "--json").json["error"]["code"] == "usage"
+    assert scene.crew("run", "--json").json["error"]["code"] == "unknown_key"
 
 
 def test_config_shows_values_and_where_they_come_from(scene):
@@ -115,7 +115,10 @@ def test_a_bad_variable_is_a_usage_error_that_names_it(scene):
     said = scene.crew("list", CREW_RUN_AGENTS="some")
     assert said.code == 2
     assert "CREW_RUN_AGENTS" in said.err
-    assert scene.crew("list", "--json", CREW_RUN_AGENTS="some").json["error"]["code"] == "usage"
+    assert (
+        scene.crew("list", "--json", CREW_RUN_AGENTS="some").json["error"]["code"]
+        == "invalid_value"
+    )
 
 
 def test_config_set_changes_one_value_and_says_what_holds(scene):

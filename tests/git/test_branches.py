@@ -2,12 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import made_ref
 from crew.git.branches import claim_branch
 from crew.git.repository import commit_of, ref_tip
+from refusals import raises_code
 
 
 def claim(repo, branch="crew-7", base="main"):
@@ -41,14 +40,14 @@ def test_a_mark_without_its_branch_is_a_claim_that_was_killed(repo, person):
 def test_a_branch_that_crew_did_not_make_is_refused_and_left_unmarked(repo, person):
     person.git("branch", "crew-7")
     for _ in range(2):
-        with pytest.raises(Conflict, match="that crew did not make"):
+        with raises_code(Conflict, "branch_not_ours"):
             claim(repo)
     assert commit_of(repo, made_ref("crew-7")) is None
 
 
 def test_branches_below_the_name_are_refused_and_nothing_is_marked(repo, person):
     person.git("branch", "crew-7/mine")
-    with pytest.raises(Conflict, match="another branch stands where crew needs crew-7"):
+    with raises_code(Conflict, "branch_in_the_way", "crew-7"):
         claim(repo)
     assert commit_of(repo, made_ref("crew-7")) is None
 

@@ -18,6 +18,7 @@ from crew.git.repository import commit_of
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
 from git.people import Person
+from refusals import raises_code
 
 
 @pytest.fixture
@@ -263,7 +264,7 @@ def test_a_checkpoint_that_clashes_with_the_branch_is_refused(repo, agent):
     agent.write("b.txt", "kept\n")
     kept = take(repo, agent)
     agent.commit({"b.txt": "later\n"})
-    with pytest.raises(Conflict, match=r"b\.txt"):
+    with raises_code(Conflict, "checkpoint_clashes", "b.txt"):
         restore_into_worktree(repo, agent.path, kept.commit)
     assert state_of(agent.path).changed == ()
 

@@ -15,6 +15,7 @@ from crew.git.merges.merges import MergeConflict, advance, merge
 from crew.git.repository import find_repository
 from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state_of
 from git.people import Person
+from refusals import raises_code
 
 
 def test_a_refusal_is_a_sentence_and_the_log_has_git_s_own_words(person, caplog):
@@ -49,10 +50,10 @@ def test_an_inherited_git_dir_does_not_redirect_us(person, tmp_path, monkeypatch
 
 
 def test_a_missing_git_and_a_missing_folder_are_told_apart(person, monkeypatch, tmp_path):
-    with pytest.raises(GitFailed, match="no folder"):
+    with raises_code(GitFailed, "no_folder"):
         ask(tmp_path / "nowhere", "status")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(GitFailed, match="not installed"):
+    with raises_code(GitFailed, "not_installed"):
         ask(person.path, "status")
 
 

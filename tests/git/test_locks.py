@@ -6,12 +6,13 @@ import pytest
 
 from crew.domain.kernel.errors import Conflict
 from crew.system.file_locks import held
+from refusals import raises_code
 
 
 def test_whoever_cannot_wait_is_refused_as_long_as_it_is_held(tmp_path):
     with (
         held(tmp_path / "lock"),
-        pytest.raises(Conflict, match="another crew process holds lock"),
+        raises_code(Conflict, "lock_held", "lock"),
         held(tmp_path / "lock", patience_s=0),
     ):
         pass

@@ -18,6 +18,7 @@ from crew.git.repository import (
     tree_of,
 )
 from git.people import Person
+from refusals import raises_code
 
 
 def test_it_is_found_from_a_subfolder_and_from_a_linked_worktree(person, tmp_path):
@@ -97,7 +98,7 @@ def test_without_such_a_branch_the_one_checked_out_is_the_target(repo, person):
     person.git("branch", "-m", "main", "trunk")
     assert target_branch(repo, None) == "trunk"
     person.git("switch", "-q", "--detach")
-    with pytest.raises(UsageError, match="no branch 'main'") as refused:
+    with raises_code(UsageError, "no_branch", "main") as refused:
         target_branch(repo, None)
     assert "crew.defaultBranch" in refused.value.hint
 
@@ -109,7 +110,7 @@ def test_a_repository_without_commits_is_refused(tmp_path, options, hint):
     empty = Person(tmp_path / "empty")
     empty.path.mkdir()
     empty.git("init", "-q", *options)
-    with pytest.raises(UsageError, match="no commits") as refused:
+    with raises_code(UsageError, "no_commits") as refused:
         check_usable(find_repository(empty.path))
     assert hint in refused.value.hint
 
@@ -117,7 +118,7 @@ def test_a_repository_without_commits_is_refused(tmp_path, options, hint):
 def test_a_shallow_clone_is_refused(person, tmp_path):
     person.commit({"x": "x"})
     person.git("clone", "-q", "--depth=1", f"file://{person.path}", str(tmp_path / "shallow"))
-    with pytest.raises(UsageError, match="shallow") as refused:
+    with raises_code(UsageError, "shallow_clone") as refused:
         check_usable(find_repository(tmp_path / "shallow"))
     assert "unshallow" in refused.value.hint
 
@@ -126,14 +127,14 @@ def test_a_branch_below_one_of_crews_names_is_refused(repo, person):
     person.git("branch", "crew-ui/colours")
     check_usable(repo)
     person.git("branch", "crew-12/x")
-    with pytest.raises(Conflict, match="crew-12/x"):
+    with raises_code(Conflict, "branch_in_the_way", "crew-12/x"):
         check_usable(repo)
 
 
 def test_a_repository_whose_objects_are_gone_is_refused(repo, person):
     shutil.rmtree(person.path / ".git" / "objects")
     (person.path / ".git" / "objects").mkdir()
-    with pytest.raises(CrewError, match="cannot be read"):
+    with raises_code(CrewError, "unreadable_repository"):
         check_usable(repo)
 
 

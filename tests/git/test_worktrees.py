@@ -19,6 +19,7 @@ from crew.git.worktrees.worktrees import (
     worktree_paths,
 )
 from git.people import Person
+from refusals import raises_code
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ def test_a_bare_repository_has_worktrees_too(person, tmp_path, tree):
 def test_somebody_elses_folder_is_refused_and_kept(repo, tree, person):
     tree.mkdir(parents=True)
     (tree / "thesis.txt").write_text("years")
-    with pytest.raises(Conflict, match="not a worktree that crew made"):
+    with raises_code(Conflict, "worktree_not_ours"):
         make(repo, tree)
     with pytest.raises(Conflict):
         ensure_detached(repo, tree, "main")
@@ -207,11 +208,11 @@ def test_a_persons_own_worktree_is_refused_and_kept(repo, tree, person):
 
 def test_a_branch_checked_out_elsewhere_or_in_the_way_is_a_conflict(repo, tree, person):
     person.git("switch", "-q", "-c", "crew-7")
-    with pytest.raises(Conflict, match="checked out"):
+    with raises_code(Conflict, "branch_checked_out"):
         make(repo, tree)
     person.git("switch", "-q", "main")
     person.git("branch", "-m", "crew-7", "crew-7/x")
-    with pytest.raises(Conflict, match="stands where"):
+    with raises_code(Conflict, "branch_in_the_way"):
         make(repo, tree)
 
 
@@ -403,7 +404,7 @@ def test_a_removal_killed_half_way_is_finished(repo, tree):
 def test_a_worktree_somebody_locked_is_not_removed(repo, tree, person):
     make(repo, tree)
     person.git("worktree", "lock", "--reason", "mine", str(tree))
-    with pytest.raises(Conflict, match="mine"):
+    with raises_code(Conflict, "worktree_locked", "mine"):
         remove_worktree(repo, tree)
     assert tree.exists()
 
@@ -411,7 +412,7 @@ def test_a_worktree_somebody_locked_is_not_removed(repo, tree, person):
 def test_a_branch_is_deleted_only_where_it_was_expected_and_free(repo, tree, person):
     make(repo, tree)
     head = Person(tree).commit({"x": "x"})
-    with pytest.raises(Conflict, match="checked out"):
+    with raises_code(Conflict, "branch_checked_out"):
         delete_branch(repo, "crew-7", expected=head)
     remove_worktree(repo, tree)
     with pytest.raises(Moved):

@@ -13,6 +13,7 @@ from crew.store.database import StoreFailed, open_database, transaction, transla
 from crew.store.fact_log import facts_after, load_world, record
 from crew.store.kept_values import keep_setting, setting
 from crew.store.schema import MIGRATIONS
+from refusals import raises_code
 
 NEW = born(Task(id="1", title="first"), "seen", at=1.0)
 
@@ -50,7 +51,7 @@ def test_many_commands_may_open_a_new_database_at_once(path):
 def test_a_database_of_a_newer_crew_is_refused_with_both_versions(path, connect):
     db = connect()
     db.execute(f"PRAGMA user_version={len(MIGRATIONS) + 1}")
-    with pytest.raises(StoreFailed, match="written by a newer crew") as caught:
+    with raises_code(StoreFailed, "newer_schema") as caught:
         connect()
     assert f"schema {len(MIGRATIONS) + 1}, this one knows {len(MIGRATIONS)}" in str(caught.value)
     assert "update crew" in caught.value.hint

@@ -15,6 +15,7 @@ from crew.store.request_queue import (
     open_requests,
     withdraw,
 )
+from refusals import raises_code
 
 KILL = Request(verb="kill", args={"agent": "Jürgen"})
 STOP = Request(verb="stop", args={})
@@ -56,7 +57,7 @@ def test_nobody_waits_for_the_reply_to_a_request_that_is_gone(db):
     number = add_request(db, KILL, at=1.0)
     withdraw(db, number)
     keep_reply(db, Reply(number, {"reply": "late"}))
-    with pytest.raises(NotFound, match="was dropped") as caught:
+    with raises_code(NotFound, "not_found") as caught:
         find_reply(db, number)
     assert caught.value.hint == "ask again"
 

@@ -107,7 +107,7 @@ def _refuse_not_yet(layer: Layer) -> None:
     """A key that nothing reads would be a silent promise."""
     if path := not_yet_set(layer.values):
         hint = f"take {'.'.join(path)} out; `crew config template` prints every key there is"
-        raise _mistake(layer, path, NOT_SUPPORTED, hint=hint)
+        raise _mistake(layer, path, NOT_SUPPORTED, hint=hint, code="unsupported_key")
 
 
 def _check_empty(layer: Layer, path: tuple[str, ...], table: Mapping[str, Any]) -> None:
@@ -128,14 +128,18 @@ def _check_table(
             known[key][1](value)
         except ValueError as error:
             raise _mistake(
-                layer, (*path, key), f"is {_shown(value)}", hint=f"it should be {error}"
+                layer,
+                (*path, key),
+                f"is {_shown(value)}",
+                hint=f"it should be {error}",
+                code="invalid_value",
             ) from error
 
 
 def _table(layer: Layer, path: tuple[str, ...], value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         hint = f"write a table: [{'.'.join(path)}]"
-        raise _mistake(layer, path, f"is {_shown(value)}", hint=hint)
+        raise _mistake(layer, path, f"is {_shown(value)}", hint=hint, code="invalid_value")
     return value
 
 
@@ -143,13 +147,13 @@ def unknown_key(layer: Layer, path: tuple[str, ...], known: Iterable[str]) -> Us
     choices = list(known)
     near = nearest(path[-1], choices)
     hint = f"did you mean {near}?" if near else f"known here: {', '.join(choices)}"
-    return _mistake(layer, path, "is not a key crew knows", hint=hint)
+    return _mistake(layer, path, "is not a key crew knows", hint=hint, code="unknown_key")
 
 
-def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str) -> UsageError:
+def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str, code: str) -> UsageError:
     line = line_in(layer, path)
     place = f"{layer.name}:{line}" if line else layer.name
-    return UsageError(f"{place}: {'.'.join(path)} {what}", hint=hint)
+    return UsageError(f"{place}: {'.'.join(path)} {what}", hint=hint, code=code)
 
 
 def line_in(layer: Layer, path: tuple[str, ...]) -> int | None:

@@ -69,14 +69,18 @@ def load_workflow(file: Path) -> Workflow:
         values = tomllib.loads(before.read_text(encoding="utf-8")) | own if before else own
         instructions = (_instructions(before) if before else {}) | _instructions(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file.name} cannot be read: {error}", hint="mend the file") from error
+        raise UsageError(
+            f"{file.name} cannot be read: {error}", hint="mend the file", code="unreadable_file"
+        ) from error
     try:
         workflow = read_workflow(file.stem, values, instructions=instructions)
     except Wrong as wrong:
-        raise UsageError(f"{_place(file, text, wrong)}: {wrong}", hint=HINT) from wrong
+        raise UsageError(
+            f"{_place(file, text, wrong)}: {wrong}", hint=HINT, code="invalid_workflow"
+        ) from wrong
     if found := faults(workflow):
         more = f"; also: {'; '.join(found[1:])}" if found[1:] else ""
-        raise UsageError(f"{file.name}: {found[0]}", hint=f"{HINT}{more}")
+        raise UsageError(f"{file.name}: {found[0]}", hint=f"{HINT}{more}", code="invalid_workflow")
     return workflow
 
 

@@ -107,6 +107,7 @@ def assign(asked: Asked) -> Answer:
         raise Conflict(
             f"every slot of quest {task.quest} is in use",
             hint="`crew quest show` tells who works at it; the next free slot takes the task",
+            code="no_free_slot",
         )
     now = following(agent, asked.rules)
     refuse_unusable(
@@ -189,6 +190,7 @@ def merge(asked: Asked) -> Answer:
         raise Conflict(
             f"task {task.id} waits for the answer to question {task.conflict}",
             hint=f"`crew inbox {task.conflict}` shows it with its choices",
+            code="waits_for_answer",
         )
     head = str(asked.args.get("head") or task.head)
     if not head:
@@ -274,6 +276,7 @@ def refuse_landed(task: Task) -> None:
         raise Conflict(
             f"task {task.id} has landed and waits for its delivery to {task.target}",
             hint=f"`crew merge {task.id}` delivers it; `crew new` makes a task for more work",
+            code="awaits_delivery",
         )
 
 

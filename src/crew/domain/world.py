@@ -146,6 +146,7 @@ def _check_move(row: Row, state: str, fact: Fact) -> None:
         raise Conflict(
             f"{fact.kind} {row.id} is {state}, {fact.trigger!r} was meant for {fact.source}",
             hint="somebody moved it first; look at it and ask again",
+            code="moved_meanwhile",
         )
     row.machine.check(source=state, target=str(fact.target), trigger=fact.trigger)
 

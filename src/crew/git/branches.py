@@ -25,6 +25,7 @@ def claim_branch(repo: Repository, branch: str, *, base: str) -> bool:
         raise Conflict(
             f"there is a branch {branch} that crew did not make",
             hint=f"give it another name: git branch -m {branch} my-{branch}",
+            code="branch_not_ours",
         )
     raise standing_in_the_way(branch) if listed else failure(_ARGS, answer)
 
@@ -33,6 +34,7 @@ def standing_in_the_way(branch: str) -> Conflict:
     return Conflict(
         f"another branch stands where crew needs {branch}",
         hint=f"rename the branches under {branch}/",
+        code="branch_in_the_way",
     )
 
 

@@ -239,7 +239,9 @@ def _run(
     except OSError as problem:
         raise _cannot_start(problem) from problem
     if done.code == _FATAL and not where.is_dir():
-        raise GitFailed(f"there is no folder {where}", hint="make it, or name another one")
+        raise GitFailed(
+            f"there is no folder {where}", hint="make it, or name another one", code="no_folder"
+        )
     return GitAnswer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
 
 
@@ -249,5 +251,7 @@ def _argv(where: Path, args: tuple[str, ...]) -> tuple[str, ...]:
 
 def _cannot_start(problem: OSError) -> GitFailed:
     if isinstance(problem, FileNotFoundError):
-        return GitFailed("git is not installed", hint="install git 2.38 or newer")
+        return GitFailed(
+            "git is not installed", hint="install git 2.38 or newer", code="not_installed"
+        )
     return GitFailed(f"git does not start: {problem.strerror}", hint="check the git on your PATH")

@@ -100,6 +100,7 @@ def target_branch(repo: Repository, configured: str | None) -> str:
     raise UsageError(
         f"there is no branch {wanted!r} to land on, and no other one is checked out",
         hint="name it with: git config crew.defaultBranch BRANCH",
+        code="no_branch",
     )
 
 
@@ -109,13 +110,14 @@ def check_usable(repo: Repository) -> None:
         raise UsageError(
             "this is a shallow clone; merges need the whole history",
             hint="fetch the rest with: git fetch --unshallow",
+            code="shallow_clone",
         )
     branches = git(repo.common_dir, "for-each-ref", "--format=%(refname:short)", "refs/heads")
     if not branches and head_commit(repo) is None:
         first = "make a first commit: git commit --allow-empty -m start"
         if repo.root == repo.common_dir:
             first = "it is bare: push a first commit to it"
-        raise UsageError("this repository has no commits yet", hint=first)
+        raise UsageError("this repository has no commits yet", hint=first, code="no_commits")
     for branch in branches.splitlines():
         _refuse_clash(branch)
     _refuse_unreadable(repo)
@@ -193,10 +195,15 @@ def _refuse_clash(branch: str) -> None:
         raise Conflict(
             f"the branch {branch!r} stands where crew needs a branch {first!r}",
             hint=f"rename it: git branch -m {branch} OTHER-NAME",
+            code="branch_in_the_way",
         )
 
 
 def _refuse_unreadable(repo: Repository) -> None:
     named = _resolve(repo.common_dir, "HEAD")
     if named is not None and ask(repo.common_dir, "cat-file", "-e", f"{named}^{{tree}}").code != 0:
-        raise CrewError(f"the repository at {repo.root} cannot be read", hint="look with: git fsck")
+        raise CrewError(
+            f"the repository at {repo.root} cannot be read",
+            hint="look with: git fsck",
+            code="unreadable_repository",
+        )

@@ -60,6 +60,7 @@ def _migrate(db: Database, path: Path) -> None:
             f"{path} was written by a newer crew (schema {version}, this one knows "
             f"{len(MIGRATIONS)})",
             hint="update crew, or move the file away to start with an empty one",
+            code="newer_schema",
         )
     if version < len(MIGRATIONS):
         _apply_migrations(db)

@@ -38,4 +38,8 @@ def _take(descriptor: int, lock: Path, *, patience_s: float) -> None:
             if time.monotonic() >= give_up_at:
                 break
         time.sleep(_LOOK_EVERY_S)
-    raise Conflict(f"another crew process holds {lock.name}", hint="let it finish and try again")
+    raise Conflict(
+        f"another crew process holds {lock.name}",
+        hint="let it finish and try again",
+        code="lock_held",
+    )

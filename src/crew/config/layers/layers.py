@@ -71,7 +71,9 @@ def parsed(name: str, content: bytes) -> tuple[str, dict[str, Any]]:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))
         line = found[1] if found else text.count("\n") + 1
-        raise UsageError(f"{name}:{line}: {error}", hint="mend the TOML there") from error
+        raise UsageError(
+            f"{name}:{line}: {error}", hint="mend the TOML there", code="invalid_toml"
+        ) from error
     return text, values
 
 

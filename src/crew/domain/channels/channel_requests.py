@@ -63,6 +63,7 @@ def assign_member(asked: Asked) -> Answer:
         raise Conflict(
             f"{story.name} has its one agent already",
             hint=f"`crew channel remove {story.name} {others[0]}` first, or open another channel",
+            code="one_agent_only",
         )
     if name in story.channel.members:
         _assign_again(story, story.member(name))
@@ -74,12 +75,15 @@ def assign_member(asked: Asked) -> Answer:
 def _assign_again(story: Story, member: Member) -> None:
     if member.disabled:
         raise Conflict(
-            f"{member.name} is disabled in {story.name}", hint=for_a_person(story, member)
+            f"{member.name} is disabled in {story.name}",
+            hint=for_a_person(story, member),
+            code="member_disabled",
         )
     if member.takes_part:
         raise Conflict(
             f"{member.name} takes part in {story.name} already: it is {member.state}",
             hint=for_a_person(story, member),
+            code="member_present",
         )
     if member.state == TurnState.OFFLINE and not member.is_driven:
         story.note(member.name, "assigned", assigned=True)
@@ -98,6 +102,7 @@ def remove_member(asked: Asked) -> Answer:
         raise Conflict(
             f"{member.name} takes no part in {story.name}: it is {member.state}",
             hint=for_a_person(story, member),
+            code="member_absent",
         )
     return _settled(story, member.name)
 
@@ -108,7 +113,9 @@ def disable_member(asked: Asked) -> Answer:
     member = find_member(story, str(asked.args["member"]))
     if member.disabled:
         raise Conflict(
-            f"{member.name} is disabled in {story.name} already", hint=for_a_person(story, member)
+            f"{member.name} is disabled in {story.name} already",
+            hint=for_a_person(story, member),
+            code="member_disabled",
         )
     disable(story, member.name)
     return _settled(story, member.name)
@@ -122,6 +129,7 @@ def enable_member(asked: Asked) -> Answer:
         raise Conflict(
             f"{member.name} is not disabled in {story.name}: it is {member.state}",
             hint=for_a_person(story, member),
+            code="member_enabled",
         )
     if member.is_driven:
         story.move(member.name, "enabled", to=TurnState.IDLE, disabled=False, errors=0)
@@ -138,7 +146,11 @@ def say(asked: Asked) -> Answer:
     text = sayable(str(asked.args["text"])).rstrip()
     sender = str(asked.args["sender"])
     if not text:
-        raise UsageError("there is nothing to say", hint="say it with a text, or - for stdin")
+        raise UsageError(
+            "there is nothing to say",
+            hint="say it with a text, or - for stdin",
+            code="empty_message",
+        )
     to = _meant(story, text, asked.args.get("to") or ())
     busy = [one.name for one in story.members() if is_mid_turn(one)]
     how = Interrupting(story.channel.interrupting)
@@ -165,6 +177,7 @@ def _meant(story: Story, text: str, named: Iterable[str]) -> tuple[str, ...]:
     raise UsageError(
         f"{story.name} is a direct channel: say whom it is for",
         hint=f"begin with a name: @{(*story.channel.members, 'name')[0]} …, or use --to",
+        code="no_recipient",
     )
 
 
@@ -206,11 +219,13 @@ def _speak_next(story: Story, member: Member) -> None:
         raise Conflict(
             f"{holder} has the turn in {story.name}, and after it a person gives the next one",
             hint=f"wait for it, or end it: `crew channel override {story.name} {holder} queued`",
+            code="turn_taken",
         )
     if member.is_late and is_manual:
         raise Conflict(
             f"the step of {member.name}'s last turn in {story.name} still runs",
             hint=f"wait for its end, or end it: `crew channel remove {story.name} {member.name}`",
+            code="step_running",
         )
     queue = (member.name, *(one for one in story.channel.queue if one != member.name))
     story.change("human_override", queue=queue)
@@ -220,7 +235,11 @@ def _speak_next(story: Story, member: Member) -> None:
 
 def _refuse_override(story: Story, member: Member) -> None:
     how = "disabled" if member.disabled else member.state
-    raise Conflict(f"{member.name} is {how} in {story.name}", hint=for_a_person(story, member))
+    raise Conflict(
+        f"{member.name} is {how} in {story.name}",
+        hint=for_a_person(story, member),
+        code="member_busy",
+    )
 
 
 _OVERRIDES = {
@@ -247,6 +266,7 @@ def invite(asked: Asked) -> Answer:
         raise Conflict(
             f"crew itself drives {name} in {story.name}",
             hint="invite somebody under another name",
+            code="name_taken",
         )
     return Answer(reply=story.member(name).state)
 
@@ -265,6 +285,7 @@ def story_of(asked: Asked) -> Story:
         raise Conflict(
             f"channel {name} is closed",
             hint=f"`crew channel new {channel.name}` opens another one of that name",
+            code="channel_closed",
         )
     return Story(world=asked.world, name=channel.id, at=asked.at)
 

@@ -75,7 +75,9 @@ def post(asked: Asked) -> Answer:
         story.post(member.name, text, to=addressed(text, story.channel.members))
         story.note(member.name, "spoke", said_at=asked.at)
     elif not ends:
-        raise UsageError("the message is empty", hint="send it again with a text")
+        raise UsageError(
+            "the message is empty", hint="send it again with a text", code="empty_message"
+        )
     heard = _injected(story, member.name)
     if ends:
         end_turn(story, member.name, "turn_complete")
@@ -84,7 +86,7 @@ def post(asked: Asked) -> Answer:
 
 def _posted_late(story: Story, member: Member, text: str) -> Answer:
     if not member.was_late:
-        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
+        raise _not_active(story, member)
     if text.strip():
         story.post(member.name, text, late=True)
     story.note(member.name, "late", was_late=False)
@@ -98,7 +100,7 @@ def turn_complete(asked: Asked) -> Answer:
     if member.state == TurnState.WAITING and member.waits_for != INTERRUPTED:
         resume(story, member.name)
     elif member.state != TurnState.ACTIVE:
-        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
+        raise _not_active(story, member)
     end_turn(story, member.name, "turn_complete")
     return _done(story, member.name)
 
@@ -109,12 +111,14 @@ def wait(asked: Asked) -> Answer:
     if asked.args.get("over"):
         if member.state != TurnState.WAITING or member.waits_for == INTERRUPTED:
             raise Conflict(
-                f"you do not wait, you are {member.state}", hint=for_the_member(story, member)
+                f"you do not wait, you are {member.state}",
+                hint=for_the_member(story, member),
+                code="not_waiting",
             )
         resume(story, member.name)
         return _done(story, member.name)
     if member.state != TurnState.ACTIVE:
-        raise Conflict(_not_active(story, member), hint=for_the_member(story, member))
+        raise _not_active(story, member)
     limit_s = min(_number(asked, "seconds") or math.inf, story.channel.wait_timeout_s)
     story.move(
         member.name,
@@ -132,7 +136,9 @@ def _number(asked: Asked, name: str) -> float | None:
     value = asked.args.get(name)
     if value is None or (isinstance(value, int | float) and 0 <= value < math.inf):
         return value
-    raise UsageError(f"{name} cannot be {value!r}", hint=f"{name} is a number, 0 or more")
+    raise UsageError(
+        f"{name} cannot be {value!r}", hint=f"{name} is a number, 0 or more", code="invalid_value"
+    )
 
 
 def heartbeat(asked: Asked) -> Answer:
@@ -179,11 +185,19 @@ def _speaker(asked: Asked) -> tuple[Story, Member]:
     if channel not in asked.world.channels:
         raise NotFound(f"there is no channel {channel!r}", hint="end here; it was removed")
     if not asked.world.channels[channel].is_open:
-        raise Conflict(f"channel {channel} is closed", hint="leave; nobody reads it any more")
+        raise Conflict(
+            f"channel {channel} is closed",
+            hint="leave; nobody reads it any more",
+            code="channel_closed",
+        )
     story = Story(world=asked.world, name=channel, at=asked.at)
     member = find_member(story, name)
     if member.disabled:
-        raise Conflict(f"a person disabled you in {story.name}", hint=for_the_member(story, member))
+        raise Conflict(
+            f"a person disabled you in {story.name}",
+            hint=for_the_member(story, member),
+            code="member_disabled",
+        )
     return story, member
 
 
@@ -191,7 +205,11 @@ def _present(asked: Asked) -> tuple[Story, Member]:
     """Every call proves that it is there, and that it had what it was given before."""
     story, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
-        raise Conflict(f"you are offline in {story.name}", hint=for_the_member(story, member))
+        raise Conflict(
+            f"you are offline in {story.name}",
+            hint=for_the_member(story, member),
+            code="member_offline",
+        )
     changes: dict[str, Any] = {}
     if not member.is_driven and _is_due(story, member):
         changes["heartbeat_at"] = asked.at
@@ -250,12 +268,15 @@ def told(post: Post) -> dict[str, Any]:
     }
 
 
-def _not_active(story: Story, member: Member) -> str:
+def _not_active(story: Story, member: Member) -> Conflict:
+    hint = for_the_member(story, member)
     if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED:
-        return "a person interrupted you: read what was said, and then go on"
+        words = "a person interrupted you: read what was said, and then go on"
+        return Conflict(words, hint=hint, code="turn_interrupted")
     holder = story.channel.holder
     whose = f"{holder} has it" if holder and holder != member.name else "nobody has it"
-    return f"it is not your turn (you are {member.state}, {whose}), and nothing was posted"
+    words = f"it is not your turn (you are {member.state}, {whose}), and nothing was posted"
+    return Conflict(words, hint=hint, code="not_your_turn")
 
 
 def _done(story: Story, name: str, **told_too: Any) -> Answer:

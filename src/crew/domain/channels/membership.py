@@ -64,6 +64,7 @@ def free_id(world: World, name: str) -> str:
         raise Conflict(
             f"there is an open channel {name} already",
             hint=f"choose another name, or end that one: `crew channel close {name}`",
+            code="channel_exists",
         )
     return f"{name}{NUMBERED}{len(earlier) + 1}" if earlier else channel_name(name)
 
@@ -81,12 +82,24 @@ def _everybody(channel: Channel, members: tuple[NewMember, ...]) -> tuple[str, .
 def _check_new(channel: Channel, members: tuple[NewMember, ...]) -> None:
     names = [agent_name(one.name) for one in members]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise UsageError(f"{', '.join(sorted(twice))} is named twice", hint="name each one once")
+        raise UsageError(
+            f"{', '.join(sorted(twice))} is named twice",
+            hint="name each one once",
+            code="named_twice",
+        )
     if channel.mode == Mode.SINGLE and len(names) != 1:
-        raise UsageError(f"a single channel has one agent, not {len(names)}", hint="name one")
+        raise UsageError(
+            f"a single channel has one agent, not {len(names)}",
+            hint="name one",
+            code="agent_count",
+        )
     _check_times(channel, members)
     if channel.council and not all(one.agent_kind for one in members):
-        raise UsageError("a council needs agents that crew drives", hint="`crew agents` lists them")
+        raise UsageError(
+            "a council needs agents that crew drives",
+            hint="`crew agents` lists them",
+            code="no_agents",
+        )
 
 
 def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
@@ -100,7 +113,11 @@ def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
     }
     for name, seconds in times.items():
         if seconds is not None and seconds <= 0:
-            raise UsageError(f"{name} is {seconds:g} seconds", hint="it needs more, as in 60s")
+            raise UsageError(
+                f"{name} is {seconds:g} seconds",
+                hint="it needs more, as in 60s",
+                code="invalid_value",
+            )
 
 
 def join_in(story: Story, new: NewMember) -> None:

@@ -36,6 +36,7 @@ def sayable(text: str) -> str:
         raise UsageError(
             f"it has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
             hint="say it shorter, and name a file for the rest",
+            code="too_long",
         )
     return text
 

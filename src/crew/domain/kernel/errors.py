@@ -4,15 +4,20 @@ from typing import ClassVar
 
 
 class CrewError(Exception):
-    """Something failed; `hint` says what to do next."""
+    """Something failed; `hint` names the next step.
 
-    code: ClassVar[str] = "failed"
+    `code` is for scripts and tests, which must not depend on the wording of the message. A class
+    has a general one, and an error of it may have a more precise one.
+    """
+
+    code: str = "failed"
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, *, hint: str) -> None:
+    def __init__(self, message: str, *, hint: str, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or self.code
 
 
 class UsageError(CrewError):

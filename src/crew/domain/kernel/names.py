@@ -44,6 +44,7 @@ def channel_name(text: str) -> str:
         raise UsageError(
             f"{text!r} cannot be a channel's name",
             hint="a name starts with a letter and has only letters, digits, - and _, at most 32",
+            code="invalid_name",
         )
     return text
 

@@ -26,6 +26,7 @@ def read_choice(question: Question, text: str) -> str:
         raise UsageError(
             f"{text.strip()!r} is none of the choices of question {question.id}",
             hint=f"choose one of: {', '.join(question.choices)}",
+            code="invalid_choice",
         )
     return said
 

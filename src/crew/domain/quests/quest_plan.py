@@ -38,17 +38,24 @@ def planners(world: World, quest: Quest) -> tuple[str, ...]:
 def read_steps(values: Any) -> tuple[PlanItem, ...]:
     """Steps from plain values; whatever has the wrong shape is said so that it can be mended."""
     if not isinstance(values, list | tuple) or not values:
-        raise UsageError("steps must be a list with at least one step", hint=f"such as {EXAMPLE}")
+        raise UsageError(
+            "steps must be a list with at least one step",
+            hint=f"such as {EXAMPLE}",
+            code="invalid_plan",
+        )
     return tuple(_step(number, one) for number, one in enumerate(values, start=1))
 
 
 def _step(number: int, value: Any) -> PlanItem:
     if not isinstance(value, Mapping):
-        raise UsageError(f"step {number} is no object", hint=f"such as {EXAMPLE}")
+        raise UsageError(
+            f"step {number} is no object", hint=f"such as {EXAMPLE}", code="invalid_plan"
+        )
     if unknown := sorted(set(value) - _KNOWN):
         raise UsageError(
             f"step {number} has unknown fields: {', '.join(unknown)}",
             hint=f"known: {', '.join(sorted(_KNOWN))}",
+            code="invalid_plan",
         )
     return PlanItem(
         key=_text(number, value, "id"),
@@ -68,6 +75,7 @@ def _text(number: int, value: Mapping[str, Any], name: str) -> str:
         raise UsageError(
             f"{name} of step {number} must be a text of at most {LONGEST:,} characters",
             hint="hand in the whole plan again; nothing was changed",
+            code="invalid_plan",
         )
     return text.strip()
 
@@ -80,6 +88,7 @@ def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
         raise UsageError(
             f"{name} of step {number} must be a list of texts",
             hint="hand in the whole plan again; nothing was changed",
+            code="invalid_plan",
         )
     return tuple(dict.fromkeys(str(text).strip() for text in texts))
 

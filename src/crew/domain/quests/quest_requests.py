@@ -27,6 +27,7 @@ def begin(asked: Asked) -> Answer:
         raise Conflict(
             f"task {task.id} is {task.state} and no quest can begin with it",
             hint="`crew quest new` makes a task of its own for the request",
+            code="wrong_state",
         )
     quest = Quest(
         id=task.id,
@@ -50,7 +51,7 @@ def cancel(asked: Asked) -> Answer:
     quest = find_quest(asked.world, str(asked.args["quest"]))
     if quest.state != QuestState.OPEN:
         how = f"`crew quest show {quest.id}` tells how it ended"
-        raise Conflict(f"quest {quest.id} is {quest.state}", hint=how)
+        raise Conflict(f"quest {quest.id} is {quest.state}", hint=how, code="wrong_state")
     root = asked.world.tasks[quest.id]
     reason = str(asked.args.get("reason") or "the quest was cancelled")
     facts = [closed(root, reason, at=asked.at), *abandoned(asked.world, root, at=asked.at)]
@@ -72,7 +73,11 @@ def plan_items(asked: Asked) -> Answer:
     quest = world.quests[world.positions[run.task].quest] if role else None
     if role is None or quest is None or role.name not in planners(world, quest):
         who = planners(world, quest) if quest else ()
-        raise Conflict("only a role that plans may hand in steps", hint=_who_plans(role, who))
+        raise Conflict(
+            "only a role that plans may hand in steps",
+            hint=_who_plans(role, who),
+            code="not_a_planner",
+        )
     steps = read_steps(asked.args.get("steps"))
     most = workflow_of(world, world.positions[run.task]).most_steps
     if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
@@ -82,6 +87,7 @@ def plan_items(asked: Asked) -> Answer:
         raise UsageError(
             f"the plan has {len(found)} faults: {'; '.join(told)}",
             hint="mend every one of them and hand in the whole plan again; nothing was changed",
+            code="invalid_plan",
         )
     facts, kept = replaced(world, quest, steps, at=asked.at)
     reply = f"{len(steps)} steps are planned"

@@ -26,6 +26,7 @@ def check_signal(world: World, run: Run, told: Signal) -> None:
         raise Conflict(
             f"the role {role.name} may not send {told.kind}",
             hint=f"it may send: {', '.join(role.signals)}",
+            code="signal_not_allowed",
         )
     if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
         _check_followup(world, run, told)
@@ -36,9 +37,15 @@ def _check_followup(world: World, run: Run, told: Signal) -> None:
     workflow = workflow_of(world, position)
     others = ", ".join(name for name in workflow.roles if name != run.role)
     if told.role not in workflow.roles:
-        raise Conflict(f"there is no role {told.role!r} here", hint=f"the others are: {others}")
+        raise Conflict(
+            f"there is no role {told.role!r} here",
+            hint=f"the others are: {others}",
+            code="unknown_role",
+        )
     if told.role == run.role:
-        raise Conflict(f"you are {told.role} yourself", hint=f"the others are: {others}")
+        raise Conflict(
+            f"you are {told.role} yourself", hint=f"the others are: {others}", code="own_role"
+        )
     waiting = _chain(world, position)
     if told.role in [one.role for one in waiting]:
         raise Conflict(
@@ -49,6 +56,7 @@ def _check_followup(world: World, run: Run, told: Signal) -> None:
         raise Conflict(
             f"{len(waiting) - 1} roles wait for each other already, and no more may",
             hint="do it yourself, or send complete with what is left to do",
+            code="too_deep",
         )
 
 

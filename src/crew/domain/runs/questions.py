@@ -73,7 +73,9 @@ def _question(asked: Asked) -> Question:
     state = QuestionState.WITHDRAWN if is_over else question.state
     if state != QuestionState.OPEN:
         raise Conflict(
-            f"question {question.id} is {state}", hint="`crew inbox` lists the open questions"
+            f"question {question.id} is {state}",
+            hint="`crew inbox` lists the open questions",
+            code="question_closed",
         )
     return question
 

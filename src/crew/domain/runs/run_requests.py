@@ -33,6 +33,7 @@ def go_on(asked: Asked) -> Answer:
         raise Conflict(
             f"task {task.id} has a terminal session",
             hint=f"`crew attach {task.id}` shows it, `crew start {task.id} --headless` takes it",
+            code="has_terminal",
         )
     if run is not None and run.is_live:
         return Answer(facts=(*_tried_again(asked, run), *_agent(asked, task)), reply=run.id)

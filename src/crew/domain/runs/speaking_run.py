@@ -19,7 +19,9 @@ def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
         raise Conflict("that terminal session is over, and nothing was changed", hint="end now")
     is_step = number is None and not args.get("review")
     if run is None or (is_step and not (run.stepping and run.attempt == int(args["attempt"]))):
-        raise Conflict("that step is over, and nothing was changed", hint="end your turn now")
+        raise Conflict(
+            "that step is over, and nothing was changed", hint="end your turn now", code="step_over"
+        )
     return run
 
 

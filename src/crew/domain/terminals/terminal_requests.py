@@ -221,6 +221,7 @@ def complete(asked: Asked) -> Answer:
         raise Conflict(
             f"the steps of quest {task.id} are not finished",
             hint=f"`crew quest show {task.id}` tells which; `crew close` gives one up",
+            code="quest_unfinished",
         )
     if run.state != RunState.WORKING or not run.is_pane_open:
         raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")

@@ -303,6 +303,7 @@ def _tree_on(repo: Repository, head: str, commit: str) -> str:
         raise Conflict(
             f"the checkpoint clashes with the branch in {', '.join(merged.paths)}",
             hint="restore into a new folder instead",
+            code="checkpoint_clashes",
         )
     return merged
 

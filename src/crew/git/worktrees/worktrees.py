@@ -98,7 +98,9 @@ def remove_worktree(repo: Repository, path: Path) -> None:
     reason = worktree_admin.lock_reason(git_dir) if git_dir is not None else None
     if reason is not None:
         raise Conflict(
-            f"{path} is locked: {reason}", hint=f"unlock it with: git worktree unlock {path}"
+            f"{path} is locked: {reason}",
+            hint=f"unlock it with: git worktree unlock {path}",
+            code="worktree_locked",
         )
     with held(repo.common_dir / "crew.lock"):
         _set_aside(path)
@@ -120,6 +122,7 @@ def delete_branch(
         raise Conflict(
             f"the branch {branch} is checked out in {holder}",
             hint="switch that worktree to another branch first",
+            code="branch_checked_out",
         )
     delete_refs(repo, {f"refs/heads/{branch}": expected, **marks})
 
@@ -243,6 +246,7 @@ def _add(repo: Repository, path: Path, *, branch: str | None, base: str, lock: i
             raise Conflict(
                 f"the branch {branch} is checked out in another worktree",
                 hint="switch that worktree to another branch",
+                code="branch_checked_out",
             )
         if "cannot lock ref" in answer.err and "exists; cannot create" in answer.err:
             raise standing_in_the_way(str(branch))
@@ -349,4 +353,5 @@ def _not_ours(path: Path) -> Conflict:
     return Conflict(
         f"{path} exists and is not a worktree that crew made",
         hint="move it away, or set another folder for worktrees",
+        code="worktree_not_ours",
     )

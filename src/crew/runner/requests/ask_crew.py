@@ -30,8 +30,7 @@ class RequestRefused(CrewError):
     """The runner said no; its words, code and hint are passed on."""
 
     def __init__(self, error: dict[str, str], exit_code: int) -> None:
-        super().__init__(error["message"], hint=error["hint"])
-        self.code = error["code"]  # type: ignore[misc]
+        super().__init__(error["message"], hint=error["hint"], code=error["code"])
         self.exit_code = exit_code  # type: ignore[misc]
 
 
