@@ -30,50 +30,44 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "ready": Entry("tasks.list_tasks:ready", "List the tasks that could start now."),
         "show": Entry("tasks.show:show", "Show everything about a task."),
         "edit": Entry("tasks.edit:edit", "Change a task."),
-        "dep": Entry("tasks.dep_close_rm:dep", "Make a task wait for another one."),
-        "undep": Entry("tasks.dep_close_rm:undep", "Let a task no longer wait for another one."),
+        "dep": Entry("tasks.dep:dep", "Make a task wait for another one."),
+        "undep": Entry("tasks.dep:undep", "Let a task no longer wait for another one."),
         "comment": Entry("tasks.comment:comment", "Say something about a task."),
         "diff": Entry("tasks.diff:diff", "Show what a task has changed."),
         "poll": Entry("tasks.poll:poll", "Wait until the status of a task changes."),
-        "close": Entry("tasks.dep_close_rm:close", "Give a task up without merging it."),
-        "rm": Entry("tasks.dep_close_rm:rm", "Delete a task."),
+        "close": Entry("tasks.close:close", "Give a task up without merging it."),
+        "rm": Entry("tasks.rm:rm", "Delete a task."),
     },
     "The crew": {
         "run": Entry(
             "crew.run_command:run", "Run the crew until you stop it, or until all is done."
         ),
         "stop": Entry("crew.stop:stop", "Stop the runner, or whoever works at a task."),
-        "spawn": Entry("crew.spawn_kill_retry:spawn", "Add idle agents."),
-        "dismiss": Entry("crew.spawn_kill_retry:dismiss", "Remove an idle agent."),
-        "assign": Entry("crew.spawn_kill_retry:assign", "Give a task to an idle agent."),
-        "kill": Entry(
-            "crew.spawn_kill_retry:kill", "End what an agent does; its task goes back to todo."
-        ),
-        "retry": Entry(
-            "crew.spawn_kill_retry:retry", "Let a stuck agent or a failed task try again."
-        ),
-        "cleanup": Entry(
-            "crew.spawn_kill_retry:cleanup", "Remove an agent's worktree, keep its content."
-        ),
+        "spawn": Entry("crew.spawn:spawn", "Add idle agents."),
+        "dismiss": Entry("crew.spawn:dismiss", "Remove an idle agent."),
+        "assign": Entry("crew.assign:assign", "Give a task to an idle agent."),
+        "kill": Entry("crew.kill:kill", "End what an agent does; its task goes back to todo."),
+        "retry": Entry("crew.retry:retry", "Let a stuck agent or a failed task try again."),
+        "cleanup": Entry("crew.cleanup:cleanup", "Remove an agent's worktree, keep its content."),
         "merge": Entry("crew.merge:merge", "Merge a done task now."),
     },
     "One task at a terminal": {
         "start": Entry("terminal.start:start", "Start a task in a terminal session of its own."),
-        "attach": Entry("terminal.attach_send_exec:attach", "Show the terminal session of a task."),
+        "attach": Entry("terminal.attach:attach", "Show the terminal session of a task."),
         "send": Entry(
-            "terminal.attach_send_exec:send",
+            "terminal.send:send",
             "Send a message to the agent or the reviewers of a task.",
         ),
-        "exec": Entry("terminal.attach_send_exec:execute", "Run a command in a task's worktree."),
+        "exec": Entry("terminal.exec_command:execute", "Run a command in a task's worktree."),
         "complete": Entry(
             "terminal.complete:complete", "Have finished work checked, so that it is done."
         ),
-        "review": Entry("terminal.complete:review", "Have the last commit of a task reviewed now."),
+        "review": Entry("terminal.review:review", "Have the last commit of a task reviewed now."),
         "loop": Entry(
             "terminal.loop:loop", "Run one task through work and review, in the foreground."
         ),
         "resume": Entry(
-            "terminal.loop:resume",
+            "terminal.resume:resume",
             "Go on with a run that was interrupted, failed, or is not merged yet.",
         ),
         "manager": Entry("terminal.manager_command:manager", "Let an agent manage the tasks."),
@@ -95,24 +89,26 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "watching.inbox:inbox", "List the questions that wait for a person, or show one."
         ),
         "answer": Entry("watching.inbox:answer", "Answer a question; the agent goes on with it."),
-        "signal": Entry("watching.inbox:signal", "Tell crew how this step ends; for agents."),
+        "signal": Entry(
+            "watching.signal_command:signal", "Tell crew how this step ends; for agents."
+        ),
         "mcp": Entry(
             "watching.mcp_command:mcp", "Give an agent crew's tools over MCP, on stdin and stdout."
         ),
+        "events": Entry("watching.events:events", "Show what happened, fact by fact."),
+        "runs": Entry("watching.runs:runs", "List the tries at a task, or at all tasks."),
+        "cost": Entry("watching.cost:cost", "Add up tokens and dollars."),
+    },
+    "Channels": {
         "channel": Entry(
             "channels.channel_command:channel", "Let agents and people talk, one at a time."
         ),
-        "events": Entry("watching.events:events", "Show what happened, fact by fact."),
-        "runs": Entry("watching.costs:runs", "List the tries at a task, or at all tasks."),
-        "cost": Entry("watching.costs:cost", "Add up tokens and dollars."),
     },
     "Undoing": {
         "checkpoints": Entry(
-            "undoing.checkpoint_commands:checkpoints", "List the kept states of a task's worktree."
+            "undoing.restore:checkpoints", "List the kept states of a task's worktree."
         ),
-        "restore": Entry(
-            "undoing.checkpoint_commands:restore", "Write a checkpoint's files to a folder."
-        ),
+        "restore": Entry("undoing.restore:restore", "Write a checkpoint's files to a folder."),
         "prune": Entry(
             "undoing.prune:prune", "Remove the worktrees and branches of finished tasks."
         ),
@@ -123,9 +119,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
 ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
 HIDDEN = {
-    "_pane-ended": Entry(
-        "terminal.attach_send_exec:pane_ended", "A terminal session says that it ended."
-    )
+    "_pane-ended": Entry("terminal.pane_ended:pane_ended", "A terminal session says that it ended.")
 }
 """Called by crew's own scripts."""
 

@@ -16,7 +16,7 @@ from crew.domain.tasks.task_outcomes import Intake, seen
 from crew.domain.world import World, apply_all
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
-from crew.front.cli.crew.spawn_kill_retry import checked_kind
+from crew.front.cli.crew.spawn import checked_kind
 from crew.front.cli.crew.unfinished import GO_ON, drained_code, summary, tell_leftovers, unfinished
 from crew.front.cli.exit_codes import INTERRUPTED, error_document
 from crew.front.cli.output import print_json, say

@@ -12,11 +12,12 @@ from crew.domain.requests import Request
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
+from crew.front.cli.echo import show_task
 from crew.front.cli.output import narrate
 from crew.front.cli.params import task_argument, text_or_stdin
-from crew.front.cli.tasks.dep_close_rm import is_written, show_task
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.runner.requests.ask_crew import ask, wake
+from crew.runner.requests.settled import is_written
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
 from crew.tasks.task_source import NewComment

@@ -11,11 +11,13 @@ from crew.domain.rows.task import TaskState
 from crew.domain.rows.task_item import TaskItem
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
+from crew.front.cli.echo import show_task
 from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds, complete_tasks
-from crew.front.cli.tasks.dep_close_rm import add_dependency, is_written, show_task
+from crew.front.cli.tasks.dep import add_dependency
 from crew.front.cli.tasks.drafts import TaskDraft, block_number, read_draft, read_file
 from crew.runner.requests.ask_crew import ask, wake
+from crew.runner.requests.settled import is_written
 from crew.store.fact_log import load_world
 from crew.tasks.task_source import TaskChanges
 

@@ -22,7 +22,7 @@ from crew.front.cli.output import (
 from crew.front.cli.params import task_argument
 from crew.front.cli.quests.quest_table import role_words
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
-from crew.front.cli.undoing.checkpoint_commands import checkpoint_view
+from crew.front.cli.undoing.restore import checkpoint_view
 from crew.front.cli.watching.open_questions import open_questions
 from crew.front.cli.watching.ps import NO_RUNNER
 from crew.git.checkpoints.checkpoints import checkpoints

@@ -1,27 +1,26 @@
-"""`crew loop` and `crew resume`: one task, in the foreground, through rounds of work and review."""
+"""`crew loop`: one task, in the foreground, through rounds of work and review."""
 
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from crew.domain.kernel.errors import Conflict, CrewError, NotFound, UsageError
+from crew.domain.kernel.errors import UsageError
 from crew.domain.rows.terms import Terms, read_terms
-from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
-from crew.front.cli.crew.spawn_kill_retry import checked_kind
+from crew.front.cli.crew.spawn import checked_kind
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.setup.agent_needs import check_kinds
 from crew.front.cli.setup.gate_notice import check_gate
 from crew.front.cli.tab_completion import complete_kinds
 from crew.front.cli.terminal.foreground import drive
 from crew.runner.requests.ask_crew import wake
-from crew.store.fact_log import load_world
 from crew.tasks.task_source import NewTask
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
+
 
 LONGEST_TITLE = 80
 
@@ -81,42 +80,3 @@ def _reviewers(
     agents = workplace.settings.agents
     reviewer = agents.named(named or agents.reviewer_default).name
     return (worker, reviewer) if mode == "claudex" else (reviewer,)
-
-
-@command("resume", example="crew resume 12.1\ncrew resume 12")
-@click.argument("run")
-@pass_call
-def resume(call: Call, run: str) -> int:
-    """Go on with a run that was interrupted, failed, or is not merged yet.
-
-    It continues from its point, with its terms, in the foreground as `crew loop` does it: one that
-    is under way is followed, one whose agent is stuck tries again, a complete one is merged, and
-    one that failed begins a new run in the same agent session.
-    """
-    workplace = call.workplace()
-    return drive(call, workplace, _task_of(workplace, run))
-
-
-def _task_of(workplace: "Workplace", named: str) -> str:
-    """The task whose last run is named, by the run or by the task."""
-    world = load_world(workplace.db)
-    if found := world.runs.get(named):
-        current = world.tasks[found.task].run
-        if current != found.id:
-            raise Conflict(f"run {found.id} is not the last one", hint=f"`crew resume {current}`")
-        return found.task
-    try:
-        task = workplace.source.resolve(named)
-    except CrewError:
-        raise _no_run(named) from None
-    if not _is_begun(world, task) and not workplace.source.show(task).terms:
-        raise _no_run(named)
-    return task
-
-
-def _is_begun(world: World, task: str) -> bool:
-    return task in world.tasks and world.tasks[task].run is not None
-
-
-def _no_run(named: str) -> NotFound:
-    return NotFound(f"there is no run {named!r}", hint="`crew runs` lists them")

@@ -18,7 +18,7 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds
-from crew.front.cli.terminal.attach_send_exec import server
+from crew.front.cli.terminal.attach import server
 from crew.runner.manager import PANE, AutoManager, board_text, close_manager, open_manager
 from crew.system.processes.process import become
 

@@ -11,12 +11,12 @@ from crew.domain.rows.run import RunState
 from crew.domain.world import World
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
-from crew.front.cli.crew.spawn_kill_retry import checked_kind
+from crew.front.cli.crew.spawn import checked_kind
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import one_agent, task_argument, text_or_stdin, worker_option
 from crew.front.cli.tab_completion import complete_kinds
-from crew.front.cli.tasks.dep_close_rm import is_written
 from crew.runner.requests.ask_crew import ask
+from crew.runner.requests.settled import is_written
 from crew.runner.views.row_views import task_view
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner

@@ -1,11 +1,9 @@
-"""What agents and people say through crew: `signal`, `inbox`, `answer`."""
+"""`crew inbox` and `crew answer`: the questions that wait for a person."""
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from crew.domain.kernel.errors import NeedsLogin
 from crew.domain.requests import Request
 from crew.domain.runs.questions import find_question
 from crew.front.cli.call import Call, pass_call
@@ -15,54 +13,6 @@ from crew.front.cli.params import text_or_stdin
 from crew.runner.requests.ask_crew import ask
 from crew.runner.views.row_views import open_question_views, question_view
 from crew.store.fact_log import load_world
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-KINDS = ("complete", "partially-complete", "needs-user-input", "needs-role-followup")
-EXAMPLE = """crew signal complete --summary "login fixed, tests pass"
-crew signal partially-complete --progress "parser done" --continue-at "the printer"
-crew signal needs-user-input --question "Which database?" """
-
-_TEXTS = {
-    "summary": "What was accomplished.",
-    "progress": "What was done.",
-    "continue-at": "Where to pick up.",
-    "question": "What only a person can answer.",
-    "context": "What one must know to answer or to act.",
-    "role": "The role that must act first.",
-    "reason": "Why it must.",
-}
-
-
-def _text_options(command_: "Callable[..., Any]") -> "Callable[..., Any]":
-    for name, words in reversed(_TEXTS.items()):
-        command_ = click.option(f"--{name}", default="", help=words)(command_)
-    return command_
-
-
-@command("signal", example=EXAMPLE)
-@click.argument("kind", type=click.Choice(KINDS))
-@_text_options
-@click.option("--resume/--no-resume", default=True, help="Go on with this session after the role.")
-@pass_call
-def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
-    """Tell crew how this step ends; for agents.
-
-    It is said from inside the step. The first signal of a step counts; end your turn after it.
-    """
-    token = os.environ.get("CREW_TOKEN")
-    if not token:
-        raise NeedsLogin(
-            "only an agent's own step can signal, and CREW_TOKEN is not set",
-            hint="a person uses `crew complete`, `crew answer` or `crew comment`",
-        )
-    args = {"token": token, "signal": kind, "resume": resume, **texts}
-    reply = ask(call.workplace(), Request(verb="signal", args=args))
-    if call.json:
-        print_json({"signal": kind, "reply": reply})
-    else:
-        say(str(reply))
 
 
 @command("inbox", example="crew inbox\ncrew inbox q1\ncrew inbox --json")

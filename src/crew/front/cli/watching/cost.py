@@ -1,4 +1,4 @@
-"""`crew runs` and `crew cost`: the tries, and what they used."""
+"""`crew cost`: the tokens and dollars that runs and channels used."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,52 +9,19 @@ from crew.domain.rows.run import Run
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import UNKNOWN, dollars, narrate, print_json, table, thousands
-from crew.front.cli.params import task_argument
-from crew.runner.views.row_views import moment, run_view, total
+from crew.front.cli.watching.runs import all_runs
+from crew.runner.views.row_views import moment, total
 from crew.store.fact_log import facts_after, load_world
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
 
+
 Spender = Run | Member
 """Whatever uses tokens: a try at a task, or somebody who speaks in a channel."""
 
-RUNS_HEAD = ("RUN", "STATE", "KIND", "ROUND", "STEPS", "TOKENS", "COST", "STARTED", "ERROR")
-COST_HEAD = ("RUNS", "STEPS", "INPUT", "OUTPUT", "COST")
 
-
-@command("runs", example="crew runs\ncrew runs 12 --json")
-@task_argument(required=False)
-@pass_call
-def runs(call: Call, task: str | None) -> None:
-    """List the tries at a task, or at all tasks."""
-    workplace = call.workplace()
-    wanted = workplace.source.resolve(task) if task else None
-    found = [run_view(run) for run in _runs(workplace) if wanted in (None, run.task)]
-    if call.json:
-        print_json(found)
-    elif found:
-        table(RUNS_HEAD, [_run_row(run) for run in found], call)
-    else:
-        narrate(call, "no runs yet")
-
-
-def _runs(workplace: "Workplace") -> list[Run]:
-    return sorted(load_world(workplace.db).runs.values(), key=lambda run: (run.started_at, run.id))
-
-
-def _run_row(run: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        run["id"],
-        run["state"],
-        run["kind"],
-        f"{run['round']}/{run['max_rounds']}",
-        str(run["steps"]),
-        thousands(run["input_tokens"] + run["output_tokens"]),
-        dollars(run["cost_usd"]),
-        run["started"] or "-",
-        run["error"] or "",
-    )
+HEAD = ("RUNS", "STEPS", "INPUT", "OUTPUT", "COST")
 
 
 @command("cost", example="crew cost\ncrew cost --by day --json")
@@ -68,7 +35,7 @@ def cost(call: Call, by: str) -> None:
     A cost that nobody knows is shown as unknown, never as 0.
     """
     workplace = call.workplace()
-    found: list[Spender] = [*_runs(workplace), *_speakers(workplace)]
+    found: list[Spender] = [*all_runs(workplace), *_speakers(workplace)]
     key = {
         "task": _task,
         "day": _by_day(workplace),
@@ -83,7 +50,7 @@ def cost(call: Call, by: str) -> None:
         print_json(views)
     elif views:
         rows = [(str(view[by]), *_cost_row(view)) for view in views]
-        table((by.upper(), *COST_HEAD), [*rows, ("total", *_cost_row(total(found)))], call)
+        table((by.upper(), *HEAD), [*rows, ("total", *_cost_row(total(found)))], call)
     else:
         narrate(call, "no runs yet, so nothing was spent")
 

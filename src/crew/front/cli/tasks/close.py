@@ -1,0 +1,48 @@
+"""`crew close`: give a task up without merging it."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.requests import Request
+from crew.domain.world import World
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.echo import show_task
+from crew.front.cli.output import narrate
+from crew.front.cli.params import task_argument
+from crew.runner.requests.ask_crew import ask
+from crew.runner.requests.settled import is_written
+from crew.store.fact_log import load_world
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+
+@command("close", example="crew close 12 --reason 'no longer wanted'")
+@task_argument()
+@click.option("-r", "--reason", default="", help="Why it is given up.")
+@pass_call
+def close(call: Call, task: str, reason: str) -> None:
+    """Give a task up without merging it.
+
+    Whoever works on it is ended; what is in its worktree is kept as a checkpoint.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    close_task(workplace, task, reason)
+    was_started = load_world(workplace.db).tasks[task].branch
+    kept = f"; `crew checkpoints {task}` lists what was kept of it" if was_started else ""
+    narrate(call, f"task {task} is closed{kept}")
+    show_task(call, workplace, task)
+
+
+def close_task(workplace: "Workplace", task: str, reason: str) -> None:
+    request = Request(verb="close", args={"task": task, "reason": reason})
+    written = is_written(task)
+
+    def settled(world: World) -> bool:
+        held = any(agent.task == task for agent in world.agents.values())
+        return written(world) and not held
+
+    ask(workplace, request, settled=settled)

@@ -1,0 +1,52 @@
+"""`crew attach`: show the terminal session of a task."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from crew.agents.terminal import tmux
+from crew.agents.terminal.tmux import Tmux
+from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.kernel.names import pane_name
+from crew.domain.requests import next_step
+from crew.domain.rows.task import Task
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.params import task_argument
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.store.fact_log import load_world
+from crew.system.processes.process import become
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+
+@command("attach", example="crew attach 12")
+@task_argument()
+@pass_call
+def attach(call: Call, task: str) -> None:
+    """Show the terminal session of a task.
+
+    C-g leaves it again, and it goes on.
+    """
+    workplace = call.workplace()
+    name = live_pane(workplace, workplace.source.resolve(task))
+    if call.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "attach needs a terminal", hint=f"`crew peek {task}` prints what the session shows"
+        )
+    become(tmux.attach_argv(server(workplace), name), dict(os.environ))
+
+
+def live_pane(workplace: "Workplace", task: str) -> str:
+    """The name of the task's session, which is there."""
+    name = pane_name(task)
+    if tmux.find_session(server(workplace), name) is None:
+        runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
+        row = load_world(workplace.db).tasks.get(task) or Task(id=task)
+        raise Conflict(f"task {task} has no terminal session", hint=next_step(row, "opens one"))
+    return name
+
+
+def server(workplace: "Workplace") -> Tmux:
+    return Tmux(folder=workplace.folder)

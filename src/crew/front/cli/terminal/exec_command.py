@@ -1,0 +1,49 @@
+"""`crew exec`: run a command in a task's worktree."""
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.domain.kernel.errors import Conflict, NotFound
+from crew.domain.requests import next_step
+from crew.domain.rows.task import Task
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.params import task_argument
+from crew.runner.prompts.step_orders import step_environment
+from crew.store.fact_log import load_world
+from crew.system.processes.process import become
+
+if TYPE_CHECKING:
+    from crew.domain.rows.run import Run
+    from crew.workplace import Workplace
+
+
+@command("exec", example="crew exec 12 -- git status\ncrew exec 12 -- make test")
+@task_argument()
+@click.argument("argv", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
+@pass_call
+def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
+    """Run a command in a task's worktree.
+
+    It runs beside whoever works there, and its exit code is ours.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    world = load_world(workplace.db)
+    row = world.tasks.get(task)
+    path = workplace.root / row.worktree if row and row.worktree else None
+    if row is None or path is None or not path.is_dir():
+        hint = next_step(row or Task(id=task), "makes one")
+        raise Conflict(f"task {task} has no worktree now", hint=hint)
+    environment = {**os.environ, **_environment(workplace, world.runs.get(row.run or ""), row)}
+    if shutil.which(argv[0], path=environment.get("PATH")) is None:
+        raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")
+    os.chdir(path)
+    become(argv, environment)
+
+
+def _environment(workplace: "Workplace", run: "Run | None", task: Task) -> dict[str, str]:
+    return step_environment(workplace, run, task) if run is not None else {}

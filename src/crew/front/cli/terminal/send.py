@@ -1,0 +1,69 @@
+"""`crew send`: a message to the agent or the reviewers of a task."""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from crew.agents.terminal import tmux
+from crew.domain.kernel.names import pane_name
+from crew.domain.requests import Request
+from crew.domain.rows.run import RunState
+from crew.front.cli.call import Call, pass_call
+from crew.front.cli.command_shape import command
+from crew.front.cli.output import narrate, print_json
+from crew.front.cli.params import task_argument, text_or_stdin
+from crew.front.cli.terminal.attach import server
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.runner.requests.ask_crew import ask
+from crew.store.fact_log import load_world
+
+if TYPE_CHECKING:
+    from crew.domain.world import World
+    from crew.workplace import Workplace
+
+
+@command("send", example='crew send 12 "run the tests again"\ncrew send 12 - < notes.txt')
+@task_argument()
+@click.argument("text")
+@click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
+@pass_call
+def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
+    """Send a message to the agent or the reviewers of a task.
+
+    It is typed into the task's terminal session, with Enter; - reads it from stdin. An agent
+    without one gets it as a message: at once if its CLI takes messages during a step, else with its
+    next step. While the task is under review its reviewers get it, in the same way: nothing is
+    approved before they have.
+    """
+    workplace = call.workplace()
+    task = workplace.source.resolve(task)
+    words = text_or_stdin(text) or ""
+    name = pane_name(task)
+    if tmux.find_session(server(workplace), name) is None:
+        _leave_message(call, workplace, task, words)
+        return
+    tmux.send_text(server(workplace), name, words, enter=not no_enter)
+    if call.json:
+        print_json({"task": task, "session": name, "sent": len(words)})
+    else:
+        narrate(call, f"sent to task {task}")
+
+
+def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) -> None:
+    runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
+    sender = os.environ.get("CREW_TASK_ID")
+    sender = f"task {sender}" if sender else "a person"
+    args = {"task": task, "text": words, "sender": sender}
+    number = ask(workplace, Request(verb="message", args=args))
+    if call.json:
+        print_json({"task": task, "message": number, "sent": len(words)})
+    else:
+        narrate(call, _receivers(load_world(workplace.db), task))
+
+
+def _receivers(world: "World", task: str) -> str:
+    run = world.runs.get(world.tasks[task].run or "")
+    if run is not None and run.state == RunState.REVIEWING:
+        return f"task {task} is under review: its reviewers get the message, else its agent does"
+    return f"the agent of task {task} gets the message now or with its next step"
