@@ -243,6 +243,7 @@ def test_a_thousand_random_histories_agree_with_the_seed():
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(1800)
 def test_five_thousand_random_histories_agree_with_the_seed():
     _play(5000)
 
