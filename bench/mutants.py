@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "a task starts before what it depends on",
-        "domain/agents/agent_plan.py",
+        "domain/tasks/readiness.py",
         "and all(_is_over(world, dep) for dep in task.deps)",
         "",
     ),

@@ -8,7 +8,6 @@ from crew.domain.channels.channel_draft import Story
 from crew.domain.channels.membership import NewMember, close, opened
 from crew.domain.plan import decide, plan
 from crew.domain.quests.council_stage import follow_councils, is_awaited
-from crew.domain.requests import can_start
 from crew.domain.rows.channel import Author, Channel, Post, TurnState
 from crew.domain.rows.quest import ItemState, PlanItem, Position, Quest
 from crew.domain.rows.question import About
@@ -16,6 +15,7 @@ from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.workflow import Does, Role, Stage, Workflow, as_text
 from crew.domain.rules import Rules
+from crew.domain.tasks.readiness import can_start
 from crew.domain.world import apply_all, with_rows
 
 WORKFLOW = Workflow(

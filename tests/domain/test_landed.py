@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.agents.agent_plan import is_ready
 from crew.domain.commands import Deliver, RemoveWorktree
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict
@@ -12,6 +11,7 @@ from crew.domain.plan import plan
 from crew.domain.requests import Request
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.tasks.readiness import is_ready
 from crew.domain.tasks.task_outcomes import Intake, seen
 from domain.scenes import RULES, after, given, line_of, queued
 from refusals import raises_code

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from crew.domain.agents.agent_plan import is_ready, starting_next
+from crew.domain.agents.agent_plan import starting_next
 from crew.domain.commands import (
     Assemble,
     Check,
@@ -29,6 +29,7 @@ from crew.domain.rows.merge_queue import Line
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
+from crew.domain.tasks.readiness import is_ready
 from domain.scenes import RULES, after, given, holding, line_of, patient, queued, with_changes
 
 IDLE = Agent(id="A", agent_kind="claude")

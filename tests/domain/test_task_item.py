@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from crew.domain.agents.agent_plan import is_ready
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.task_item import TaskItem, blockers, cycle_through, dependency_cycles
+from crew.domain.tasks.readiness import is_ready
 from crew.domain.tasks.task_outcomes import Intake, seen
 from crew.domain.world import fold
 from domain.scenes import patient

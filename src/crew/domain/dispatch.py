@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping
 
-from crew.domain import requests
+from crew.domain.agents import agent_requests
 from crew.domain.channels import channel_requests, member_requests
 from crew.domain.kernel.errors import UsageError
+from crew.domain.merging import merge_requests
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
 from crew.domain.runs import messages, questions, run_requests, signals
+from crew.domain.tasks import task_requests
 from crew.domain.terminals import terminal_requests
 from crew.domain.world import World
 
 VERBS: Mapping[str, Verb] = {
-    **requests.VERBS,
+    **agent_requests.VERBS,
+    **task_requests.VERBS,
+    **merge_requests.VERBS,
     **terminal_requests.VERBS,
     **run_requests.VERBS,
     "signal": signals.signal,

@@ -7,7 +7,7 @@ Both are asked again after every fact, and whatever was lost in a crash is simpl
 from collections.abc import Iterator
 
 from crew.domain.agents.agent_kinds import follow_default
-from crew.domain.agents.agent_plan import assign, is_ready, is_shut
+from crew.domain.agents.agent_plan import assign, is_shut
 from crew.domain.channels.channel_plan import channel_waits, decide_channels, plan_channels
 from crew.domain.commands import (
     Check,
@@ -31,6 +31,7 @@ from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import NEW_SESSION, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
+from crew.domain.tasks.readiness import is_ready
 from crew.domain.tasks.task_outcomes import give_up, given_up_at
 from crew.domain.terminals.terminal_plan import plan_panes
 from crew.domain.world import World, apply_all, moved, noted

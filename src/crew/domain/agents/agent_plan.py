@@ -4,7 +4,6 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import (
     has_slot,
     is_held,
-    is_told,
     waits_for_steps,
     wanted_kind,
 )
@@ -13,6 +12,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import assigned
+from crew.domain.tasks.readiness import is_ready
 from crew.domain.world import World, apply_all
 
 
@@ -43,24 +43,6 @@ def starting_next(world: World, now: float, *, rules: Rules) -> tuple[str, ...]:
     """The targets of the tasks that wait for nothing but an agent and are new, the first first."""
     waiting = _waiting_tasks(world, now)
     return tuple(t.target for t in waiting if rules.means(t.id) and not (t.branch or t.worktree))
-
-
-def is_ready(world: World, task: Task) -> bool:
-    """todo, readable, and every dependency landed or closed; an unknown dependency blocks."""
-    return (
-        task.state == TaskState.TODO
-        and (not task.quest or task.id in world.positions)
-        and not is_held(world, task.id)
-        and not task.corrupt
-        and task.is_there
-        and all(_is_over(world, dep) for dep in task.deps)
-        and is_told(world, task.id)
-    )
-
-
-def _is_over(world: World, task: str) -> bool:
-    found = world.tasks.get(task)
-    return found is not None and found.is_over
 
 
 def _waiting_tasks(world: World, now: float) -> list[Task]:

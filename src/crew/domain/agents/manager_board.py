@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from crew.domain.agents.agent_plan import is_ready
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.tasks.readiness import is_ready
 from crew.domain.world import World
 
 

@@ -1,11 +1,12 @@
 """Messages to a task: sent by people, agents and crew, read by the agent that has the task."""
 
 from crew.domain.kernel.errors import Conflict
-from crew.domain.requests import Answer, Asked, find_task, refuse_landed
+from crew.domain.requests import Answer, Asked, find_task
 from crew.domain.rows.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.rows.task import FINISHED
 from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.runs.step_outcomes import given, messages_for, messages_read
+from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.world import apply_all, born
 
 

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.agents.agent_requests import spawn, unstuck
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
+from crew.domain.merging.merge_requests import merge
 from crew.domain.quests.position import beginning
-from crew.domain.requests import Answer, Asked, Verb, merge, spawn, unstuck
+from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import FINISHED, Task, TaskState

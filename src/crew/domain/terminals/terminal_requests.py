@@ -10,20 +10,13 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import pane_name
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
 from crew.domain.quests.position import beginning, is_unfinished
-from crew.domain.requests import (
-    SHOW,
-    Answer,
-    Asked,
-    Verb,
-    can_start,
-    next_step,
-    refuse_landed,
-    why_not,
-)
+from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.run import Ask, Leaving, Run, RunState
 from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
 from crew.domain.runs.run_outcomes import broken_off, new_run, sent_back, started
 from crew.domain.runs.verdicts import Verdict, recorded
+from crew.domain.tasks.readiness import SHOW, can_start, next_step, why_not
+from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.terminals import terminal_outcomes
 from crew.domain.world import moved, noted
 

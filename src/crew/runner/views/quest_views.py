@@ -6,12 +6,12 @@ from typing import Any
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting
 from crew.domain.quests.quest_requests import find_quest
-from crew.domain.requests import not_begun
 from crew.domain.rows.quest import PlanItem, Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.rows.workflow import from_text
+from crew.domain.tasks.readiness import not_begun
 from crew.domain.world import World
 from crew.runner.prompts.brief_text import read_request
 from crew.runner.views.row_views import asked_view, moment, total

@@ -4,9 +4,9 @@ import sys
 from typing import Any
 
 from crew.domain.quests.position import is_held, waits_for_steps
-from crew.domain.requests import no_commit, not_begun, not_read
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import Task, TaskState
+from crew.domain.tasks.readiness import no_commit, not_begun, not_read
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.exit_codes import INTERRUPTED, error_document

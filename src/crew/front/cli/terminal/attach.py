@@ -8,8 +8,8 @@ from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.kernel.names import pane_name
-from crew.domain.requests import next_step
 from crew.domain.rows.task import Task
+from crew.domain.tasks.readiness import next_step
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.params import task_argument

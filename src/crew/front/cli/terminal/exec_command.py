@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crew.domain.kernel.errors import Conflict, NotFound
-from crew.domain.requests import next_step
 from crew.domain.rows.task import Task
+from crew.domain.tasks.readiness import next_step
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.params import task_argument

@@ -5,12 +5,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from crew.domain.agents.agent_plan import is_ready
 from crew.domain.kernel.errors import CheckFailed, TryLater
 from crew.domain.requests import Request
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.question import Question
 from crew.domain.rows.task import FINISHED, Task
+from crew.domain.tasks.readiness import is_ready
 from crew.domain.world import World
 from crew.front.cli.call import Call
 from crew.front.cli.crew.merge import late

@@ -8,8 +8,9 @@ import click
 from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import CheckFailed, Conflict
 from crew.domain.quests.brief import brief_of
-from crew.domain.requests import Request, find_task, next_step
+from crew.domain.requests import Request, find_task
 from crew.domain.runs.verdicts import Verdict
+from crew.domain.tasks.readiness import next_step
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.exit_codes import error_document

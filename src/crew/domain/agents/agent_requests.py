@@ -1,0 +1,158 @@
+"""What people ask of agents: new ones, work for them, and that they stop or try again."""
+
+from collections.abc import Mapping
+
+from crew.domain.agents.agent_kinds import followed, following, refuse_unusable
+from crew.domain.agents.agent_plan import kind_for
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.names import agent_name, next_agent_names
+from crew.domain.quests.position import has_slot
+from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.rows.agent import Agent, AgentState
+from crew.domain.rows.task import TaskState
+from crew.domain.runs.run_outcomes import assigned
+from crew.domain.tasks.readiness import SHOW, can_start, why_not
+from crew.domain.world import FIELDS, born, moved, noted
+
+
+def spawn(asked: Asked) -> Answer:
+    """New idle agents, by name or by number; `at_least` makes sure that so many exist."""
+    kind, chosen = str(asked.args["kind"]), bool(asked.args.get("chosen"))
+    taken = frozenset(asked.world.crew)
+    if name := asked.args.get("name"):
+        if name in taken:
+            raise Conflict(f"agent {name} exists", hint="`crew ps` shows it; choose another name")
+        names: tuple[str, ...] = (agent_name(str(name)),)
+    else:
+        count = int(asked.args.get("count") or 0)
+        if at_least := asked.args.get("at_least"):
+            count = max(0, int(at_least) - len(taken))
+        names = next_agent_names(taken, count)
+    agents = [
+        Agent(id=name, agent_kind=kind, kind_chosen=chosen, started_at=asked.at) for name in names
+    ]
+    return Answer(facts=tuple(_spawned(asked, agent) for agent in agents), reply=list(names))
+
+
+def _spawned(asked: Asked, agent: Agent) -> Fact:
+    """A new agent; one that has the name of a dismissed one takes over nothing but its name."""
+    old = asked.world.agents.get(agent.id)
+    if old is None:
+        return born(agent, "spawned", at=asked.at)
+    values = {name: getattr(agent, name) for name in FIELDS["agent"] if name not in ("id", "state")}
+    return noted(old, "spawned", at=asked.at, **values)
+
+
+def dismiss(asked: Asked) -> Answer:
+    agent = asked.agent()
+    if not agent.is_free:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state} with task {agent.task}",
+            hint=f"`crew kill {agent.id}` puts its task back first; the work is kept",
+        )
+    gone = noted(agent, "dismissed", at=asked.at, dismissed=True)
+    return Answer(facts=(gone,), reply=agent.id)
+
+
+def set_kind(asked: Asked) -> Answer:
+    """From its next task on; the task it has is finished by the kind that began it."""
+    agent, kind = asked.agent(), str(asked.args["kind"])
+    known = noted(agent, "kind_set", at=asked.at, agent_kind=kind, kind_chosen=True)
+    return Answer(facts=(known,), reply=agent.task)
+
+
+def assign(asked: Asked) -> Answer:
+    agent, task = asked.agent(), asked.task()
+    if not agent.is_free:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state} with task {agent.task}",
+            hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
+        )
+    if not can_start(asked.world, task):
+        raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
+    if not has_slot(asked.world, task.id):
+        raise Conflict(
+            f"every slot of quest {task.quest} is in use",
+            hint="`crew quest show` tells who works at it; the next free slot takes the task",
+            code="no_free_slot",
+        )
+    now = following(agent, asked.rules)
+    refuse_unusable(
+        kind_for(asked.world, now, task),
+        asked.rules,
+        instead=f"`crew agents set {agent.id} KIND` (`crew agents` lists them)",
+    )
+    first = [] if now == agent else [followed(agent, asked.rules, at=asked.at)]
+    given = assigned(asked.world, now, task, rules=asked.rules, at=asked.at)
+    return Answer(facts=(*first, *given))
+
+
+def kill(asked: Asked) -> Answer:
+    agent = asked.agent()
+    if agent.is_free:
+        raise Conflict(f"agent {agent.id} is idle", hint="`crew ps` shows who works")
+    return Answer(facts=(noted(agent, "kill_asked", at=asked.at, killing=True),))
+
+
+def cleanup(asked: Asked) -> Answer:
+    """The worktree goes, its content is kept as a checkpoint, the state stays.
+
+    `idle` says that nothing runs there, as when no runner is up; the next step makes it again.
+    """
+    agent = asked.agent()
+    run = asked.world.runs.get(agent.run or "")
+    is_idle = agent.state == AgentState.STUCK or asked.args.get("idle")
+    if run is not None and run.is_live and not is_idle:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state} in its worktree",
+            hint=f"`crew kill {agent.id}` first, or wait until it is idle",
+        )
+    task = asked.world.tasks.get(agent.task or "")
+    if task is None or not task.worktree:
+        return Answer(reply=None)
+    return Answer(facts=(noted(task, "cleanup_asked", at=asked.at, cleaning=True),), reply=task.id)
+
+
+def retry(asked: Asked) -> Answer:
+    """Whatever is named tries again: a stuck agent, the agent stuck with a task, a failed task.
+
+    Also a task that is in progress and that nobody works at, as in a fresh clone.
+    """
+    named = str(asked.args["subject"])
+    agent = asked.world.crew.get(named) or next(
+        (a for a in asked.world.crew.values() if a.task == named and a.state == AgentState.STUCK),
+        None,
+    )
+    if agent is not None:
+        return unstuck(agent, at=asked.at)
+    task = find_task(asked.world, named)
+    run = asked.world.runs.get(task.run or "")
+    forgotten = task.state == TaskState.IN_PROGRESS and (run is None or not run.is_live)
+    if not forgotten and task.state != TaskState.ERROR:
+        raise Conflict(
+            f"task {task.id} is {task.state}, not failed", hint="only what failed is retried"
+        )
+    trigger = "reset" if forgotten else "reopened"
+    return Answer(facts=(moved(task, trigger, to=TaskState.TODO, at=asked.at),), reply=task.id)
+
+
+def unstuck(agent: Agent, *, at: float) -> Answer:
+    """A stuck agent tries again at once; if it fails again, its waits are at the cap."""
+    if agent.state != AgentState.STUCK:
+        raise Conflict(
+            f"agent {agent.id} is {agent.state}, not stuck", hint="only a stuck agent is retried"
+        )
+    back = moved(agent, "retried", to=AgentState.WORKING, at=at, retry_at=None)
+    return Answer(facts=(back,), reply=agent.id)
+
+
+VERBS: Mapping[str, Verb] = {
+    "spawn": spawn,
+    "dismiss": dismiss,
+    "set_kind": set_kind,
+    "assign": assign,
+    "retry": retry,
+    "kill": kill,
+    "cleanup": cleanup,
+}

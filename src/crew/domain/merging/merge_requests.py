@@ -1,0 +1,55 @@
+"""What people ask of merge queues: merge a done task, deliver what landed."""
+
+from collections.abc import Mapping
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.rows.task import TaskState
+from crew.domain.tasks.readiness import SHOW, no_commit
+from crew.domain.world import World, noted
+
+
+def merge(asked: Asked) -> Answer:
+    """Put a done task into the queue; one that waits there, or has landed, is tried again."""
+    task = asked.task()
+    if task.awaits_delivery:
+        return Answer(facts=_delivery_asked(asked.world, task.target, at=asked.at), reply=task.id)
+    if task.state != TaskState.DONE:
+        raise Conflict(f"task {task.id} is {task.state}, not done", hint=SHOW)
+    if task.conflict:
+        raise Conflict(
+            f"task {task.id} waits for the answer to question {task.conflict}",
+            hint=f"`crew inbox {task.conflict}` shows it with its choices",
+            code="waits_for_answer",
+        )
+    head = str(asked.args.get("head") or task.head)
+    if not head:
+        raise Conflict(f"task {task.id} cannot be merged: {no_commit(task)}", hint=SHOW)
+    if task.is_queued and task.head == head:
+        return Answer(reply=task.id)
+    queued = noted(task, "queued", at=asked.at, head=head, queued_at=asked.at)
+    return Answer(facts=(queued,), reply=task.id)
+
+
+def deliver(asked: Asked) -> Answer:
+    """Compare this target branch with what landed for it, also when it had all that before."""
+    target = str(asked.args["target"])
+    return Answer(facts=_delivery_asked(asked.world, target, at=asked.at), reply=target)
+
+
+def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]:
+    """At once, however short ago the last delivery was."""
+    line = world.lines.get(target)
+    if line is None:
+        return ()
+    fresh = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
+    return (noted(line, "delivery_asked", at=at, **fresh),)
+
+
+def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
+    """Nothing in itself: whoever is asked looks at what is due, such as a delivery."""
+    return Answer()
+
+
+VERBS: Mapping[str, Verb] = {"merge": merge, "deliver": deliver, "look": look}

@@ -1,0 +1,77 @@
+"""Whether a task can start, and the reasons why it cannot."""
+
+from crew.domain.quests.position import is_held, is_told
+from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.world import World
+
+SHOW = "`crew show` tells its state and what it waits for"
+
+
+def is_ready(world: World, task: Task) -> bool:
+    """todo, readable, and every dependency landed or closed; an unknown dependency blocks."""
+    return (
+        task.state == TaskState.TODO
+        and (not task.quest or task.id in world.positions)
+        and not is_held(world, task.id)
+        and not task.corrupt
+        and task.is_there
+        and all(_is_over(world, dep) for dep in task.deps)
+        and is_told(world, task.id)
+    )
+
+
+def _is_over(world: World, task: str) -> bool:
+    found = world.tasks.get(task)
+    return found is not None and found.is_over
+
+
+def can_start(world: World, task: Task) -> bool:
+    """A failed task may be started again although it waits for others, if it can be read."""
+    restarts = task.state == TaskState.ERROR and not task.corrupt and task.is_there
+    return (restarts and not is_held(world, task.id)) or is_ready(world, task)
+
+
+def why_not(world: World, task: Task) -> str:
+    if task.corrupt or not task.is_there:
+        return not_read(task)
+    if task.state != TaskState.TODO:
+        return f"it is {task.state}"
+    if is_held(world, task.id):
+        return "the steps of its plan are walked first"
+    if task.quest and task.id not in world.positions:
+        return not_begun(world, task)
+    tasks = world.tasks
+    open_deps = [d for d in task.deps if d not in tasks or not tasks[d].is_over]
+    return f"it waits for {', '.join(open_deps)}"
+
+
+def not_read(task: Task) -> str:
+    """Why its source does not tell of a task now."""
+    if task.corrupt:
+        return "its file cannot be read"
+    if task.gone:
+        return "its source does not have it any more"
+    return "its file is away; it goes on when that is back (is another branch checked out?)"
+
+
+def no_commit(task: Task) -> str:
+    """Why a done task waits for nothing: its source calls it done, and no run of crew ended so."""
+    return f"it is done and crew knows no commit of it; `crew close {task.id}` ends it"
+
+
+def not_begun(world: World, task: Task) -> str:
+    """Why a task that its labels count among a quest's is not led by that quest."""
+    if task.quest == task.id:
+        return "its label says quest and no quest is about it: `crew quest new` begins one"
+    label = f"take the label quest-{task.quest} away to work at it by itself"
+    if task.quest not in world.quests:
+        return f"its label names quest {task.quest}, which there is not: {label}"
+    return f"it is in no plan of quest {task.quest} yet: {label}"
+
+
+def next_step(task: Task, start: str) -> str:
+    """What can be done with a task that nobody works at; `start` is what starting it does."""
+    if task.state in FINISHED:
+        look = f"`crew show {task.id}` and `crew diff {task.id}` show what became of it"
+        return f"{look}, `crew new` makes a task for more"
+    return f"`crew start {task.id}` {start}"

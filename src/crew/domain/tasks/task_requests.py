@@ -1,0 +1,58 @@
+"""What people ask of tasks: close one, and remove what is left of those that ended."""
+
+from collections.abc import Mapping
+
+from crew.domain.kernel.errors import Conflict
+from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.rows.task import FINISHED, Task, TaskState
+from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.world import moved, noted
+
+
+def close(asked: Asked) -> Answer:
+    task = asked.task()
+    refuse_landed(task)
+    if task.state in FINISHED:
+        how = f"`crew show {task.id}` tells how it ended"
+        raise Conflict(f"task {task.id} is {task.state} already", hint=how)
+    reason = str(asked.args.get("reason") or "")
+    closed = moved(
+        task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None
+    )
+    return Answer(facts=(closed, *abandoned(asked.world, task, at=asked.at)), reply=task.id)
+
+
+def refuse_landed(task: Task) -> None:
+    """What has landed is never taken back: it only has to reach its target branch."""
+    if task.awaits_delivery:
+        raise Conflict(
+            f"task {task.id} has landed and waits for its delivery to {task.target}",
+            hint=f"`crew merge {task.id}` delivers it; `crew new` makes a task for more work",
+            code="awaits_delivery",
+        )
+
+
+def prune(asked: Asked) -> Answer:
+    """The worktrees of these tasks go, if they are over, each after a checkpoint."""
+    over = [task for task in map(asked.world.tasks.get, asked.args["tasks"]) if _is_over(task)]
+    facts = [
+        noted(task, "prune_asked", at=asked.at, cleaning=True)
+        for task in over
+        if task is not None and task.worktree
+    ]
+    return Answer(facts=tuple(facts), reply=[fact.subject for fact in facts])
+
+
+def pruned(asked: Asked) -> Answer:
+    """These branches are gone: no task that is over names one of them any more."""
+    names = set(asked.args["branches"])
+    found = [task for task in asked.world.tasks.values() if task.branch in names and _is_over(task)]
+    facts = [noted(task, "branch_removed", at=asked.at, branch="") for task in found]
+    return Answer(facts=tuple(facts), reply=[task.id for task in found])
+
+
+def _is_over(task: Task | None) -> bool:
+    return task is not None and (task.gone or task.state in FINISHED)
+
+
+VERBS: Mapping[str, Verb] = {"close": close, "prune": prune, "pruned": pruned}
