@@ -16,15 +16,14 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-def section(page: str, heading: str) -> str:
-    """The text below one heading of a page in docs/."""
-    _, *parts = _HEADING.split((ROOT / "docs" / page).read_text())
-    return dict(zip(parts[::2], parts[1::2], strict=True))[heading]
-
-
 def sections(page: str) -> dict[str, str]:
+    """The texts of a page in docs/ by their headings."""
     _, *parts = _HEADING.split((ROOT / "docs" / page).read_text())
     return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def section(page: str, heading: str) -> str:
+    return sections(page)[heading]
 
 
 def blocks(text: str, language: str) -> list[str]:
