@@ -344,7 +344,7 @@ def _finish(scene):
     assert [one["state"] for one in _show(scene)["members"]] == ["queued", "queued"]
     scene.ok("channel", "close", "room")
     assert not list(scene.root.parent.glob("*-worktrees/.channel-*"))
-    assert "the database is what its facts say" in scene.crew("doctor").out
+    assert "the rows match their facts" in scene.crew("doctor").out
 
 
 @pytest.mark.timeout(120)

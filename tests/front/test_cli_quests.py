@@ -225,7 +225,7 @@ def test_a_question_is_read_whole_and_answered_at_the_shell_or_over_mcp(small):
     drained(small)
     listed = small.ok("inbox")
     assert "q1  3     writer" in listed.out
-    assert '`crew inbox q1` tells all of it; answer with: crew answer q1 "…"' in listed.err
+    assert '`crew inbox q1` shows all of it; answer with: crew answer q1 "…"' in listed.err
     shown = small.ok("inbox", "q1")
     assert shown.lines[0].startswith("q1  writer of task 3 asks, ")
     assert shown.lines[2] == "> Which colour?"

@@ -257,7 +257,7 @@ def test_a_task_without_a_session_cannot_be_attached_to(desk):
     desk.new()
     said = desk.crew("attach", "1")
     assert said.code == 5
-    assert "task 1 has no terminal session" in said.err
+    assert "task 1 has no terminal" in said.err
     assert "crew start 1" in said.err
 
 

@@ -14,67 +14,65 @@ class Entry(NamedTuple):
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Setting up": {
         "init": Entry("setup.init:init", "Set up crew in this repository."),
-        "doctor": Entry(
-            "setup.doctor:doctor", "Check everything crew needs and say how to fix it."
-        ),
+        "doctor": Entry("setup.doctor:doctor", "Check everything that crew needs."),
         "config": Entry("setup.config_command:config", "Show and change the configuration."),
         "agents": Entry("setup.agents_command:agents", "List the configured agents."),
-        "demo": Entry("setup.demo:demo", "Watch a crew at work in a sample repository."),
+        "demo": Entry("setup.demo:demo", "Watch a crew work in a sample repository."),
         "completion": Entry(
-            "setup.completion:completion", "Print or install the completion of a shell."
+            "setup.completion:completion", "Print or install the shell completion."
         ),
     },
     "Tasks": {
-        "new": Entry("tasks.new:new", "Make a task, or many from a file."),
+        "new": Entry("tasks.new:new", "Create a task, or many from a file."),
         "list": Entry("tasks.list_tasks:list_tasks", "List the open tasks."),
         "ready": Entry("tasks.list_tasks:ready", "List the tasks that could start now."),
         "show": Entry("tasks.show:show", "Show everything about a task."),
         "edit": Entry("tasks.edit:edit", "Change a task."),
         "dep": Entry("tasks.dep:dep", "Make a task wait for another one."),
         "undep": Entry("tasks.dep:undep", "Let a task no longer wait for another one."),
-        "comment": Entry("tasks.comment:comment", "Say something about a task."),
+        "comment": Entry("tasks.comment:comment", "Comment on a task."),
         "diff": Entry("tasks.diff:diff", "Show what a task has changed."),
         "poll": Entry("tasks.poll:poll", "Wait until the status of a task changes."),
-        "close": Entry("tasks.close:close", "Give a task up without merging it."),
+        "close": Entry("tasks.close:close", "Close a task without merging it."),
         "rm": Entry("tasks.rm:rm", "Delete a task."),
     },
     "The crew": {
         "run": Entry(
-            "crew.run_command:run", "Run the crew until you stop it, or until all is done."
+            "crew.run_command:run", "Run the crew until it is stopped or all work is done."
         ),
-        "stop": Entry("crew.stop:stop", "Stop the runner, or whoever works at a task."),
+        "stop": Entry("crew.stop:stop", "Stop the runner, or the agent of one task."),
         "spawn": Entry("crew.spawn:spawn", "Add idle agents."),
         "dismiss": Entry("crew.spawn:dismiss", "Remove an idle agent."),
         "assign": Entry("crew.assign:assign", "Give a task to an idle agent."),
-        "kill": Entry("crew.kill:kill", "End what an agent does; its task goes back to todo."),
-        "retry": Entry("crew.retry:retry", "Let a stuck agent or a failed task try again."),
+        "kill": Entry("crew.kill:kill", "End the step of an agent; its task becomes todo."),
+        "retry": Entry("crew.retry:retry", "Retry a stuck agent or a failed task."),
         "cleanup": Entry("crew.cleanup:cleanup", "Remove an agent's worktree, keep its content."),
         "merge": Entry("crew.merge:merge", "Merge a done task now."),
     },
     "One task at a terminal": {
-        "start": Entry("terminal.start:start", "Start a task in a terminal session of its own."),
-        "attach": Entry("terminal.attach:attach", "Show the terminal session of a task."),
+        "start": Entry("terminal.start:start", "Start a task in its own terminal."),
+        "attach": Entry("terminal.attach:attach", "Show the terminal of a task."),
         "send": Entry(
             "terminal.send:send",
             "Send a message to the agent or the reviewers of a task.",
         ),
         "exec": Entry("terminal.exec_command:execute", "Run a command in a task's worktree."),
         "complete": Entry(
-            "terminal.complete:complete", "Have finished work checked, so that it is done."
+            "terminal.complete:complete", "Check finished work and mark the task done."
         ),
-        "review": Entry("terminal.review:review", "Have the last commit of a task reviewed now."),
+        "review": Entry("terminal.review:review", "Review the last commit of a task now."),
         "loop": Entry(
             "terminal.loop:loop", "Run one task through work and review, in the foreground."
         ),
         "resume": Entry(
             "terminal.resume:resume",
-            "Go on with a run that was interrupted, failed, or is not merged yet.",
+            "Continue a run that was interrupted, failed or not merged.",
         ),
         "manager": Entry("terminal.manager_command:manager", "Let an agent manage the tasks."),
     },
     "Quests": {
         "quest": Entry(
-            "quests.quest_command:quest", "Have a request planned into steps and carried out."
+            "quests.quest_command:quest", "Have a request planned into items and built."
         ),
         "workflows": Entry(
             "quests.workflows_command:workflows", "List the workflows of quests, or draw one."
@@ -85,18 +83,14 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "dashboard": Entry("watching.dashboard:dashboard", "Watch the crew live."),
         "peek": Entry("watching.logs:peek", "Show the last lines an agent printed."),
         "logs": Entry("watching.logs:logs", "Show what an agent printed."),
-        "inbox": Entry(
-            "watching.inbox:inbox", "List the questions that wait for a person, or show one."
-        ),
-        "answer": Entry("watching.inbox:answer", "Answer a question; the agent goes on with it."),
-        "signal": Entry(
-            "watching.signal_command:signal", "Tell crew how this step ends; for agents."
-        ),
+        "inbox": Entry("watching.inbox:inbox", "List the open questions, or show one."),
+        "answer": Entry("watching.inbox:answer", "Answer a question; its agent continues."),
+        "signal": Entry("watching.signal_command:signal", "Report how this step ends; for agents."),
         "mcp": Entry(
-            "watching.mcp_command:mcp", "Give an agent crew's tools over MCP, on stdin and stdout."
+            "watching.mcp_command:mcp", "Serve crew's tools to an agent over MCP on stdio."
         ),
         "events": Entry("watching.events:events", "Show what happened, fact by fact."),
-        "runs": Entry("watching.runs:runs", "List the tries at a task, or at all tasks."),
+        "runs": Entry("watching.runs:runs", "List the runs of one task or of all tasks."),
         "cost": Entry("watching.cost:cost", "Add up tokens and dollars."),
     },
     "Channels": {
@@ -105,9 +99,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         ),
     },
     "Undoing": {
-        "checkpoints": Entry(
-            "undoing.restore:checkpoints", "List the kept states of a task's worktree."
-        ),
+        "checkpoints": Entry("undoing.restore:checkpoints", "List the checkpoints of a task."),
         "restore": Entry("undoing.restore:restore", "Write a checkpoint's files to a folder."),
         "prune": Entry(
             "undoing.prune:prune", "Remove the worktrees and branches of finished tasks."
@@ -118,9 +110,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
 
 ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
-HIDDEN = {
-    "_pane-ended": Entry("terminal.pane_ended:pane_ended", "A terminal session says that it ended.")
-}
+HIDDEN = {"_pane-ended": Entry("terminal.pane_ended:pane_ended", "Report that a terminal ended.")}
 """Called by crew's own scripts."""
 
 COMMANDS: Mapping[str, Entry] = {

@@ -33,6 +33,7 @@ class CrewCommand(click.Command):
     def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.example = example
+        _show_defaults(self.params)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, help_option = super().get_params(ctx)
@@ -52,6 +53,12 @@ class CrewGroup(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         print_example(formatter, self.example)
+
+
+def _show_defaults(params: list[click.Parameter]) -> None:
+    for one in params:
+        if isinstance(one, click.Option) and not one.is_flag and one.default not in (None, "", ()):
+            one.show_default = True
 
 
 def print_example(formatter: click.HelpFormatter, example: str) -> None:

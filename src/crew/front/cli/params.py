@@ -64,7 +64,7 @@ def kind_option(text: str) -> Decorator:
 
 
 worker_option = click.option(
-    "--worker", metavar="A", shell_complete=complete_kinds, help="Another name for the agent."
+    "--worker", metavar="A", shell_complete=complete_kinds, help="Same as --agent."
 )
 
 
@@ -75,7 +75,7 @@ def one_agent(agent: str | None, worker: str | None) -> str | None:
     return agent or worker
 
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def confirm(question: str, *, yes: bool) -> bool:
@@ -83,7 +83,7 @@ def confirm(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{question} Nobody is here to answer.", hint="say so with --yes")
+        raise UsageError(f"{question} There is no terminal to ask.", hint="confirm with --yes")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

@@ -94,7 +94,7 @@ def _unknown(name: str, ctx: click.Context) -> click.UsageError:
     "directory",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Act as if crew was started in DIR.",
+    help="Run as if crew was started in DIR.",
 )
 @_help_for("worker")
 @_help_for("reviewer")

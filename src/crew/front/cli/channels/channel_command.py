@@ -49,37 +49,58 @@ def _choice(kind: Any) -> click.Choice[str]:
     shell_complete=complete_kinds,
     help="A configured agent, NAME=AGENT to call it NAME here, or a name that will connect.",
 )
-@click.option("--timeout", type=DURATION, metavar="D", help="How long a turn may take; 60s.")
-@click.option("--interrupt", type=_choice(Interrupting), help="What people do to a turn; inject.")
-@click.option("--mode", type=_choice(Mode), default="turn-based", help="turn-based")
-@click.option("--order", type=_choice(TurnOrder), default="round-robin", help="round-robin")
+@click.option("--timeout", type=DURATION, metavar="D", help="Time limit of a turn.  [default: 60s]")
 @click.option(
-    "--topic", default="", metavar="TEXT", help="The first thing that is said; - is stdin."
+    "--interrupt",
+    type=_choice(Interrupting),
+    help="How a person's words affect the turn.  [default: inject]",
+)
+@click.option("--mode", type=_choice(Mode), default="turn-based", help="How members take turns.")
+@click.option("--order", type=_choice(TurnOrder), default="round-robin", help="Order of the turns.")
+@click.option(
+    "--topic", default="", metavar="TEXT", help="First message of the channel; - reads stdin."
 )
 @click.option(
-    "--rounds", type=click.IntRange(0), help="Turns each has until a person speaks; 0: all."
-)
-@click.option("--council", is_flag=True, help="Talk until all AGREE, or the rounds are spent.")
-@click.option(
-    "--member-timeout", "timeouts", metavar="NAME=D", multiple=True, help="One's own time."
+    "--rounds",
+    type=click.IntRange(0),
+    help="Turns for each member until a person speaks; 0 means no limit.",
 )
 @click.option(
-    "--priority", "priorities", metavar="NAME=1..10", multiple=True, help="5 if not given."
+    "--council", is_flag=True, help="Talk until all members AGREE or the rounds are used up."
+)
+@click.option(
+    "--member-timeout",
+    "timeouts",
+    metavar="NAME=D",
+    multiple=True,
+    help="Turn timeout of one member.",
+)
+@click.option(
+    "--priority",
+    "priorities",
+    metavar="NAME=1..10",
+    multiple=True,
+    help="Priority of one member.  [default: 5]",
 )
 @click.option(
     "--heartbeat",
     type=DURATION,
     metavar="D",
-    help="Mark a connected member offline after this long without a heartbeat. [default: 2m]",
+    help="Mark a connected member offline after this long without a heartbeat.  [default: 2m]",
 )
-@click.option("--wait-timeout", type=DURATION, metavar="D", help="How long a turn may pause; 5m.")
-@click.option("--silence", type=DURATION, metavar="D", help="End a turn after so long a silence.")
+@click.option(
+    "--wait-timeout",
+    type=DURATION,
+    metavar="D",
+    help="Time limit of a wait inside a turn.  [default: 5m]",
+)
+@click.option("--silence", type=DURATION, metavar="D", help="End a turn after this much silence.")
 @pass_call
 def new(call: Call, /, name: str, **wishes: Any) -> None:
     """Open a channel.
 
-    Agents that crew drives talk while `crew run` or `crew channel run` is there; alone among
-    themselves they rest after --rounds (5) until a person speaks.
+    Agents that crew drives talk while `crew run` or `crew channel run` is up. Without a person
+    they pause after --rounds (5) until a person speaks.
     """
     workplace = call.workplace()
     args = _opening(workplace, load_world(workplace.db), wishes)
@@ -141,7 +162,9 @@ def _members(
 def _rank(text: str) -> int:
     if text.isdecimal() and 1 <= int(text) <= 10:
         return int(text)
-    raise UsageError(f"{text!r} is no priority", hint="a whole number from 1 to 10; 5 is usual")
+    raise UsageError(
+        f"{text!r} is no priority", hint="give a whole number from 1 to 10; the default is 5"
+    )
 
 
 def member_from(workplace: "Workplace", world: "World", text: str) -> dict[str, Any]:
@@ -169,7 +192,7 @@ def person() -> str:
 @click.argument("agent", shell_complete=complete_kinds)
 @pass_call
 def assign(call: Call, name: str, agent: str) -> None:
-    """Add somebody, or queue again who was removed or came back."""
+    """Add a member, or queue one again that was removed or came back."""
     workplace = call.workplace()
     member = member_from(workplace, load_world(workplace.db), agent)
     _tell(
@@ -185,7 +208,7 @@ def assign(call: Call, name: str, agent: str) -> None:
 @member_argument()
 @pass_call
 def remove(call: Call, name: str, agent: str) -> None:
-    """Take somebody out; if it has the turn, the next one has it."""
+    """Remove a member; if it has the turn, the next member gets it."""
     _tell(call, name, agent, _asked(call.workplace(), "remove", name, member=agent))
 
 
@@ -194,7 +217,7 @@ def remove(call: Call, name: str, agent: str) -> None:
 @member_argument()
 @pass_call
 def disable(call: Call, name: str, agent: str) -> None:
-    """Set somebody offline until it is enabled again; its turn and its step end.
+    """Set a member offline until it is enabled again; its turn and its step end.
 
     It stays a member and keeps its session. `crew channel enable` brings it back.
     """
@@ -206,9 +229,9 @@ def disable(call: Call, name: str, agent: str) -> None:
 @member_argument()
 @pass_call
 def enable(call: Call, name: str, agent: str) -> None:
-    """Let somebody come back who was disabled.
+    """Enable a member that was disabled.
 
-    A member that crew drives is queued at the end; one that connects by itself joins again.
+    A member that crew drives is queued at the end. One that connects by itself joins again.
     """
     _tell(call, name, agent, _asked(call.workplace(), "enable", name, member=agent))
 
@@ -219,7 +242,7 @@ def enable(call: Call, name: str, agent: str) -> None:
 @click.argument("state", type=click.Choice(["queued", "active"]))
 @pass_call
 def override(call: Call, name: str, agent: str, state: str) -> None:
-    """End somebody's turn or wait (queued), or let somebody speak now or next (active)."""
+    """End the turn or wait of a member (queued), or let it speak now or next (active)."""
     _tell(call, name, agent, _asked(call.workplace(), "override", name, member=agent, state=state))
 
 
@@ -229,14 +252,17 @@ def override(call: Call, name: str, agent: str, state: str) -> None:
 @channel_argument()
 @click.argument("text")
 @click.option(
-    "--to", multiple=True, metavar="AGENT", help="Whom it is for; also: @name at the start."
+    "--to",
+    multiple=True,
+    metavar="AGENT",
+    help="The member it is for; `@name` at the start works too.",
 )
-@click.option("--wait", is_flag=True, help="Stay until the agents have answered.")
+@click.option("--wait", is_flag=True, help="Wait until the agents have answered.")
 @pass_call
 def say_in_channel(call: Call, name: str, text: str, *, to: tuple[str, ...], wait: bool) -> int:
-    """Say something as a person.
+    """Post as a person.
 
-    What it does while somebody has the turn is the channel's --interrupt.
+    --interrupt of the channel decides what a post does to the present turn.
     """
     workplace = call.workplace()
     words = text_or_stdin(text) or ""
@@ -244,7 +270,7 @@ def say_in_channel(call: Call, name: str, text: str, *, to: tuple[str, ...], wai
     if call.json and not wait:
         print_json({"channel": name, **reply})
     elif reply.get("held_for"):
-        narrate(call, f"it is said when the turn of {', '.join(reply['held_for'])} ends")
+        narrate(call, f"it is posted when the turn of {', '.join(reply['held_for'])} ends")
     if not wait:
         return 0
     found = find_channel(load_channels(workplace.db), name).id
@@ -261,7 +287,7 @@ def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) ->
     if os.environ.get("CREW_CHANNEL") != find_channel(load_channels(workplace.db), name).id:
         raise NeedsLogin(
             f"this is an agent's step, and it is no member of {name}",
-            hint="say what you have to say in your answer, or ask with `crew signal`",
+            hint="write it in your answer, or ask with `crew signal`",
         )
     ask(workplace, Request(verb="channel_post", args={"token": token, "text": words}))
     return {}
@@ -271,7 +297,7 @@ def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) ->
 @channel_argument()
 @pass_call
 def close(call: Call, name: str) -> None:
-    """End a conversation; what was said stays."""
+    """Close a channel; its posts stay."""
     _asked(call.workplace(), "close", name)
     if call.json:
         print_json({"name": name, "state": "closed"})

@@ -30,7 +30,7 @@ LOOK_EVERY_S = 0.1
 def invite(call: Call, name: str, member: str) -> None:
     """Print the address and the token with which an agent connects to a channel over MCP.
 
-    The token is for this member of this channel and nothing else; whoever has it speaks as it.
+    The token is for this member of this channel only; its holder speaks as the member.
     """
     from crew.runner.requests.tokens import Tokens  # noqa: PLC0415 - `channel list` does without hashes
 

@@ -42,7 +42,7 @@ MEMBER_HEAD = ("MEMBER", "STATE", "AGENT", "TURNS", "READ", "NOW")
 
 
 @command("list", example="crew channel list\ncrew channel list --all --json")
-@click.option("-a", "--all", "closed_too", is_flag=True, help="Closed ones too.")
+@click.option("-a", "--all", "closed_too", is_flag=True, help="Also list closed channels.")
 @pass_call
 def list_channels(call: Call, *, closed_too: bool) -> None:
     """List the channels."""
@@ -116,11 +116,11 @@ def _member_now(view: dict[str, Any]) -> str:
 
 @command("tail", example="crew channel tail reviews\ncrew channel tail reviews -f --json")
 @channel_argument()
-@click.option("-f", "--follow", is_flag=True, help="Go on as more is said, until Ctrl-C.")
-@click.option("-n", "count", type=click.IntRange(0), default=50, help="So many of the last; 50.")
+@click.option("-f", "--follow", is_flag=True, help="Print new posts until Ctrl-C.")
+@click.option("-n", "count", type=click.IntRange(0), default=50, help="Number of posts.")
 @pass_call
 def tail(call: Call, name: str, *, follow: bool, count: int) -> None:
-    """Print what was said."""
+    """Print the posts of a channel."""
     workplace = call.workplace()
     channel = find_channel(load_channels(workplace.db), name)
     last = channel.sequence
@@ -170,7 +170,7 @@ def _follow(
 @channel_argument()
 @pass_call
 def run(call: Call, name: str) -> int:
-    """Let the agents of one channel talk, in the foreground, until they rest.
+    """Run one channel in the foreground until its agents rest.
 
     It ends when nobody whom crew drives has anything to answer, or all rounds are spent; with
     members that connect by themselves it stays until Ctrl-C, or until the channel is closed.

@@ -16,7 +16,7 @@ from crew.store.fact_log import load_world
 def assign(call: Call, name: str, task: str) -> None:
     """Give a task to an idle agent.
 
-    The runner starts it; without one it starts with the next `crew run`.
+    The runner starts it; without a runner it starts with the next `crew run`.
     """
     workplace = call.workplace()
     find_agent(load_world(workplace.db), name)

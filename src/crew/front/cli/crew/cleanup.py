@@ -16,7 +16,7 @@ from crew.runner.requests.ask_crew import ask
 def cleanup(call: Call, name: str) -> None:
     """Remove an agent's worktree, keep its content.
 
-    What is in it becomes a checkpoint; agent, task and run stay as they are.
+    A checkpoint keeps its content. Agent, task and run stay as they are.
     """
     workplace = call.workplace()
 

@@ -15,9 +15,9 @@ from crew.store.fact_log import load_world
 @agent_argument()
 @pass_call
 def kill(call: Call, name: str) -> None:
-    """End what an agent does; its task goes back to todo.
+    """End the step of an agent; its task becomes todo.
 
-    Every process of the step ends, and what is in the worktree is kept as a checkpoint.
+    Every process of the step ends, and a checkpoint keeps the worktree.
     """
     workplace = call.workplace()
     written = is_written(find_agent(load_world(workplace.db), name).task or "")

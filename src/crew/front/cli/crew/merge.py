@@ -121,7 +121,7 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
         why = _why(run) if run else ""
         raise CheckFailed(
             f"task {task} was not merged, it is {row.state}{': ' + why if why else ''}",
-            hint=f"`crew show {task}` tells why; `crew run` lets an agent go on with it",
+            hint=f"`crew show {task}` shows why; `crew run` lets an agent continue it",
         )
     if call.json:
         print_json(task_view(workplace.source.show(task), world))

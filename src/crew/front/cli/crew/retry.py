@@ -16,7 +16,7 @@ from crew.store.fact_log import load_world
 @subject_argument()
 @pass_call
 def retry(call: Call, subject: str) -> None:
-    """Let a stuck agent or a failed task try again."""
+    """Retry a stuck agent or a failed task."""
     workplace = call.workplace()
     named = retried(workplace, subject)
     done = str(ask(workplace, Request(verb="retry", args={"subject": named})))

@@ -82,14 +82,16 @@ def seen_world(workplace: "Workplace") -> World:
     "--agents",
     "count",
     type=click.IntRange(1, 1000),
-    help="Make sure that this many agents exist.",
+    help="Create agents until there are N.",
 )
 @kind_option("The kind of agent for this run; else [agents] worker_default.")
-@click.option("--drain", is_flag=True, help="End when nothing more can move and all is delivered.")
+@click.option(
+    "--drain", is_flag=True, help="Exit when nothing more can progress and all is delivered."
+)
 @click.option("-d", "--detach", is_flag=True, help="Run in the background and print the pid.")
 @pass_call
 def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach: bool) -> int:
-    """Run the crew until you stop it, or until all is done.
+    """Run the crew until it is stopped or all work is done.
 
     Without agents it makes as many as [run] agents says. An idle agent is of the kind that holds
     now, unless you chose one for it (crew spawn --agent, crew agents set). If the program of every

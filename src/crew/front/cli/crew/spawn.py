@@ -28,7 +28,7 @@ MOST_AT_ONCE = 1000
 def spawn(call: Call, name_or_count: str, kind: str | None) -> None:
     """Add idle agents.
 
-    One, or as many as you say, called A, B, … unless you give a name. Prints the names.
+    Adds one agent, or N. They are called A, B, … unless you give a name. Prints the names.
     """
     workplace = call.workplace()
     args: dict[str, Any] = {"kind": checked_kind(workplace, kind), "chosen": kind is not None}
@@ -63,7 +63,7 @@ def checked_kind(workplace: "Workplace", kind: str | None) -> str:
 def dismiss(call: Call, name: str) -> None:
     """Remove an idle agent.
 
-    Its name may be used again; what it did stays in the logs, the costs and the events.
+    Its name may be used again. Its logs, costs and events stay.
     """
     workplace = call.workplace()
     ask(workplace, Request(verb="dismiss", args={"agent": name}))

@@ -19,11 +19,10 @@ POLL_S = 0.02
 @click.option("--now", is_flag=True, help="End running steps instead of letting them finish.")
 @pass_call
 def stop(call: Call, task: str | None, *, now: bool) -> None:
-    """Stop the runner, or whoever works at a task.
+    """Stop the runner, or the agent of one task.
 
-    All state is kept. Running steps may finish, unless --now says otherwise; nothing is lost
-    either way. A task that is stopped is kept as a checkpoint and in `error`, and can be started
-    again.
+    All state is kept. Running steps finish first; --now ends them. Nothing is lost either way.
+    A stopped task is kept as a checkpoint, has the status `error`, and can be started again.
     """
     if task is not None:
         from crew.front.cli.terminal.start import stop_task  # noqa: PLC0415 - loaded when used

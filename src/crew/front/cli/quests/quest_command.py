@@ -52,7 +52,7 @@ quest_argument = click.argument("quest_id", metavar="ID", shell_complete=_comple
 
 @click.group("quest", params=common_flags())
 def quest() -> None:
-    """Have a request planned into steps and carried out."""
+    """Have a request planned into items and built."""
 
 
 @command("new", example='crew quest new "Add a login page"\ncrew quest new - < request.md')
@@ -62,7 +62,7 @@ def quest() -> None:
     default="quest",
     shell_complete=complete_workflows,
     show_default=True,
-    help="The workflow that leads it.",
+    help="The workflow of the quest.",
 )
 @click.option(
     "--slots",
@@ -71,7 +71,7 @@ def quest() -> None:
 )
 @pass_call
 def new(call: Call, text: str, workflow: str, slots: int | None) -> None:
-    """Begin a quest; `crew run` carries it out."""
+    """Begin a quest; `crew run` works on it."""
     workplace = call.workplace()
     request = text_or_stdin(text) or ""
     made = begin_quest(workplace, request, workflow=workflow, slots=slots)
@@ -124,10 +124,10 @@ def _row(view: dict[str, Any]) -> tuple[str, ...]:
     example="crew quest show 12\ncrew quest show 12 --full\ncrew quest show 12 --json | jq .steps",
 )
 @quest_argument
-@click.option("--full", is_flag=True, help="Also sessions, gates and what each role said.")
+@click.option("--full", is_flag=True, help="Also show sessions, gates and the words of each role.")
 @pass_call
 def show(call: Call, quest_id: str, *, full: bool) -> None:
-    """Show a quest: one line for each item, who acts, what it cost, and what it waits for."""
+    """Show a quest: its items, the acting roles, the cost, and the open questions."""
     workplace = call.workplace()
     view = load_view(workplace, _found(load_world(workplace.db), quest_id).id)
     if call.json:
@@ -140,12 +140,12 @@ def show(call: Call, quest_id: str, *, full: bool) -> None:
 @click.argument("file")
 @pass_call
 def plan(call: Call, file: str) -> None:
-    """Hand in the steps of a quest, from a JSON file; for the agent that plans it."""
+    """Hand in the items of a quest from a JSON file; for the agent that plans it."""
     token = os.environ.get("CREW_TOKEN")
     if not token:
         raise NeedsLogin(
             "only the step that plans can hand in a plan, and CREW_TOKEN is not set",
-            hint="a person changes the steps with `crew edit`, `crew dep` and `crew close`",
+            hint="a person changes the items with `crew edit`, `crew dep` and `crew close`",
         )
     args = {"token": token, "steps": _steps(file)}
     reply = ask(call.workplace(), Request(verb="plan_steps", args=args))
@@ -169,7 +169,7 @@ def _steps(file: str) -> object:
 @click.option("--reason", help="Why.")
 @pass_call
 def cancel(call: Call, quest_id: str, reason: str | None) -> None:
-    """Give a quest up: whoever works at it is ended, and all they did is kept."""
+    """Cancel a quest: its agents are ended, and all their work is kept."""
     workplace = call.workplace()
     quest_id = _found(load_world(workplace.db), quest_id).id
     cancel_quest(workplace, quest_id, reason=reason or "")

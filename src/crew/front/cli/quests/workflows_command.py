@@ -35,8 +35,8 @@ def complete_workflows(
 def workflows(call: Call, name: str | None) -> int:
     """List the workflows of quests, or draw one.
 
-    Those in .crew/workflows are the repository's own, and win over built-in ones of the same name.
-    A file that cannot be used is named with what is wrong, and the exit code is 1.
+    Workflows in .crew/workflows belong to the repository and replace built-in ones of the same
+    name. A file that cannot be used is listed with its error, and the exit code is 1.
     """
     root = _root(call)
     if name is None:

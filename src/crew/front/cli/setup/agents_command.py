@@ -26,7 +26,7 @@ HEAD = ("NAME", "ROLE", "MODEL", "INSTALLED", "DESCRIPTION")
 def agents(ctx: click.Context) -> None:
     """List the configured agents.
 
-    A star marks those that are meant when none is named."""
+    A star marks the defaults."""
     if ctx.invoked_subcommand is None:
         _list(ctx.ensure_object(Call))
 
@@ -38,7 +38,7 @@ def agents(ctx: click.Context) -> None:
 def set_kind(call: Call, name: str, kind: str) -> None:
     """Choose the configured agent behind a name of `crew ps`.
 
-    It holds from the agent's next task on. An agent for which nobody chose follows [agents]
+    It applies from the agent's next task on. Without a choice an agent follows [agents]
     worker_default, or the --agent of `crew run`.
     """
     from crew.runner.requests.ask_crew import ask  # noqa: PLC0415 - the list does without a runner

@@ -30,11 +30,13 @@ eval "$(crew completion bash)"       # for this terminal only"""
 
 @command("completion", example=EXAMPLE)
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
-@click.option("--install", is_flag=True, help="Write it to your own folder of the shell.")
+@click.option(
+    "--install", is_flag=True, help="Write the completion to the shell's folder in your home."
+)
 @click.option("--uninstall", is_flag=True, help="Remove the files that --install wrote.")
 @pass_call
 def completion(call: Call, shell: str | None, *, install: bool, uninstall: bool) -> None:
-    """Print or install the completion of a shell.
+    """Print or install the shell completion.
 
     Task ids, agent names and kinds of agents are completed live. Without a name, the shell is the
     one that $SHELL names. --install prints each file and the next step, and may be repeated. It

@@ -30,10 +30,10 @@ def config() -> None:
 
 
 @command("show", example="crew config show\ncrew config show --origin")
-@click.option("--origin", is_flag=True, help="Also say where each value came from.")
+@click.option("--origin", is_flag=True, help="Also show where each value comes from.")
 @pass_call
 def show(call: Call, *, origin: bool) -> None:
-    """Show every value that holds here, of all files and variables together."""
+    """Show every value in force here, merged from all files and variables."""
     layers = _layers(call)
     values = merged_values(layers)
     if call.json:
@@ -54,7 +54,7 @@ def show(call: Call, *, origin: bool) -> None:
 def get(call: Call, key: str) -> None:
     """Print the value of one key, or of a whole table.
 
-    An agent's keys are those that hold for it: also what it inherits.
+    The keys of an agent include those that it inherits.
     """
     values = merged_values(_layers(call))
     values["agents"] = with_inherited(values["agents"])
@@ -84,14 +84,14 @@ def get(call: Call, key: str) -> None:
 )
 @click.option("--root", "scope", flag_value="root", help="In .crew.toml, which may be committed.")
 @click.option(
-    "--repo", "scope", flag_value="repo", default="repo", help="In .crew/config.toml; the default."
+    "--repo", "scope", flag_value="repo", default="repo", help="In .crew/config.toml.  [default]"
 )
 @pass_call
 def set_(call: Call, key: str, value: str, scope: Scope) -> None:
     """Set one key; the rest of the file stays as it is, comments too.
 
-    The value is written as you would say it: 5, true, 10m, a,b,c. TOML works as well. Say `--`
-    before a value that begins with a dash.
+    Values are written plainly: 5, true, 10m, a,b,c. TOML works as well. Put `--` before a value
+    that begins with a dash.
     """
     root = _root_if_any(call) if scope == "user" else find_repository(call.directory).root
     change = set_key(root, os.environ, scope=scope, key=key, said=value)

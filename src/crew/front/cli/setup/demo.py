@@ -27,10 +27,10 @@ AGENTS = 3
 
 
 @command("demo", example="crew demo --keep")
-@click.option("--keep", is_flag=True, help="Keep the sample repository and print where it is.")
+@click.option("--keep", is_flag=True, help="Keep the sample repository and print its path.")
 @pass_call
 def demo(call: Call, *, keep: bool) -> int:
-    """Watch a crew at work in a sample repository.
+    """Watch a crew work in a sample repository.
 
     Eight tasks, three scripted agents, real worktrees, gates, reviews and merges. One gate is red
     at first, one review fails, two tasks conflict, one agent crashes, and one asks a question,

@@ -9,12 +9,14 @@ from crew.front.cli.setup.doctor_checks import Finding, examine
 
 
 @command("doctor", example="crew doctor\ncrew doctor --repair")
-@click.option("--repair", is_flag=True, help="Do what is safe: rebuild rows, end leftovers.")
+@click.option(
+    "--repair", is_flag=True, help="Repair what is safe to repair: rows, processes, worktrees."
+)
 @pass_call
 def doctor(call: Call, *, repair: bool) -> int:
-    """Check everything crew needs and say how to fix it.
+    """Check everything that crew needs.
 
-    Exit code 1 if something is wrong.
+    Each problem is printed with its fix. Exit code 1 if there is one.
     """
     findings = list(examine(call, repair=repair))
     if call.json:

@@ -39,7 +39,7 @@ def examine(call: Call, *, repair: bool) -> Iterator[Finding]:
     except CrewError as error:
         yield Finding(check="config", message=error.message, fix=error.hint, is_wrong=True)
         return
-    yield Finding(check="config", message=f"the config of {workplace.root} is sound")
+    yield Finding(check="config", message=f"the configuration of {workplace.root} is sound")
     yield from _guarded("tmux", terminal)
     yield from _guarded("sandbox", lambda: sandbox(settings.sandbox.mode))
     yield from _guarded("agents", lambda: agents(workplace))
@@ -94,11 +94,14 @@ def sandbox(mode: str) -> Iterator[Finding]:
     elif working_bwrap() is not None:
         yield Finding(check="sandbox", message="bubblewrap gives every step its own pid namespace")
     elif sys.platform != "linux":
-        yield Finding(check="sandbox", message="no bubblewrap here: a keeper ends steps instead")
+        yield Finding(
+            check="sandbox",
+            message="bubblewrap is not available: a reaper process ends steps instead",
+        )
     else:
         yield Finding(
             check="sandbox",
-            message="bubblewrap does not work here; a keeper process ends steps instead",
+            message="bubblewrap does not work here: a reaper process ends steps instead",
             fix="install bubblewrap and allow user namespaces",
             is_wrong=mode == "bwrap",
         )
@@ -130,15 +133,15 @@ def database(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa
 
     wrong = differences(workplace.db)
     if not wrong:
-        yield Finding(check="database", message="the database is what its facts say")
+        yield Finding(check="database", message="the rows match their facts")
     elif repair and find_runner(workplace.lock_file) is None:
         rebuild_rows(workplace.db)
         yield Finding(check="database", message=f"rebuilt {', '.join(wrong)}", is_repaired=True)
     else:
         yield Finding(
             check="database",
-            message=f"the rows of {', '.join(wrong)} are not what their facts say",
-            fix="`crew stop`, then `crew doctor --repair` builds them again",
+            message=f"the rows of {', '.join(wrong)} do not match their facts",
+            fix="`crew stop`, then `crew doctor --repair` rebuilds them",
             is_wrong=True,
         )
 
@@ -158,7 +161,7 @@ def tasks(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: A
             yield Finding(
                 check="tasks",
                 message=f"task {item.id} cannot be read: {item.corrupt}",
-                fix=f"mend its file, or `crew rm {item.id}`",
+                fix=f"fix its file, or `crew rm {item.id}`",
                 is_wrong=True,
             )
         for dep in item.deps if item.status not in FINISHED else ():

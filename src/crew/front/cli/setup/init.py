@@ -30,13 +30,15 @@ _NEXT_TABLE = re.compile(r"^\[", re.MULTILINE)
 
 
 @command("init", example="crew init\ncrew init --tasks tk")
-@click.option("--tasks", type=click.Choice(["files", "tk"]), help="Where tasks are kept; files.")
+@click.option(
+    "--tasks", type=click.Choice(["files", "tk"]), help="Where tasks are kept.  [default: files]"
+)
 @pass_call
 def init(call: Call, tasks: str | None) -> None:
     """Set up crew in this repository.
 
-    Makes .crew/, keeps it out of git (tasks aside) and prints what it found. Repeatable: nothing
-    that is there is changed.
+    Creates .crew/, keeps it out of git (except tasks) and prints what it found. Running it again
+    changes nothing that exists.
     """
     if tasks is not None:
         _keep_source(call, tasks)

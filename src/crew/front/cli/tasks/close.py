@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @command("close", example="crew close 12 --reason 'no longer wanted'")
 @task_argument()
-@click.option("-r", "--reason", default="", help="Why it is given up.")
+@click.option("-r", "--reason", default="", help="Why the task is closed.")
 @pass_call
 def close(call: Call, task: str, reason: str) -> None:
-    """Give a task up without merging it.
+    """Close a task without merging it.
 
-    Whoever works on it is ended; what is in its worktree is kept as a checkpoint.
+    Its agent is ended, and a checkpoint keeps its worktree.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)

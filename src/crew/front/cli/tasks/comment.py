@@ -36,21 +36,21 @@ crew comment 12 --request-changes 'the empty name is not handled'"""
 @task_argument()
 @click.argument("text")
 @click.option("--author", help="Name of the author.  [default: you, or the agent of this worktree]")
-@click.option("--type", "kind", type=click.Choice(KINDS), help="What kind of words it is.")
+@click.option("--type", "kind", type=click.Choice(KINDS), help="Kind of comment.")
 @click.option("--tag", "tags", multiple=True, help="A tag (repeatable).")
+@click.option("-R", "--request-changes", is_flag=True, help="Send a done task back with this text.")
 @click.option(
-    "-R", "--request-changes", is_flag=True, help="Send a done task back with these words."
+    "--edit", "index", type=click.IntRange(0), metavar="N", help="Replace the text of comment N."
 )
-@click.option("--edit", "index", type=click.IntRange(0), metavar="N", help="Change comment N.")
 @pass_call
 def comment(
     call: Call, /, task: str, text: str, *, request_changes: bool, index: int | None, **flags: Any
 ) -> None:
-    """Say something about a task.
+    """Comment on a task.
 
-    Comments count from 0, as `crew show --json` lists them. A done task that changes are requested
-    of is in progress again: the words are typed into its terminal session, or given to the next
-    agent where it has none.
+    Comments count from 0, as `crew show --json` lists them. Requested
+    changes put a done task in progress again: the text is typed into its terminal, or given to
+    the next agent if it has no terminal.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def dep(call: Call, task: str, on: str) -> None:
     """Make a task wait for another one.
 
-    A dependency that would close a circle is refused, and the circle is shown.
+    A dependency that would make a cycle is refused, and the cycle is shown.
     """
     workplace = call.workplace()
     task, on = workplace.source.resolve(task), workplace.source.resolve(on)
@@ -35,8 +35,8 @@ def add_dependency(workplace: "Workplace", task: str, on: str) -> None:
     if cycle is not None:
         way = " → ".join((*cycle, cycle[0]))
         raise Conflict(
-            f"task {task} cannot wait for {on}: {way} is a circle",
-            hint=f"let one of them go first: crew undep {cycle[-1]} {cycle[0]}"
+            f"task {task} cannot wait for {on}: {way} is a cycle",
+            hint=f"break the cycle: crew undep {cycle[-1]} {cycle[0]}"
             if len(cycle) > 1
             else "a task cannot wait for itself",
         )

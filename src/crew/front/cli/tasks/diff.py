@@ -64,9 +64,9 @@ class ShownDiff:
 def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     """Show what a task has changed.
 
-    Runs the command of `[diff] command` in the task's worktree, uncommitted work included if it
-    asks for that, and ends with its exit code. Without a worktree it runs on the task's branch,
-    and for a merged task on the commit that brought it in.
+    Runs the command of `[diff] command` in the task's worktree, and exits
+    with its exit code. Without a worktree it runs on the task's branch, and for a merged task on
+    its merge commit.
     """
     workplace = call.workplace()
     template = workplace.settings.diff.command

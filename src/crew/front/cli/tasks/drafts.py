@@ -149,7 +149,7 @@ def _fields(lines: list[str], start: int, end: int) -> Iterator[tuple[str, str]]
             continue
         if match[1] not in KNOWN:
             raise UsageError(
-                f"line {number + 1}: nobody knows {match[1]!r}", hint=f"known: {', '.join(KNOWN)}"
+                f"line {number + 1}: unknown key {match[1]!r}", hint=f"known: {', '.join(KNOWN)}"
             )
         yield match[1], (match[2] or "").strip()
 
@@ -180,7 +180,7 @@ def _refuse_wrong_references(drafts: list[TaskDraft]) -> None:
     for graph, what in ((waits, "waits for"), (parents, "is the child of")):
         if cycle := _cycle(graph):
             words = f" {what} ".join(str(block) for block in cycle)
-            raise Conflict(f"these blocks go in a circle: {words}", hint="break it at one of them")
+            raise Conflict(f"these blocks form a cycle: {words}", hint="break it at one of them")
 
 
 def blocks_waited_for(draft: TaskDraft) -> list[int]:

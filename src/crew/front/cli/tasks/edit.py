@@ -52,32 +52,41 @@ crew edit 12 --status todo"""
 @task_argument()
 @click.option("-t", "--title", help="The new title.")
 @click.option("-b", "--body", help="The new text; - reads it from stdin.")
-@click.option("--priority", type=click.IntRange(0, 4), help="0 is the most urgent, 4 the least.")
+@click.option("--priority", type=click.IntRange(0, 4), help="0 (most urgent) to 4.")
 @click.option("--label", "labels", multiple=True, help="The new labels (repeatable); '' clears.")
-@click.option("--add-label", "add_labels", multiple=True, help="One label more (repeatable).")
-@click.option("--rm-label", "remove_labels", multiple=True, help="One label less (repeatable).")
-@click.option("--parent", metavar="ID", shell_complete=complete_tasks, help="'' clears it.")
-@click.option("--no-parent", is_flag=True, help="It is part of no other task.")
+@click.option("--add-label", "add_labels", multiple=True, help="Add a label (repeatable).")
+@click.option("--rm-label", "remove_labels", multiple=True, help="Remove a label (repeatable).")
+@click.option(
+    "--parent", metavar="ID", shell_complete=complete_tasks, help="The parent task; '' clears it."
+)
+@click.option("--no-parent", is_flag=True, help="Clear the parent.")
 @click.option("--agent", metavar="A", shell_complete=complete_kinds, help="'' clears it.")
 @click.option("--base", metavar="BRANCH", help="'' clears it.")
 @click.option("--issue", type=click.IntRange(0), metavar="N", help="0 clears it.")
-@click.option("--skip-review/--review", default=None, help="Whether it does without a review.")
-@click.option("--status", type=click.Choice(STATUSES), help="todo reopens a failed task.")
+@click.option("--skip-review/--review", default=None, help="Skip the review.")
+@click.option(
+    "--status", type=click.Choice(STATUSES), help="New status; todo reopens a failed task."
+)
 @click.option(
     "--if-status",
     "only_if",
     multiple=True,
     type=click.Choice(STATUSES),
-    help="Only if it has this status (repeatable: any of them); else exit code 5.",
+    help="Change it only if it has one of these statuses (repeatable); else exit code 5.",
 )
-@click.option("--from", "file", metavar="FILE", help="As one block of a file says; - is stdin.")
+@click.option(
+    "--from",
+    "file",
+    metavar="FILE",
+    help="Read the changes from one block of a file; - reads stdin.",
+)
 @pass_call
 def edit(
     call: Call, /, task: str, *, status: str | None, only_if: tuple[str, ...], **flags: Any
 ) -> None:
     """Change a task.
 
-    Only what is named is changed, all of it or nothing. A file holds one block as in `crew new
+    Only the named fields change, all or none. A file holds one block as in `crew new
     --from`: what its head names is changed, and the text if there is one.
     """
     workplace = call.workplace()
@@ -152,9 +161,7 @@ def _refuse_own_ancestor(workplace: "Workplace", task: str, parent: str) -> None
     while above is not None and above in items:
         line.append(above)
         if above == task:
-            raise Conflict(
-                f"parents would go in a circle: {' → '.join(line)}", hint="break it first"
-            )
+            raise Conflict(f"parents would form a cycle: {' → '.join(line)}", hint="break it first")
         if line.count(above) > 1:
             return
         above = items[above].parent
@@ -171,7 +178,7 @@ def _refuse(
     if only_if and now not in only_if:
         raise Conflict(
             f"task {item.id} is {now}, not {' or '.join(only_if)}",
-            hint=f"nothing was changed; `crew show {item.id}` tells more of it",
+            hint=f"nothing was changed; `crew show {item.id}` shows it",
         )
     if status is None or status == now or (now, status) in MOVES:
         return

@@ -41,10 +41,17 @@ STATUSES = [str(state) for state in TaskState]
     "statuses",
     multiple=True,
     type=click.Choice(STATUSES),
-    help="Only these (repeatable).",
+    help="Only tasks with this status (repeatable).",
 )
-@click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
-@click.option("--parent", metavar="ID", shell_complete=complete_tasks, help="Only parts of this.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    help="Only tasks with this label (repeatable; all must match).",
+)
+@click.option(
+    "--parent", metavar="ID", shell_complete=complete_tasks, help="Only children of this task."
+)
 @click.option("--ready", is_flag=True, help="Only tasks that could start now, the next one first.")
 @click.option("--namespace", metavar="NS", help="The tasks of another namespace.")
 @click.option("--all-namespaces", is_flag=True, help="The tasks of all namespaces.")
@@ -123,7 +130,12 @@ def choose(wish: Wish, items: "Items", landed: Collection[str] = ()) -> list[str
 
 
 @command("ready", example="crew ready\ncrew ready --json")
-@click.option("--label", "labels", multiple=True, help="Only with this label (repeatable: all).")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    help="Only tasks with this label (repeatable; all must match).",
+)
 @click.pass_context
 def ready(ctx: click.Context, *, labels: tuple[str, ...]) -> None:
     """List the tasks that could start now."""

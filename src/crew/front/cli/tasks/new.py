@@ -35,8 +35,8 @@ crew new --from tasks.md"""
 
 
 @command("new", example=EXAMPLE)
-@click.option("-t", "--title", help="What the task is, in one line.")
-@click.option("-b", "--body", help="What to do; - reads it from stdin.")
+@click.option("-t", "--title", help="Title of the task.")
+@click.option("-b", "--body", help="Description; - reads stdin.")
 @click.option(
     "--after",
     multiple=True,
@@ -44,24 +44,22 @@ crew new --from tasks.md"""
     shell_complete=complete_tasks,
     help="Wait for this task (repeatable).",
 )
-@click.option(
-    "--parent", metavar="ID", shell_complete=complete_tasks, help="The task it is part of."
-)
-@click.option("--priority", type=click.IntRange(0, 4), help="0 is the most urgent, 4 the least; 2.")
+@click.option("--parent", metavar="ID", shell_complete=complete_tasks, help="The parent task.")
+@click.option("--priority", type=click.IntRange(0, 4), help="0 (most urgent) to 4.  [default: 2]")
 @click.option("--label", "labels", multiple=True, help="A label (repeatable).")
 @click.option(
     "--issue",
     type=click.IntRange(1),
     metavar="N",
-    help="The GitHub issue it answers; without --title, gh is asked what it says.",
+    help="GitHub issue; without --title, `gh` supplies title and text.",
 )
-@click.option("--base", metavar="BRANCH", help="Start from, and land on, this branch.")
+@click.option("--base", metavar="BRANCH", help="Branch to start from and to land on.")
 @click.option(
-    "--agent", metavar="A", shell_complete=complete_kinds, help="The agent that takes it."
+    "--agent", metavar="A", shell_complete=complete_kinds, help="Agent kind that gets the task."
 )
 @worker_option
-@click.option("--skip-review", is_flag=True, default=None, help="Do without a review.")
-@click.option("--from", "file", metavar="FILE", help="Make every task of a file; - is stdin.")
+@click.option("--skip-review", is_flag=True, default=None, help="Skip the review.")
+@click.option("--from", "file", metavar="FILE", help="Create every task of a file; - reads stdin.")
 @pass_call
 def new(
     call: Call,
@@ -74,7 +72,7 @@ def new(
     worker: str | None,
     **flags: object,
 ) -> None:
-    """Make a task, or many from a file.
+    """Create a task, or many from a file.
 
     Prints the id, or one id a line. A file holds blocks like `---`, `title: …`, `labels: …`,
     `parent: 1`, `after: 1, #12`, `---`, text; a bare number is a block of the file.

@@ -46,17 +46,19 @@ class StatusChange:
     "statuses",
     multiple=True,
     type=click.Choice(STATUSES),
-    help="Wait for this one (repeatable: any of them); at once if it is that already.",
+    help="Wait for this status (repeatable: any of them); returns at once if it has it.",
 )
-@click.option("-t", "--timeout", "timeout_s", type=DURATION, metavar="D", help="Give up after D.")
+@click.option(
+    "-t", "--timeout", "timeout_s", type=DURATION, metavar="D", help="Exit with 124 after D."
+)
 @pass_call
 def poll(
     call: Call, tasks: tuple[str, ...], statuses: tuple[str, ...], timeout_s: float | None
 ) -> None:
     """Wait until the status of a task changes.
 
-    Of several tasks the first one that changes is told, as `12: in_progress -> done`. Exit code 124
-    when the time is over, 5 when no change can come any more.
+    Of several tasks the first change is printed, as `12: in_progress -> done`. Exit code 124 after
+    the timeout, 5 when no change is possible any more.
     """
     workplace = call.workplace()
     named = list(dict.fromkeys(workplace.source.resolve(task) for task in tasks))
@@ -90,7 +92,7 @@ def _awaited(
                 return change
         watch.refuse_hopeless(statuses)
         if give_up_at is not None and time.monotonic() >= give_up_at:
-            raise TimedOut(f"nothing changed: {watch.told()}", hint="`crew ps` shows who works")
+            raise TimedOut(f"nothing changed: {watch.told()}", hint="`crew ps` shows the agents")
         time.sleep(LOOK_EVERY_S)
 
 
@@ -143,7 +145,7 @@ class PollTarget:
         """A merged or closed task stays what it is: whoever waits for more would wait for ever."""
         if all(status in FINISHED for status in self.status.values()):
             raise Conflict(
-                f"no change can come any more: {self.told()}",
+                f"no change is possible any more: {self.told()}",
                 hint=f"name its status too: --status {min(self.status.values())}"
                 if statuses
                 else "`crew list -a` shows the status of all tasks",

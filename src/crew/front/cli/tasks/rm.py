@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def rm(call: Call, task: str, *, yes: bool) -> None:
     """Delete a task.
 
-    It is closed first, so that its worktree goes; its checkpoints stay for `crew restore`.
+    It is closed first, and its worktree is removed. Its checkpoints stay for `crew restore`.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -47,5 +47,5 @@ def _refuse_waited_for(workplace: "Workplace", task: str) -> None:
     if waiting:
         raise Conflict(
             f"task {task} is waited for by {', '.join(waiting)}",
-            hint=f"crew undep {waiting[0]} {task}, or `crew close {task}`, which lets them go on",
+            hint=f"crew undep {waiting[0]} {task}, or `crew close {task}`, which unblocks them",
         )

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 @task_argument()
 @pass_call
 def attach(call: Call, task: str) -> None:
-    """Show the terminal session of a task.
+    """Show the terminal of a task.
 
-    C-g leaves it again, and it goes on.
+    C-g detaches; the agent keeps working.
     """
     workplace = call.workplace()
     name = live_pane(workplace, workplace.source.resolve(task))
     if call.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "attach needs a terminal", hint=f"`crew peek {task}` prints what the session shows"
+            "attach needs a terminal", hint=f"`crew peek {task}` prints what the terminal shows"
         )
     become(tmux.attach_argv(server(workplace), name), dict(os.environ))
 
@@ -44,7 +44,7 @@ def live_pane(workplace: "Workplace", task: str) -> str:
     if tmux.find_session(server(workplace), name) is None:
         runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
         row = load_world(workplace.db).tasks.get(task) or Task(id=task)
-        raise Conflict(f"task {task} has no terminal session", hint=next_step(row, "opens one"))
+        raise Conflict(f"task {task} has no terminal", hint=next_step(row, "opens one"))
     return name
 
 

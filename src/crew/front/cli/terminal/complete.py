@@ -54,19 +54,19 @@ WHAT_TO_DO = {
     example="crew complete\ncrew complete 12 -m 'all tests pass'\ncrew complete 12 --merge",
 )
 @task_argument(required=False)
-@click.option("-m", "--message", help="A comment on what was done; - reads it from stdin.")
+@click.option("-m", "--message", help="Comment on the work; - reads stdin.")
 @click.option(
     "--merge/--no-merge",
     default=None,
-    help="Also queue it for its merge; else as [complete] merge says.",
+    help="Also add it to the merge queue.  [default: [complete] merge]",
 )
 @pass_call
 def complete(call: Call, task: str | None, message: str | None, *, merge: bool | None) -> None:
-    """Have finished work checked, so that it is done.
+    """Check finished work and mark the task done.
 
-    The worktree must be clean; then come the gate, a trial merge and the reviews, and the task is
-    done. It waits for `crew merge`, or with --merge joins the merge queue at once. A check that
-    fails is printed, and the task stays in progress. In a worktree the id is known.
+    The worktree must be clean, and the gate, a trial merge and the reviews must pass. A done task
+    waits for `crew merge`; with --merge it joins the merge queue at once. A failed check is
+    printed, and the task stays in progress. Inside a task's worktree the id may be omitted.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task or task_here(call, workplace))
@@ -109,7 +109,9 @@ def task_here(call: Call, workplace: "Workplace") -> str:
     for task in load_world(workplace.db).tasks.values():
         if task.worktree and here.is_relative_to((workplace.root / task.worktree).resolve()):
             return task.id
-    raise UsageError("which task?", hint="name it, or go into its worktree: crew complete 12")
+    raise UsageError(
+        "which task?", hint="name the task, or run it inside its worktree: crew complete 12"
+    )
 
 
 def _is_checked(world: World, task: str) -> bool:
@@ -121,7 +123,7 @@ def _check(run: Run, task: str) -> None:
     if run.state == RunState.COMPLETE:
         return
     if run.error:
-        raise CrewError(f"task {task} could not be checked: {run.error}", hint="mend that first")
+        raise CrewError(f"task {task} could not be checked: {run.error}", hint="fix that first")
     why, remedy = WHAT_TO_DO.get(Ask(run.ask), ("it is not finished", "look at `crew show`"))
     raise CheckFailed(f"task {task} is not done: {why}\n{run.notes}".rstrip(), hint=remedy)
 

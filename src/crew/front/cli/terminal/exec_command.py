@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     """Run a command in a task's worktree.
 
-    It runs beside whoever works there, and its exit code is ours.
+    It runs alongside the agent, and crew exits with the command's exit code.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)

@@ -88,7 +88,7 @@ def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -
         return None
     if not runner.stopping or _is_at_rest(runner.engine.world, task):
         return 0
-    narrate(call, f"everything is kept; `crew resume {task}` goes on")
+    narrate(call, f"everything is kept; `crew resume {task}` continues it")
     return INTERRUPTED if runner.interrupted else TryLater.exit_code
 
 

@@ -27,19 +27,29 @@ LONGEST_TITLE = 80
 
 @command("loop", example='crew loop "Fix the login" --review single --proof "make test"')
 @click.argument("prompt")
-@click.option("--agent", "kind", metavar="A", shell_complete=complete_kinds, help="Who works.")
-@click.option("--reviewer", metavar="B", shell_complete=complete_kinds, help="Who reviews.")
-@click.option("--review", "mode", type=click.Choice(["none", "single", "claudex"]), help="How.")
-@click.option("--max-rounds", type=click.IntRange(1), default=20, help="Give up after these; 20.")
-@click.option("--done", "done_word", default="DONE", help="The word that ends the work; DONE.")
-@click.option("--proof", default="", metavar="CMD", help="A command that must succeed too.")
+@click.option(
+    "--agent",
+    "kind",
+    metavar="A",
+    shell_complete=complete_kinds,
+    help="Agent kind that does the work.",
+)
+@click.option("--reviewer", metavar="B", shell_complete=complete_kinds, help="Reviewer kind.")
+@click.option(
+    "--review", "mode", type=click.Choice(["none", "single", "claudex"]), help="Review mode."
+)
+@click.option(
+    "--max-rounds", type=click.IntRange(1), default=20, help="Give up after this many rounds."
+)
+@click.option("--done", "done_word", default="DONE", help="The word that ends the work.")
+@click.option("--proof", default="", metavar="CMD", help="Command that must also succeed.")
 @pass_call
 def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     """Run one task through work and review, in the foreground.
 
-    The task is made with these terms, and every run of it keeps to them. If a runner is up, it
-    works on the task and this command follows it; Ctrl-C ends only the following. Without one the
-    task is worked on here; Ctrl-C keeps everything as it is, and `crew resume` goes on.
+    These options apply to every run of the task. If a runner is up, it does the work and this
+    command follows it; Ctrl-C only stops following. Without a runner the work happens in this
+    process; Ctrl-C keeps everything, and `crew resume` continues it.
 
     Exit code 0: merged. 6: it failed or waits for a person; the last line says why. 75: its
     delivery waits, or it was stopped.
@@ -48,7 +58,7 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     words = text_or_stdin(prompt) or ""
     title = next((text.strip() for text in words.splitlines() if text.strip()), None)
     if title is None:
-        raise UsageError("the prompt is empty", hint="say what is to be done")
+        raise UsageError("the prompt is empty", hint="describe the work")
     worker = checked_kind(workplace, kind)
     terms = _terms(workplace, worker, wishes)
     reviewers = dict(terms).get("reviewers", workplace.rules.reviewers)
@@ -66,7 +76,7 @@ def _terms(workplace: "Workplace", worker: str, wishes: dict[str, Any]) -> Terms
     try:
         return read_terms({name: value for name, value in asked.items() if value not in (None, "")})
     except ValueError as error:
-        raise UsageError(str(error), hint="`crew loop --help` lists what can be asked") from error
+        raise UsageError(str(error), hint="`crew loop --help` lists the options") from error
 
 
 def _reviewers(

@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 @command("manager", example="crew manager\ncrew manager --auto\ncrew manager --stop")
 @click.argument("name", required=False, shell_complete=complete_kinds)
-@click.option("-p", "--prompt", "words", help="What it should see to; - is stdin.")
-@click.option("-m", "--model", default="", help="The model; else the agent's own default.")
-@click.option("--auto", is_flag=True, help="Work through the board by itself, with no terminal.")
-@click.option("--max-steps", type=click.IntRange(1), default=50, help="With --auto; 50.")
-@click.option("--stop", "ends", is_flag=True, help="End the manager at the terminal.")
+@click.option("-p", "--prompt", "words", help="Instructions for the manager; - reads stdin.")
+@click.option("-m", "--model", default="", help="Model.  [default: the agent's own]")
+@click.option("--auto", is_flag=True, help="Work through the board without a terminal.")
+@click.option("--max-steps", type=click.IntRange(1), default=50, help="Step limit with --auto.")
+@click.option("--stop", "ends", is_flag=True, help="End the manager in the terminal.")
 @pass_call
 def manager(
     call: Call, /, *, name: str | None, words: str | None, model: str, max_steps: int, **how: bool
 ) -> None:
     """Let an agent manage the tasks.
 
-    It uses crew's own commands in the repository's root and changes no file there. At a terminal
-    you talk to it; with --auto it decides what it can, waits while others work, and ends when
-    nothing is open (0) or when a person must decide (6), saying why.
+    It uses crew's own commands in the repository's root and changes no file there. In a terminal
+    you talk to it. With --auto it decides what it can, waits for the agents, and exits when
+    nothing is open (0) or when a person must decide (6), with the reason.
     """
     workplace = call.workplace()
     if how["ends"]:
@@ -103,6 +103,6 @@ def _report(call: Call, made: AutoManager, points: tuple[Point, ...]) -> None:
     if points:
         raise CheckFailed(
             f"this is open and needs a person:\n{board_text(points)}",
-            hint="`crew show ID` tells more; its words are in .crew/logs/manager.log",
+            hint="`crew show ID` shows more; its output is in .crew/logs/manager.log",
         )
     narrate(call, "nothing is open")

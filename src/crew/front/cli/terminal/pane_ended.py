@@ -14,6 +14,6 @@ from crew.runner.requests.ask_crew import ask
 @click.argument("code", type=int)
 @pass_call
 def pane_ended(call: Call, run: str, number: int, code: int) -> None:
-    """A terminal session says that it ended; only its own script calls this."""
+    """Report that a terminal ended; only its own script calls this."""
     args = {"run": run, "number": number, "code": code}
     ask(call.workplace(), Request(verb="pane_ended", args=args))

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 @click.argument("run")
 @pass_call
 def resume(call: Call, run: str) -> int:
-    """Go on with a run that was interrupted, failed, or is not merged yet.
+    """Continue a run that was interrupted, failed or not merged.
 
-    It continues from its point, with its terms, in the foreground as `crew loop` does it: one that
-    is under way is followed, one whose agent is stuck tries again, a complete one is merged, and
-    one that failed begins a new run in the same agent session.
+    It continues in the foreground, with its own options, as `crew loop` does. A running one is
+    followed, a stuck agent tries again, a complete run is merged, and after a failure a new run
+    begins in the same agent session.
     """
     workplace = call.workplace()
     return drive(call, workplace, _task_of(workplace, run))

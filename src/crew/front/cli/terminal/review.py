@@ -27,13 +27,13 @@ from crew.store.fact_log import load_world
 @command("review", example="crew review 12\ncrew review 12 --agent codex-reviewer")
 @task_argument()
 @click.option(
-    "--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help="Who reviews it."
+    "--agent", "kind", metavar="KIND", shell_complete=complete_kinds, help="Reviewer kind."
 )
 @pass_call
 def review(call: Call, task: str, kind: str | None) -> int:
-    """Have the last commit of a task reviewed now.
+    """Review the last commit of a task now.
 
-    What the reviewer says is kept as a comment; its verdict counts for exactly that commit.
+    The reviewer's notes become a comment. The verdict counts for exactly that commit.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)

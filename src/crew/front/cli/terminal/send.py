@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 @command("send", example='crew send 12 "run the tests again"\ncrew send 12 - < notes.txt')
 @task_argument()
 @click.argument("text")
-@click.option("--no-enter", is_flag=True, help="Type it and do not press Enter.")
+@click.option("--no-enter", is_flag=True, help="Type the text without Enter.")
 @pass_call
 def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
     """Send a message to the agent or the reviewers of a task.
 
-    It is typed into the task's terminal session, with Enter; - reads it from stdin. An agent
-    without one gets it as a message: at once if its CLI takes messages during a step, else with its
-    next step. While the task is under review its reviewers get it, in the same way: nothing is
-    approved before they have.
+    It is typed into the task's terminal, with Enter; - reads it from stdin. An agent without a
+    terminal gets it as a message: at once if its CLI takes messages during a step, else with its
+    next step. During a review the reviewers get it in the same way, before they approve.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)

@@ -32,10 +32,10 @@ PATIENCE_S = 3600.0
 @task_argument()
 @click.argument("agent", required=False, shell_complete=complete_kinds)
 @worker_option
-@click.option("-m", "--model", help="The model; else the agent's own default.")
-@click.option("-p", "--prompt", multiple=True, help="Words to add to the prompt; - is stdin.")
-@click.option("-c", "--continue", "resume", is_flag=True, help="Go on with its last session.")
-@click.option("--headless", is_flag=True, help="Hand it to the runner, with no terminal.")
+@click.option("-m", "--model", help="Model.  [default: the agent's own]")
+@click.option("-p", "--prompt", multiple=True, help="Text to add to the prompt; - reads stdin.")
+@click.option("-c", "--continue", "resume", is_flag=True, help="Continue its last agent session.")
+@click.option("--headless", is_flag=True, help="Hand the task to the runner, without a terminal.")
 @pass_call
 def start(
     call: Call,
@@ -48,11 +48,11 @@ def start(
     prompt: tuple[str, ...],
     **how: bool,
 ) -> None:
-    """Start a task in a terminal session of its own.
+    """Start a task in its own terminal.
 
-    The task gets a worktree and a tmux session; `crew attach` shows it and C-g leaves it again. A
-    task that an agent works at comes to the terminal in the same agent session, and goes back to
-    the runner with --headless.
+    The task gets a worktree and a tmux terminal; `crew attach` shows it, C-g detaches. A task
+    that an agent is working on moves to the terminal in the same agent session; --headless gives
+    it back to the runner.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -80,7 +80,7 @@ def start(
 def _need_tmux() -> None:
     if shutil.which("tmux") is None:
         raise CrewError(
-            "a terminal session needs tmux, which is not installed",
+            "a terminal needs tmux, which is not installed",
             hint="install tmux, or hand the task to the runner: crew start ID --headless",
         )
 

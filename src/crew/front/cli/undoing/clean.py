@@ -47,8 +47,8 @@ class Inventory:
 def clean(call: Call, *, yes: bool) -> None:
     """Remove all worktrees and state; tasks stay.
 
-    Every worktree is kept as a checkpoint first. Branches go only if they are merged, the others
-    are named. Tasks that were under way are todo again. Refused while a runner is up.
+    A checkpoint keeps every worktree first. Merged branches are deleted; the others stay and are
+    listed. Tasks in progress become todo. Refused while a runner is up.
     """
     workplace = call.workplace()
     if (holder := find_runner(workplace.lock_file)) is not None:
@@ -169,4 +169,4 @@ def _tell(call: Call, found: Inventory) -> None:
             }
         )
         return
-    narrate(call, "all clean; `crew checkpoints TASK` lists what was kept of a task")
+    narrate(call, "all clean; `crew checkpoints TASK` lists its checkpoints")

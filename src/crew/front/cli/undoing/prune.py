@@ -69,15 +69,15 @@ class Remains:
 
 
 @command("prune", example="crew prune --dry-run\ncrew prune --yes\ncrew prune --branches")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be removed.")
-@click.option("--branches", is_flag=True, help="Also branches that are not merged.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only print what would be removed.")
+@click.option("--branches", is_flag=True, help="Also remove branches that are not merged.")
 @yes_option
 @pass_call
 def prune(call: Call, *, dry_run: bool, branches: bool, yes: bool) -> None:
     """Remove the worktrees and branches of finished tasks.
 
-    Of tasks that are merged, closed or deleted, and only what crew made. A worktree is kept as a
-    checkpoint first, and so is a branch that is not merged. Branches wait while a runner is up.
+    This concerns merged, closed and deleted tasks, and only what crew made. A checkpoint keeps
+    every worktree and every unmerged branch first. While a runner is up, branches stay.
     """
     workplace = call.workplace()
     found = remains(workplace, unmerged=branches)
@@ -264,4 +264,4 @@ def _tell(call: Call, found: Remains, *, removed: bool) -> None:
     if call.json:
         print_json(document)
     elif removed:
-        narrate(call, "removed; `crew checkpoints TASK` lists what was kept of a task")
+        narrate(call, "removed; `crew checkpoints TASK` lists its checkpoints")

@@ -49,9 +49,9 @@ def remarks(repo: Repository, view: dict[str, Any]) -> Iterator[str]:
 @task_argument()
 @pass_call
 def checkpoints(call: Call, task: str) -> None:
-    """List the kept states of a task's worktree.
+    """List the checkpoints of a task.
 
-    On stderr come commits that were reset away, repositories inside, and what was left out.
+    stderr lists commits that were reset away, nested repositories, and files that were left out.
     """
     workplace = call.workplace()
     found = all_checkpoints(workplace.repo, _kept_task(workplace, task))
@@ -65,7 +65,7 @@ def checkpoints(call: Call, task: str) -> None:
         for words in (words for view in views for words in remarks(workplace.repo, view)):
             narrate(call, words)
     else:
-        narrate(call, "nothing was kept yet: a checkpoint is taken after every step")
+        narrate(call, "no checkpoint yet: crew takes one after every step")
 
 
 @command("restore", example="crew restore 12\ncrew restore 12 3 --into /tmp/look")
@@ -78,9 +78,8 @@ def checkpoints(call: Call, task: str) -> None:
 def restore(call: Call, task: str, number: int | None, into: Path | None) -> None:
     """Write a checkpoint's files to a folder.
 
-    The last checkpoint if none is named, into a folder beside the worktrees if none is named.
-    Repositories inside it come back with their commits. Nothing that exists is touched; the
-    folder is printed.
+    Without a name it writes the last checkpoint, to a new folder next to the worktrees. Nested
+    repositories are restored with their commits. Nothing that exists is touched. Prints the folder.
     """
     workplace = call.workplace()
     task = _kept_task(workplace, task)

@@ -32,7 +32,7 @@ HEAD = ("RUNS", "STEPS", "INPUT", "OUTPUT", "COST")
 def cost(call: Call, by: str) -> None:
     """Add up tokens and dollars.
 
-    A cost that nobody knows is shown as unknown, never as 0.
+    An unknown cost is shown as unknown, never as 0.
     """
     workplace = call.workplace()
     found: list[Spender] = [*all_runs(workplace), *_speakers(workplace)]

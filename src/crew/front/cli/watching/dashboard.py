@@ -34,12 +34,12 @@ QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 
 
 @command("dashboard", example="crew dashboard\ncrew d --once")
-@click.option("--once", is_flag=True, help="Print one frame and end.")
+@click.option("--once", is_flag=True, help="Print one frame and exit.")
 @pass_call
 def dashboard(call: Call, *, once: bool) -> None:
     """Watch the crew live.
 
-    q or Ctrl-C ends the view; the crew goes on. Without a terminal one frame is printed.
+    q or Ctrl-C closes the view; the crew keeps running. Without a terminal one frame is printed.
     """
     workplace = call.workplace()
     db = workplace.db

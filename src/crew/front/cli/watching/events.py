@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.2
 
 
 @command("events", example="crew events --since 10m\ncrew events -f --subject agent:A | jq .to")
-@click.option("-f", "--follow", is_flag=True, help="Go on as more happens, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Print new facts until Ctrl-C.")
 @click.option(
     "--subject",
     metavar="S",
@@ -36,7 +36,7 @@ LOOK_EVERY_S = 0.2
     default="",
     metavar="NAME",
     shell_complete=complete_channels,
-    help="All of one channel: its own, its members' and what was said.",
+    help="Facts of one channel, its members and its posts.",
 )
 @pass_call
 def events(
@@ -44,7 +44,7 @@ def events(
 ) -> None:
     """Show what happened, fact by fact.
 
-    One JSON object a line, and an array with --json; a terminal gets lines to read.
+    Prints one JSON object a line, or an array with --json. A terminal gets readable lines.
     """
     db = open_database(load_folder(call.directory) / "crew.db")
     start = 0.0 if since is None else time.time() - since

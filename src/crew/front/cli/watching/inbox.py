@@ -19,9 +19,9 @@ from crew.store.fact_log import load_world
 @click.argument("question", required=False)
 @pass_call
 def inbox(call: Call, question: str | None) -> None:
-    """List the questions that wait for a person, or show one.
+    """List the open questions, or show one.
 
-    A question that is named is shown with everything that whoever asked said about it.
+    A named question is shown with its whole context.
     """
     world = load_world(call.workplace().db)
     if question is not None:
@@ -32,12 +32,12 @@ def inbox(call: Call, question: str | None) -> None:
         print_json(found)
         return
     if not found:
-        narrate(call, "no question waits")
+        narrate(call, "no open questions")
         return
     rows = [(q["id"], q["task"], q["role"], q["asked_at"], _asked(q)) for q in found]
     table(("ID", "TASK", "ROLE", "ASKED", "QUESTION"), rows, call)
     first = found[0]["id"]
-    narrate(call, f'`crew inbox {first}` tells all of it; answer with: crew answer {first} "…"')
+    narrate(call, f'`crew inbox {first}` shows all of it; answer with: crew answer {first} "…"')
 
 
 def _asked(view: dict[str, Any]) -> str:
@@ -63,7 +63,7 @@ def _show(call: Call, view: dict[str, Any]) -> None:
 @click.argument("text")
 @pass_call
 def answer(call: Call, question: str, text: str) -> None:
-    """Answer a question; the agent goes on with it."""
+    """Answer a question; its agent continues."""
     workplace = call.workplace()
     args = {"question": question, "text": text_or_stdin(text)}
     ask(workplace, Request(verb="answer", args=args))

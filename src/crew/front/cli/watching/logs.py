@@ -26,14 +26,12 @@ LOOK_EVERY_S = 0.2
 
 @command("peek", example="crew peek A\ncrew peek 12 -n 100")
 @subject_argument()
-@click.option(
-    "-n", "--lines", "count", type=click.IntRange(1), default=30, help="How many lines; 30."
-)
+@click.option("-n", "--lines", "count", type=click.IntRange(1), default=30, help="Number of lines.")
 @pass_call
 def peek(call: Call, subject: str, count: int) -> None:
     """Show the last lines an agent printed.
 
-    Of a terminal session, what it shows now.
+    For a task in a terminal, the present screen.
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
@@ -47,7 +45,7 @@ def peek(call: Call, subject: str, count: int) -> None:
 
 @command("logs", example="crew logs A -f\ncrew logs 12 --since 10m")
 @subject_argument()
-@click.option("-f", "--follow", is_flag=True, help="Go on as more is printed, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
     "--since", type=DURATION, metavar="D", help="Only the steps of the last 30s, 10m, 2h."
 )

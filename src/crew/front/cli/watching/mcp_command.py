@@ -13,7 +13,7 @@ claude --mcp-config '{"mcpServers": {"crew": {"command": "crew", "args": ["mcp"]
 @command("mcp", example=EXAMPLE)
 @pass_call
 def mcp(call: Call) -> int:
-    """Give an agent crew's tools over MCP, on stdin and stdout.
+    """Serve crew's tools to an agent over MCP on stdio.
 
     For an agent's own step, which has CREW_TOKEN and CREW_REPO in its environment; both must
     reach this command. A CLI that can use HTTP needs no command: CREW_MCP_URL has the same tools.

@@ -21,7 +21,7 @@ HEAD = ("RUN", "STATE", "KIND", "ROUND", "STEPS", "TOKENS", "COST", "STARTED", "
 @task_argument(required=False)
 @pass_call
 def runs(call: Call, task: str | None) -> None:
-    """List the tries at a task, or at all tasks."""
+    """List the runs of one task or of all tasks."""
     workplace = call.workplace()
     wanted = workplace.source.resolve(task) if task else None
     found = [run_view(run) for run in all_runs(workplace) if wanted in (None, run.task)]

@@ -44,12 +44,12 @@ def _text_options(command_: "Callable[..., Any]") -> "Callable[..., Any]":
 @command("signal", example=EXAMPLE)
 @click.argument("kind", type=click.Choice(KINDS))
 @_text_options
-@click.option("--resume/--no-resume", default=True, help="Go on with this session after the role.")
+@click.option("--resume/--no-resume", default=True, help="Continue this session after that role.")
 @pass_call
 def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
-    """Tell crew how this step ends; for agents.
+    """Report how this step ends; for agents.
 
-    It is said from inside the step. The first signal of a step counts; end your turn after it.
+    Run it inside the step. The first signal of a step counts; end your work after it.
     """
     token = os.environ.get("CREW_TOKEN")
     if not token:
