@@ -245,6 +245,7 @@ def _survive(make_scene, *, kills: int, longest_s: float) -> None:
         left -= killed
 
 
+@pytest.mark.faults  # the one that is killed first comes to the same end, with the same checks
 @pytest.mark.timeout(600)
 def test_a_quest_of_ten_steps_comes_to_its_end(make_scene):
     scene = _begun(make_scene)

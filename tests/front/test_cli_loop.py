@@ -28,6 +28,7 @@ ASK = 'crew signal needs-user-input --question "Which one?" --context "two are t
 CONFIG = """\
 [run]
 backoff_s = 0.05
+stuck_after = 2
 [agents]
 worker_default = "ann"
 reviewer_default = "bob"

@@ -28,6 +28,10 @@ READ_AT_START = ("PYTHON", "LC_", "LANG", "CREW_CRASH_AT")
 """Variables that a process reads when it starts: these need a new one."""
 
 
+DELIVERY_PATIENCE_S = 1.0
+"""`run --drain` waits this long, not ten seconds, for a delivery that a person holds up."""
+
+
 @dataclass(slots=True)
 class WarmCrew:
     """The near end; `close` ends the process."""
@@ -171,6 +175,7 @@ def _load_everything() -> None:
         )
         if not is_program and not module.name.startswith("crew.front.mcp"):
             importlib.import_module(module.name)
+    importlib.import_module("crew.runner.runner").DELIVERY_PATIENCE_S = DELIVERY_PATIENCE_S
     gc.collect()
     gc.freeze()  # forks would copy every page on which the collector leaves its marks
 

@@ -19,6 +19,7 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.requests import Request
 from crew.git.checkpoints.checkpoints import drop_checkpoints, restore
 from crew.runner import runner as runner_module
+from crew.runner.notices import notices
 from crew.runner.requests import ask_crew
 from crew.runner.runner import Runner, run_crew
 from crew.store.database import LOCK_WAIT_S, open_database
@@ -32,9 +33,10 @@ from crew.workplace import Workplace, make_workplace
 def main(repo: Path, scene: dict) -> None:
     patience_s = scene.get("patience_s", runner_module.DELIVERY_PATIENCE_S)
     runner_module.DELIVERY_PATIENCE_S = patience_s
+    notices.FAREWELL_S = scene.get("farewell_s", notices.FAREWELL_S)
     open_database.__kwdefaults__["wait_s"] = scene.get("lock_wait_s", LOCK_WAIT_S)
     workplace = make_workplace(repo)
-    quick = dataclasses.replace(workplace.rules, delivery_retry_s=0.2)
+    quick = dataclasses.replace(workplace.rules, delivery_retry_s=0.2, rest_after_kill_s=0.5)
     vars(workplace)["rules"] = quick
     add_missing(workplace, scene.get("tasks", []))
     if "do" in scene:

@@ -141,7 +141,7 @@ def test_an_address_that_fails_changes_nothing_and_its_secret_is_not_logged(
 
 def test_a_command_that_fails_is_logged_and_one_that_hangs_ends_with_the_runner(make_scene):
     config = '[notify]\ncommand = "echo $$ > PLACE/pid; sleep 300"\n'
-    scene = make_scene(_script("one"), tasks=["one"], config=config, drain=False)
+    scene = make_scene(_script("one"), tasks=["one"], config=config, drain=False, farewell_s=0.5)
     running = scene.start()
     pid = scene.path.parent.parent / "pid"
     until(lambda: pid.exists() and pid.read_text(), what="the command runs")
