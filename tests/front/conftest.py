@@ -16,6 +16,7 @@ import pytest
 from front.screen import PATIENCE_S, Screen
 from front.warm import READ_AT_START, WarmCrew, start_warm_crew
 from processes import VARIABLE
+from surroundings import own_home
 
 CREW = Path(sys.executable).with_name("crew")
 
@@ -47,17 +48,9 @@ env = {{ SCENE = "{scene}" }}
 
 
 @pytest.fixture(autouse=True)
-def lonely(monkeypatch, tmp_path_factory):
-    """No configuration and no variables of whoever runs the tests."""
-    for name in list(os.environ):
-        if name.startswith(("GIT_", "CREW_", "_CREW", "NO_COLOR", "FORCE_COLOR")):
-            monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
-    (home / ".gitconfig").write_text(
-        "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
-    )
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+def lonely(tmp_path_factory):
+    with own_home(tmp_path_factory):
+        yield
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,18 @@
 """Real repositories for the git layer, shut off from whoever runs the tests."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from crew.git.repository import Repository, find_repository
 from git.people import Person
+from surroundings import own_home
 
 
 @pytest.fixture(autouse=True)
-def lonely_git(monkeypatch, tmp_path_factory):
-    """No configuration and no variables of whoever runs the tests."""
-    for name in list(os.environ):
-        if name.startswith(("GIT_", "CREW_")):
-            monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
-    (home / ".gitconfig").write_text(
-        "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
-    )
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+def lonely(tmp_path_factory):
+    with own_home(tmp_path_factory):
+        yield
 
 
 @pytest.fixture

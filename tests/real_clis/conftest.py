@@ -13,19 +13,17 @@ from pathlib import Path
 import pytest
 
 from agents.conftest import marker, need
+from agents.running import written
 from crew.agents.adapter import AgentSpec, adapter_for
 from crew.agents.codex.codex_flags import toml
 from crew.domain.rows.step import StepOrder
 from real_clis.scripted_model import ScriptedModel
+from surroundings import ANN, QUICK
 
 __all__ = ["marker"]
 
 CREW = Path(sys.executable).with_name("crew")
 INSTALLED = Path(sys.prefix) / "clis" / "node_modules" / ".bin"  # by install.sh
-GIT_CONFIG = (
-    "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
-    "[core]\n\tfsync = none\n[gc]\n\tauto = 0\n"
-)
 
 
 def find_cli(name: str) -> str | None:
@@ -83,7 +81,7 @@ def caller(tmp_path, model):
     home, temporary = tmp_path / "home", tmp_path / "temporary"
     home.mkdir()
     temporary.mkdir()
-    (home / ".gitconfig").write_text(GIT_CONFIG)
+    (home / ".gitconfig").write_text(ANN + QUICK)
     found = (find_cli(name) for name in ("claude", "codex", "node", "git"))
     folders = dict.fromkeys(str(Path(program).parent) for program in found if program)
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), model.address)
@@ -192,3 +190,48 @@ def codex_flags(model):
     settings = {f"model_providers.fake.{name}": value for name, value in provider.items()}
     settings |= {"model_provider": "fake", "model": "fake-1"}
     return [word for name, value in settings.items() for word in ("-c", f"{name}={toml(value)}")]
+
+
+@pytest.fixture
+def crew(repo, caller, model_env, claude):
+    """The command line in a repository whose agent is Claude Code, pointed at the script."""
+
+    def start(*arguments):
+        return subprocess.Popen(
+            [CREW, *arguments],
+            cwd=repo,
+            env=caller,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def crew(*arguments):
+        running = start(*arguments)
+        try:
+            answer, said = running.communicate(timeout=100)
+        finally:
+            running.kill()
+            running.communicate()
+        assert running.returncode == 0, said
+        return answer.strip()
+
+    def configure(text):
+        with (repo / ".crew" / "config.toml").open("a") as config:
+            config.write(f"\n{text}\n")
+
+    crew.start = start
+    crew.configure = configure
+    crew("init")
+    configure(
+        '[agents]\nworker_default = "claude"\n'
+        f"[agents.claude.env]\n{as_toml(model_env)}"
+        '[complete]\ncommand = "grep -q hello new.txt"\n'
+        "[run]\nbackoff_s = 0.01"
+    )
+    return crew
+
+
+def has_queued(log):
+    """Whether the program has taken in what it was told; what is sent reaches it a moment later."""
+    return '"state":"queued"' in written(log)

@@ -47,6 +47,12 @@ class Say:
     headers: Headers = field(default_factory=dict)
 
 
+def bash(command: str, **values: object) -> Say:
+    """The model has its CLI run this command."""
+    values = {"command": command, "description": "a command", **values}
+    return Say(tools=(Tool(name="Bash", input=values),))
+
+
 @dataclass(frozen=True, slots=True)
 class Fail:
     """An HTTP error, `times` in a row; a negative number means for ever."""

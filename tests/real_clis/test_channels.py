@@ -6,13 +6,10 @@ from contextlib import contextmanager
 import pytest
 
 from agents.running import wait_until
-from real_clis import test_whole_road
-from real_clis.scripted_model import Say
-from real_clis.test_whole_road import as_toml, bash, has_queued
+from real_clis.conftest import as_toml, has_queued
+from real_clis.scripted_model import Say, bash
 
 pytestmark = pytest.mark.timeout(240)  # several commands and several starts of the agent
-
-crew = test_whole_road.crew
 
 WAITS = bash("until [ -e ../go ]; do sleep 0.05; done")
 

@@ -16,14 +16,9 @@ from crew.agents.claude.claude_dialogue import user_message
 from crew.domain.rows.step import ErrorKind
 from crew.system.processes.ownership import owned_processes
 from real_clis.company import Company
-from real_clis.scripted_model import Gate, Hang, Say, Tool
+from real_clis.scripted_model import Gate, Hang, Say, Tool, bash
 
 UNTIL_GO = "touch up; until [ -e go ]; do sleep 0.05; done"
-
-
-def bash(command, **values):
-    values = {"command": command, "description": "a command", **values}
-    return Say(tools=(Tool(name="Bash", input=values),))
 
 
 def _queued(order):

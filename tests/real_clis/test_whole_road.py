@@ -3,70 +3,20 @@
 import json
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from agents.running import processes_holding, wait_until, written
+from agents.running import processes_holding, wait_until
 from real_clis.anthropic_messages import INPUT_TOKENS
-from real_clis.conftest import CREW, as_toml
-from real_clis.scripted_model import Say, Tool, too_many_requests
+from real_clis.conftest import as_toml, has_queued
+from real_clis.scripted_model import Say, Tool, bash, too_many_requests
 
 pytestmark = pytest.mark.timeout(240)  # several commands and several starts of the agent
 
 
-def bash(command):
-    return Say(tools=(Tool(name="Bash", input={"command": command, "description": "work"}),))
-
-
 WORK = bash("echo hello > new.txt && git add new.txt && git commit -qm 'add new.txt'")
-
-
-@pytest.fixture
-def crew(repo, caller, model_env, claude):
-    """The command line in a repository whose agent is Claude Code, pointed at the script."""
-
-    def start(*arguments):
-        return subprocess.Popen(
-            [CREW, *arguments],
-            cwd=repo,
-            env=caller,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def crew(*arguments):
-        running = start(*arguments)
-        try:
-            answer, said = running.communicate(timeout=100)
-        finally:
-            running.kill()
-            running.communicate()
-        assert running.returncode == 0, said
-        return answer.strip()
-
-    def configure(text):
-        with (repo / ".crew" / "config.toml").open("a") as config:
-            config.write(f"\n{text}\n")
-
-    crew.start = start
-    crew.configure = configure
-    crew("init")
-    configure(
-        '[agents]\nworker_default = "claude"\n'
-        f"[agents.claude.env]\n{as_toml(model_env)}"
-        '[complete]\ncommand = "grep -q hello new.txt"\n'
-        "[run]\nbackoff_s = 0.01"
-    )
-    return crew
-
-
-def has_queued(log):
-    """Whether the program has taken in what it was told; what is sent reaches it a moment later."""
-    return '"state":"queued"' in written(log)
 
 
 def status(crew, task):

@@ -1,7 +1,6 @@
 """Repositories with a crew, shut off from whoever runs the tests."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,24 +9,14 @@ import pytest
 
 from crew.system.processes.ownership import kill_leftovers
 from runner.scene import GATE, Scene
+from surroundings import ANN, QUICK, own_home
 
-HOME = (
-    "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
-    '[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[protocol "file"]\n\tallow = always\n'
-)
+HOME = f'{ANN}{QUICK}[protocol "file"]\n\tallow = always\n'
 
 
 @pytest.fixture(scope="module", autouse=True)
 def lonely(tmp_path_factory) -> Iterator[None]:
-    """No configuration and no variables of whoever runs the tests."""
-    home = tmp_path_factory.mktemp("home")
-    (home / ".gitconfig").write_text(HOME)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith(("GIT_", "CREW_")) and name not in {"CREW_REQUIRE_ALL", "CREW_SEED"}:
-                patch.delenv(name)
-        patch.setenv("HOME", str(home))
-        patch.delenv("XDG_CONFIG_HOME", raising=False)
+    with own_home(tmp_path_factory, HOME):
         yield
 
 

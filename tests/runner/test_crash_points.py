@@ -27,7 +27,6 @@ from crew.store.runner_lock import find_runner
 from crew.tasks.task_source import NewTask
 from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import STORIES, check_manifests, done, work
-from runner.test_panes import EFFECTS as PANE_EFFECTS
 
 WHEN = ("before", "after")
 SEED = int(os.environ.get("CREW_SEED", "0"))
@@ -43,7 +42,11 @@ ERRANDS = {
     "tasks.delete_file": "remove",
 }
 ELSEWHERE = {
-    "runner/test_panes.py": PANE_EFFECTS,
+    "runner/test_panes.py": (
+        *("agents.put_session_file", "agents.make_session_log", "agents.start_tmux_server"),
+        *("agents.open_session", "agents.signal", "agents.type", "agents.paste"),
+        "agents.kill_session",
+    ),
     "runner/test_furnishing.py": (
         *("furnish.mark", "furnish.make_folder", "furnish.place_copy", "furnish.place_link"),
         *("furnish.note", "git.write_excludes", "git.include_excludes"),

@@ -34,11 +34,6 @@ OPENING = (
 )
 CLOSING = ("store.record", "agents.signal", "git.commit_checkpoint", "tasks.put_in_place")
 TYPING = ("agents.type", "agents.paste")
-FROM_INSIDE = ("agents.kill_session",)
-
-EFFECTS = tuple(
-    name for name in (*OPENING, *CLOSING, *TYPING, *FROM_INSIDE) if name.startswith("agents.")
-)
 
 
 @pytest.fixture
