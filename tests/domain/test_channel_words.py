@@ -186,9 +186,8 @@ def test_a_number_that_is_none_is_refused_and_changes_nothing(odd):
     room = Room("pm", "dev", topic="hello")
     before = room.world
     for verb, name in (("wait", "seconds"), ("read", "since")):
-        with raises_code(UsageError, "invalid_value", name) as refused:
+        with raises_code(UsageError, "invalid_value", name):
             room.by("pm", verb, **{name: odd})
-        assert "a number" in refused.value.hint
     assert room.world == before
 
 

@@ -69,7 +69,7 @@ def test_a_choice_may_be_written_in_any_way(asking, said):
 def test_anything_else_is_refused_with_the_choices(asking):
     with raises_code(UsageError, "invalid_choice") as refused:
         ask(asking, "answer", question="q1", text="ours")
-    assert refused.value.hint == "choose one of: agent, mine, theirs, give up"
+    assert "agent, mine, theirs, give up" in refused.value.hint
 
 
 @pytest.mark.parametrize("side", ["mine", "theirs"])

@@ -128,9 +128,8 @@ def test_a_chain_is_only_so_deep(deepest):
     for role in others[:deepest]:
         asks(life, task, role)
     life.begin(task)
-    with raises_code(Conflict, "too_deep", str(deepest)) as refused:
+    with raises_code(Conflict, "too_deep", str(deepest)):
         life.say(task, "needs-role-followup", role="lawbringer", reason="r")
-    assert "do it yourself" in refused.value.hint
 
 
 @pytest.mark.parametrize("role", ["codeweaver", "spiritmender"])

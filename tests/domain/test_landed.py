@@ -61,7 +61,7 @@ def test_the_worktree_of_a_landed_task_is_not_needed_any_more():
 def test_a_landed_task_is_not_taken_back(verb, args):
     with raises_code(Conflict, "awaits_delivery", "main") as refused:
         asked(verb, **args)
-    assert "`crew merge 1` delivers it" in refused.value.hint
+    assert "`crew merge 1`" in refused.value.hint
 
 
 def test_a_file_that_says_closed_is_written_over_once_the_task_has_landed():

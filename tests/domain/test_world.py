@@ -74,9 +74,8 @@ def test_a_move_from_a_state_that_is_past_is_refused_and_says_who_it_was_meant_f
     late = moved(TASK, "closed", to="closed", at=2.0)
     world = apply(given(TASK), moved(TASK, "started", to="in_progress", at=1.0))
     named = ("task 1", "in_progress", "closed", "todo")
-    with raises_code(Conflict, "moved_meanwhile", *named) as caught:
+    with raises_code(Conflict, "moved_meanwhile", *named):
         apply(world, late)
-    assert "ask again" in caught.value.hint
 
 
 def test_a_line_has_no_moves_at_all():
