@@ -1,8 +1,8 @@
 """(g) Merges an hour of the merge queue in virtual time, beside the figures of earlier queues.
 
-The real decisions (`crew.domain.rows.merge_queue`) run against a line that never gets short: a test
-takes five minutes, a task breaks the build with a fixed chance, tests never lie, building a line
-takes no time. A prefix is red when a task in it is bad; a task that is proven bad leaves.
+The real decisions (`crew.domain.merging.queue_search`) run against a queue that never gets short: a
+test takes five minutes, a task breaks the build with a fixed chance, tests never lie, building a
+queue takes no time. A prefix is red when a task in it is bad; a task that is proven bad leaves.
 """
 
 import heapq
@@ -12,10 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.sizes import Size
 from bench.tables import Figure, table, title
-from crew.domain.rows.merge_queue import (
-    Entry,
-    Line,
-    TestResult,
+from crew.domain.merging.queue_search import (
     commits_to_test,
     culprit,
     layout,
@@ -24,6 +21,7 @@ from crew.domain.rows.merge_queue import (
     prefix_to_land,
     tested,
 )
+from crew.domain.rows.merge_queue import Entry, MergeQueue, TestResult
 from crew.domain.rules import Rules
 
 TEST_S = 300.0
@@ -52,7 +50,9 @@ class Queue:
     rng: random.Random = field(default_factory=lambda: random.Random(SEED))
     now: float = 0.0
     landed: int = 0
-    line: Line = field(default_factory=lambda: Line(id="main", base="0", integration="0"))
+    queue: MergeQueue = field(
+        default_factory=lambda: MergeQueue(id="main", base="0", integration="0")
+    )
     waiting: list[str] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
     red: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ class Queue:
         while self.now < hours * HOUR_S:
             self._settle()
             under_test = frozenset(commit for _, commit in self.tests)
-            for commit in commits_to_test(self.line, self.rules, busy=under_test):
+            for commit in commits_to_test(self.queue, self.rules, busy=under_test):
                 heapq.heappush(self.tests, (self.now + TEST_S, commit))
             self._end_a_test()
         return self.landed / hours
@@ -73,13 +73,13 @@ class Queue:
     def _settle(self) -> None:
         """What crew does at once: send back, land, and fill the line up."""
         while True:
-            if (found := culprit(self.line)) and found[0]:
+            if (found := culprit(self.queue)) and found[0]:
                 self._send_back(found[0].task)
-            elif (length := prefix_to_land(self.line)) is not None:
+            elif (length := prefix_to_land(self.queue)) is not None:
                 self._land(length)
-            elif len(self.waiting) < self.rules.longest_line:
+            elif len(self.waiting) < self.rules.longest_queue:
                 self._refill()
-            elif needs_layout(self.line, rules=self.rules):
+            elif needs_layout(self.queue, rules=self.rules):
                 pass
             else:
                 return
@@ -87,25 +87,25 @@ class Queue:
 
     def _send_back(self, task: str) -> None:
         self.waiting.remove(task)
-        rate = learned_rate(self.line.failure_rate, failed=1)
-        self.line = replace(self.line, failure_rate=rate)
+        rate = learned_rate(self.queue.failure_rate, failed=1)
+        self.queue = replace(self.queue, failure_rate=rate)
 
     def _land(self, length: int) -> None:
-        commit = self.line.commit_at(length)
-        landed = {task for task, _, _ in self.line.chain[:length]}
-        rate = learned_rate(self.line.failure_rate, passed=length)
-        self.line = replace(
-            self.line,
+        commit = self.queue.commit_at(length)
+        landed = {task for task, _, _ in self.queue.chain[:length]}
+        rate = learned_rate(self.queue.failure_rate, passed=length)
+        self.queue = replace(
+            self.queue,
             base=commit,
             integration=commit,
-            chain=self.line.chain[length:],
+            chain=self.queue.chain[length:],
             failure_rate=rate,
         )
         self.waiting = [task for task in self.waiting if task not in landed]
         self.landed += length
 
     def _refill(self) -> None:
-        while len(self.waiting) < self.rules.longest_line:
+        while len(self.waiting) < self.rules.longest_queue:
             self.tasks += 1
             task = f"t{self.tasks}"
             self.waiting.append(task)
@@ -115,16 +115,16 @@ class Queue:
     def _assemble(self) -> None:
         """The same merge makes the same commit, so its test results still count."""
         waiting = [(task, task) for task in self.waiting]
-        wanted = layout(self.line, waiting, rules=self.rules, proven=True)
-        chain = self._stack(self.line.base, wanted.main)
+        wanted = layout(self.queue, waiting, rules=self.rules, proven=True)
+        chain = self._stack(self.queue.base, wanted.main)
         trials = tuple(
-            (base or self.line.base, self._stack(base or self.line.base, entries))
+            (base or self.queue.base, self._stack(base or self.queue.base, entries))
             for base, entries in wanted.trials
         )
-        line = replace(self.line, chain=chain, trials=trials, cleared=wanted.cleared)
-        current = {candidate.commit for candidate in line.candidates}
-        results = tuple(r for r in self.line.results if r[0] in current)
-        self.line = replace(line, results=results)
+        queue = replace(self.queue, chain=chain, trials=trials, cleared=wanted.cleared)
+        current = {candidate.commit for candidate in queue.candidates}
+        results = tuple(r for r in self.queue.results if r[0] in current)
+        self.queue = replace(queue, results=results)
 
     def _stack(self, base: str, entries: Iterable[Entry]) -> tuple[tuple[str, str, str], ...]:
         chain, tip = [], base
@@ -139,7 +139,7 @@ class Queue:
     def _end_a_test(self) -> None:
         self.now, commit = heapq.heappop(self.tests)
         result = TestResult(commit=commit, passed=commit not in self.red, times=1, notes="")
-        self.line = replace(self.line, results=tested(self.line, result))
+        self.queue = replace(self.queue, results=tested(self.queue, result))
 
 
 def measure(size: Size) -> list[Figure]:

@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "landing does not compare before it swaps",
         "runner/doers/merge_doers.py",
-        "to=commit, expected=line.integration)",
+        "to=commit, expected=queue.integration)",
         "to=commit, expected=tips.integration)",
     ),
     Mutant(
@@ -89,8 +89,8 @@ MUTANTS = (
     Mutant(
         "what is delivered is delivered again",
         "domain/merging/merge_plan.py",
-        "if is_current or line.upstream:",
-        "if line.upstream:",
+        "if is_current or queue.upstream:",
+        "if queue.upstream:",
     ),
     Mutant(
         "errors are not counted",
@@ -129,9 +129,9 @@ MUTANTS = (
         "kept: list[str] = []",
     ),
     Mutant(
-        "a line that a person brought together is not built anew",
+        "a queue that a person brought together is not built anew",
         "runner/doers/merge_doers.py",
-        "return [*facts, *lost, *_upstream_moved(ctx, _line(ctx, command), tips, overtaken=0)]",
+        "return [*facts, *lost, *_upstream_moved(ctx, _queue(ctx, command), tips, overtaken=0)]",
         "return [*facts, *lost]",
     ),
     Mutant(

@@ -168,7 +168,7 @@ def rules_from(settings: "Settings") -> Rules:
         stuck_after=settings.run.stuck_after,
         reset_on_recovery=settings.run.recovery == "reset",
         test_slots=settings.merge.slots,
-        longest_line=settings.merge.batch,
+        longest_queue=settings.merge.batch,
         one_at_a_time=settings.merge.strategy == "serial",
         conflicts_to_agent=settings.merge.conflict == "agent",
         keep_worktrees=settings.worktree.keep,

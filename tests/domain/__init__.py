@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("domain.contract", "domain.line_life")
+pytest.register_assert_rewrite("domain.contract", "domain.queue_life")

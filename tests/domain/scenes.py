@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
@@ -98,11 +98,11 @@ def queued(*ids: str, target: str = "main") -> list[Row]:
     return rows
 
 
-def line_of(*ids: str, **changes) -> Line:
+def queue_of(*ids: str, **changes) -> MergeQueue:
     """A line on commit `base` whose candidates are `base+1`, `base+1+2`, …"""
     chain, commit = [], "base"
     for id_ in ids:
         commit += f"+{id_}"
         chain.append((id_, f"head-{id_}", commit))
     settled = {"integration": "base", "base": "base", "delivered": "base"}
-    return Line(id="main", chain=tuple(chain), **{**settled, **changes})
+    return MergeQueue(id="main", chain=tuple(chain), **{**settled, **changes})

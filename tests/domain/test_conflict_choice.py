@@ -12,7 +12,7 @@ from crew.domain.plan import decide
 from crew.domain.requests import Request
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask
-from domain.scenes import RULES, after, given, line_of, queued
+from domain.scenes import RULES, after, given, queue_of, queued
 from refusals import raises_code
 
 ASKING = replace(RULES, conflicts_to_agent=False)
@@ -35,7 +35,7 @@ def conflicted(world, task="1"):
 
 @pytest.fixture
 def asking():
-    return conflicted(given(line_of(), *queued("1", "2")))
+    return conflicted(given(queue_of(), *queued("1", "2")))
 
 
 def ask(world, verb, **args):

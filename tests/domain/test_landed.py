@@ -13,12 +13,12 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.tasks.readiness import is_ready
 from crew.domain.tasks.task_outcomes import Intake, seen
-from domain.scenes import RULES, after, given, line_of, queued
+from domain.scenes import RULES, after, given, queue_of, queued
 from refusals import raises_code
 
 WAITING, RUN = queued("1")
 LANDED = replace(WAITING, landed_commit="base+1")
-LINE = line_of(integration="base+1", base="base+1", delivered_at=49.0, is_shown=True)
+LINE = queue_of(integration="base+1", base="base+1", delivered_at=49.0, is_shown=True)
 NEXT = Task(id="2", deps=("1",), target="main")
 
 
@@ -73,7 +73,7 @@ def test_a_file_that_says_closed_is_written_over_once_the_task_has_landed():
 def test_to_merge_a_landed_task_is_to_deliver_it_at_once():
     other = queued("3", target="dev")
     assert Deliver(subject="main") not in planned(LANDED, RUN, LINE, *other)
-    line = after(given(LANDED, RUN, LINE), list(asked("merge").facts)).lines["main"]
+    line = after(given(LANDED, RUN, LINE), list(asked("merge").facts)).queues["main"]
     assert Deliver(subject="main") in planned(LANDED, RUN, line, *other)
 
 

@@ -8,8 +8,7 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from crew.domain.rows.merge_queue import (
-    Candidate,
+from crew.domain.merging.queue_search import (
     commits_to_test,
     culprit,
     layout,
@@ -19,11 +18,12 @@ from crew.domain.rows.merge_queue import (
     prefix_to_land,
     shortest_red,
 )
+from crew.domain.merging.queue_search import tested as with_result
+from crew.domain.rows.merge_queue import Candidate
 from crew.domain.rows.merge_queue import TestResult as Result
-from crew.domain.rows.merge_queue import tested as with_result
 from crew.domain.rules import Rules
-from domain.line_life import Life, stacked
-from domain.scenes import line_of, patient
+from domain.queue_life import Life, stacked
+from domain.scenes import patient, queue_of
 
 ONE, TWO, THREE = "base+1", "base+1+2", "base+1+2+3"
 
@@ -31,22 +31,22 @@ ONE, TWO, THREE = "base+1", "base+1+2", "base+1+2+3"
 def with_results(*results, **changes):
     """A line of three with these results: a commit that passed, or how often it failed."""
     rows = [(c, said is True, 1 if said is True else said, f"of {c}") for c, said in results]
-    return line_of("1", "2", "3", results=tuple(rows), **changes)
+    return queue_of("1", "2", "3", results=tuple(rows), **changes)
 
 
 # Small lines
 
 
 def test_nothing_is_known_of_a_new_line_but_its_base():
-    line = with_results()
-    assert (longest_green(line), shortest_red(line)) == (0, 4)
-    assert prefix_to_land(line) is None
-    assert culprit(line) is None
+    queue = with_results()
+    assert (longest_green(queue), shortest_red(queue)) == (0, 4)
+    assert prefix_to_land(queue) is None
+    assert culprit(queue) is None
 
 
 def test_the_longest_green_prefix_lands_whatever_was_red_before_it():
-    line = with_results((ONE, 1), (TWO, True), (THREE, 1))
-    assert (longest_green(line), shortest_red(line), prefix_to_land(line)) == (2, 3, 2)
+    queue = with_results((ONE, 1), (TWO, True), (THREE, 1))
+    assert (longest_green(queue), shortest_red(queue), prefix_to_land(queue)) == (2, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_a_red_base_is_tested_twice_and_then_waits_for_somebody():
 
 @pytest.mark.parametrize("serial", [True, False])
 def test_a_base_alone_is_tested_and_lands_as_it_is(serial):
-    line = line_of(base="merged", base_proven=False)
+    queue = queue_of(base="merged", base_proven=False)
     rules = Rules(one_at_a_time=serial, test_slots=3)
-    assert commits_to_test(line, rules, busy=frozenset()) == ("merged",)
-    green = replace(line, results=(("merged", True, 1, ""),))
+    assert commits_to_test(queue, rules, busy=frozenset()) == ("merged",)
+    green = replace(queue, results=(("merged", True, 1, ""),))
     assert prefix_to_land(green) == 0
     assert commits_to_test(green, rules, busy=frozenset()) == ()
     assert prefix_to_land(replace(green, integration="merged")) is None
 
 
 def test_a_base_with_tasks_behind_it_lands_together_with_them():
-    line = with_results(("base", True), base_proven=False, integration="old")
-    assert prefix_to_land(line) is None
+    queue = with_results(("base", True), base_proven=False, integration="old")
+    assert prefix_to_land(queue) is None
 
 
 def test_one_at_a_time_tests_the_next_in_line_only():
@@ -126,26 +126,26 @@ def test_a_red_test_right_after_a_green_prefix_is_tried_once_more_and_then_count
 
 def test_between_green_and_red_the_middle_is_tested():
     ids = [str(number) for number in range(1, 10)]
-    line = line_of(*ids)
-    line = replace(line, results=((line.commit_at(9), False, 1, ""),))
-    (commit,) = commits_to_test(line, Rules(test_slots=1), busy=frozenset())
-    assert commit in {line.commit_at(4), line.commit_at(5)}
+    queue = queue_of(*ids)
+    queue = replace(queue, results=((queue.commit_at(9), False, 1, ""),))
+    (commit,) = commits_to_test(queue, Rules(test_slots=1), busy=frozenset())
+    assert commit in {queue.commit_at(4), queue.commit_at(5)}
 
 
 def test_free_slots_test_different_prefixes_and_busy_ones_are_left_alone():
-    line = line_of(*(str(number) for number in range(1, 13)))
-    wanted = commits_to_test(line, Rules(test_slots=3), busy=frozenset())
+    queue = queue_of(*(str(number) for number in range(1, 13)))
+    wanted = commits_to_test(queue, Rules(test_slots=3), busy=frozenset())
     assert len(set(wanted)) == 3
-    rest = commits_to_test(line, Rules(test_slots=3), busy=frozenset(wanted[:1]))
+    rest = commits_to_test(queue, Rules(test_slots=3), busy=frozenset(wanted[:1]))
     assert rest == wanted[1:]
-    assert commits_to_test(line, Rules(test_slots=3), busy=frozenset({"a", "b", "c"})) == ()
+    assert commits_to_test(queue, Rules(test_slots=3), busy=frozenset({"a", "b", "c"})) == ()
 
 
 def test_one_slot_takes_longer_prefixes_the_rarer_failures_are():
-    line = line_of(*(str(number) for number in range(1, 17)))
+    queue = queue_of(*(str(number) for number in range(1, 17)))
 
     def reach(rate):
-        careful = replace(line, failure_rate=rate)
+        careful = replace(queue, failure_rate=rate)
         (commit,) = commits_to_test(careful, Rules(), busy=frozenset())
         return commit.count("+")
 
@@ -154,13 +154,13 @@ def test_one_slot_takes_longer_prefixes_the_rarer_failures_are():
 
 
 def test_a_second_result_of_a_commit_replaces_the_first_and_counts_on():
-    line = with_results((ONE, 1), (TWO, 1))
-    results = with_result(line, Result(commit=ONE, passed=False, times=0, notes="again"))
+    queue = with_results((ONE, 1), (TWO, 1))
+    results = with_result(queue, Result(commit=ONE, passed=False, times=0, notes="again"))
     assert results == (
         Result(commit=TWO, passed=False, times=1, notes=f"of {TWO}"),
         Result(commit=ONE, passed=False, times=2, notes="again"),
     )
-    assert with_result(line_of(), Result(ONE, True, 0, ""))[0].times == 1
+    assert with_result(queue_of(), Result(ONE, True, 0, ""))[0].times == 1
 
 
 @patient
@@ -178,9 +178,9 @@ def test_the_rate_rises_with_failures_and_falls_with_landings():
 
 
 def test_a_line_knows_whom_it_was_built_from():
-    line = line_of("1", held=(("2", "head-2"),))
-    assert line.entries == {("1", "head-1"), ("2", "head-2")}
-    assert line.candidates == (Candidate("1", "head-1", ONE),)
+    queue = queue_of("1", held=(("2", "head-2"),))
+    assert queue.entries == {("1", "head-1"), ("2", "head-2")}
+    assert queue.candidates == (Candidate("1", "head-1", ONE),)
 
 
 # Trials beside the line
@@ -199,45 +199,45 @@ def trial(base, *ids):
 
 def many(count, **changes):
     """Waiting tasks, and a line that knows nothing of them yet."""
-    return entries(*map(str, range(count))), line_of(**changes)
+    return entries(*map(str, range(count))), queue_of(**changes)
 
 
 def test_a_suspect_steps_out_of_the_line_and_the_same_commit_is_tested_beside_the_others():
-    line = with_results((ONE, 1))
-    assert needs_layout(line, rules=FOUR_SLOTS)
-    wanted = layout(line, entries("1", "2", "3"), rules=FOUR_SLOTS, proven=True)
+    queue = with_results((ONE, 1))
+    assert needs_layout(queue, rules=FOUR_SLOTS)
+    wanted = layout(queue, entries("1", "2", "3"), rules=FOUR_SLOTS, proven=True)
     assert wanted.main == entries("2", "3")
     assert wanted.trials == (("base", entries("1")),)
-    beside = line_of("2", "3", trials=(trial("base", "1"),), results=line.results)
+    beside = queue_of("2", "3", trials=(trial("base", "1"),), results=queue.results)
     assert not needs_layout(beside, rules=FOUR_SLOTS)
     tests = commits_to_test(beside, FOUR_SLOTS, busy=frozenset())
     assert tests == (ONE, "base+2", "base+2+3")
 
 
 def test_one_slot_confirms_the_suspect_before_it_goes_on_with_the_line():
-    line = line_of("2", "3", trials=(trial("base", "1"),), results=((ONE, False, 1, ""),))
-    assert commits_to_test(line, Rules(), busy=frozenset()) == (ONE,)
-    assert commits_to_test(line, Rules(), busy=frozenset({ONE})) == ()
+    queue = queue_of("2", "3", trials=(trial("base", "1"),), results=((ONE, False, 1, ""),))
+    assert commits_to_test(queue, Rules(), busy=frozenset()) == (ONE,)
+    assert commits_to_test(queue, Rules(), busy=frozenset({ONE})) == ()
 
 
 def test_one_at_a_time_keeps_the_suspect_where_it_is():
     rules = Rules(one_at_a_time=True)
-    line = with_results((ONE, 1))
-    assert not needs_layout(line, rules=rules)
-    assert layout(line, entries("1", "2", "3"), rules=rules, proven=True).trials == ()
+    queue = with_results((ONE, 1))
+    assert not needs_layout(queue, rules=rules)
+    assert layout(queue, entries("1", "2", "3"), rules=rules, proven=True).trials == ()
 
 
 def test_a_suspect_that_left_meanwhile_gets_no_trial():
-    line = with_results((ONE, 1))
-    wanted = layout(line, entries("2", "3"), rules=FOUR_SLOTS, proven=True)
+    queue = with_results((ONE, 1))
+    wanted = layout(queue, entries("2", "3"), rules=FOUR_SLOTS, proven=True)
     assert (wanted.main, wanted.trials) == (entries("2", "3"), ())
 
 
 def test_a_suspect_red_again_in_its_trial_is_blamed_and_a_green_one_joins_the_line():
     trials = (trial("base", "1"),)
-    red = line_of("2", trials=trials, results=((ONE, False, 2, "why"),))
+    red = queue_of("2", trials=trials, results=((ONE, False, 2, "why"),))
     assert culprit(red) == (Candidate("1", "head-1", ONE), Result(ONE, False, 2, "why"))
-    green = line_of("2", trials=trials, results=((ONE, True, 2, ""),))
+    green = queue_of("2", trials=trials, results=((ONE, True, 2, ""),))
     assert culprit(green) is None
     assert prefix_to_land(green) is None
     assert needs_layout(green, rules=FOUR_SLOTS)
@@ -248,13 +248,13 @@ def test_a_suspect_red_again_in_its_trial_is_blamed_and_a_green_one_joins_the_li
 
 def test_a_culprit_in_a_trial_is_sent_back_even_while_the_base_is_red():
     results = (("base", False, 2, ""), ("old+1", False, 2, ""))
-    line = line_of("2", base_proven=False, trials=(trial("old", "1"),), results=results)
-    assert culprit(line)[0].task == "1"
+    queue = queue_of("2", base_proven=False, trials=(trial("old", "1"),), results=results)
+    assert culprit(queue)[0].task == "1"
 
 
 def test_a_long_line_with_frequent_failures_is_tried_in_groups_of_even_chances():
-    waiting, line = many(40, failure_rate=0.1)
-    wanted = layout(line, waiting, rules=FOUR_SLOTS, proven=True)
+    waiting, queue = many(40, failure_rate=0.1)
+    wanted = layout(queue, waiting, rules=FOUR_SLOTS, proven=True)
     assert wanted.main == ()
     assert [(base, len(group)) for base, group in wanted.trials] == [("", 7)] * 4
     assert wanted.later == waiting[28:]
@@ -266,17 +266,17 @@ def test_a_long_line_with_frequent_failures_is_tried_in_groups_of_even_chances()
     ids=["short line", "few slots", "rare failures", "base not proven"],
 )
 def test_otherwise_everybody_stands_in_the_line(count, slots, rate, proven):
-    waiting, line = many(count, failure_rate=rate)
-    wanted = layout(line, waiting, rules=Rules(test_slots=slots), proven=proven)
+    waiting, queue = many(count, failure_rate=rate)
+    wanted = layout(queue, waiting, rules=Rules(test_slots=slots), proven=proven)
     assert (wanted.main, wanted.trials, wanted.later) == (waiting, (), ())
 
 
 def test_in_a_trial_those_who_passed_join_the_line_and_those_behind_a_red_one_start_again():
     group = trial("base", "1", "2", "3", "4", "5")
     results = (("base+1", True, 1, ""), ("base+1+2+3", False, 1, ""))
-    line = line_of(trials=(group,), results=results)
-    assert needs_layout(line, rules=FOUR_SLOTS)
-    wanted = layout(line, entries("1", "2", "3", "4", "5"), rules=FOUR_SLOTS, proven=True)
+    queue = queue_of(trials=(group,), results=results)
+    assert needs_layout(queue, rules=FOUR_SLOTS)
+    wanted = layout(queue, entries("1", "2", "3", "4", "5"), rules=FOUR_SLOTS, proven=True)
     assert wanted.trials == (("base+1", entries("2", "3")),)
     assert wanted.main == entries("1", "4", "5")
     assert wanted.cleared == entries("1")
@@ -286,16 +286,16 @@ def test_the_line_of_those_who_passed_is_tested_as_a_whole_once_that_is_worth_a_
     ids = [f"c{number}" for number in range(4)]
     groups = tuple(trial("base", f"t{number}") for number in range(4))
     firsts = [chain[0][2] for _, chain in groups]
-    short = line_of(*ids[:3], trials=groups, cleared=entries(*ids))
+    short = queue_of(*ids[:3], trials=groups, cleared=entries(*ids))
     assert commits_to_test(short, FOUR_SLOTS, busy=frozenset()) == tuple(firsts)
-    due = line_of(*ids, trials=groups, cleared=entries(*ids))
+    due = queue_of(*ids, trials=groups, cleared=entries(*ids))
     assert commits_to_test(due, FOUR_SLOTS, busy=frozenset()) == (due.commit_at(4), *firsts[:3])
 
 
 def test_those_behind_a_red_one_in_a_trial_need_not_wait_until_somebody_passed():
     group = trial("base", "1", "2", "3")
-    assert needs_layout(line_of(trials=(group,), results=((TWO, False, 1, ""),)), rules=FOUR_SLOTS)
-    alone = line_of(trials=(group,), results=((THREE, False, 1, ""),))
+    assert needs_layout(queue_of(trials=(group,), results=((TWO, False, 1, ""),)), rules=FOUR_SLOTS)
+    alone = queue_of(trials=(group,), results=((THREE, False, 1, ""),))
     assert not needs_layout(alone, rules=FOUR_SLOTS)
 
 
@@ -303,14 +303,14 @@ def test_the_line_leaves_a_slot_alone_that_a_trial_will_need_again_at_once():
     ids = [f"c{number}" for number in range(6)]
     groups = tuple(trial("base", f"t{number}") for number in range(3))
     over = (("base+t0", False, 2, ""),)
-    line = line_of(*ids, trials=groups, cleared=entries(*ids), results=over)
-    busy = frozenset({"base+t1", "base+t2", line.commit_at(4)})
-    assert commits_to_test(line, FOUR_SLOTS, busy=busy) == ()
+    queue = queue_of(*ids, trials=groups, cleared=entries(*ids), results=over)
+    busy = frozenset({"base+t1", "base+t2", queue.commit_at(4)})
+    assert commits_to_test(queue, FOUR_SLOTS, busy=busy) == ()
 
 
 def test_a_trial_has_one_test_at_a_time():
-    line = line_of(trials=(trial("base", "1", "2", "3"),))
-    assert commits_to_test(line, FOUR_SLOTS, busy=frozenset({TWO})) == ()
+    queue = queue_of(trials=(trial("base", "1", "2", "3"),))
+    assert commits_to_test(queue, FOUR_SLOTS, busy=frozenset({TWO})) == ()
 
 
 # Whole lives of a line
@@ -331,7 +331,7 @@ def test_only_proven_work_lands_and_only_proven_faults_are_blamed(
     random = Random(seed)
     ids = [f"t{number}" for number in range(random.randint(1, 30))]
     bad = {id_ for id_ in ids if random.random() < bad_rate}
-    rules = Rules(test_slots=slots, one_at_a_time=serial, longest_line=longest)
+    rules = Rules(test_slots=slots, one_at_a_time=serial, longest_queue=longest)
     life = Life(rules=rules, random=random, bad=bad, flake_rate=flake_rate, finish_all=False)
     life.live(arrivals=_groups(ids, random), upstream_rate=0.1)
 

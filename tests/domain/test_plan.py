@@ -22,15 +22,15 @@ from crew.domain.commands import (
 from crew.domain.commands import (
     TestCandidate as GateOn,
 )
-from crew.domain.merging.merge_plan import queue, returned
+from crew.domain.merging.merge_plan import queued_tasks, returned
 from crew.domain.plan import decide, plan, waits
 from crew.domain.rows.agent import Agent
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.tasks.readiness import is_ready
-from domain.scenes import RULES, after, given, holding, line_of, patient, queued, with_changes
+from domain.scenes import RULES, after, given, holding, patient, queue_of, queued, with_changes
 
 IDLE = Agent(id="A", agent_kind="claude")
 
@@ -321,58 +321,58 @@ def test_worktrees_stay_where_the_config_keeps_them_unless_somebody_cleans_up():
 
 def test_the_first_task_in_the_queue_opens_the_line_of_its_target():
     world = given(*queued("1"), *queued("2", target="dev"))
-    assert set(decided(world).lines) == {"dev", "main"}
+    assert set(decided(world).queues) == {"dev", "main"}
     assert decide(decided(world), 50.0, rules=RULES) == []
 
 
 def test_tasks_stand_in_the_line_of_their_target_in_the_order_they_came():
     rows = [*queued("3", "1", "2"), *queued("9", target="dev")]
-    assert [task.id for task in queue(given(*rows), "main")] == ["3", "1", "2"]
+    assert [task.id for task in queued_tasks(given(*rows), "main")] == ["3", "1", "2"]
 
 
 def test_tasks_that_came_at_the_same_time_stand_by_name():
     world = given(*(replace(row, queued_at=1.0) for row in queued("b", "a") if row.kind == "task"))
-    assert [task.id for task in queue(world, "main")] == ["a", "b"]
+    assert [task.id for task in queued_tasks(world, "main")] == ["a", "b"]
 
 
 def test_a_line_that_is_not_built_of_those_who_wait_is_assembled():
-    assert planned(given(*queued("1"), line_of())) == [Assemble(subject="main")]
-    assert planned(given(*queued("1", "2"), line_of("1")))[0] == Assemble(subject="main")
-    assert Assemble(subject="main") in planned(given(*queued("2"), line_of("1", "2")))
+    assert planned(given(*queued("1"), queue_of())) == [Assemble(subject="main")]
+    assert planned(given(*queued("1", "2"), queue_of("1")))[0] == Assemble(subject="main")
+    assert Assemble(subject="main") in planned(given(*queued("2"), queue_of("1", "2")))
 
 
 def test_a_line_that_is_built_of_those_who_wait_is_tested():
     tests = [GateOn(subject="main", commit="base+1")]
-    assert planned(given(*queued("1"), line_of("1"))) == tests
+    assert planned(given(*queued("1"), queue_of("1"))) == tests
 
 
 def test_a_task_that_is_held_is_in_the_line_too():
-    line = line_of("1", held=(("2", "head-2"),))
+    queue = queue_of("1", held=(("2", "head-2"),))
     tests = [GateOn(subject="main", commit="base+1")]
-    assert planned(given(*queued("1", "2"), line)) == tests
+    assert planned(given(*queued("1", "2"), queue)) == tests
 
 
 def test_the_line_is_assembled_anew_when_a_task_offers_another_commit():
-    world = given(*queued("1"), line_of("1"))
+    world = given(*queued("1"), queue_of("1"))
     task = replace(world.tasks["1"], head="other")
     world = replace(world, tasks={"1": task})
     assert planned(world) == [Assemble(subject="main")]
 
 
 def test_the_line_is_assembled_anew_when_the_target_moved():
-    world = given(*queued("1"), line_of("1", upstream=True))
+    world = given(*queued("1"), queue_of("1", upstream=True))
     assert Assemble(subject="main") in planned(world)
 
 
 def test_only_so_many_stand_in_the_line_at_once():
-    world = given(*queued("1", "2", "3"), line_of("1", "2"))
-    assert Assemble(subject="main") not in planned(world, rules=Rules(longest_line=2))
-    assert Assemble(subject="main") in planned(world, rules=Rules(longest_line=3))
+    world = given(*queued("1", "2", "3"), queue_of("1", "2"))
+    assert Assemble(subject="main") not in planned(world, rules=Rules(longest_queue=2))
+    assert Assemble(subject="main") in planned(world, rules=Rules(longest_queue=3))
 
 
 def test_a_green_prefix_lands_while_the_rest_is_tested():
-    line = line_of("1", "2", results=(("base+1", True, 1, ""),))
-    commands = planned(given(*queued("1", "2"), line))
+    queue = queue_of("1", "2", results=(("base+1", True, 1, ""),))
+    commands = planned(given(*queued("1", "2"), queue))
     assert commands == [
         Land(subject="main"),
         GateOn(subject="main", commit="base+1+2"),
@@ -380,17 +380,17 @@ def test_a_green_prefix_lands_while_the_rest_is_tested():
 
 
 def test_a_green_prefix_of_a_line_that_is_not_current_does_not_land():
-    line = line_of("1", results=(("base+1", True, 1, ""),))
-    assert planned(given(*queued("2"), line)) == [Assemble(subject="main")]
+    queue = queue_of("1", results=(("base+1", True, 1, ""),))
+    assert planned(given(*queued("2"), queue)) == [Assemble(subject="main")]
 
 
 def test_what_crew_merged_of_others_is_tested_although_nobody_waits():
-    line = line_of(base_proven=False, base="merged")
-    assert planned(given(line)) == [GateOn(subject="main", commit="merged")]
+    queue = queue_of(base_proven=False, base="merged")
+    assert planned(given(queue)) == [GateOn(subject="main", commit="merged")]
 
 
 def test_a_test_that_runs_already_takes_a_slot_of_its_own_line_only():
-    world = given(*queued("1", "2"), line_of("1", "2"))
+    world = given(*queued("1", "2"), queue_of("1", "2"))
     assert planned(world, busy=frozenset({"test main base+1+2"})) == []
     assert len(planned(world, busy=frozenset({"test dev x"}))) == 1
     two = planned(world, rules=Rules(test_slots=2), busy=frozenset({"test main old"}))
@@ -401,37 +401,37 @@ RED_TWICE = (("base+1", False, 2, "1 failed"),)
 
 
 def test_the_culprit_goes_back_to_its_session_with_the_output():
-    world = decided(given(*queued("1", "2"), line_of("1", "2", results=RED_TWICE)))
-    task, run, line = world.tasks["1"], world.runs["1.1"], world.lines["main"]
+    world = decided(given(*queued("1", "2"), queue_of("1", "2", results=RED_TWICE)))
+    task, run, queue = world.tasks["1"], world.runs["1.1"], world.queues["main"]
     assert (task.state, task.head, task.queued_at) == ("in_progress", "", None)
     assert (run.state, run.ask, run.notes) == ("working", Ask.RED_GATE, "> 1 failed")
     assert (run.round, run.agent, run.merge_head) == (2, None, "head-1")
-    assert line.failure_rate > line_of().failure_rate
+    assert queue.failure_rate > queue_of().failure_rate
     assert world.tasks["2"].is_queued
 
 
 def test_held_tasks_are_merged_anew_once_a_culprit_has_left():
-    line = line_of("1", results=RED_TWICE, held=(("2", "head-2"),))
-    world = decided(given(*queued("1", "2"), line))
+    queue = queue_of("1", results=RED_TWICE, held=(("2", "head-2"),))
+    world = decided(given(*queued("1", "2"), queue))
     assert Assemble(subject="main") in planned(world)
 
 
 def test_nobody_is_blamed_by_a_line_that_is_not_current():
-    line = line_of("1", results=RED_TWICE)
-    assert decide(given(*queued("2"), line), 1.0, rules=RULES) == []
+    queue = queue_of("1", results=RED_TWICE)
+    assert decide(given(*queued("2"), queue), 1.0, rules=RULES) == []
 
 
 def test_nobody_is_blamed_by_a_line_that_is_to_be_built_anew():
-    line = line_of("1", base_proven=False, results=(("base", False, 2, "red"),), upstream=True)
-    assert decide(given(*queued("1"), line), 1.0, rules=RULES) == []
+    queue = queue_of("1", base_proven=False, results=(("base", False, 2, "red"),), upstream=True)
+    assert decide(given(*queued("1"), queue), 1.0, rules=RULES) == []
 
 
 def test_nobody_is_blamed_for_a_red_base_but_a_person_is_told_once():
-    line = line_of("1", base_proven=False, results=(("base", False, 2, "red"),))
-    world = decided(given(*queued("1"), line))
+    queue = queue_of("1", base_proven=False, results=(("base", False, 2, "red"),))
+    world = decided(given(*queued("1"), queue))
     assert world.tasks["1"].is_queued
-    assert world.lines["main"].waiting == "main and what crew landed are red together"
-    assert "git merge refs/crew/landed/main" in world.lines["main"].remedy
+    assert world.queues["main"].waiting == "main and what crew landed are red together"
+    assert "git merge refs/crew/landed/main" in world.queues["main"].remedy
     assert decide(world, 51.0, rules=RULES) == []
 
 
@@ -481,7 +481,7 @@ def test_a_conflict_is_left_to_a_person_where_the_config_says_so():
 # Delivery
 
 
-LANDED = line_of(integration="new", base="new", delivered="old", delivered_at=45.0)
+LANDED = queue_of(integration="new", base="new", delivered="old", delivered_at=45.0)
 
 
 def test_what_landed_is_delivered():
@@ -496,13 +496,13 @@ def test_a_line_whose_target_moved_is_assembled_before_it_is_delivered():
 @pytest.mark.parametrize(("now", "count"), [(54.9, 0), (55.0, 1)])
 def test_landings_are_delivered_together_while_others_work(now, count):
     world = holding("working")
-    world = replace(world, lines={"main": LANDED})
+    world = replace(world, queues={"main": LANDED})
     delivers = [command for command in planned(world, now=now) if isinstance(command, Deliver)]
     assert len(delivers) == count
 
 
 def test_a_stuck_agent_keeps_nobody_from_a_delivery():
-    world = replace(holding("stuck"), lines={"main": LANDED})
+    world = replace(holding("stuck"), queues={"main": LANDED})
     assert Deliver(subject="main") in planned(world, now=46.0)
 
 
@@ -538,8 +538,8 @@ def test_nothing_is_waited_for_that_is_due_or_will_never_come(world):
 
 def test_the_plan_knows_when_the_next_delivery_is():
     assert waits(given(LANDED), 50.0, rules=RULES) == {"deliver main": 55.0}
-    for line in (replace(LANDED, delivered="new"), replace(LANDED, delivered_at=None)):
-        assert waits(given(line), 50.0, rules=RULES) == {}
+    for queue in (replace(LANDED, delivered="new"), replace(LANDED, delivered_at=None)):
+        assert waits(given(queue), 50.0, rules=RULES) == {}
 
 
 # Any world at all
@@ -585,9 +585,9 @@ def worlds(draw):
             ),
         ]
     ids = draw(st.lists(st.sampled_from("0123"), unique=True, max_size=3))
-    commits = [entry[2] for entry in line_of(*ids).chain] + ["base"]
+    commits = [entry[2] for entry in queue_of(*ids).chain] + ["base"]
     results = [(c, draw(st.booleans()), draw(st.integers(1, 2)), "") for c in commits]
-    line = line_of(
+    queue = queue_of(
         *ids,
         results=tuple(draw(st.lists(st.sampled_from(results), unique_by=lambda r: r[0]))),
         base_proven=draw(st.booleans()),
@@ -595,7 +595,7 @@ def worlds(draw):
         delivered=draw(st.sampled_from(["", "base"])),
     )
     known = {row.id for row in rows if row.kind == "task"}
-    return given(*rows, *([line] if set(ids) <= known else [Line(id="main")]))
+    return given(*rows, *([queue] if set(ids) <= known else [MergeQueue(id="main")]))
 
 
 @patient

@@ -11,7 +11,7 @@ from crew.domain.kernel.errors import Conflict, InvalidTransition
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, Member, Post
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
 from crew.domain.rows.quest import Position, Quest
@@ -23,12 +23,18 @@ from domain.scenes import after, given, patient
 from refusals import raises_code
 
 AGENT = Agent(id="A", agent_kind="claude")
+CANDIDATE = ("1", "h", "c")
 TASK = Task(id="1", title="first", deps=("2", "3"))
 
 
 @pytest.mark.parametrize(
     "row",
-    [AGENT, TASK, Run(id="1.1", task="1", number=7), Line(id="main", chain=(("1", "h", "c"),))],
+    [
+        AGENT,
+        TASK,
+        Run(id="1.1", task="1", number=7),
+        MergeQueue(id="main", chain=(("1", "h", "c"),)),
+    ],
 )
 def test_a_row_is_born_with_everything_it_has(row):
     world = apply(World(), born(row, "made", at=5.0))
@@ -79,7 +85,7 @@ def test_a_move_from_a_state_that_is_past_is_refused_and_says_who_it_was_meant_f
 
 
 def test_a_line_has_no_moves_at_all():
-    line = Line(id="main")
+    line = MergeQueue(id="main")
     with raises_code(InvalidTransition, "invalid_transition", "line"):
         apply(given(line), moved(line, "shut", to="closed", at=1.0))
 
@@ -93,7 +99,7 @@ def test_lists_become_tuples_however_deep_they_stand():
     assert line.chain == (("1", "h", "c"),)
     assert line.held == (("2", "g"),)
     changed = apply(given(line), noted(line, "built", at=1.0, chain=[["3", "h", "d"]]))
-    assert changed.lines["main"].chain == (("3", "h", "d"),)
+    assert changed.queues["main"].chain == (("3", "h", "d"),)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -107,7 +113,7 @@ def _some(kind, number):
         "agent": Agent(id=f"a{number}", agent_kind="claude"),
         "task": Task(id=f"t{number}", deps=("x",)),
         "run": Run(id=f"r{number}", task="1"),
-        "line": Line(id=f"l{number}", results=(("c", True, 1, "fine"),)),
+        "line": MergeQueue(id=f"l{number}", results=(("c", True, 1, "fine"),)),
         "question": Question(id=f"q{number}", task="1", run="1.1", role="worker", question="?"),
         "message": Message(id=f"m{number}", task="1", sender="ann", text="mind it", at=3.0),
         "provider": Provider(id=f"p{number}"),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.task import Task
 from crew.domain.world import moved, with_rows
 from crew.front.cli.crew.merge import waits_for
@@ -117,7 +117,7 @@ def _complete(scene, runner, task: str) -> None:
     runner.engine.record([begun, moved(row, "completed", to="done", at=2.0, head=commit)])
 
 
-WAITS = Line(id="main", chain=(("1", "head", "commit"),), waiting="a file is in the way")
+WAITS = MergeQueue(id="main", chain=(("1", "head", "commit"),), waiting="a file is in the way")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_delivery_waits_for_edits_of_the_same_file_and_says_so(scene):
     scene.write({"shared.txt": "edited by a person\n"})
     assert scene.run()["tasks"] == {"1": "done"}
     assert scene.world.tasks["1"].awaits_delivery
-    line = scene.world.lines["main"]
+    line = scene.world.queues["main"]
     assert "shared.txt" in line.waiting
     assert "git merge refs/crew/landed/main" in line.remedy
     assert scene.git("rev-parse", "HEAD") == base
@@ -44,14 +44,14 @@ def test_delivery_waits_for_edits_of_the_same_file_and_says_so(scene):
     scene.git("checkout", "-q", "shared.txt")
     scene.run()
     check_the_end(scene, base=base, merged=1)
-    assert scene.world.lines["main"].waiting == ""
+    assert scene.world.queues["main"].waiting == ""
 
 
 def test_an_untracked_file_in_the_way_is_not_overwritten(scene):
     scene.write({"new.txt": "mine, never committed\n"})
     scene.run()
     assert (scene.path / "new.txt").read_text() == "mine, never committed\n"
-    assert "new.txt" in scene.world.lines["main"].waiting
+    assert "new.txt" in scene.world.queues["main"].waiting
 
 
 def _is_committed(scene: Scene, name: str) -> bool:
@@ -130,7 +130,7 @@ def test_commits_of_a_person_that_are_red_with_what_landed_do_not_hang_the_crew(
     mine = scene.commit({"clashing.txt": "alone it is fine\n"})
     scene.run()
     assert scene.git("rev-parse", "main") == mine
-    line = scene.world.lines["main"]
+    line = scene.world.queues["main"]
     assert "red" in line.waiting
     assert "refs/crew/landed/main" in line.remedy
     scene.git("rm", "-q", "clashing.txt")
@@ -152,12 +152,12 @@ def test_whoever_brings_together_what_was_red_together_lets_the_waiting_go_on(ma
     scene.tasks.append({"title": "second"})
     assert scene.run()["tasks"] == {"1": "done", "2": "done"}
     assert scene.world.tasks["1"].awaits_delivery
-    assert "red together" in scene.world.lines["main"].waiting
+    assert "red together" in scene.world.queues["main"].waiting
     scene.git("merge", "-q", "--no-commit", "refs/crew/landed/main")
     scene.git("rm", "-q", "-f", "clashing.txt")
     scene.git("commit", "-qm", "brought together")
     assert scene.run()["tasks"] == {"1": "merged", "2": "merged"}
-    assert scene.world.lines["main"].waiting == ""
+    assert scene.world.queues["main"].waiting == ""
     assert (scene.path / "second.txt").exists()
 
 

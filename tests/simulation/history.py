@@ -63,7 +63,7 @@ class History:
         self.rules = Rules(
             max_steps=rng.choice([2, 20]),
             test_slots=rng.choice([1, 1, 2, 3, 4, 8]),
-            longest_line=rng.choice([2, 16, 64]),
+            longest_queue=rng.choice([2, 16, 64]),
             one_at_a_time=rng.random() < 0.2,
             reset_on_recovery=rng.random() < 0.3,
         )
@@ -153,7 +153,7 @@ class History:
         repo = self.state.repo
         while True:
             await asyncio.sleep(60)
-            line = engine.world.lines.get("main")
+            line = engine.world.queues.get("main")
             if line is not None and "git merge" in line.remedy:
                 repo.target, clashes = repo.merge(repo.target, repo.integration, salt="by hand")
                 assert not clashes, "nobody else writes where a person does"

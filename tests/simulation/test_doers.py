@@ -9,7 +9,7 @@ import pytest
 from crew.domain.commands import Deliver, Kill, Land
 from crew.domain.kernel.errors import Conflict
 from crew.domain.rows.agent import Agent, AgentState
-from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Line
+from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, MergeQueue
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
@@ -37,7 +37,7 @@ class Ref:
 def landed(ref):
     """The facts of landing a merge that was built on `base` and passed."""
     task = Task(id="1", state=TaskState.DONE, head="work", queued_at=1.0, target="main")
-    line = Line(
+    queue = MergeQueue(
         id="main",
         integration="base",
         base="base",
@@ -45,7 +45,7 @@ def landed(ref):
         chain=(("1", "work", "merge"),),
         results=(("merge", True, 1, ""),),
     )
-    world = with_rows([task, line])
+    world = with_rows([task, queue])
     ctx = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0, later=lambda *_: None)
     return asyncio.run(land(ctx, Land(subject="main")))
 
@@ -77,10 +77,12 @@ def test_a_line_is_built_anew_once_a_person_has_brought_it_together_with_the_tar
         async def tips(self, target):
             return Tips(integration="landed", target="by hand")
 
-    line = Line(id="main", integration="landed", base="red", target_seen="before", waiting="red")
-    world = with_rows([line])
+    queue = MergeQueue(
+        id="main", integration="landed", base="red", target_seen="before", waiting="red"
+    )
+    world = with_rows([queue])
     ctx = SimpleNamespace(outside=BroughtTogether(), world=lambda: world, now=lambda: 2.0)
-    after = apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main")))).lines["main"]
+    after = apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main")))).queues["main"]
     assert (after.delivered, after.waiting, after.upstream) == ("landed", "", True)
 
 
@@ -106,7 +108,7 @@ def delivered(branch: Branch, landed_commit: str):
     task = Task(
         id="1", state=TaskState.DONE, target="main", queued_at=1.0, landed_commit=landed_commit
     )
-    world = with_rows([Line(id="main", integration=branch.integration), task])
+    world = with_rows([MergeQueue(id="main", integration=branch.integration), task])
     ctx = SimpleNamespace(outside=branch, world=lambda: world, now=lambda: 2.0)
     return apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main")))).tasks["1"]
 
@@ -127,7 +129,7 @@ class Busy(Branch):
 
 def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_it_goes_on():
     branch, put_off = Busy("a", "ab"), []
-    world = with_rows([Line(id="main", integration="ab", target_seen="a")])
+    world = with_rows([MergeQueue(id="main", integration="ab", target_seen="a")])
     for times in range(1, OVERTAKEN_LIMIT + 1):
         ctx = SimpleNamespace(
             outside=branch,
@@ -137,12 +139,12 @@ def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_i
             later=lambda *_: put_off.append("put off"),
         )
         world = apply_all(world, asyncio.run(deliver(ctx, Deliver(subject="main"))))
-        line = world.lines["main"]
-        assert (line.upstream, line.overtaken) == (True, times)
-        assert line.is_outrun == bool(line.waiting) == (times == OVERTAKEN_LIMIT)
-        world = with_rows([replace(line, upstream=False, target_seen=branch.target)])
+        queue = world.queues["main"]
+        assert (queue.upstream, queue.overtaken) == (True, times)
+        assert queue.is_outrun == bool(queue.waiting) == (times == OVERTAKEN_LIMIT)
+        world = with_rows([replace(queue, upstream=False, target_seen=branch.target)])
     assert put_off == []
-    assert "gets new commits before they are tested" in world.lines["main"].waiting
+    assert "gets new commits before they are tested" in world.queues["main"].waiting
 
 
 class Slow(Branch):
@@ -159,7 +161,7 @@ def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwh
 
     def world():
         integration = branch.integration if lands_meanwhile else "ab"
-        return with_rows([Line(id="main", integration=integration, target_seen="a")])
+        return with_rows([MergeQueue(id="main", integration=integration, target_seen="a")])
 
     ctx = SimpleNamespace(
         outside=branch,
@@ -174,8 +176,8 @@ def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwh
 
 def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
     branch, put_off = Branch("a", "green"), []
-    line = Line(id="main", integration="a", base="green", base_proven=False)
-    world = with_rows([replace(line, results=(("green", True, 1, ""),))])
+    queue = MergeQueue(id="main", integration="a", base="green", base_proven=False)
+    world = with_rows([replace(queue, results=(("green", True, 1, ""),))])
     ctx = SimpleNamespace(
         outside=branch, world=lambda: world, now=lambda: 2.0, later=lambda *a: put_off.append(a)
     )

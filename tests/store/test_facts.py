@@ -8,7 +8,7 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, Post, post_id
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
 from crew.domain.rows.question import Question
@@ -27,7 +27,7 @@ from crew.store.fact_log import (
 from crew.store.replies import Reply
 
 TASK = Task(id="1", title="Grüße", deps=("2", "3"))
-LINE = Line(id="main", chain=(("1", "h", "c"),), results=(("c", True, 1, "ok"),))
+LINE = MergeQueue(id="main", chain=(("1", "h", "c"),), results=(("c", True, 1, "ok"),))
 STORY = [
     born(TASK, "seen", at=1.0, by="ann"),
     born(Agent(id="A", agent_kind="claude"), "spawned", at=2.0),
@@ -51,7 +51,7 @@ def test_what_is_recorded_is_the_world_that_is_loaded(db):
     assert world == fold(STORY)
     assert load_world(db) == world
     assert load_rows(db, "task") == world.tasks
-    assert load_rows(db, "line") == world.lines
+    assert load_rows(db, "line") == world.queues
 
 
 PROCESS_STARTED = noted(Agent(id="A", agent_kind="claude"), "process_started", at=6.0, pid=7)

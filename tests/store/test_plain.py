@@ -6,7 +6,7 @@ import pytest
 
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Member
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
@@ -28,7 +28,7 @@ def db(tmp_path):
         Run(id="3.1", task="3", pane="crew-3", pane_pid=42, agent_kind="x"),
         Task(id="1", worktree="/w/1", branch="crew-1"),
         Task(id="2"),
-        Line(id="main", waiting="a file is in the way"),
+        MergeQueue(id="main", waiting="a file is in the way"),
         Member(id="room/pm", channel="room", name="pm", speaking=True),
         Member(id="room/dev", channel="room", name="dev"),
         Question(id="q1", task="1", run="1.1", role="worker", question='is it "open"?'),
@@ -43,7 +43,7 @@ def test_agents_look_the_same_as_through_the_world(db):
     world, plain = load_world(db), load_agents(db)
     full = [agent_view(world, agent) for agent in agents_by_age(world)]
     assert [agent_view(plain, agent) for agent in agents_by_age(plain)] == full
-    assert plain.lines["main"].waiting == "a file is in the way"
+    assert plain.queues["main"].waiting == "a file is in the way"
 
 
 def test_only_what_an_agent_holds_is_read(db):

@@ -21,7 +21,7 @@ from crew.domain.commands import (
     WriteTask,
 )
 from crew.domain.kernel.fact import Fact
-from crew.domain.merging.merge_plan import delivery_waits, new_lines, plan_lines, send_back
+from crew.domain.merging.merge_plan import delivery_waits, new_queues, plan_queues, send_back
 from crew.domain.quests.council_stage import follow_councils
 from crew.domain.quests.position import runs_plan
 from crew.domain.quests.quest_outcomes import follow
@@ -46,7 +46,7 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
         return facts
     if facts := give_up(world, now):
         return facts
-    if facts := new_lines(world, now):
+    if facts := new_queues(world, now):
         return facts
     if facts := _withdraw(world, now):
         return facts
@@ -90,7 +90,7 @@ def plan(
         *_for_tasks(world, rules=rules),
         *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
         *plan_panes(world, busy=busy),
-        *plan_lines(world, now, rules=rules, busy=busy),
+        *plan_queues(world, now, rules=rules, busy=busy),
         *plan_channels(world, now, rules=rules, taking_work=taking_work, busy=busy),
     ]
     return [command for command in commands if command.key not in busy]

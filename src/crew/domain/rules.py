@@ -23,7 +23,7 @@ class Rules:
     stuck_after: int = 5
     reset_on_recovery: bool = False
     test_slots: int = 1
-    longest_line: int = 64
+    longest_queue: int = 64
     one_at_a_time: bool = False
     conflicts_to_agent: bool = True
     deliver_every_s: float = 10.0

@@ -10,7 +10,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, Member, Post
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
 from crew.domain.rows.quest import Position, Quest
@@ -22,7 +22,7 @@ Row = (
     Agent
     | Task
     | Run
-    | Line
+    | MergeQueue
     | Question
     | Message
     | Provider
@@ -42,7 +42,10 @@ _SLOTS = {
 }
 _NAMES = {kind: frozenset(names) for kind, names in FIELDS.items()}
 _SEQUENCES = (list, tuple)
-_NAME = {kind: f"{kind}s" for kind in TABLES} | {Position.kind: "positions"}
+_NAME = {kind: f"{kind}s" for kind in TABLES} | {
+    MergeQueue.kind: "queues",
+    Position.kind: "positions",
+}
 """What the world calls the rows of a kind; facts keep the kind they were recorded with."""
 
 
@@ -51,7 +54,7 @@ class World:
     agents: Mapping[str, Agent] = field(default_factory=dict)
     tasks: Mapping[str, Task] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
-    lines: Mapping[str, Line] = field(default_factory=dict)
+    queues: Mapping[str, MergeQueue] = field(default_factory=dict)
     questions: Mapping[str, Question] = field(default_factory=dict)
     messages: Mapping[str, Message] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)

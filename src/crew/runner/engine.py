@@ -36,7 +36,7 @@ from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
 from crew.domain.world import World, apply_all
 from crew.runner.doers.channel_doers import CHANNEL_DOERS
 from crew.runner.doers.context import Context, Doer
-from crew.runner.doers.merge_doers import LINE_DOERS
+from crew.runner.doers.merge_doers import MERGE_DOERS
 from crew.runner.doers.run_doers import RUN_DOERS
 from crew.runner.outside.outside import Outside
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 _OF_ONE = (PaneCommand, WriteItems, Vacate)
 """A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
 
-DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **LINE_DOERS, **CHANNEL_DOERS}
+DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from crew.domain.kernel.errors import CrewError, TryLater, UsageError
 from crew.domain.kernel.text import one_line
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.requests import Answer, Request
-from crew.domain.rows.merge_queue import Line
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.world import born
 from crew.git.delivery.delivery import landed_tips
@@ -124,10 +124,10 @@ class Runner:
 
     def _find_landed(self) -> None:
         """What landed is in git, whatever became of the database: it must still be delivered."""
-        known = self.engine.world.lines
+        known = self.engine.world.queues
         self.engine.record(
             [
-                born(Line(id=target, integration=tip, base=tip), "found", at=time.time())
+                born(MergeQueue(id=target, integration=tip, base=tip), "found", at=time.time())
                 for target, tip in landed_tips(self.workplace.repo).items()
                 if target not in known
             ]
@@ -255,9 +255,9 @@ class Runner:
     def _only_a_checkout_stands_in_the_way(self) -> bool:
         """A person edits or commits without a pause: wait a moment, then end and say so."""
         engine = self.engine
-        lines = engine.world.lines.values()
-        outrun = ("line", "test") if any(line.is_outrun for line in lines) else ()
-        blocked = any(line.waiting for line in lines)
+        queues = engine.world.queues.values()
+        outrun = ("line", "test") if any(queue.is_outrun for queue in queues) else ()
+        blocked = any(queue.waiting for queue in queues)
         if not blocked or not engine.is_quiet(ignoring=("deliver", "turn", *outrun)):
             self._blocked_since = None
             return False

@@ -34,9 +34,9 @@ class PlainRow:
 
 
 def load_agents(db: Database) -> "World":
-    """A world of the agents: their tasks and runs, the lines, the speakers, the open questions."""
+    """A world of the agents: their tasks, runs, merge queues, speakers and open questions."""
     agents = _rows(db, "agent")
-    lines, landed = _lines(db)
+    queues, landed = _queues(db)
     runs = _rows(db, "run", {row.run for row in agents.values()})
     tasks = _rows(db, "task", {row.task for row in agents.values()}) | landed
     members = {row.id: row for row in _rows_where(db, "member", "$.speaking")}
@@ -44,7 +44,7 @@ def load_agents(db: Database) -> "World":
         agents=agents,
         tasks=tasks,
         runs=runs,
-        lines=lines,
+        queues=queues,
         members=members,
         questions={one.id: one for one in load_questions(db)},
     )
@@ -61,19 +61,19 @@ def load_questions(db: Database) -> "list[Question]":
     return cast("list[Question]", [PlainRow("question", json.loads(value)) for (value,) in found])
 
 
-def load_lines(db: Database) -> "World":
-    """A world of the lines, with the tasks that landed and are not delivered yet."""
-    lines, landed = _lines(db)
-    return cast("World", SimpleNamespace(lines=lines, tasks=landed))
+def load_queues(db: Database) -> "World":
+    """A world of the merge queues, with the tasks that landed and are not delivered yet."""
+    queues, landed = _queues(db)
+    return cast("World", SimpleNamespace(queues=queues, tasks=landed))
 
 
-def _lines(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
+def _queues(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
     """All tasks are looked at only when something is on its way."""
-    lines = _rows(db, "line")
-    if all(line.delivered == line.integration for line in lines.values()):
-        return lines, {}
+    queues = _rows(db, "line")
+    if all(queue.delivered == queue.integration for queue in queues.values()):
+        return queues, {}
     found = [row for row in _rows_where(db, "task", "$.landed_commit") if row.state == "done"]
-    return lines, {row.id: row for row in found}
+    return queues, {row.id: row for row in found}
 
 
 def find_run(db: Database, run: str) -> "Run | None":

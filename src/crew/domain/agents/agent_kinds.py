@@ -127,7 +127,7 @@ def _has_other_work(world: World) -> bool:
     """What needs no step of an agent: merges, deliveries, terminals; or is a channel's own."""
     return (
         any(task.is_queued for task in world.tasks.values())
-        or any(line.integration != line.delivered for line in world.lines.values())
+        or any(queue.integration != queue.delivered for queue in world.queues.values())
         or any(run.is_live and run.pane for run in world.runs.values())
         or any(one.state != ChannelState.CLOSED for one in world.channels.values())
     )

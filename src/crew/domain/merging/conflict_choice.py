@@ -1,6 +1,6 @@
 """A person decides what becomes of a conflict: the question, its choices, and what each does.
 
-The task stays done meanwhile, out of the line. A choice of a side holds for its commit: what lands
+The task stays done meanwhile, out of the queue. A choice of a side holds for its commit: what lands
 before it is merged is settled in the same way.
 """
 

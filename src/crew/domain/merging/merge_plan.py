@@ -13,19 +13,19 @@ from crew.domain.commands import (
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import headline, quoted
-from crew.domain.quests.position import (
-    is_quest_led,
-)
-from crew.domain.quests.role_entry import taken_back
-from crew.domain.rows.agent import AT_WORK
-from crew.domain.rows.merge_queue import (
-    Line,
+from crew.domain.merging.queue_search import (
     commits_to_test,
     culprit,
     learned_rate,
     needs_layout,
     prefix_to_land,
 )
+from crew.domain.quests.position import (
+    is_quest_led,
+)
+from crew.domain.quests.role_entry import taken_back
+from crew.domain.rows.agent import AT_WORK
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
@@ -35,27 +35,27 @@ from crew.domain.runs.run_outcomes import failed, merge_tries, sent_back
 from crew.domain.world import World, apply, born, moved, noted
 
 
-def new_lines(world: World, now: float) -> list[Fact]:
+def new_queues(world: World, now: float) -> list[Fact]:
     """One for each target that a task waits for."""
     targets = {task.target for task in world.tasks.values() if task.is_queued}
-    return [born(Line(id=t), "opened", at=now) for t in sorted(targets - world.lines.keys())]
+    return [born(MergeQueue(id=t), "opened", at=now) for t in sorted(targets - world.queues.keys())]
 
 
 def send_back(world: World, now: float, *, rules: Rules) -> list[Fact]:
-    """The first task that makes its line red goes back to its session."""
-    blamed = (_send_back_culprit(world, one, rules=rules, now=now) for one in world.lines.values())
+    """The first task that makes its queue red goes back to its session."""
+    blamed = (_send_back_culprit(world, one, rules=rules, now=now) for one in world.queues.values())
     return next((facts for facts in blamed if facts), [])
 
 
-def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) -> list[Fact]:
-    found = culprit(line)
-    if found is None or line.upstream or not _is_current(world, line):
+def _send_back_culprit(world: World, queue: MergeQueue, *, rules: Rules, now: float) -> list[Fact]:
+    found = culprit(queue)
+    if found is None or queue.upstream or not _is_current(world, queue):
         return []
     candidate, result = found
     if candidate is None:
-        return _red_base(line, now)
+        return _red_base(queue, now)
     worse = noted(
-        line, "blamed", at=now, failure_rate=learned_rate(line.failure_rate, failed=1), held=()
+        queue, "blamed", at=now, failure_rate=learned_rate(queue.failure_rate, failed=1), held=()
     )
     return [
         worse,
@@ -65,13 +65,13 @@ def _send_back_culprit(world: World, line: Line, *, rules: Rules, now: float) ->
     ]
 
 
-def _red_base(line: Line, now: float) -> list[Fact]:
+def _red_base(queue: MergeQueue, now: float) -> list[Fact]:
     """What others committed and what landed merge without a conflict, but do not work together."""
-    reason = f"{line.id} and what crew landed are red together"
-    if line.waiting == reason:
+    reason = f"{queue.id} and what crew landed are red together"
+    if queue.waiting == reason:
         return []
-    remedy = f"bring them together and commit: git merge {landed_ref(line.id)}"
-    return [noted(line, "base_red", at=now, waiting=reason, remedy=remedy)]
+    remedy = f"bring them together and commit: git merge {landed_ref(queue.id)}"
+    return [noted(queue, "base_red", at=now, waiting=reason, remedy=remedy)]
 
 
 def returned(
@@ -111,7 +111,7 @@ def returned(
 
 
 def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any) -> list[Fact]:
-    """A person decides; the task stays done, and out of the line until then."""
+    """A person decides; the task stays done, and out of the queue until then."""
     files = ", ".join(map(headline, aside["merge_paths"]))
     question = new_question(
         world,
@@ -134,58 +134,58 @@ CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
 """The agent resolves it; the task's side wins; the landed side wins; the task fails."""
 
 
-def queue(world: World, target: str) -> list[Task]:
+def queued_tasks(world: World, target: str) -> list[Task]:
     """The tasks that wait for this target, the longest waiting first."""
     waiting = [t for t in world.tasks.values() if t.is_queued and t.target == target]
     return sorted(waiting, key=lambda task: (task.queued_at or 0.0, task.id))
 
 
-def _is_current(world: World, line: Line) -> bool:
+def _is_current(world: World, queue: MergeQueue) -> bool:
     """Everybody in the chain still waits with the commit that was merged."""
     return all(
         (task := world.tasks.get(c.task)) is not None and task.is_queued and task.head == c.head
-        for c in line.candidates
+        for c in queue.candidates
     )
 
 
-def plan_lines(
+def plan_queues(
     world: World, now: float, *, rules: Rules, busy: frozenset[str]
 ) -> Iterator[Command]:
     """`busy` are the keys of what is under way: a commit is not tested twice at once."""
-    for line in world.lines.values():
-        yield from _line_work(world, line, rules=rules, busy=busy)
-        if _should_deliver(world, line, now, rules=rules):
-            yield Deliver(subject=line.id)
+    for queue in world.queues.values():
+        yield from _queue_work(world, queue, rules=rules, busy=busy)
+        if _should_deliver(world, queue, now, rules=rules):
+            yield Deliver(subject=queue.id)
 
 
-def _line_work(
-    world: World, line: Line, *, rules: Rules, busy: frozenset[str]
+def _queue_work(
+    world: World, queue: MergeQueue, *, rules: Rules, busy: frozenset[str]
 ) -> Iterator[Command]:
-    waiting = queue(world, line.id)[: rules.longest_line]
-    current = _is_current(world, line)
-    if current and prefix_to_land(line) is not None:
-        yield Land(subject=line.id)
+    waiting = queued_tasks(world, queue.id)[: rules.longest_queue]
+    current = _is_current(world, queue)
+    if current and prefix_to_land(queue) is not None:
+        yield Land(subject=queue.id)
     elif (
-        line.upstream
-        or frozenset((t.id, t.head) for t in waiting) != line.entries
-        or needs_layout(line, rules=rules)
+        queue.upstream
+        or frozenset((t.id, t.head) for t in waiting) != queue.entries
+        or needs_layout(queue, rules=rules)
     ):
-        yield Assemble(subject=line.id)
-    if current and (line.candidates or not line.base_proven):
-        prefix = f"test {line.id} "
+        yield Assemble(subject=queue.id)
+    if current and (queue.candidates or not queue.base_proven):
+        prefix = f"test {queue.id} "
         under_test = frozenset(key.removeprefix(prefix) for key in busy if key.startswith(prefix))
-        for commit in commits_to_test(line, rules, busy=under_test):
-            yield TestCandidate(subject=line.id, commit=commit)
+        for commit in commits_to_test(queue, rules, busy=under_test):
+            yield TestCandidate(subject=queue.id, commit=commit)
 
 
-def _should_deliver(world: World, line: Line, now: float, *, rules: Rules) -> bool:
-    is_current = line.delivered == line.integration and not undelivered(world, line.id)
-    if is_current or line.upstream:
+def _should_deliver(world: World, queue: MergeQueue, now: float, *, rules: Rules) -> bool:
+    is_current = queue.delivered == queue.integration and not undelivered(world, queue.id)
+    if is_current or queue.upstream:
         return False
     working = any(agent.run and agent.state in AT_WORK for agent in world.agents.values())
     working = working or any(task.is_queued for task in world.tasks.values())
-    pause_s = rules.deliver_every_s if line.is_shown else 0.0
-    recently = line.delivered_at is not None and now - line.delivered_at < pause_s
+    pause_s = rules.deliver_every_s if queue.is_shown else 0.0
+    recently = queue.delivered_at is not None and now - queue.delivered_at < pause_s
     return not (working and recently)
 
 
@@ -197,7 +197,7 @@ def undelivered(world: World, target: str) -> list[Task]:
 def delivery_waits(world: World, rules: Rules) -> dict[str, float]:
     """When what landed is to be delivered, although nothing happens until then."""
     return {
-        f"deliver {line.id}": line.delivered_at + rules.deliver_every_s
-        for line in world.lines.values()
-        if line.delivered != line.integration and line.delivered_at is not None
+        f"deliver {queue.id}": queue.delivered_at + rules.deliver_every_s
+        for queue in world.queues.values()
+        if queue.delivered != queue.integration and queue.delivered_at is not None
     }

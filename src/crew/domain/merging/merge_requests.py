@@ -40,11 +40,11 @@ def deliver(asked: Asked) -> Answer:
 
 def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]:
     """At once, however short ago the last delivery was."""
-    line = world.lines.get(target)
-    if line is None:
+    queue = world.queues.get(target)
+    if queue is None:
         return ()
     fresh = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
-    return (noted(line, "delivery_asked", at=at, **fresh),)
+    return (noted(queue, "delivery_asked", at=at, **fresh),)
 
 
 def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way

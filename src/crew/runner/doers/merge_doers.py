@@ -1,4 +1,4 @@
-"""do, for the merge queue: assemble the line, test candidates, land, deliver."""
+"""do, for the merge queue: assemble the queue, test candidates, land, deliver."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,15 +10,9 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import LONGEST_NOTES
 from crew.domain.merging.conflict_text import Sides, conflict_notes
-from crew.domain.merging.merge_plan import queue, returned, undelivered
-from crew.domain.rows.merge_queue import (
-    Line,
-    TestResult,
-    layout,
-    learned_rate,
-    prefix_to_land,
-    tested,
-)
+from crew.domain.merging.merge_plan import queued_tasks, returned, undelivered
+from crew.domain.merging.queue_search import layout, learned_rate, prefix_to_land, tested
+from crew.domain.rows.merge_queue import MergeQueue, TestResult
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.world import World, apply_all, moved, noted
@@ -28,7 +22,7 @@ from crew.runner.outside.outside import Delivered, MergeResult, Tips
 
 @dataclass(slots=True, kw_only=True)
 class _Assembly:
-    """The line while it is being put together; `known` are the merges of the line as it was."""
+    """The queue while it is being built; `known` are the merges of the queue as it was."""
 
     tips: Tips
     base: str
@@ -45,15 +39,15 @@ class _Assembly:
 
 
 async def assemble(ctx: Context, command: Command) -> list[Fact]:
-    """Merge the waiting tasks in memory, each onto those before it in the line or its trial."""
+    """Merge the waiting tasks in memory, each onto those before it in the queue or its trial."""
     target = command.subject
     tips = await ctx.outside.tips(target)
     assembly = await _base(ctx, tips, target)
-    line = _line(ctx, command)
-    assembly.known = _merges_in(line)
-    waiting = queue(ctx.world(), target)[: ctx.rules.longest_line]
+    queue = _queue(ctx, command)
+    assembly.known = _merges_in(queue)
+    waiting = queued_tasks(ctx.world(), target)[: ctx.rules.longest_queue]
     tasks = {(task.id, task.head): task for task in waiting}
-    wanted = layout(line, tuple(tasks), rules=ctx.rules, proven=assembly.proven)
+    wanted = layout(queue, tuple(tasks), rules=ctx.rules, proven=assembly.proven)
     assembly.cleared = wanted.cleared
     for entry in wanted.main:
         await _append(ctx, assembly, tasks[entry])
@@ -90,11 +84,11 @@ async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
     )
 
 
-def _merges_in(line: Line) -> dict[tuple[str, str, str], str]:
-    """Which commit came of merging a task's head onto what stands before it in the line."""
+def _merges_in(queue: MergeQueue) -> dict[tuple[str, str, str], str]:
+    """Which commit came of merging a task's head onto what is before it in the queue."""
     return {
         (before, task, head): commit
-        for stack in line.stacks
+        for stack in queue.stacks
         for before, (task, head, commit) in zip(stack.commits, stack.chain, strict=False)
     }
 
@@ -157,12 +151,12 @@ def merge_message(task: Task, run: Run | None) -> str:
 
 def _assembled(ctx: Context, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:
     world, now = ctx.world(), ctx.now()
-    line = world.lines[target]
+    queue = world.queues[target]
     chains = (assembly.chain, *(chain for _, chain in assembly.trials))
     current = {assembly.base, *(commit for chain in chains for _, _, commit in chain)}
     facts = [
         noted(
-            line,
+            queue,
             "assembled",
             at=now,
             integration=tips.integration,
@@ -172,10 +166,10 @@ def _assembled(ctx: Context, target: str, tips: Tips, assembly: _Assembly) -> li
             trials=tuple(assembly.trials),
             cleared=assembly.cleared,
             held=tuple(assembly.held),
-            results=tuple(r for r in line.results if r[0] in current),
+            results=tuple(r for r in queue.results if r[0] in current),
             target_seen=tips.target,
             upstream=False,
-            **_obstacle(line, assembly),
+            **_obstacle(queue, assembly),
         )
     ]
     for task, commit in assembly.landed:
@@ -187,16 +181,16 @@ def _assembled(ctx: Context, target: str, tips: Tips, assembly: _Assembly) -> li
     return facts
 
 
-def _obstacle(line: Line, assembly: _Assembly) -> dict[str, str]:
-    """What a person has to know while the line cannot be delivered."""
+def _obstacle(queue: MergeQueue, assembly: _Assembly) -> dict[str, str]:
+    """What a person has to know while the queue cannot be delivered."""
     if assembly.waiting:
-        return {"waiting": assembly.waiting, "remedy": f"git merge {landed_ref(line.id)}"}
-    return _outrun(line) if line.is_outrun else {"waiting": "", "remedy": ""}
+        return {"waiting": assembly.waiting, "remedy": f"git merge {landed_ref(queue.id)}"}
+    return _outrun(queue) if queue.is_outrun else {"waiting": "", "remedy": ""}
 
 
-def _outrun(line: Line) -> dict[str, str]:
+def _outrun(queue: MergeQueue) -> dict[str, str]:
     return {
-        "waiting": f"{line.id} gets new commits before they are tested with what landed",
+        "waiting": f"{queue.id} gets new commits before they are tested with what landed",
         "remedy": "make no commit there for as long as the gate takes",
     }
 
@@ -232,53 +226,53 @@ def _landed(ctx: Context, task: str, head: str, commit: str) -> list[Fact]:
 
 async def test_candidate(ctx: Context, command: Command) -> list[Fact]:
     assert isinstance(command, commands.TestCandidate)
-    tasks = [c for c in _line(ctx, command).candidates if c.commit == command.commit]
+    tasks = [c for c in _queue(ctx, command).candidates if c.commit == command.commit]
     gate = await ctx.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
-    line = _line(ctx, command)
+    queue = _queue(ctx, command)
     notes = "" if gate.passed else gate.output[-LONGEST_NOTES:]
     result = TestResult(commit=command.commit, passed=gate.passed, times=1, notes=notes)
-    results = tuple(tuple(r) for r in tested(line, result))
-    return [noted(line, "tested", at=ctx.now(), results=results)]
+    results = tuple(tuple(r) for r in tested(queue, result))
+    return [noted(queue, "tested", at=ctx.now(), results=results)]
 
 
 async def land(ctx: Context, command: Command) -> list[Fact]:
     """Asks first whether the ref is there already: the last try may have died right after it."""
-    line = _line(ctx, command)
-    length = prefix_to_land(line)
+    queue = _queue(ctx, command)
+    length = prefix_to_land(queue)
     if length is None:
         return []
-    commit = line.commit_at(length)
-    tips = await ctx.outside.tips(line.id)
+    commit = queue.commit_at(length)
+    tips = await ctx.outside.tips(queue.id)
     if tips.integration != commit:
-        await ctx.outside.advance(line.id, to=commit, expected=line.integration)
-    ctx.later(commands.Deliver(subject=line.id), ctx.now())  # the last try was about less
-    return _line_landed(ctx, line, length, commit)
+        await ctx.outside.advance(queue.id, to=commit, expected=queue.integration)
+    ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last try was about less
+    return _queue_landed(ctx, queue, length, commit)
 
 
-def _line_landed(ctx: Context, line: Line, length: int, commit: str) -> list[Fact]:
-    later = {candidate.commit for candidate in line.candidates[length:]}
+def _queue_landed(ctx: Context, queue: MergeQueue, length: int, commit: str) -> list[Fact]:
+    later = {candidate.commit for candidate in queue.candidates[length:]}
     facts = [
         noted(
-            line,
+            queue,
             "landed",
             at=ctx.now(),
             integration=commit,
             base=commit,
             base_proven=True,
-            chain=line.chain[length:],
+            chain=queue.chain[length:],
             held=(),
-            results=tuple(r for r in line.results if r[0] in later),
-            failure_rate=learned_rate(line.failure_rate, passed=length),
+            results=tuple(r for r in queue.results if r[0] in later),
+            failure_rate=learned_rate(queue.failure_rate, passed=length),
         )
     ]
-    for candidate in line.candidates[:length]:
+    for candidate in queue.candidates[:length]:
         facts += _landed(ctx, candidate.task, candidate.head, candidate.commit)
     return facts
 
 
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
     """What stands in the way is recorded once; then it is tried again until it is gone."""
-    integration = _line(ctx, command).integration
+    integration = _queue(ctx, command).integration
     done = await ctx.outside.deliver(command.subject)
     if done.state == "delivered":
         changes = {"delivered": integration, "is_shown": done.is_shown}
@@ -288,19 +282,19 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
     if done.state == "current":  # also when a person brought together what was red together
         facts = await _delivered(ctx, command, done, delivered=integration)
         lost = await _landings_lost(ctx, landed, tips, facts)
-        return [*facts, *lost, *_upstream_moved(ctx, _line(ctx, command), tips, overtaken=0)]
-    line = _line(ctx, command)
-    overtaken = line.overtaken + 1
-    moved_on = _upstream_moved(ctx, line, tips, overtaken=overtaken)
-    has_landed_more = line.integration != integration
+        return [*facts, *lost, *_upstream_moved(ctx, _queue(ctx, command), tips, overtaken=0)]
+    queue = _queue(ctx, command)
+    overtaken = queue.overtaken + 1
+    moved_on = _upstream_moved(ctx, queue, tips, overtaken=overtaken)
+    has_landed_more = queue.integration != integration
     if done.state == "diverged" and (moved_on or has_landed_more):
         return moved_on  # tried at once when that is tested together: the target may move again
     ctx.later(command, ctx.now() + ctx.rules.delivery_retry_s)
     if done.state == "diverged":
         return []
-    if (line.waiting, line.remedy) == (done.reason, done.remedy):
+    if (queue.waiting, queue.remedy) == (done.reason, done.remedy):
         return []
-    waits = noted(line, "delivery_waits", at=ctx.now(), waiting=done.reason, remedy=done.remedy)
+    waits = noted(queue, "delivery_waits", at=ctx.now(), waiting=done.reason, remedy=done.remedy)
     return [waits]
 
 
@@ -318,7 +312,7 @@ async def _delivered(ctx: Context, command: Command, done: Delivered, **changes:
     changes |= {"delivered_at": at, "overtaken": 0, "waiting": "", "remedy": done.remedy}
     trigger = "delivered" if done.state == "delivered" or arrived else "found_delivered"
     return [
-        noted(_line(ctx, command), trigger, at=at, **changes),
+        noted(_queue(ctx, command), trigger, at=at, **changes),
         *(moved(tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
     ]
 
@@ -336,19 +330,19 @@ async def _landings_lost(
     ]
 
 
-def _upstream_moved(ctx: Context, line: Line, tips: Tips, *, overtaken: int) -> list[Fact]:
-    if tips.target == line.target_seen or line.upstream:
+def _upstream_moved(ctx: Context, queue: MergeQueue, tips: Tips, *, overtaken: int) -> list[Fact]:
+    if tips.target == queue.target_seen or queue.upstream:
         return []
-    words = _outrun(line) if replace(line, overtaken=overtaken).is_outrun else {}
+    words = _outrun(queue) if replace(queue, overtaken=overtaken).is_outrun else {}
     changes = {"upstream": True, "overtaken": overtaken, **words}
-    return [noted(line, "diverged", at=ctx.now(), **changes)]
+    return [noted(queue, "diverged", at=ctx.now(), **changes)]
 
 
-def _line(ctx: Context, command: Command) -> Line:
-    return ctx.world().lines[command.subject]
+def _queue(ctx: Context, command: Command) -> MergeQueue:
+    return ctx.world().queues[command.subject]
 
 
-LINE_DOERS: Mapping[type[Command], Doer] = {
+MERGE_DOERS: Mapping[type[Command], Doer] = {
     commands.Assemble: assemble,
     commands.TestCandidate: test_candidate,
     commands.Land: land,

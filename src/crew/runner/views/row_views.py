@@ -144,11 +144,11 @@ def _terms_view(terms: Terms) -> dict[str, Any]:
 
 def _delivery(world: World, task: Task) -> dict[str, Any]:
     """What a task that landed waits for; no reason means that nothing is in the way."""
-    line = world.lines.get(task.target)
+    queue = world.queues.get(task.target)
     return {
         "target": task.target,
-        "reason": (line.waiting if line else "") or None,
-        "remedy": (line.remedy if line else "") or None,
+        "reason": (queue.waiting if queue else "") or None,
+        "remedy": (queue.remedy if queue else "") or None,
     }
 
 

@@ -54,7 +54,7 @@ def merge(call: Call, subject: str) -> None:
         now = world.tasks.get(task)
         if now is None:
             return False
-        is_blocked = now.awaits_delivery and world.lines[now.target].waiting != ""
+        is_blocked = now.awaits_delivery and world.queues[now.target].waiting != ""
         return now.state != TaskState.DONE or is_blocked
 
     with _narrated(call, workplace, task):
@@ -94,11 +94,11 @@ def waits_for(world: World, task: str) -> str:
     row = world.tasks.get(task)
     if row is None or not (row.is_queued or row.awaits_delivery):
         return "waits for another crew command to end"
-    line = world.lines.get(row.target)
-    why = f": {line.waiting}" if line is not None and line.waiting else ""
+    queue = world.queues.get(row.target)
+    why = f": {queue.waiting}" if queue is not None and queue.waiting else ""
     if row.awaits_delivery:
         return f"has landed; its delivery to {row.target} is under way{why}"
-    is_first = line is not None and any(entry[0] == task for entry in line.chain)
+    is_first = queue is not None and any(entry[0] == task for entry in queue.chain)
     if is_first:
         return f"is tested together with what landed for {row.target}{why}"
     return f"waits for its turn in the merge queue of {row.target}{why}"
@@ -126,17 +126,17 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
     if call.json:
         print_json(task_view(workplace.source.show(task), world))
     else:
-        line = world.lines.get(row.target)
+        queue = world.queues.get(row.target)
         narrate(call, f"task {task} is merged into {row.target}")
-        if line is not None and line.remedy:
-            narrate(call, f"it has submodules that moved; this brings their files: {line.remedy}")
+        if queue is not None and queue.remedy:
+            narrate(call, f"it has submodules that moved; this brings their files: {queue.remedy}")
 
 
 def late(world: World, task: Task) -> TryLater:
     """It has landed, and something keeps it from its target branch."""
-    line = world.lines.get(task.target)
+    queue = world.queues.get(task.target)
     return TryLater(
         f"task {task.id} has landed, its delivery to {task.target} waits"
-        + (f": {line.waiting}" if line is not None and line.waiting else ""),
-        hint=(line.remedy if line else "") or f"`crew merge {task.id}` delivers it",
+        + (f": {queue.waiting}" if queue is not None and queue.waiting else ""),
+        hint=(queue.remedy if queue else "") or f"`crew merge {task.id}` delivers it",
     )

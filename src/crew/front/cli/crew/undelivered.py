@@ -31,7 +31,7 @@ def undelivered(workplace: "Workplace") -> dict[str, Late]:
     world, tips = load_world(workplace.db), landed_tips(workplace.repo)
     late = [target for target, tip in tips.items() if not _has(workplace, target, tip)]
     recorded = [task.target for task in world.tasks.values() if task.awaits_delivery]
-    waiting = [line.id for line in world.lines.values() if line.waiting]
+    waiting = [queue.id for queue in world.queues.values() if queue.waiting]
     return {target: _late(world, target) for target in sorted({*late, *recorded, *waiting})}
 
 
@@ -41,11 +41,11 @@ def _has(workplace: "Workplace", target: str, landed: str) -> bool:
 
 
 def _late(world: World, target: str) -> Late:
-    line = world.lines.get(target)
+    queue = world.queues.get(target)
     tasks = [task.id for task in undelivered_tasks(world, target)]
     what = f"task{'s' * (len(tasks) > 1)} {', '.join(tasks)}" if tasks else landed_ref(target)
-    if line is not None and line.waiting:
-        return Late(what=f"{what} ({line.waiting})", fix=line.remedy or _REPAIR)
+    if queue is not None and queue.waiting:
+        return Late(what=f"{what} ({queue.waiting})", fix=queue.remedy or _REPAIR)
     return Late(what=what, fix=_REPAIR)
 
 

@@ -43,7 +43,7 @@ def unmerged(world: World) -> list[Task]:
 def drained_code(world: World, left: list[Task]) -> int:
     if left:
         return CHECK_FAILED
-    is_late = any(line.waiting for line in world.lines.values())
+    is_late = any(queue.waiting for queue in world.queues.values())
     is_late = is_late or any(task.awaits_delivery for task in world.tasks.values())
     return TRY_LATER if is_late else 0
 
@@ -119,7 +119,7 @@ def summary(world: World, left: list[Task], code: int) -> dict[str, Any]:
             "remedy": one.remedy,
             "since": moment(one.delivered_at),
         }
-        for one in world.lines.values()
+        for one in world.queues.values()
         if one.waiting
     ]
     landed = [task.id for task in world.tasks.values() if task.awaits_delivery]

@@ -19,7 +19,7 @@ from crew.front.cli.tab_completion import complete_tasks
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_words, count_words, open_questions
 from crew.store.fact_log import load_rows, load_world
-from crew.store.quick_rows import load_lines, load_questions, load_unmerged
+from crew.store.quick_rows import load_questions, load_queues, load_unmerged
 from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def list_tasks(
         list_namespaces(call, workplace, wish, None if all_namespaces else namespace)
         return
     items = workplace.snapshot().by_id
-    lines = load_lines(workplace.db)
-    chosen = choose(wish, items, lines.tasks)
+    landed = load_queues(workplace.db)
+    chosen = choose(wish, items, landed.tasks)
     if call.json:
         from crew.runner.views.row_views import task_view  # noqa: PLC0415 - for those who ask for JSON
 
@@ -89,7 +89,7 @@ def list_tasks(
             ]
         )
     else:
-        _print(call, workplace, Shown(chosen=chosen, items=items, lines=lines, sessions=sessions))
+        _print(call, workplace, Shown(chosen=chosen, items=items, landed=landed, sessions=sessions))
 
 
 @frozen
@@ -109,7 +109,7 @@ class Shown:
 
     chosen: list[str]
     items: "Items"
-    lines: "World"
+    landed: "World"
     sessions: "Mapping[str, Run]"
 
 
@@ -160,8 +160,8 @@ def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:
     holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in shown.sessions.items()}
     questions = load_questions(workplace.db)
     if shown.chosen:
-        notes = _notes(load_unmerged(workplace.db), questions, shown.lines.tasks.values())
-        landed = shown.lines.tasks
+        notes = _notes(load_unmerged(workplace.db), questions, shown.landed.tasks.values())
+        landed = shown.landed.tasks
         table(HEAD, rows(shown.chosen, shown.items, holders, landed=landed, notes=notes), call)
     elif shown.items:
         narrate(call, "no such task among the open ones: `crew list -a` shows all")
@@ -169,11 +169,11 @@ def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:
         narrate(call, 'no tasks yet: crew new --title "…" makes one')
     if questions:
         narrate(call, f"{len(questions)} {count_words(len(questions))}")
-    if shown.lines.lines:
+    if shown.landed.queues:
         from crew.front.cli.watching.ps import deliveries  # noqa: PLC0415 - only once work was merged
 
         runner_up = find_runner(workplace.lock_file) is not None
-        for words in deliveries(shown.lines, runner_up=runner_up):
+        for words in deliveries(shown.landed, runner_up=runner_up):
             narrate(call, words)
 
 

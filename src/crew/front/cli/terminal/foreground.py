@@ -117,7 +117,7 @@ def _is_at_rest(world: World, task: str) -> bool:
 
 def _waits(world: World, task: Task) -> str:
     """What keeps a landed task from its target branch; a person has to clear the way."""
-    found = world.lines.get(task.target)
+    found = world.queues.get(task.target)
     return found.waiting if found is not None and task.awaits_delivery else ""
 
 

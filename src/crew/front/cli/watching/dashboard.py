@@ -88,9 +88,9 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
         for agent in agents_by_age(world)
     ]
     waiting = [
-        {"target": line.id, "reason": line.waiting, "remedy": line.remedy}
-        for line in world.lines.values()
-        if line.waiting
+        {"target": queue.id, "reason": queue.waiting, "remedy": queue.remedy}
+        for queue in world.queues.values()
+        if queue.waiting
     ]
     speaking = [
         {"channel": one.channel, "name": one.name, "kind": one.agent_kind}

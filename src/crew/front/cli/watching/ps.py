@@ -131,15 +131,15 @@ def speakers(world: "World") -> Iterable[str]:
 
 def deliveries(world: "World", *, runner_up: bool) -> Iterable[str]:
     """What landed and is not in its target branch yet: why, and the command that delivers it."""
-    for line in world.lines.values():
-        if line.waiting:
-            remedy = f" ({line.remedy})" if line.remedy else ""
-            yield f"delivery to {line.id} waits: {line.waiting}{remedy}"
-        elif line.remedy:
-            yield f"submodules moved with the last delivery to {line.id}: {line.remedy}"
-        if landed := _landed(world, line.id):
+    for queue in world.queues.values():
+        if queue.waiting:
+            remedy = f" ({queue.remedy})" if queue.remedy else ""
+            yield f"delivery to {queue.id} waits: {queue.waiting}{remedy}"
+        elif queue.remedy:
+            yield f"submodules moved with the last delivery to {queue.id}: {queue.remedy}"
+        if landed := _landed(world, queue.id):
             how = "the runner delivers" if runner_up else f"`crew merge {landed[0]}` delivers"
-            yield f"landed, and not in {line.id} yet: {', '.join(landed)} ({how})"
+            yield f"landed, and not in {queue.id} yet: {', '.join(landed)} ({how})"
 
 
 def _landed(world: "World", target: str) -> list[str]:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from crew.domain.rows.merge_queue import (
-    Line,
+from crew.domain.merging.queue_search import (
     commits_to_test,
     culprit,
     layout,
@@ -12,10 +11,11 @@ from crew.domain.rows.merge_queue import (
     needs_layout,
     prefix_to_land,
 )
+from crew.domain.merging.queue_search import tested as with_result
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.merge_queue import TestResult as Result
-from crew.domain.rows.merge_queue import tested as with_result
 from crew.domain.rules import Rules
-from domain.scenes import line_of
+from domain.scenes import queue_of
 
 
 def stacked(base, entries):
@@ -40,35 +40,35 @@ class Life:
     flake_rate: float = 0.0
     finish_all: bool = True
     waiting: list[str] = field(default_factory=list)
-    line: Line = field(default_factory=line_of)
+    queue: MergeQueue = field(default_factory=queue_of)
     running: set[str] = field(default_factory=set)
     landed: list[str] = field(default_factory=list)
     blamed: dict[str, Result] = field(default_factory=dict)
     tests_of: dict[str, list[bool]] = field(default_factory=dict)
-    green: set[str] = field(default_factory=lambda: {line_of().base})
+    green: set[str] = field(default_factory=lambda: {queue_of().base})
     rounds: int = 0
 
     def tasks_in(self, commit: str) -> list[str]:
         return commit.split("+")[1:]
 
     def assemble(self) -> None:
-        waiting = [(id_, f"head-{id_}") for id_ in self.waiting[: self.rules.longest_line]]
-        proven = self.line.base_proven
-        wanted = layout(self.line, waiting, rules=self.rules, proven=proven)
+        waiting = [(id_, f"head-{id_}") for id_ in self.waiting[: self.rules.longest_queue]]
+        proven = self.queue.base_proven
+        wanted = layout(self.queue, waiting, rules=self.rules, proven=proven)
         placed = [*wanted.main, *wanted.later, *(e for _, group in wanted.trials for e in group)]
         assert sorted(placed) == sorted(waiting), "somebody stands nowhere, or twice"
-        trials = [(base or self.line.base, group) for base, group in wanted.trials]
-        self.line = replace(
-            self.line,
-            chain=stacked(self.line.base, wanted.main),
+        trials = [(base or self.queue.base, group) for base, group in wanted.trials]
+        self.queue = replace(
+            self.queue,
+            chain=stacked(self.queue.base, wanted.main),
             trials=tuple((base, stacked(base, group)) for base, group in trials),
             held=wanted.later,
             cleared=wanted.cleared,
         )
-        commits = {self.line.base, *(candidate.commit for candidate in self.line.candidates)}
-        known = tuple(r for r in self.line.results if r[0] in commits)
-        self.line = replace(self.line, results=known)
-        assert not needs_layout(self.line, rules=self.rules), "the line is never at rest"
+        commits = {self.queue.base, *(candidate.commit for candidate in self.queue.candidates)}
+        known = tuple(r for r in self.queue.results if r[0] in commits)
+        self.queue = replace(self.queue, results=known)
+        assert not needs_layout(self.queue, rules=self.rules), "the line is never at rest"
 
     def settle(self) -> None:
         """Land and blame until neither is possible."""
@@ -77,55 +77,55 @@ class Life:
             self.assemble()
 
     def _land(self) -> bool:
-        length = prefix_to_land(self.line)
+        length = prefix_to_land(self.queue)
         if length is None:
             return False
-        tip = self.line.commit_at(length)
-        result = self.line.result_of(tip)
+        tip = self.queue.commit_at(length)
+        result = self.queue.result_of(tip)
         assert result is not None, "an untested commit landed"
         assert result.passed, "a red commit landed"
-        for task, _, _ in self.line.chain[:length]:
+        for task, _, _ in self.queue.chain[:length]:
             self.landed.append(task)
             self.waiting.remove(task)
-        rate = learned_rate(self.line.failure_rate, passed=length)
-        self.line = replace(
-            self.line,
+        rate = learned_rate(self.queue.failure_rate, passed=length)
+        self.queue = replace(
+            self.queue,
             base=tip,
             integration=tip,
             base_proven=True,
-            chain=self.line.chain[length:],
+            chain=self.queue.chain[length:],
             failure_rate=rate,
         )
         return True
 
     def _blame(self) -> bool:
-        found = culprit(self.line)
+        found = culprit(self.queue)
         if found is None:
             return False
         candidate, result = found
         if candidate is None:
             self.upstream()
             return True
-        (stack,) = [s for s in self.line.stacks if tuple(candidate) in s.chain]
+        (stack,) = [s for s in self.queue.stacks if tuple(candidate) in s.chain]
         before = stack.commits[stack.chain.index(tuple(candidate))]
         assert before in self.green, "blamed on top of something that is not green"
         self.waiting.remove(candidate.task)
         self.blamed[candidate.task] = result
-        rate = learned_rate(self.line.failure_rate, failed=1)
-        self.line = replace(self.line, failure_rate=rate)
+        rate = learned_rate(self.queue.failure_rate, failed=1)
+        self.queue = replace(self.queue, failure_rate=rate)
         return True
 
     def upstream(self) -> None:
         """Somebody else's commits are merged below the line: all commits change."""
-        self.line = replace(
-            self.line, base=f"u{self.rounds}{self.line.base}", base_proven=False, results=()
+        self.queue = replace(
+            self.queue, base=f"u{self.rounds}{self.queue.base}", base_proven=False, results=()
         )
 
     def round(self) -> None:
         """One planning: start what the free slots should test, then some tests end."""
         self.rounds += 1
         self.settle()
-        new = commits_to_test(self.line, self.rules, busy=frozenset(self.running))
+        new = commits_to_test(self.queue, self.rules, busy=frozenset(self.running))
         assert len(set(new)) == len(new)
         assert not self.running & set(new)
         self.running |= set(new)
@@ -144,7 +144,7 @@ class Life:
         self.tests_of.setdefault(commit, []).append(passed)
         self.green |= {commit} if passed else set()
         result = Result(commit=commit, passed=passed, times=0, notes="")
-        self.line = replace(self.line, results=with_result(self.line, result))
+        self.queue = replace(self.queue, results=with_result(self.queue, result))
 
     def live(self, *, arrivals: list[list[str]], upstream_rate: float = 0.0) -> None:
         """Until nobody waits; `upstream_rate` is how often the target moves as tasks come."""
@@ -154,7 +154,7 @@ class Life:
             if self.random.random() < upstream_rate:
                 self.upstream()
             self.round()
-        while self.waiting or not self.line.base_proven:
+        while self.waiting or not self.queue.base_proven:
             assert self.rounds < limit, "the line does not come to an end"
             self.round()
             self.settle()
