@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "a task is merged before its target branch has it",
         "runner/doers/merge_doers.py",
-        "if await ctx.outside.contains(ancestor=task.landed_commit, descendant=done.commit)",
+        "if await ctx.outside.contains(ancestor=task.landed_commit, descendant=commit)",
         "",
     ),
     Mutant(
@@ -131,8 +131,8 @@ MUTANTS = (
     Mutant(
         "a queue that a person brought together is not built anew",
         "runner/doers/merge_doers.py",
-        "return [*facts, *lost, *_upstream_moved(ctx, _queue(ctx, command), tips, overtaken=0)]",
-        "return [*facts, *lost]",
+        "*merge_outcomes.target_moved(world.queues[target], tips, overtaken=0, at=ctx.now()),",
+        "",
     ),
     Mutant(
         "a quest goes on before its steps are delivered",

@@ -90,6 +90,38 @@ def test_only_the_doors_start_processes():
         assert starts == [], f"{inside} starts processes: {starts}"
 
 
+FACT_MAKERS = {"moved", "noted", "born"}
+
+
+def test_facts_are_made_in_the_domain_alone():
+    """The doers act and hand plain values over; the store reads facts that were made before."""
+    made = [
+        f"{inside}:{node.lineno}"
+        for inside, node in _nodes_outside_domain()
+        if _makes_facts(node) or (_constructs_fact(node) and not inside.startswith("store/"))
+    ]
+    assert made == []
+
+
+def _nodes_outside_domain():
+    for path in SOURCES:
+        inside = path.relative_to(ROOT / "src" / "crew").as_posix()
+        if not inside.startswith("domain/"):
+            yield from ((inside, node) for node in ast.walk(ast.parse(path.read_text())))
+
+
+def _makes_facts(node):
+    """Imports a maker of facts, or reaches it through the module."""
+    if isinstance(node, ast.ImportFrom) and node.module == "crew.domain.world":
+        return any(name.name in FACT_MAKERS for name in node.names)
+    is_attribute = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    return is_attribute and node.value.id == "world" and node.attr in FACT_MAKERS
+
+
+def _constructs_fact(node):
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in {"Fact", "fact.Fact"}
+
+
 def _calls(path):
     nodes = ast.walk(ast.parse(path.read_text()))
     return [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]

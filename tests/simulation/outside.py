@@ -7,22 +7,16 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.conflict_text import Hunks, Sides
+from crew.domain.merging.merge_outcomes import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.terminal_outcomes import Opened
-from crew.runner.outside.outside import (
-    Delivered,
-    GateResult,
-    MergeResult,
-    ReviewCall,
-    StepCall,
-    Tips,
-    WorkSeen,
-)
+from crew.runner.outside.outside import ReviewCall, StepCall, WorkSeen
 from crew.runner.outside.plan_items import PlannedTasks
 from simulation.repository import Repository, Worktree
 

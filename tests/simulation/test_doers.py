@@ -8,6 +8,7 @@ import pytest
 
 from crew.domain.commands import Deliver, Kill, Land
 from crew.domain.kernel.errors import Conflict
+from crew.domain.merging.merge_outcomes import Delivered, Tips
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, MergeQueue
 from crew.domain.rows.run import Run, RunState
@@ -16,7 +17,6 @@ from crew.domain.rules import Rules
 from crew.domain.world import apply_all, with_rows
 from crew.runner.doers.merge_doers import deliver, land
 from crew.runner.doers.run_doers import kill
-from crew.runner.outside.outside import Delivered, Tips
 
 
 class Ref:

@@ -2,34 +2,16 @@
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 
-PYTEST_NO_TESTS = 5
 _MAX_BYTES = 1024 * 1024
 _READ = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "package.json", "Makefile")
 _SEEN = ("pytest.ini", "Cargo.toml", "go.mod")
 _NPM_PLACEHOLDER = "no test specified"
 _MAKE_TEST = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
-
-
-NO_GATE = "none"
-"""What stands for the gate's command where nothing was tested."""
-
-
-SET_GATE = "`crew config set complete.command 'make test'` sets one"
-
-
-class GateVerdict(StrEnum):
-    """What an exit code means; a gate that found no tests proved nothing and broke nothing."""
-
-    GREEN = "green"
-    RED = "red"
-    NO_TESTS = "no_tests"
 
 
 @frozen
@@ -38,13 +20,6 @@ class Gate:
 
     command: str
     reason: str
-
-    def result(self, exit_code: int) -> GateVerdict:
-        if exit_code == 0:
-            return GateVerdict.GREEN
-        if exit_code == PYTEST_NO_TESTS and _runs_pytest(self.command):
-            return GateVerdict.NO_TESTS
-        return GateVerdict.RED
 
 
 def choose_gate(configured: str | None, files: Mapping[str, str]) -> Gate | None:
@@ -118,11 +93,3 @@ def _go(files: Mapping[str, str]) -> Gate | None:
 
 def _is_requirements(name: str) -> bool:
     return name.startswith("requirements") and name.endswith(".txt")
-
-
-def _runs_pytest(command: str) -> bool:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    return any(word.rpartition("/")[2] in {"pytest", "py.test"} for word in words)

@@ -17,11 +17,10 @@ from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError, TryLater, UsageError
 from crew.domain.kernel.text import one_line
+from crew.domain.merging import merge_outcomes
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.requests import Answer, Request
-from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.runs.speaking_run import speaking_run
-from crew.domain.world import born
 from crew.git.delivery.delivery import landed_tips
 from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
@@ -124,14 +123,8 @@ class Runner:
 
     def _find_landed(self) -> None:
         """What landed is in git, whatever became of the database: it must still be delivered."""
-        known = self.engine.world.queues
-        self.engine.record(
-            [
-                born(MergeQueue(id=target, integration=tip, base=tip), "found", at=time.time())
-                for target, tip in landed_tips(self.workplace.repo).items()
-                if target not in known
-            ]
-        )
+        tips = landed_tips(self.workplace.repo)
+        self.engine.record(merge_outcomes.found(self.engine.world, tips, at=time.time()))
 
     def hear_requests(self) -> None:
         """Answer what other processes asked; a refusal is an answer too."""

@@ -59,6 +59,11 @@ def turn_spoken(
     return story.facts
 
 
+def vacated(member: Member, *, at: float) -> list[Fact]:
+    """Its worktree is gone; what it was given and did not answer it owes."""
+    return [noted(member, "vacated", at=at, housed=False, speaking=False)]
+
+
 def turn_troubled(
     world: World, member_id: str, message: str, *, rules: Rules, at: float
 ) -> list[Fact]:

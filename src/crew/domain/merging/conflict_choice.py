@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
-from crew.domain.merging.merge_plan import CONFLICT_CHOICES, returned
+from crew.domain.merging.merge_outcomes import CONFLICT_CHOICES, returned
 from crew.domain.requests import Asked
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Ask, Run

@@ -1,7 +1,6 @@
 """What the merge queues ask for: to be built, tested, landed and delivered, and whom to blame."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from crew.domain.commands import (
     Assemble,
@@ -12,7 +11,8 @@ from crew.domain.commands import (
 )
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
-from crew.domain.kernel.quotation import headline, quoted
+from crew.domain.kernel.quotation import quoted
+from crew.domain.merging.merge_outcomes import returned
 from crew.domain.merging.queue_search import (
     commits_to_test,
     culprit,
@@ -20,19 +20,12 @@ from crew.domain.merging.queue_search import (
     needs_layout,
     prefix_to_land,
 )
-from crew.domain.quests.position import (
-    is_quest_led,
-)
-from crew.domain.quests.role_entry import taken_back
 from crew.domain.rows.agent import AT_WORK
 from crew.domain.rows.merge_queue import MergeQueue
-from crew.domain.rows.question import About
-from crew.domain.rows.run import Ask, Run, RunState
-from crew.domain.rows.task import SENT_BACK, Task, TaskState
+from crew.domain.rows.run import Ask
+from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.runs.new_question import new_question
-from crew.domain.runs.run_outcomes import failed, merge_tries, sent_back
-from crew.domain.world import World, apply, born, moved, noted
+from crew.domain.world import World, born, noted
 
 
 def new_queues(world: World, now: float) -> list[Fact]:
@@ -72,66 +65,6 @@ def _red_base(queue: MergeQueue, now: float) -> list[Fact]:
         return []
     remedy = f"bring them together and commit: git merge {landed_ref(queue.id)}"
     return [noted(queue, "base_red", at=now, waiting=reason, remedy=remedy)]
-
-
-def returned(
-    world: World,
-    task_id: str,
-    *,
-    ask: Ask,
-    notes: str,
-    rules: Rules,
-    at: float,
-    merge_commit: str = "",
-    merge_paths: tuple[str, ...] = (),
-    merge_notes: str = "",
-) -> list[Fact]:
-    """The queue sends a task back to its own session with the reason."""
-    task = world.tasks[task_id]
-    run = world.runs.get(task.run or "")
-    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK)
-    after = apply(world, back)
-    if run is None or run.state != RunState.COMPLETE:
-        return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
-    aside: dict[str, Any] = {
-        "merge_commit": merge_commit,
-        "merge_head": task.head,
-        "merge_paths": merge_paths,
-        "merge_notes": merge_notes,
-        "merge_tries": merge_tries(run, ask, merge_commit),
-    }
-    if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not run.pane:
-        return _choice_asked(world, task, run, at=at, **aside)
-    if run.round >= run.max_rounds and not run.pane:
-        reason = f"the merge queue sent it back after {run.round} rounds"
-        return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
-    if is_quest_led(world, run):
-        return [back, *taken_back(after, run, ask=ask, notes=notes, at=at, **aside)]
-    return [back, *sent_back(after, run, ask=ask, notes=notes, rules=rules, at=at, **aside)]
-
-
-def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any) -> list[Fact]:
-    """A person decides; the task stays done, and out of the queue until then."""
-    files = ", ".join(map(headline, aside["merge_paths"]))
-    question = new_question(
-        world,
-        run,
-        text=f"Task {task.id} conflicts with {aside['merge_commit'][:12]}, which landed, in "
-        f"{files}. Who resolves it, or which lines win: mine (the task's) or theirs (what landed)?",
-        context=aside["merge_notes"],
-        at=at,
-        about=About.CONFLICT,
-        choices=CONFLICT_CHOICES,
-    )
-    return [
-        born(question, "asked", at=at),
-        noted(run, "conflicted", at=at, question=question.id, **aside),
-        noted(task, "conflicted", at=at, conflict=question.id),
-    ]
-
-
-CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
-"""The agent resolves it; the task's side wins; the landed side wins; the task fails."""
 
 
 def queued_tasks(world: World, target: str) -> list[Task]:

@@ -1,19 +1,40 @@
 """What follows for quests and walks from what happened to their tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from crew.domain.kernel.fact import Fact
-from crew.domain.quests.position import acting
+from crew.domain.quests.position import acting, first_position
+from crew.domain.quests.quest_plan import told_steps
 from crew.domain.quests.stage_outcomes import plan_finished
-from crew.domain.rows.quest import ItemState, Position, Quest, QuestState
+from crew.domain.rows.quest import ItemState, PlanItem, Position, Quest, QuestState
 from crew.domain.rows.task import Task, TaskState
+from crew.domain.rows.task_item import TaskItem
 from crew.domain.runs.run_outcomes import abandoned
-from crew.domain.world import World, moved, noted
+from crew.domain.tasks.task_outcomes import Intake, seen_one
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 _LOST = "its source does not have it any more"
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 _ASKING = frozenset({ItemState.WAITING_FOR_USER, ItemState.BLOCKED})
 _INTERRUPTED = frozenset({ItemState.IN_PROGRESS, *_ASKING})
+
+
+def items_written(
+    world: World, quest: str, made: Sequence[tuple[PlanItem, TaskItem]], *, at: float
+) -> list[Fact]:
+    """These items are tasks now; nothing, if the quest was cancelled or planned again meanwhile."""
+    draft = FactDraft(world)
+    now = world.quests[quest]
+    told = {item.key: task for item, task in made if item in now.steps}
+    if now.state != QuestState.OPEN or not told:
+        return []
+    draft.add(told_steps(now, {key: task.id for key, task in told.items()}, at=at))
+    intake = Intake(target=world.tasks[quest].target, at=at)
+    for key, task in told.items():
+        draft.add(*seen_one(draft.world, task, intake))
+        if task.id not in draft.world.positions:
+            draft.add(born(first_position(now, task.id, key=key), "planned", at=at))
+    return draft.facts
 
 
 def follow(world: World, at: float) -> list[Fact]:

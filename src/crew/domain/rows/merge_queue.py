@@ -12,6 +12,9 @@ from crew.domain.kernel.machine import Machine
 Entry: TypeAlias = tuple[str, str]
 """A task and the commit it offers."""
 
+Chain: TypeAlias = tuple[tuple[str, str, str], ...]
+"""Candidates as they are stored: each a task, its commit, and the merge of it onto the last one."""
+
 OVERTAKEN_LIMIT = 5
 """How often in a row a target may move before a person is told that delivery cannot keep up."""
 
@@ -37,7 +40,7 @@ class Stack(NamedTuple):
     """Tasks merged one on top of the other onto a base; a trial's base is always proven."""
 
     base: str
-    chain: tuple[tuple[str, str, str], ...]
+    chain: Chain
     proven: bool = True
 
     @property
@@ -74,8 +77,8 @@ class MergeQueue:
     integration: str = ""
     base: str = ""
     base_proven: bool = True
-    chain: tuple[tuple[str, str, str], ...] = ()
-    trials: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = ()
+    chain: Chain = ()
+    trials: tuple[tuple[str, Chain], ...] = ()
     held: tuple[Entry, ...] = ()
     cleared: tuple[Entry, ...] = ()
     results: tuple[tuple[str, bool, int, str], ...] = ()

@@ -49,6 +49,23 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
     ]
 
 
+def step_found_done(world: World, run: Run, *, at: float) -> list[Fact]:
+    """crew died during the step, which had committed all and said DONE: it is checked as it is."""
+    return [
+        noted(run, "step_found_done", at=at, stepping=False),
+        moved(run, "done", to=RunState.REVIEWING, at=at),
+        moved(world.agents[str(run.agent)], "done", to=AgentState.DONE, at=at, pid=None),
+    ]
+
+
+def process_started(world: World, run: Run, pid: int, *, at: float) -> list[Fact]:
+    """Recorded only while this very step is under way; a late report of an ended one is nothing."""
+    now, agent = world.runs[run.id], world.agents[str(run.agent)]
+    if agent.run != run.id or not now.stepping or now.attempt != run.attempt:
+        return []
+    return [noted(agent, "process_started", at=at, pid=pid)]
+
+
 def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
     """Whoever asked to use a tool has ended, and the next attempt asks for itself."""
     return [

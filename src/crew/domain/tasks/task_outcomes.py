@@ -1,4 +1,4 @@
-"""What follows when a task source is read: new tasks, changed ones, and edits by somebody else."""
+"""What follows for tasks: their source was read or written, or their worktree is gone."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -43,6 +43,24 @@ def seen(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
         if task.id not in present and task.is_there:
             facts.append(noted(task, "missing", at=intake.at, missing_at=intake.at))
     return facts
+
+
+def written(task: Task, state: str, *, at: float) -> list[Fact]:
+    """The source has the state that the task had when it was written."""
+    return [noted(task, "written", at=at, written=state)]
+
+
+def worktree_lost(task: Task, *, at: float) -> list[Fact]:
+    return [noted(task, "worktree_lost", at=at, worktree="")]
+
+
+def worktree_reset(task: Task, *, at: float) -> list[Fact]:
+    return [noted(task, "worktree_removed", at=at, worktree="")]
+
+
+def worktree_cleaned(task: Task, *, at: float) -> list[Fact]:
+    """It was removed because a person asked for that, or because the task is over."""
+    return [noted(task, "worktree_removed", at=at, worktree="", cleaning=False)]
 
 
 def give_up(world: World, now: float) -> list[Fact]:

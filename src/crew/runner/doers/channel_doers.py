@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Mapping
 
 from crew.agents.adapter import Interrupt
-from crew.domain.channels.member_outcomes import heard, turn_spoken, turn_started
+from crew.domain.channels.member_outcomes import heard, turn_spoken, turn_started, vacated
 from crew.domain.channels.posts import posts_after, unseen
 from crew.domain.commands import Command, SpeakTurn, Vacate
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.step import StepOutcome
-from crew.domain.world import noted
 from crew.runner.doers.context import Context, Doer
 from crew.runner.outside.outside import TurnCall
 
@@ -65,7 +64,7 @@ async def vacate(ctx: Context, command: Command) -> list[Fact]:
     await ctx.cancel(SpeakTurn(subject=member.id).key)
     await ctx.outside.vacate(member)
     left = ctx.world().members[command.subject]
-    return [noted(left, "vacated", at=ctx.now(), housed=False, speaking=False)]
+    return vacated(left, at=ctx.now())
 
 
 CHANNEL_DOERS: Mapping[type[Command], Doer] = {SpeakTurn: speak_turn, Vacate: vacate}

@@ -10,7 +10,7 @@ from crew.domain.rows.channel import Member
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.world import World, noted
+from crew.domain.world import World
 from crew.runner.outside.outside import Outside
 
 
@@ -43,10 +43,6 @@ class Context:
 
 
 Doer = Callable[[Context, Command], Awaitable[list[Fact]]]
-
-
-def worktree_lost(ctx: Context, task: Task) -> list[Fact]:
-    return [noted(task, "worktree_lost", at=ctx.now(), worktree="")]
 
 
 async def kept(ctx: Context, task: Task, label: str, *, is_last: bool = False) -> None:

@@ -1,23 +1,25 @@
 """do, for the merge queue: assemble the queue, test candidates, land, deliver."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from crew.domain import commands
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
-from crew.domain.kernel.names import landed_ref
-from crew.domain.kernel.quotation import LONGEST_NOTES
-from crew.domain.merging.conflict_text import Sides, conflict_notes
-from crew.domain.merging.merge_plan import queued_tasks, returned, undelivered
-from crew.domain.merging.queue_search import layout, learned_rate, prefix_to_land, tested
-from crew.domain.rows.merge_queue import MergeQueue, TestResult
-from crew.domain.rows.run import Ask, Run
-from crew.domain.rows.task import Task, TaskState
-from crew.domain.world import World, apply_all, moved, noted
+from crew.domain.merging import merge_outcomes
+from crew.domain.merging.merge_outcomes import (
+    Assembled,
+    Conflicting,
+    Delivered,
+    MergeResult,
+    Tips,
+)
+from crew.domain.merging.merge_plan import queued_tasks, undelivered
+from crew.domain.merging.queue_search import layout, prefix_to_land
+from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.runner.doers.context import Context, Doer
-from crew.runner.outside.outside import Delivered, MergeResult, Tips
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,11 +33,25 @@ class _Assembly:
     waiting: str = ""
     tip: str = ""
     chain: list[tuple[str, str, str]] = field(default_factory=list)
-    trials: list[tuple[str, tuple[tuple[str, str, str], ...]]] = field(default_factory=list)
-    cleared: tuple[tuple[str, str], ...] = ()
-    held: list[tuple[str, str]] = field(default_factory=list)
+    trials: list[tuple[str, Chain]] = field(default_factory=list)
+    cleared: tuple[Entry, ...] = ()
+    held: list[Entry] = field(default_factory=list)
     landed: list[tuple[Task, str]] = field(default_factory=list)
-    conflicts: list[tuple[Task, MergeResult, Sides]] = field(default_factory=list)
+    conflicts: list[Conflicting] = field(default_factory=list)
+
+    def built(self) -> Assembled:
+        return Assembled(
+            tips=self.tips,
+            base=self.base,
+            proven=self.proven,
+            waiting=self.waiting,
+            chain=tuple(self.chain),
+            trials=tuple(self.trials),
+            cleared=self.cleared,
+            held=tuple(self.held),
+            landed=tuple(self.landed),
+            conflicts=tuple(self.conflicts),
+        )
 
 
 async def assemble(ctx: Context, command: Command) -> list[Fact]:
@@ -54,7 +70,9 @@ async def assemble(ctx: Context, command: Command) -> list[Fact]:
     for base, entries in wanted.trials:
         await _add_trial(ctx, assembly, base or assembly.base, [tasks[e] for e in entries])
     assembly.held += wanted.later
-    return _assembled(ctx, target, tips, assembly)
+    return merge_outcomes.assembled(
+        ctx.world(), target, assembly.built(), rules=ctx.rules, at=ctx.now()
+    )
 
 
 async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[Task]) -> None:
@@ -115,7 +133,7 @@ async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
     else:
         paths = merged.conflicts
         sides = await outside.conflict_sides(ours=task.head, theirs=assembly.base, paths=paths)
-        assembly.conflicts.append((task, merged, sides))
+        assembly.conflicts.append(Conflicting(task=task, merge=merged, sides=sides))
 
 
 async def _add_contained(ctx: Context, assembly: _Assembly, task: Task) -> None:
@@ -149,90 +167,11 @@ def merge_message(task: Task, run: Run | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _assembled(ctx: Context, target: str, tips: Tips, assembly: _Assembly) -> list[Fact]:
-    world, now = ctx.world(), ctx.now()
-    queue = world.queues[target]
-    chains = (assembly.chain, *(chain for _, chain in assembly.trials))
-    current = {assembly.base, *(commit for chain in chains for _, _, commit in chain)}
-    facts = [
-        noted(
-            queue,
-            "assembled",
-            at=now,
-            integration=tips.integration,
-            base=assembly.base,
-            base_proven=assembly.proven,
-            chain=tuple(assembly.chain),
-            trials=tuple(assembly.trials),
-            cleared=assembly.cleared,
-            held=tuple(assembly.held),
-            results=tuple(r for r in queue.results if r[0] in current),
-            target_seen=tips.target,
-            upstream=False,
-            **_obstacle(queue, assembly),
-        )
-    ]
-    for task, commit in assembly.landed:
-        facts += _landed(ctx, task.id, task.head, commit)
-    for task, conflict, sides in assembly.conflicts:
-        if _still_waits(ctx, task.id, task.head):
-            now_world = apply_all(world, facts)  # each question has a number of its own
-            facts += _conflicted(ctx, now_world, task, conflict, sides, onto=assembly.base)
-    return facts
-
-
-def _obstacle(queue: MergeQueue, assembly: _Assembly) -> dict[str, str]:
-    """What a person has to know while the queue cannot be delivered."""
-    if assembly.waiting:
-        return {"waiting": assembly.waiting, "remedy": f"git merge {landed_ref(queue.id)}"}
-    return _outrun(queue) if queue.is_outrun else {"waiting": "", "remedy": ""}
-
-
-def _outrun(queue: MergeQueue) -> dict[str, str]:
-    return {
-        "waiting": f"{queue.id} gets new commits before they are tested with what landed",
-        "remedy": "make no commit there for as long as the gate takes",
-    }
-
-
-def _conflicted(
-    ctx: Context, world: World, task: Task, conflict: MergeResult, sides: Sides, *, onto: str
-) -> list[Fact]:
-    paths, detail = conflict.conflicts, conflict.detail
-    return returned(
-        world,
-        task.id,
-        ask=Ask.CONFLICT,
-        notes="",
-        rules=ctx.rules,
-        at=ctx.now(),
-        merge_commit=onto,
-        merge_paths=paths,
-        merge_notes=conflict_notes(ctx.world(), sides, commit=onto, paths=paths, detail=detail),
-    )
-
-
-def _still_waits(ctx: Context, task: str, head: str) -> bool:
-    found = ctx.world().tasks[task]
-    return found.is_queued and found.head == head
-
-
-def _landed(ctx: Context, task: str, head: str, commit: str) -> list[Fact]:
-    if not _still_waits(ctx, task, head):
-        return []
-    row = ctx.world().tasks[task]
-    return [noted(row, "landed", at=ctx.now(), landed_commit=commit)]
-
-
 async def test_candidate(ctx: Context, command: Command) -> list[Fact]:
     assert isinstance(command, commands.TestCandidate)
     tasks = [c for c in _queue(ctx, command).candidates if c.commit == command.commit]
     gate = await ctx.outside.run_gate(command.commit, task=tasks[0].task if tasks else "")
-    queue = _queue(ctx, command)
-    notes = "" if gate.passed else gate.output[-LONGEST_NOTES:]
-    result = TestResult(commit=command.commit, passed=gate.passed, times=1, notes=notes)
-    results = tuple(tuple(r) for r in tested(queue, result))
-    return [noted(queue, "tested", at=ctx.now(), results=results)]
+    return merge_outcomes.candidate_tested(_queue(ctx, command), command.commit, gate, at=ctx.now())
 
 
 async def land(ctx: Context, command: Command) -> list[Fact]:
@@ -246,96 +185,65 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
     if tips.integration != commit:
         await ctx.outside.advance(queue.id, to=commit, expected=queue.integration)
     ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last try was about less
-    return _queue_landed(ctx, queue, length, commit)
-
-
-def _queue_landed(ctx: Context, queue: MergeQueue, length: int, commit: str) -> list[Fact]:
-    later = {candidate.commit for candidate in queue.candidates[length:]}
-    facts = [
-        noted(
-            queue,
-            "landed",
-            at=ctx.now(),
-            integration=commit,
-            base=commit,
-            base_proven=True,
-            chain=queue.chain[length:],
-            held=(),
-            results=tuple(r for r in queue.results if r[0] in later),
-            failure_rate=learned_rate(queue.failure_rate, passed=length),
-        )
-    ]
-    for candidate in queue.candidates[:length]:
-        facts += _landed(ctx, candidate.task, candidate.head, candidate.commit)
-    return facts
+    return merge_outcomes.prefix_landed(ctx.world(), queue, length, at=ctx.now())
 
 
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
-    """What stands in the way is recorded once; then it is tried again until it is gone."""
-    integration = _queue(ctx, command).integration
-    done = await ctx.outside.deliver(command.subject)
+    """What is in the way is recorded once; then it is tried again until it is gone."""
+    target, integration = command.subject, _queue(ctx, command).integration
+    done = await ctx.outside.deliver(target)
     if done.state == "delivered":
-        changes = {"delivered": integration, "is_shown": done.is_shown}
-        return await _delivered(ctx, command, done, **changes)
-    landed = undelivered(ctx.world(), command.subject)
-    tips = await ctx.outside.tips(command.subject)
-    if done.state == "current":  # also when a person brought together what was red together
-        facts = await _delivered(ctx, command, done, delivered=integration)
-        lost = await _landings_lost(ctx, landed, tips, facts)
-        return [*facts, *lost, *_upstream_moved(ctx, _queue(ctx, command), tips, overtaken=0)]
-    queue = _queue(ctx, command)
-    overtaken = queue.overtaken + 1
-    moved_on = _upstream_moved(ctx, queue, tips, overtaken=overtaken)
-    has_landed_more = queue.integration != integration
-    if done.state == "diverged" and (moved_on or has_landed_more):
-        return moved_on  # tried at once when that is tested together: the target may move again
-    ctx.later(command, ctx.now() + ctx.rules.delivery_retry_s)
-    if done.state == "diverged":
-        return []
-    if (queue.waiting, queue.remedy) == (done.reason, done.remedy):
-        return []
-    waits = noted(queue, "delivery_waits", at=ctx.now(), waiting=done.reason, remedy=done.remedy)
-    return [waits]
+        arrived = await _arrived(ctx, target, done.commit)
+        world, changes = ctx.world(), {"delivered": integration, "is_shown": done.is_shown}
+        return merge_outcomes.delivered(
+            world, target, done, arrived=arrived, at=ctx.now(), **changes
+        )
+    landed = undelivered(ctx.world(), target)
+    tips = await ctx.outside.tips(target)
+    if done.state == "current":
+        arrived = await _arrived(ctx, target, done.commit)
+        lost = await _lost(ctx, (task for task in landed if task.id not in arrived), tips)
+        world, changes = ctx.world(), {"delivered": integration}
+        return [
+            *merge_outcomes.delivered(
+                world, target, done, arrived=arrived, at=ctx.now(), **changes
+            ),
+            *merge_outcomes.landings_lost(lost, at=ctx.now()),
+            # Also when a person brought together what was red together.
+            *merge_outcomes.target_moved(world.queues[target], tips, overtaken=0, at=ctx.now()),
+        ]
+    return _not_delivered(ctx, command, done, tips, integration=integration)
 
 
-async def _delivered(ctx: Context, command: Command, done: Delivered, **changes: Any) -> list[Fact]:
-    """What the target branch has now is merged, and not a moment before.
-
-    The remedy is how the person gets the files of a submodule that came with it.
-    """
-    arrived = [
-        task.id
-        for task in undelivered(ctx.world(), command.subject)
-        if await ctx.outside.contains(ancestor=task.landed_commit, descendant=done.commit)
-    ]
-    tasks, at = ctx.world().tasks, ctx.now()
-    changes |= {"delivered_at": at, "overtaken": 0, "waiting": "", "remedy": done.remedy}
-    trigger = "delivered" if done.state == "delivered" or arrived else "found_delivered"
-    return [
-        noted(_queue(ctx, command), trigger, at=at, **changes),
-        *(moved(tasks[task], "delivered", to=TaskState.MERGED, at=at) for task in arrived),
-    ]
-
-
-async def _landings_lost(
-    ctx: Context, landed: Sequence[Task], tips: Tips, delivered: Sequence[Fact]
+def _not_delivered(
+    ctx: Context, command: Command, done: Delivered, tips: Tips, *, integration: str
 ) -> list[Fact]:
-    """A person has set the integration ref back: what it does not have any more lands again."""
-    merged = {fact.subject for fact in delivered if fact.kind == "task"}
+    queue, now = _queue(ctx, command), ctx.now()
+    overtaken = queue.overtaken + 1
+    facts = merge_outcomes.target_moved(queue, tips, overtaken=overtaken, at=now)
+    has_landed_more = queue.integration != integration
+    if done.state == "diverged" and (facts or has_landed_more):
+        return facts  # tried at once when that is tested together: the target may move again
+    ctx.later(command, now + ctx.rules.delivery_retry_s)
+    return merge_outcomes.delivery_held_up(queue, done, at=now)
+
+
+async def _arrived(ctx: Context, target: str, commit: str) -> list[str]:
+    """The tasks that landed and are in this commit of the target."""
     return [
-        noted(task, "landing_lost", at=ctx.now(), landed_commit="")
-        for task in landed
-        if task.id not in merged
-        and not await ctx.outside.contains(ancestor=task.landed_commit, descendant=tips.integration)
+        task.id
+        for task in undelivered(ctx.world(), target)
+        if await ctx.outside.contains(ancestor=task.landed_commit, descendant=commit)
     ]
 
 
-def _upstream_moved(ctx: Context, queue: MergeQueue, tips: Tips, *, overtaken: int) -> list[Fact]:
-    if tips.target == queue.target_seen or queue.upstream:
-        return []
-    words = _outrun(queue) if replace(queue, overtaken=overtaken).is_outrun else {}
-    changes = {"upstream": True, "overtaken": overtaken, **words}
-    return [noted(queue, "diverged", at=ctx.now(), **changes)]
+async def _lost(ctx: Context, landed: Iterable[Task], tips: Tips) -> list[Task]:
+    """Those of the landed tasks that the integration ref does not have any more."""
+    return [
+        task
+        for task in landed
+        if not await ctx.outside.contains(ancestor=task.landed_commit, descendant=tips.integration)
+    ]
 
 
 def _queue(ctx: Context, command: Command) -> MergeQueue:

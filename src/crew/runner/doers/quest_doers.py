@@ -5,8 +5,9 @@ from collections.abc import Callable
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import step_task
-from crew.domain.quests.position import first_position, workflow_of
-from crew.domain.quests.quest_plan import next_to_tell, told_steps
+from crew.domain.quests.position import workflow_of
+from crew.domain.quests.quest_outcomes import items_written
+from crew.domain.quests.quest_plan import next_to_tell
 from crew.domain.quests.stage_outcomes import (
     PROVING,
     gate_judged,
@@ -15,13 +16,12 @@ from crew.domain.quests.stage_outcomes import (
     role_finished,
     station,
 )
-from crew.domain.rows.quest import PlanItem, Quest, QuestState
+from crew.domain.rows.quest import PlanItem, Quest
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.workflow import Does, Stage
 from crew.domain.runs.run_outcomes import Evidence, gated
-from crew.domain.tasks.task_outcomes import Intake, seen_one
-from crew.domain.world import FactDraft, World, apply_all, born
+from crew.domain.world import World, apply_all
 from crew.runner.doers.context import Context
 from crew.runner.doers.evidence import asked_for, newest_base, seen_at_once
 from crew.runner.outside.outside import WorkSeen
@@ -116,15 +116,4 @@ async def _told(ctx: Context, quest: Quest, steps: list[PlanItem]) -> list[Fact]
     for step in steps:
         wanted = step_task(ctx.world(), quest, step)
         made.append((step, await ctx.outside.tell_step(wanted)))
-    draft = FactDraft(ctx.world())
-    now = draft.world.quests[quest.id]
-    told = {step.key: item for step, item in made if step in now.steps}
-    if now.state != QuestState.OPEN or not told:
-        return []  # cancelled, or planned anew meanwhile
-    draft.add(told_steps(now, {key: item.id for key, item in told.items()}, at=ctx.now()))
-    target = draft.world.tasks[quest.id].target
-    for key, item in told.items():
-        draft.add(*seen_one(draft.world, item, Intake(target=target, at=ctx.now())))
-        if item.id not in draft.world.positions:
-            draft.add(born(first_position(quest, item.id, key=key), "planned", at=ctx.now()))
-    return draft.facts
+    return items_written(ctx.world(), quest.id, made, at=ctx.now())

@@ -7,13 +7,18 @@ from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import branch_name
 from crew.domain.quests.position import is_quest_led
-from crew.domain.rows.agent import AgentState
 from crew.domain.rows.run import RunState
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.run_outcomes import Prepared, checked, killed, prepared
+from crew.domain.runs.step_outcomes import step_found_done
+from crew.domain.tasks.task_outcomes import (
+    worktree_cleaned,
+    worktree_lost,
+    worktree_reset,
+    written,
+)
 from crew.domain.terminals import terminal_outcomes
-from crew.domain.world import moved, noted
-from crew.runner.doers.context import Context, Doer, kept, worktree_lost
+from crew.runner.doers.context import Context, Doer, kept
 from crew.runner.doers.evidence import gather, newest_base
 from crew.runner.doers.quest_doers import check_stage, write_items
 from crew.runner.doers.step_doers import step
@@ -22,7 +27,7 @@ from crew.runner.doers.step_doers import step
 async def prepare(ctx: Context, command: Command) -> list[Fact]:
     task = ctx.run(command)[1]
     if task.worktree and not await ctx.outside.has_worktree(task):
-        return worktree_lost(ctx, task)
+        return worktree_lost(task, at=ctx.now())
     base = await newest_base(ctx, task.target)
     branch = task.branch or branch_name(task.id, task.issue)
     worktree = await ctx.outside.ensure_worktree(task, branch=branch, base=base)
@@ -36,7 +41,7 @@ async def check(ctx: Context, command: Command) -> list[Fact]:
         await ctx.outside.clear_locks(task)
     look = await ctx.outside.look_at(task)
     if look is None:
-        return worktree_lost(ctx, task)
+        return worktree_lost(task, at=ctx.now())
     if is_quest_led(ctx.world(), run):
         return await check_stage(ctx, run, task, look)
     evidence = await gather(ctx, run, task, look)
@@ -63,22 +68,13 @@ async def recover(ctx: Context, command: Command) -> list[Fact]:
     await ctx.outside.clear_locks(task)
     look = await ctx.outside.look_at(task)
     if look is not None and not look.uncommitted and look.done_said:
-        return [
-            noted(run, "step_found_done", at=ctx.now(), stepping=False),
-            moved(run, "done", to=RunState.REVIEWING, at=ctx.now()),
-            *_agent_done(ctx, agent.id),
-        ]
+        return step_found_done(ctx.world(), run, at=ctx.now())
     if look is None:  # gone, or half removed: whoever needs the place next finds out
         return killed(ctx.world(), agent, at=ctx.now(), trigger="reset")
     await kept(ctx, task, f"run {run.id} reset", is_last=True)
     await ctx.outside.remove_worktree(task)
     facts = killed(ctx.world(), agent, at=ctx.now(), trigger="reset")
-    return [*facts, noted(task, "worktree_removed", at=ctx.now(), worktree="")]
-
-
-def _agent_done(ctx: Context, name: str) -> list[Fact]:
-    agent = ctx.world().agents[name]
-    return [moved(agent, "done", to=AgentState.DONE, at=ctx.now(), pid=None)]
+    return [*facts, *worktree_reset(task, at=ctx.now())]
 
 
 async def kill(ctx: Context, command: Command) -> list[Fact]:
@@ -95,7 +91,7 @@ async def kill(ctx: Context, command: Command) -> list[Fact]:
 async def write_task(ctx: Context, command: Command) -> list[Fact]:
     task = ctx.task(command)
     await ctx.outside.write_task(task)
-    return [noted(ctx.task(command), "written", at=ctx.now(), written=task.state)]
+    return written(ctx.task(command), task.state, at=ctx.now())
 
 
 async def remove_worktree(ctx: Context, command: Command) -> list[Fact]:
@@ -105,7 +101,7 @@ async def remove_worktree(ctx: Context, command: Command) -> list[Fact]:
     await ctx.outside.remove_worktree(task)
     if task.landed_commit:
         await ctx.outside.delete_branch(task)
-    return [noted(task, "worktree_removed", at=ctx.now(), worktree="", cleaning=False)]
+    return worktree_cleaned(task, at=ctx.now())
 
 
 async def take_over(ctx: Context, command: Command) -> list[Fact]:

@@ -7,14 +7,19 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.quests.brief import brief_of
 from crew.domain.quests.position import role_of
 from crew.domain.rows.message import MessageState
-from crew.domain.rows.question import About
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
-from crew.domain.runs.new_question import new_question
-from crew.domain.runs.step_outcomes import given, messages_for, step_ended, step_started
-from crew.domain.world import born, noted
-from crew.runner.doers.context import Context, kept, worktree_lost
+from crew.domain.runs.new_question import permission_asked
+from crew.domain.runs.step_outcomes import (
+    given,
+    messages_for,
+    process_started,
+    step_ended,
+    step_started,
+)
+from crew.domain.tasks.task_outcomes import worktree_lost
+from crew.runner.doers.context import Context, kept
 from crew.runner.outside.outside import StepCall
 
 YES = frozenset({"y", "yes", "allow", "ok"})
@@ -24,7 +29,7 @@ async def step(ctx: Context, command: Command) -> list[Fact]:
     """The start is recorded before the process exists, the end after its work is kept."""
     run, task = ctx.run(command)
     if not await ctx.outside.has_worktree(task):
-        return worktree_lost(ctx, task)
+        return worktree_lost(task, at=ctx.now())
     await ctx.outside.clear_locks(task)
     if run.stepping and run.signal:
         # It had said all, and crew died before it could act on that.
@@ -80,11 +85,8 @@ async def _until_it_ends(ctx: Context, call: StepCall) -> StepOutcome:
 
 
 def _pid_known(ctx: Context, run: Run, pid: int) -> None:
-    """Heard only while this very step is under way; a late word about an ended one is nothing."""
-    world = ctx.world()
-    now, agent = world.runs[run.id], world.agents[str(run.agent)]
-    if agent.run == run.id and now.stepping and now.attempt == run.attempt:
-        ctx.record([noted(agent, "process_started", at=ctx.now(), pid=pid)])
+    if facts := process_started(ctx.world(), run, pid, at=ctx.now()):
+        ctx.record(facts)
 
 
 def _heard(ctx: Context, run: Run, message: str) -> None:
@@ -96,14 +98,7 @@ def _heard(ctx: Context, run: Run, message: str) -> None:
 
 async def _asked(ctx: Context, run: Run, tool: str, detail: str) -> bool:
     """A person decides; the step waits for that as long as it may run."""
-    question = new_question(
-        ctx.world(),
-        run,
-        text=f"May the agent use {tool}? Answer yes or no.",
-        context=detail,
-        at=ctx.now(),
-        about=About.PERMISSION,
-    )
-    ctx.record([born(question, "asked", at=ctx.now())])
-    await ctx.answered(question.id)
-    return ctx.world().questions[question.id].answer.strip().lower() in YES
+    asked = permission_asked(ctx.world(), run, tool, detail, at=ctx.now())
+    ctx.record([asked])
+    await ctx.answered(asked.subject)
+    return ctx.world().questions[asked.subject].answer.strip().lower() in YES

@@ -6,33 +6,24 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from crew.config.gate_command import (
-    NO_GATE,
-    SET_GATE,
-    Gate,
-    GateVerdict,
-    choose_gate,
-    read_gate_files,
-)
+from crew.config.gate_command import Gate, choose_gate, read_gate_files
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import plain, printable
+from crew.domain.runs.gate import GateExit, GateResult, gate_ended, without_gate
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
-from crew.runner.outside.outside import GateResult
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.outside.worktree_setup import furnish_gate
 from crew.system.processes.allowed_environment import allowed_environment
-from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
+from crew.system.processes.process import ProcessOrder, run_process
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
 
 OUTPUT_KEPT = 64_000
 _NAME = ".gate-"
-CANNOT_RUN = frozenset({126, 127})
-"""What a shell exits with when the program is missing or must not be run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,16 +41,8 @@ class GateRuns:
             await furnish_gate(self.workplace, path, task=task)
             gate = await self._gate(path, command)
             if gate is None:
-                return self._without_gate()
-            found = await self._run(gate, path, commit, task)
-            return replace(found, command=gate.command)
-
-    def _without_gate(self) -> GateResult:
-        is_fine = not self.workplace.settings.complete.require_gate
-        output = "no gate: nothing says how to test this"
-        if not is_fine:
-            output += f", and [complete] require_gate asks for one ({SET_GATE})"
-        return GateResult(passed=is_fine, output=output, command=NO_GATE)
+                return without_gate(is_required=self.workplace.settings.complete.require_gate)
+            return await self._run(gate, path, commit, task)
 
     async def _gate(self, path: Path, command: str) -> Gate | None:
         configured = (command or self.workplace.settings.complete.command or "").strip()
@@ -95,22 +78,22 @@ class GateRuns:
                 self._free.notify()
 
     async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
-        settings = self.workplace.settings.complete
         tail = _RawTail()
         end = await run_process(
             self._order(gate, path, commit, task),
             on_started=lambda _pid: None,
             on_output=tail.add,
         )
-        _check_it_ran(gate, end)
-        verdict = gate.result(end.code)
-        if end.reason != "exited":
-            return _red(gate, tail.text, f"was ended: {end.message}")
-        if verdict is GateVerdict.NO_TESTS and settings.on_no_tests != "pass":
-            return _red(gate, tail.text, "collected no tests")
-        if verdict is GateVerdict.RED:
-            return _red(gate, tail.text, f"exited with {end.code}")
-        return GateResult(passed=True, output=tail.text)
+        return gate_ended(
+            gate.command,
+            GateExit(
+                code=end.code,
+                output=tail.text,
+                broken_off="" if end.reason == "exited" else end.message,
+                is_missing=end.reason == "not_found",
+            ),
+            allows_no_tests=self.workplace.settings.complete.on_no_tests == "pass",
+        )
 
     def _order(self, gate: Gate, path: Path, commit: str, task: str) -> ProcessOrder:
         self._started += 1
@@ -148,16 +131,3 @@ class _RawTail:
     @property
     def text(self) -> str:
         return plain(printable(bytes(self._raw)))
-
-
-def _red(gate: Gate, output: str, why: str) -> GateResult:
-    """Names the command, for an agent that has to run it and may see no output at all."""
-    return GateResult(passed=False, output=f"{output}\n`{gate.command}` {why}".lstrip("\n"))
-
-
-def _check_it_ran(gate: Gate, end: ProcessEnd) -> None:
-    if end.reason == "not_found" or (end.reason == "exited" and end.code in CANNOT_RUN):
-        raise CrewError(
-            f"the gate `{gate.command}` cannot be run (exit {end.code})",
-            hint="install it, or set the right one: [complete] command in .crew/config.toml",
-        )

@@ -13,12 +13,14 @@ from crew.agents.adapter import Watch, adapter_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref, made_ref
 from crew.domain.merging.conflict_text import Sides
+from crew.domain.merging.merge_outcomes import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Member
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.git.branches import claim_branch
@@ -36,16 +38,7 @@ from crew.git.worktrees import stale_locks, worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
 from crew.runner.outside.gate_runs import GateRuns
 from crew.runner.outside.member_steps import ChannelPlaces
-from crew.runner.outside.outside import (
-    Delivered,
-    GateResult,
-    MergeResult,
-    ReviewCall,
-    StepCall,
-    Tips,
-    TurnCall,
-    WorkSeen,
-)
+from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall, WorkSeen
 from crew.runner.outside.plan_items import PlannedTasks
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.outside.spare_pool import Spares

@@ -6,6 +6,7 @@ from typing import Protocol
 from crew.agents.adapter import Controls
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.conflict_text import Sides
+from crew.domain.merging.merge_outcomes import Delivered, MergeResult, Tips
 from crew.domain.quests.brief import Brief
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Channel, Member, Post
@@ -15,16 +16,9 @@ from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.workflow import Role
+from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.terminal_outcomes import Opened
-
-
-@frozen
-class Tips:
-    """Where the integration ref and the target branch stand."""
-
-    integration: str
-    target: str
 
 
 @frozen
@@ -38,38 +32,6 @@ class WorkSeen:
     uncommitted: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
     done_said: bool = False
-
-
-@frozen
-class MergeResult:
-    """A merge commit, or the paths that conflict and what git says of them."""
-
-    commit: str = ""
-    conflicts: tuple[str, ...] = ()
-    detail: str = ""
-
-
-@frozen
-class GateResult:
-    """`command` is what was run, or "none" where nothing says how to test."""
-
-    passed: bool
-    output: str = ""
-    command: str = ""
-
-
-@frozen
-class Delivered:
-    """What came of a delivery: current, delivered, waiting or diverged.
-
-    `commit` is where the target branch is now; `is_shown` says that a checkout shows it.
-    """
-
-    state: str
-    commit: str = ""
-    is_shown: bool = True
-    reason: str = ""
-    remedy: str = ""
 
 
 @frozen

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crew.config.gate_command import SET_GATE, choose_gate, read_gate_files
+from crew.config.gate_command import choose_gate, read_gate_files
 from crew.domain.kernel.errors import CheckFailed
+from crew.domain.runs.gate import SET_GATE
 from crew.front.cli.call import Call
 from crew.front.cli.output import narrate
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crew.config.agent_programs import missing_program
-from crew.config.gate_command import SET_GATE, Gate, choose_gate, read_gate_files
+from crew.config.gate_command import Gate, choose_gate, read_gate_files
 from crew.config.suggested_gate import suggest_gate
 from crew.domain.rules import Rules
+from crew.domain.runs.gate import SET_GATE
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, say
