@@ -93,7 +93,7 @@ class Workplace:
         known = setting(self.db, TASKS_OF)
         if known not in (None, self.tasks_of):
             raise Conflict(
-                f"this crew works at the tasks of {known}, and the config names {self.tasks_of}",
+                f"this crew works on the tasks of {known}, and the config names {self.tasks_of}",
                 hint="set it back; or `crew clean` forgets what crew did so far, and keeps tasks",
             )
         tasks = self.settings.tasks

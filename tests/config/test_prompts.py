@@ -41,7 +41,7 @@ VALUES = {
 
 ENDINGS = {
     "ending_task": "alone on a line",
-    "ending_role": "send one signal and end your turn",
+    "ending_role": "send one signal and stop",
     "ending_terminal": "crew complete",
     "ending_member": "TURN_COMPLETE",
 }

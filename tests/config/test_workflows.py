@@ -150,7 +150,7 @@ def test_each_role_of_the_quest_is_told_what_to_do():
         ("gate = true", "gate = 1", "stage check: gate must be true or false"),
         ('owns = "the text"', "signals = 5", "role writer: signals must be a list of texts"),
         ('owns = "the text"', 'signals = "complete"', "signals must be a list of texts"),
-        ('owns = "the text"', 'signals = ["finished"]', "role writer: finished is no signal"),
+        ('owns = "the text"', 'signals = ["finished"]', "role writer: finished is not a signal"),
         ('owns = "the text"', 'followups = ["poet"]', "role writer: nobody knows the role poet"),
         ("gate = true", 'gate = true\nrole = "writer"', "stage check: say exactly one of"),
         ('name = "check"\n', "", "a stage has no name"),

@@ -122,7 +122,7 @@ class Life:
     def begin(self, task: str) -> Run:
         """The agent of this task is called."""
         run = self.run(task)
-        assert run.agent, f"nobody works at task {task}: {run.state}"
+        assert run.agent, f"no agent works on task {task}: {run.state}"
         assert Step(subject=run.id) in self.due(), f"no step of {run.id} is due"
         session = run.session or f"{run.id}/{run.session_number}"
         self.record(step_started(self.world, run, epoch=1, session=session, at=self.now))

@@ -100,13 +100,13 @@ def test_start_refuses_a_task_that_waits_or_cannot_be_read():
 
 
 def test_start_refuses_a_second_session():
-    assert "task 1 has a session already; `crew attach 1` shows it" in refused(at_terminal())
+    assert "task 1 already has a terminal; `crew attach 1` shows it" in refused(at_terminal())
 
 
 @pytest.mark.parametrize("headless", [True, False])
 def test_start_refuses_a_task_that_is_being_checked(headless):
     told = refused(at_terminal(run_state="reviewing"), headless=headless)
-    assert "task 1 is being checked; `crew complete 1` tells the end" in told
+    assert "task 1 is being checked; `crew complete 1` waits for the result" in told
     assert "is being checked" in refused(holding("done"), headless=headless)
 
 
@@ -138,7 +138,7 @@ def test_start_takes_a_task_from_its_agent_in_the_same_session(state):
 
 def test_start_headless_refuses_a_task_that_an_agent_works_at():
     told = refused(holding("working"), headless=True)
-    assert "agent A works at task 1 already; `crew ps` shows it" in told
+    assert "agent A works on task 1 already; `crew ps` shows it" in told
 
 
 def test_start_headless_hands_a_session_over():
@@ -333,7 +333,7 @@ def test_stop_of_a_task_that_is_on_its_way_to_a_terminal_stops_it_there():
 @pytest.mark.parametrize("state", ["todo", "in_progress", "done", "merged", "closed", "error"])
 def test_stop_refuses_a_task_at_which_nobody_works(state):
     told = refused(given(Task(id="1", state=state)), "stop_task")
-    assert f"task 1 is {state}: nobody works at it" in told
+    assert f"task 1 is {state}, so no agent works on it" in told
 
 
 # The end of a session, and races with it
@@ -430,7 +430,7 @@ def test_complete_refuses_a_task_that_is_done_already():
 @pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])
 def test_complete_refuses_a_task_that_an_agent_works_at(state):
     told = refused(holding(state), "complete")
-    assert "agent A works at task 1 and crew checks it by itself" in told
+    assert "agent A works on task 1 and crew checks it itself" in told
     assert "DONE alone on a line" in told
 
 
@@ -440,7 +440,7 @@ def test_complete_refuses_a_run_that_is_in_no_terminal_yet_or_any_more():
         at_terminal(run_pane_pid=None),
         at_terminal(run_pane="", run_pane_pid=None),
     ):
-        assert "nobody works at task 1; `crew start 1`" in refused(world, "complete")
+        assert "no agent works on task 1; `crew start 1`" in refused(world, "complete")
 
 
 @pytest.mark.parametrize("leaving", ["stopped", "ended", "handed_over"])

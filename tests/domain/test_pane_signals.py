@@ -86,7 +86,7 @@ def test_other_signals_are_for_steps(said):
     ],
 )
 def test_a_terminal_that_is_over_says_nothing_more(changes):
-    assert "that terminal session is over" in refused(at_terminal(**changes), **SUMMARY)
+    assert "that terminal has ended" in refused(at_terminal(**changes), **SUMMARY)
 
 
 def test_messages_that_a_terminal_fetches_are_read():

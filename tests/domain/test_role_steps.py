@@ -97,7 +97,7 @@ def test_a_role_may_send_what_the_seed_says_and_for_anything_else_it_is_told_so(
     if signal == "needs-role-followup" and role == "codeweaver":
         told["role"] = "spiritmender"
     if signal in SEED[role]:
-        assert life.say(task, signal, **told) == f"{signal} is recorded; end your turn now"
+        assert life.say(task, signal, **told) == f"{signal} is recorded; end your step now"
         return
     before = life.world
     with raises_code(Conflict, "signal_not_allowed", role, signal) as refused:

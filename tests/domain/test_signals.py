@@ -66,7 +66,7 @@ def test_what_is_no_signal_is_refused_with_those_there_are(named):
 
 
 def test_an_object_that_says_nothing_at_all_is_refused():
-    assert "None is no signal" in refused({}).message
+    assert "None is not a signal" in refused({}).message
 
 
 @pytest.mark.parametrize("wrong", [1, 1.5, True, ["a"], {"a": 1}])

@@ -60,7 +60,7 @@ def test_a_signal_is_recorded_and_moves_nothing_before_the_step_ends(told, signa
     assert (run.signal, run.signal_notes, run.state) == (signal, notes, "working")
     assert (run.stepping, run.agent) == (True, "A")
     assert after_it.agents == world.agents
-    assert ask(world, "signal", **STEP, **told).reply == f"{signal} is recorded; end your turn now"
+    assert ask(world, "signal", **STEP, **told).reply == f"{signal} is recorded; end your step now"
 
 
 @pytest.mark.parametrize("first", SIGNALS)
@@ -75,17 +75,17 @@ def test_the_first_signal_counts_and_every_later_one_is_refused(first, second):
 @pytest.mark.parametrize("state", RunState)
 def test_a_signal_outside_of_a_step_is_late_whatever_the_run_is(told, state):
     world = holding("working", run_state=state, run_attempt=3)
-    assert refused(world, "signal", **STEP, **told) == "that step is over, and nothing was changed"
+    assert refused(world, "signal", **STEP, **told) == "that step has ended; nothing was changed"
 
 
 @pytest.mark.parametrize("attempt", [0, 2, 4, "2"])
 def test_a_signal_of_another_attempt_changes_nothing(attempt):
     message = refused(stepping(), "signal", run="1.1", attempt=attempt, **COMPLETE)
-    assert "that step is over" in message
+    assert "that step has ended" in message
 
 
 def test_a_signal_of_a_run_that_nobody_knows_changes_nothing():
-    assert "that step is over" in refused(stepping(), "signal", run="9.9", attempt=3, **COMPLETE)
+    assert "that step has ended" in refused(stepping(), "signal", run="9.9", attempt=3, **COMPLETE)
 
 
 @pytest.mark.parametrize("wrong", [{"signal": "complete"}, {"signal": "done"}, {"signal": None}])
@@ -209,7 +209,7 @@ def test_a_message_to_a_task_that_is_over_is_refused(state):
     world = stepping(task_state=state)
     if state in {"merged", "closed"}:
         message = refused(world, "message", task="1", sender="ann", text="hello")
-        assert message == f"task 1 is {state}: nobody will read it"
+        assert message == f"task 1 is {state}, so no agent will read it"
     else:
         assert said(world, "message", task="1", sender="ann", text="hello").messages
 

@@ -92,7 +92,7 @@ def test_a_sound_workflow_has_no_faults_and_is_kept_as_it_is(workflow):
         ),
         (
             {"roles": {"maker": Role(name="maker", signals=("finished",))}},
-            "role maker: finished is no signal",
+            "role maker: finished is not a signal",
         ),
         ({"stages": (role("maker", DONE, stage=DONE),)}, "that is where every way ends"),
         (

@@ -709,7 +709,7 @@ def test_an_agent_at_a_terminal_reads_asks_and_signals_with_a_token_of_its_own(d
     agent.by_stdio("signal-back", signal="complete", summary="finished")
     desk.wait_for("done")
     desk.ok("stop", "1")
-    assert "that terminal session is over" in agent.by_http("get-task").text
+    assert "that terminal has ended" in agent.by_http("get-task").text
 
 
 # review

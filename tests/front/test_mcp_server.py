@@ -102,12 +102,12 @@ def test_a_signal_is_recorded_once_and_ends_the_work(step, way):
     summary = "all \u00e9 done"
     first = getattr(step, way)("signal-back", signal="complete", summary=summary)
     assert not first.refused, first
-    assert "complete is recorded; end your turn now" in first.text
+    assert "complete is recorded; end your step now" in first.text
     for other in WAYS:
         again = getattr(step, other)("signal-back", signal="complete", summary="once more")
         assert again.refused
         assert "this step has signalled complete already" in again.text
-        assert "end your turn now" in again.text
+        assert "end your step now" in again.text
     assert len(step.signals()) == 1
     step.end()
     until(lambda: step.scene.status("1") == "merged")
@@ -124,16 +124,16 @@ def test_a_word_after_the_end_of_the_step_changes_nothing(step):
     for way in WAYS:
         late = getattr(step, way)("signal-back", signal="complete", summary="late")
         assert late.refused
-        assert "that step is over, and nothing was changed" in late.text
+        assert "that step has ended; nothing was changed" in late.text
     for tool in ("plan-steps", "get-task", "read-messages", "report-progress", "post-message"):
         given = {"text": "late"} if tool in {"report-progress", "post-message"} else {}
         given |= {"task": "1"} if tool == "post-message" else {}
         given |= {"steps": [{"id": "a", "title": "late"}]} if tool == "plan-steps" else {}
         for way in MCP_WAYS:
-            assert "that step is over" in getattr(step, way)(tool, **given).text
+            assert "that step has ended" in getattr(step, way)(tool, **given).text
     assert step.signals() == []
     assert step.scene.status("1") == "merged"
-    assert "refused signal: that step is over" in step.log()
+    assert "refused signal: that step has ended" in step.log()
 
 
 def test_a_question_goes_to_a_person_and_its_answer_comes_back(step):
@@ -151,7 +151,7 @@ def test_a_question_goes_to_a_person_and_its_answer_comes_back(step):
     again = waiting_step(step.scene)
     assert "the blue one" in (step.scene.folder / "prompt-1").read_text()
     assert again.token != step.token
-    assert "that step is over" in step.by_http("get-task").text
+    assert "that step has ended" in step.by_http("get-task").text
     assert not again.by_http("get-task").refused
 
 

@@ -191,7 +191,7 @@ def test_outside_of_any_crew_a_tool_says_so(tmp_path, monkeypatch):
         ("signal-back", {"type": "complete", "signal": "needs-user-input"}, "differ here"),
         ("signal-back", {"kind": "complete"}, "takes no 'kind'"),
         ("signal-back", {"signal": "complete", "run": "9.9"}, "takes no 'run'"),
-        ("signal-back", ["complete"], "the arguments are no object"),
+        ("signal-back", ["complete"], "the arguments are not an object"),
         ("get-task", {"task": "2"}, "takes no 'task'"),
         ("post-message", {"task": "2"}, "needs text"),
         ("report-progress", {"text": None}, "needs text"),

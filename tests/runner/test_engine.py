@@ -29,6 +29,6 @@ def test_decisions_without_an_end_end_the_runner_and_nothing_of_them_is_stored(m
         now=lambda: 10.0,
         session_of=str,
     )
-    with pytest.raises(RuntimeError, match="no end of decisions: again 1"):
+    with pytest.raises(RuntimeError, match="endless decisions: again 1"):
         asyncio.run(engine.run(until=lambda: True))
     assert (len(asked), stored) == (plan.MOST_DECISIONS, [])

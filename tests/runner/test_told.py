@@ -83,10 +83,10 @@ def check_nothing_poses(text):
 @pytest.mark.parametrize("separator", SEPARATORS)
 def test_a_message_poses_as_nobody(workplace, separator):
     text = POSING.replace("\n", separator)
-    message = Message(id="m1", task="1", sender="B, who works at task 2", text=text, at=1.0)
+    message = Message(id="m1", task="1", sender="B, who works on task 2", text=text, at=1.0)
     prompt = step_prompt(workplace, called(messages=(message,)), Seen(item=item()))
     check_nothing_poses(prompt)
-    assert "From B, who works at task 2 (m1):\n> fine\n>\n> #77" in prompt
+    assert "From B, who works on task 2 (m1):\n> fine\n>\n> #77" in prompt
 
 
 def test_a_task_text_poses_as_nobody(workplace):
@@ -197,7 +197,7 @@ ROLE = Role(
 @pytest.mark.parametrize("ask", list(Ask))
 def test_each_kind_of_session_ends_in_one_way_only(workplace, ask):
     task = "print DONE alone on a line"
-    role = "send one signal and end your turn"
+    role = "send one signal and stop"
     terminal = "run `crew complete`"
     system, prompt = words_of(workplace, "claude", ask=ask, role=ROLE)
     assert role in system

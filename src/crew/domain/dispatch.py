@@ -34,5 +34,5 @@ def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer
     """The facts and the reply, or a `CrewError` that says why not."""
     verb = VERBS.get(request.verb)
     if verb is None:
-        raise UsageError(f"nobody knows {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
+        raise UsageError(f"unknown request {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
     return verb(Asked(args=request.args, world=world, rules=rules, at=at))

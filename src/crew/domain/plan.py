@@ -72,7 +72,7 @@ def following(world: World, now: float, *, rules: Rules, taking_work: bool = Tru
             return found
         found += facts
         world = apply_all(world, facts)
-    raise RuntimeError(f"no end of decisions: {found[-1].trigger} {found[-1].subject}")
+    raise RuntimeError(f"endless decisions: {found[-1].trigger} {found[-1].subject}")
 
 
 def plan(

@@ -148,7 +148,7 @@ def _check_move(row: Row, state: str, fact: Fact) -> None:
     if state != fact.source:
         raise Conflict(
             f"{fact.kind} {row.id} is {state}, {fact.trigger!r} was meant for {fact.source}",
-            hint="somebody moved it first; look at it and ask again",
+            hint="another process moved it first; look at it and try again",
             code="moved_meanwhile",
         )
     row.machine.check(source=state, target=str(fact.target), trigger=fact.trigger)

@@ -123,7 +123,7 @@ class AutoManager:
         if outcome.error is not None:
             raise CrewError(
                 f"the manager failed: {outcome.error.message}",
-                hint=f"look at {order.log}; the board is as it was left",
+                hint=f"look at {order.log}; the board is unchanged",
             )
         self.session = outcome.session or self.session
         return outcome

@@ -33,7 +33,7 @@ def begin_quest(
     A task that was made for the same request right before a crash becomes this quest's.
     """
     if not text.strip():
-        raise UsageError("the request is empty", hint="say what is wanted in a few sentences")
+        raise UsageError("the request is empty", hint="describe the request in a few sentences")
     found = configured(find_workflow(workplace.root, workflow), workplace.settings)
     _check_installed(workplace, found)
     wanted = found.slots if slots is None else slots

@@ -190,7 +190,7 @@ class Runner:
         if channel := self.engine.rules.only_channel:
             raise TryLater(
                 f"the runner that is up works for the channel {channel} only",
-                hint=f"`crew resume {task}` goes on when that has ended",
+                hint=f"`crew resume {task}` continues it when that runner has ended",
             )
         if only and task not in only:
             self.engine.rules = replace(self.engine.rules, only_tasks=(*only, task))

@@ -74,7 +74,7 @@ def assign(asked: Asked) -> Answer:
     if not has_slot(asked.world, task.id):
         raise Conflict(
             f"every slot of quest {task.quest} is in use",
-            hint="`crew quest show` tells who works at it; the next free slot takes the task",
+            hint="`crew quest show` lists its agents; the next free slot takes the task",
             code="no_free_slot",
         )
     now = following(agent, asked.rules)
@@ -91,7 +91,7 @@ def assign(asked: Asked) -> Answer:
 def kill(asked: Asked) -> Answer:
     agent = asked.agent()
     if agent.is_free:
-        raise Conflict(f"agent {agent.id} is idle", hint="`crew ps` shows who works")
+        raise Conflict(f"agent {agent.id} is idle", hint="`crew ps` shows the agents")
     return Answer(facts=(noted(agent, "kill_asked", at=asked.at, killing=True),))
 
 

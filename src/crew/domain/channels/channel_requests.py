@@ -61,7 +61,7 @@ def assign_member(asked: Asked) -> Answer:
     others = [one.name for one in story.members() if one.assigned and one.name != name]
     if story.channel.mode == Mode.SINGLE and others:
         raise Conflict(
-            f"{story.name} has its one agent already",
+            f"{story.name} already has its one agent",
             hint=f"`crew channel remove {story.name} {others[0]}` first, or open another channel",
             code="one_agent_only",
         )
@@ -147,8 +147,8 @@ def say(asked: Asked) -> Answer:
     sender = str(asked.args["sender"])
     if not text:
         raise UsageError(
-            "there is nothing to say",
-            hint="say it with a text, or - for stdin",
+            "the text is empty",
+            hint="give a text, or - to read stdin",
             code="empty_message",
         )
     to = _meant(story, text, asked.args.get("to") or ())
@@ -175,7 +175,7 @@ def _meant(story: Story, text: str, named: Iterable[str]) -> tuple[str, ...]:
     if len(story.channel.members) == 1:
         return story.channel.members
     raise UsageError(
-        f"{story.name} is a direct channel: say whom it is for",
+        f"{story.name} is a direct channel: name the member it is for",
         hint=f"begin with a name: @{(*story.channel.members, 'name')[0]} …, or use --to",
         code="no_recipient",
     )
@@ -217,7 +217,7 @@ def _speak_next(story: Story, member: Member) -> None:
     holder, is_manual = story.channel.holder, story.channel.order == TurnOrder.MANUAL
     if holder and is_manual:
         raise Conflict(
-            f"{holder} has the turn in {story.name}, and after it a person gives the next one",
+            f"{holder} has the turn in {story.name}, and a person gives the next one",
             hint=f"wait for it, or end it: `crew channel override {story.name} {holder} queued`",
             code="turn_taken",
         )
@@ -265,7 +265,7 @@ def invite(asked: Asked) -> Answer:
     if story.member(name).is_driven:
         raise Conflict(
             f"crew itself drives {name} in {story.name}",
-            hint="invite somebody under another name",
+            hint="invite a member with another name",
             code="name_taken",
         )
     return Answer(reply=story.member(name).state)

@@ -183,11 +183,11 @@ def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
 def _speaker(asked: Asked) -> tuple[Story, Member]:
     channel, _, name = str(asked.args["member"]).partition("/")
     if channel not in asked.world.channels:
-        raise NotFound(f"there is no channel {channel!r}", hint="end here; it was removed")
+        raise NotFound(f"there is no channel {channel!r}", hint="stop here; you were removed")
     if not asked.world.channels[channel].is_open:
         raise Conflict(
             f"channel {channel} is closed",
-            hint="leave; nobody reads it any more",
+            hint="leave; the channel is closed",
             code="channel_closed",
         )
     story = Story(world=asked.world, name=channel, at=asked.at)

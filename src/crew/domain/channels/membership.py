@@ -115,7 +115,7 @@ def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
         if seconds is not None and seconds <= 0:
             raise UsageError(
                 f"{name} is {seconds:g} seconds",
-                hint="it needs more, as in 60s",
+                hint="give a longer time, such as 60s",
                 code="invalid_value",
             )
 

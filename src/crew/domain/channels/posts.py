@@ -35,7 +35,7 @@ def sayable(text: str) -> str:
     if len(text) > LONGEST_MESSAGE:
         raise UsageError(
             f"it has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
-            hint="say it shorter, and name a file for the rest",
+            hint="shorten it, and name a file for the rest",
             code="too_long",
         )
     return text

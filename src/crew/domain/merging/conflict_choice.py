@@ -24,7 +24,7 @@ def read_choice(question: Question, text: str) -> str:
     said = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
     if said not in question.choices:
         raise UsageError(
-            f"{text.strip()!r} is none of the choices of question {question.id}",
+            f"{text.strip()!r} is not a choice of question {question.id}",
             hint=f"choose one of: {', '.join(question.choices)}",
             code="invalid_choice",
         )

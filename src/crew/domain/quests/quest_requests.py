@@ -86,7 +86,7 @@ def plan_items(asked: Asked) -> Answer:
             told.append(f"and {len(found) - MOST_FAULTS} more")
         raise UsageError(
             f"the plan has {len(found)} faults: {'; '.join(told)}",
-            hint="mend every one of them and hand in the whole plan again; nothing was changed",
+            hint="fix all of them and hand in the whole plan again; nothing was changed",
             code="invalid_plan",
         )
     facts, kept = replaced(world, quest, steps, at=asked.at)

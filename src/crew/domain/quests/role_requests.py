@@ -18,7 +18,7 @@ def check_signal(world: World, run: Run, told: Signal) -> None:
     if role is None:
         if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
             raise Conflict(
-                "nobody else works at this task, so no other role can follow",
+                "this task has no other role, so none can follow",
                 hint="do it yourself, or send needs-user-input with a question for a person",
             )
         return
@@ -49,12 +49,12 @@ def _check_followup(world: World, run: Run, told: Signal) -> None:
     waiting = _chain(world, position)
     if told.role in [one.role for one in waiting]:
         raise Conflict(
-            f"{told.role} waits for you already, so it cannot follow you",
+            f"{told.role} already waits for you, so it cannot follow you",
             hint="do your part, then send complete with what is left for it to do",
         )
     if len(waiting) > workflow.deepest:
         raise Conflict(
-            f"{len(waiting) - 1} roles wait for each other already, and no more may",
+            f"{len(waiting) - 1} roles already wait for each other, which is the limit",
             hint="do it yourself, or send complete with what is left to do",
             code="too_deep",
         )

@@ -289,7 +289,7 @@ def _role_faults(workflow: Workflow) -> Iterator[str]:
             yield f"role {role.name}: it must be able to send complete, or it never ends"
         for signal in role.signals:
             if signal not in set(SignalKind):
-                yield f"role {role.name}: {signal} is no signal"
+                yield f"role {role.name}: {signal} is not a signal"
         for other in role.followups:
             if other not in workflow.roles:
                 yield f"role {role.name}: nobody knows the role {other}"

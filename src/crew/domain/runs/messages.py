@@ -16,7 +16,7 @@ def message(asked: Asked) -> Answer:
     refuse_landed(task)
     if task.state in FINISHED:
         raise Conflict(
-            f"task {task.id} is {task.state}: nobody will read it",
+            f"task {task.id} is {task.state}, so no agent will read it",
             hint="`crew new` makes a task for what is left to do",
         )
     new = Message(

@@ -44,7 +44,7 @@ def _answer_text(asked: Asked, question: Question) -> str:
     """Whoever asked for leave takes silence for a no; anybody else could not go on with it."""
     text = str(asked.args["text"])
     if not text.strip() and question.about != About.PERMISSION:
-        raise UsageError("the answer is empty", hint="say it again with a text")
+        raise UsageError("the answer is empty", hint="answer again with a text")
     if len(text) > LONGEST_MESSAGE:
         raise UsageError(
             f"the answer has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",

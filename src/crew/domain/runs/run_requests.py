@@ -33,7 +33,7 @@ def go_on(asked: Asked) -> Answer:
         return merge(asked)
     if run is not None and run.pane:
         raise Conflict(
-            f"task {task.id} has a terminal session",
+            f"task {task.id} is at a terminal",
             hint=f"`crew attach {task.id}` shows it, `crew start {task.id} --headless` takes it",
             code="has_terminal",
         )

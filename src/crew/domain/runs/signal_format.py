@@ -61,7 +61,7 @@ def read_signal(values: Mapping[str, Any]) -> Signal:
 def _kind(named: Any) -> SignalKind:
     known = ", ".join(SignalKind)
     if named not in tuple(SignalKind):
-        raise UsageError(f"{named!r} is no signal", hint=f"send one of: {known}")
+        raise UsageError(f"{named!r} is not a signal", hint=f"send one of: {known}")
     return SignalKind(named)
 
 

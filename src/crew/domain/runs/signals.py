@@ -22,15 +22,15 @@ def signal(asked: Asked) -> Answer:
         return signal_at_terminal(asked, run, read_signal(asked.args))
     if run.signal:
         raise Conflict(
-            f"this step has signalled {run.signal} already, and the first signal counts",
-            hint="end your turn now",
+            f"this step has signalled {run.signal} already, and only the first signal counts",
+            hint="end your step now",
         )
     told = read_signal(asked.args)
     check_signal(asked.world, run, told)
     facts = [noted(run, "signalled", at=asked.at, **_noted(told))]
     if told.kind == SignalKind.NEEDS_USER_INPUT:
         facts = _question_asked(asked, run, told)
-    return Answer(facts=tuple(facts), reply=f"{told.kind} is recorded; end your turn now")
+    return Answer(facts=tuple(facts), reply=f"{told.kind} is recorded; end your step now")
 
 
 def _noted(told: Signal) -> dict[str, Any]:

@@ -16,11 +16,11 @@ def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
     run = world.runs.get(str(args["run"]))
     number = args.get("terminal")
     if number is not None and (run is None or not _is_in_terminal(run, int(number))):
-        raise Conflict("that terminal session is over, and nothing was changed", hint="end now")
+        raise Conflict("that terminal has ended; nothing was changed", hint="end now")
     is_step = number is None and not args.get("review")
     if run is None or (is_step and not (run.stepping and run.attempt == int(args["attempt"]))):
         raise Conflict(
-            "that step is over, and nothing was changed", hint="end your turn now", code="step_over"
+            "that step has ended; nothing was changed", hint="end your step now", code="step_over"
         )
     return run
 

@@ -39,7 +39,7 @@ def start(asked: Asked) -> Answer:
 
 
 def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
-    if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone: nobody works at it
+    if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone, so no agent works on it
         back = moved(task, "reset", to=TaskState.TODO, at=asked.at)
         return [back, *started(replace(task, state=TaskState.TODO), run, at=asked.at)]
     if not can_start(asked.world, task):
@@ -75,7 +75,7 @@ def _carry_on(asked: Asked, run: Run) -> list[Fact]:
     if run.state == RunState.REVIEWING:
         raise Conflict(
             f"task {run.task} is being checked",
-            hint=f"`crew complete {run.task}` tells the end, `crew stop {run.task}` is one",
+            hint=f"`crew complete {run.task}` waits for the result, `crew stop {run.task}` ends it",
         )
     _refuse_other_kind(asked, run)
     wishes = _wishes(asked)
@@ -83,7 +83,7 @@ def _carry_on(asked: Asked, run: Run) -> list[Fact]:
         return _handed_over(asked, run, wishes)
     if run.pane:
         raise Conflict(
-            f"task {run.task} has a session already", hint=f"`crew attach {run.task}` shows it"
+            f"task {run.task} already has a terminal", hint=f"`crew attach {run.task}` shows it"
         )
     number = run.pane_number + 1
     return [
@@ -111,14 +111,14 @@ def _refuse_other_kind(asked: Asked, run: Run) -> None:
     if named and named != run.agent_kind:
         raise Conflict(
             f"task {run.task} is under way with {run.agent_kind}, not {named}",
-            hint=f"`crew stop {run.task}` first; its work stays",
+            hint=f"`crew stop {run.task}` first; its work is kept",
         )
 
 
 def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact]:
     if run.agent is not None:
         raise Conflict(
-            f"agent {run.agent} works at task {run.task} already", hint="`crew ps` shows it"
+            f"agent {run.agent} works on task {run.task} already", hint="`crew ps` shows it"
         )
     if run.pane:
         return [noted(run, "hand_over_asked", at=asked.at, leaving=Leaving.HANDED_OVER, **wishes)]
@@ -134,7 +134,9 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
     """A done task is worked at once more; it leaves the merge queue."""
     run = asked.world.runs.get(task.run or "")
     if run is None or run.state != RunState.COMPLETE:
-        raise Conflict(f"task {task.id} is done", hint="`crew merge` lands it, `crew close` not")
+        raise Conflict(
+            f"task {task.id} is done", hint="`crew merge` lands it; `crew close` discards it"
+        )
     # A person's wish is not one of the rounds that an agent has.
     run = replace(run, max_rounds=max(run.max_rounds, run.round + 1))
     facts = [
@@ -159,7 +161,7 @@ def changes(asked: Asked) -> Answer:
     if task.state != TaskState.DONE:
         raise Conflict(
             f"task {task.id} is {task.state}, not done",
-            hint="changes are asked of a done task; `crew comment` says something at any time",
+            hint="changes can be requested of a done task; `crew comment` works at any time",
         )
     facts, _ = _reopened(asked, task, str(asked.args.get("notes") or ""))
     return Answer(facts=tuple(facts), reply=task.id)
@@ -170,7 +172,7 @@ def stop_task(asked: Asked) -> Answer:
     task = asked.task()
     run = asked.world.runs.get(task.run or "")
     if run is None or not (run.is_live or run.pane):
-        raise Conflict(f"task {task.id} is {task.state}: nobody works at it", hint=SHOW)
+        raise Conflict(f"task {task.id} is {task.state}, so no agent works on it", hint=SHOW)
     leaving = noted(run, "stop_asked", at=asked.at, leaving=Leaving.STOPPED)
     if run.pane:
         return Answer(facts=(leaving,), reply=task.id)
@@ -205,7 +207,7 @@ def complete(asked: Asked) -> Answer:
         raise Conflict(f"task {task.id} is {task.state}, not in progress", hint=start_it)
     if run.agent is not None:
         raise Conflict(
-            f"agent {run.agent} works at task {task.id} and crew checks it by itself",
+            f"agent {run.agent} works on task {task.id} and crew checks it itself",
             hint=f"an agent that is driven says {asked.rules.done_word} alone on a line",
         )
     if run.state == RunState.REVIEWING:
@@ -213,11 +215,11 @@ def complete(asked: Asked) -> Answer:
     if task.id in asked.world.quests and is_unfinished(asked.world, task.id):
         raise Conflict(
             f"the steps of quest {task.id} are not finished",
-            hint=f"`crew quest show {task.id}` tells which; `crew close` gives one up",
+            hint=f"`crew quest show {task.id}` lists them; `crew close` drops one",
             code="quest_unfinished",
         )
     if run.state != RunState.WORKING or not run.is_pane_open:
-        raise Conflict(f"nobody works at task {task.id}", hint=f"`crew start {task.id}`")
+        raise Conflict(f"no agent works on task {task.id}", hint=f"`crew start {task.id}`")
     _refuse_leaving(run)
     done = moved(
         run, "done", to=RunState.REVIEWING, at=asked.at, error="", merges=_wants_merge(asked)

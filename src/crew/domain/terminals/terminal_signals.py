@@ -19,7 +19,7 @@ def signal_at_terminal(asked: Asked, run: Run, told: Signal) -> Answer:
     if told.kind == SignalKind.NEEDS_USER_INPUT:
         return _asked(asked, run, told)
     raise Conflict(
-        f"{told.kind} ends a step, and this is a terminal session",
+        f"{told.kind} ends a step, and this is a terminal",
         hint="send complete or needs-user-input, or keep working",
     )
 

@@ -76,7 +76,7 @@ def _help_for(role: str) -> Callable[[Callable[..., None]], Callable[..., None]]
         is_flag=True,
         expose_value=False,
         callback=_keep_role,
-        help=f"What an agent that is a {role} needs to know.",
+        help=f"Print what a {role} agent needs to know.",
     )
 
 

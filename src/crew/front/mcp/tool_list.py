@@ -44,7 +44,7 @@ SIGNAL_BACK = Tool(
     name="signal-back",
     verb="signal",
     description=(
-        "Tell crew how your step ends; the first signal counts, and you end your turn after it. "
+        "Report how your step ends; the first signal counts, and you stop after it. "
         "complete needs summary. partially-complete (you run out of context) needs progress and "
         "continuationPoint. needs-user-input (only a person can help) needs question. "
         "needs-role-followup (another role of your quest must act first) needs targetRole and "
@@ -189,7 +189,7 @@ def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = T
     """
     tool = _find(name, tools)
     if not isinstance(arguments, dict):
-        raise UsageError("the arguments are no object", hint=f"send one with {_known(tool)}")
+        raise UsageError("the arguments are not an object", hint=f"send one with {_known(tool)}")
     given = _named(tool, {key: value for key, value in arguments.items() if value is not None})
     for key, value in given.items():
         _check(tool, key, value)
@@ -234,7 +234,7 @@ def _check(tool: Tool, key: str, value: Any) -> None:
     # True is a number to Python, and to nobody else.
     if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
         raise UsageError(
-            f"{key} must be {_article(kind)} {kind}", hint="call it again with that mended"
+            f"{key} must be {_article(kind)} {kind}", hint="fix it and call the tool again"
         )
 
 

@@ -130,7 +130,8 @@ def _failure(setup: Setup, end: ProcessEnd, said: str) -> CrewError:
     last = "\n".join(lines[-_LAST_LINES:])
     words = f"{setup.name} failed: {how}" + (f"; its last words:\n{last}" if last else "")
     if not setup.task:
-        return CrewError(words, hint="all it said is in .crew/logs/merge.log; mend it, run again")
+        return CrewError(words, hint="its output is in .crew/logs/merge.log; fix it and run again")
     return CrewError(
-        words, hint=f"read all it said with `crew logs {setup.task}`, mend it, start the task again"
+        words,
+        hint=f"read its output with `crew logs {setup.task}`, fix it and start the task again",
     )

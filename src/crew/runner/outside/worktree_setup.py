@@ -141,7 +141,7 @@ def _bring_in(site: _Site) -> None:
             note(site.log, *brought.remarks)
     except OSError as error:
         raise CrewError(
-            f"the worktree {site.path} cannot be furnished: {error}",
+            f"the worktree {site.path} cannot be set up: {error}",
             hint="check the disk, and [worktree] copy and link in the config; then start it again",
         ) from error
 

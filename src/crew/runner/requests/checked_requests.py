@@ -72,9 +72,7 @@ def own_task(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
 def own_quest(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
     """The quest that a run's task is a part of, as `crew quest show --json` prints it."""
     if run.task not in world.positions:
-        raise NotFound(
-            f"task {run.task} is a part of no quest", hint="get-task tells what there is"
-        )
+        raise NotFound(f"task {run.task} is not part of a quest", hint="get-task shows the task")
     return load_view(workplace, world.positions[run.task].quest)
 
 
@@ -90,7 +88,7 @@ def message_from(run: Run, args: Mapping[str, Any]) -> Request:
     text = str(args["text"]).strip()
     if not text:
         raise UsageError("the message is empty", hint="send it again with a text")
-    sender = f"{run.agent or run.agent_kind}, who works at task {run.task}"
+    sender = f"{run.agent or run.agent_kind}, who works on task {run.task}"
     return Request(
         verb="message",
         args={"task": task_id(str(args["task"])), "text": text, "sender": sender},

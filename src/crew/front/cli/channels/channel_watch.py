@@ -86,7 +86,7 @@ def show(call: Call, name: str) -> None:
     for word in ("topic", "decision"):
         if view[word]:
             say(under(word, view[word]))
-    say(f"turn: {view['turn'] or 'nobody'}; then: {', '.join(view['queue']) or 'nobody'}")
+    say(f"turn: {view['turn'] or 'no member'}; then: {', '.join(view['queue']) or 'no member'}")
     for one in view["held"]:
         say(f"held until the turn ends: {line(one['text'])} ({one['from']})")
     if view["members"]:
@@ -172,8 +172,8 @@ def _follow(
 def run(call: Call, name: str) -> int:
     """Run one channel in the foreground until its agents rest.
 
-    It ends when nobody whom crew drives has anything to answer, or all rounds are spent; with
-    members that connect by themselves it stays until Ctrl-C, or until the channel is closed.
+    It ends when no member that crew drives has anything to answer, or when the rounds are used
+    up. With members that connect by themselves it runs until Ctrl-C or until the channel closes.
     """
     workplace = call.workplace()
     found = find_channel(load_channels(workplace.db), name).id

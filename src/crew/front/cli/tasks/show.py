@@ -115,7 +115,8 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         say(quotation(view["body"]))
     for comment in view["comments"]:
         kind = f" ({line(comment['type'])})" if comment["type"] else ""
-        say(f"\n{line(comment['author'] or 'somebody')}{kind}, {comment['at'] or 'some time ago'}:")
+        author, at = comment["author"] or "unknown", comment["at"] or "at an unknown time"
+        say(f"\n{line(author)}{kind}, {at}:")
         say(quotation(comment["text"]))
     _print_history(call, view)
 
