@@ -22,10 +22,9 @@ from typing import Any
 from bench.scene import PROJECT, Scene, ScriptedTask, made_scene
 from bench.sizes import FULL, QUICK, Size
 from bench.tables import Figure, say, summary, table, title
-from crew.agents.adapter import AgentSpec
+from crew.agents.adapter import AgentSpec, StepOrder
 from crew.agents.claude.claude import claude_argv
 from crew.agents.claude.claude_dialogue import user_message
-from crew.domain.rows.step import StepOrder
 
 sys.path.insert(0, str(PROJECT / "tests"))
 from real_clis.scripted_model import Say, ScriptedModel, Tool

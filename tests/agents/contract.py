@@ -15,8 +15,8 @@ import pytest
 
 from agents.conftest import need
 from agents.running import DAEMON, finish, shell_python, wait_until, written
-from crew.agents.adapter import Controls, Watch, adapter_for
-from crew.domain.rows.step import ErrorKind, StepOrder
+from crew.agents.adapter import Controls, StepOrder, Watch, adapter_for
+from crew.domain.rows.step import ErrorKind
 from crew.system.processes.ownership import owned_processes
 from crew.system.processes.process import working_bwrap
 

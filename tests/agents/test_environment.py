@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from crew.agents.adapter import StepOrder
 from crew.agents.environment import agent_environment, prepare_files, prompt_file
-from crew.domain.rows.step import StepOrder
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ import pytest
 
 from agents.conftest import marker, need
 from agents.running import written
-from crew.agents.adapter import AgentSpec, adapter_for
+from crew.agents.adapter import AgentSpec, StepOrder, adapter_for
 from crew.agents.codex.codex_flags import toml
-from crew.domain.rows.step import StepOrder
 from real_clis.scripted_model import ScriptedModel
 from surroundings import ANN, QUICK
 

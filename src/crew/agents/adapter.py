@@ -6,10 +6,11 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal, Protocol
 
 from crew.domain.kernel.frozen import frozen
-from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.domain.rows.step import StepOutcome
 from crew.system.processes.sandbox import Sandbox
 
 AdapterName = Literal[
@@ -18,6 +19,26 @@ AdapterName = Literal[
 PromptVia = Literal["arg", "stdin", "file"]
 
 DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"
+
+
+@frozen
+class StepOrder:
+    """Everything an adapter needs for one step; `resume` says whether the session exists."""
+
+    key: str  # run/round/step/attempt, unique for ever in this repository
+    agent: str
+    kind: str
+    worktree: Path
+    prompt: str
+    session: str
+    resume: bool
+    log: Path
+    done_word: str = "DONE"
+    timeout_s: float = 1800.0
+    idle_timeout_s: float = 600.0
+    env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
+    looks_only: bool = False  # the worktree cannot be changed, where bubblewrap can see to it
+    writable: tuple[Path, ...] = ()  # but for these
 
 
 @frozen

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.environment import agent_environment, prompt_file
 from crew.agents.step_process import TEXT_TAIL, last_words, process_error, run_agent
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.templates import Value, check, shell_command, without_nul
 from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line, plain
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd, program_path
 
 LONGEST_ARGUMENT = 131_071  # bytes; Linux has no switch for it

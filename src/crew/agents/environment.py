@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from crew.domain.rows.step import StepOrder
+from crew.agents.adapter import StepOrder
 from crew.system.crash_points import effect
 from crew.system.processes.allowed_environment import allowed_environment
 

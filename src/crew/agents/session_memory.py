@@ -11,10 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from crew.agents.adapter import StepOrder
 from crew.agents.event_stream import count_of, number_of, session_name
 from crew.agents.terminal.terminal_script import put_file
 from crew.domain.kernel.frozen import frozen
-from crew.domain.rows.step import StepOrder, Usage
+from crew.domain.rows.step import Usage
 
 
 @frozen

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from crew.agents.adapter import AgentSpec, Watch
+from crew.agents.adapter import AgentSpec, StepOrder, Watch
 from crew.agents.environment import prepare_files
 from crew.domain.kernel.text import one_line, plain
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder
+from crew.domain.rows.step import ErrorKind, StepError
 from crew.system.processes.ownership import MARKER_VARIABLE
 from crew.system.processes.pipes import Take, Talk
 from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process

@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from crew.agents.adapter import Watch, adapter_for
+from crew.agents.adapter import StepOrder, Watch, adapter_for
 from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
 from crew.config.prompts import prompt
 from crew.domain.agents.manager_board import ManagerMove, Point, board, next_move
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.quotation import headline
-from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.domain.rows.step import StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.arrivals import arrivals
 from crew.runner.outside.terminals import Terminal, open_terminal

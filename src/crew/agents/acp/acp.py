@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from crew.agents.acp.acp_errors import ended_badly, judge
 from crew.agents.acp.acp_turn import AcpTurn
 from crew.agents.acp.acp_wire import Wire
-from crew.agents.adapter import AgentSpec, Controls, Interrupt, Watch
+from crew.agents.adapter import AgentSpec, Controls, Interrupt, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Words
 from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import run_agent
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd
 
 ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come

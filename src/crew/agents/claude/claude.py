@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.background import Background
 from crew.agents.claude.claude_errors import judge
 from crew.agents.claude.claude_events import Conversation
@@ -22,7 +22,7 @@ from crew.agents.claude.claude_session import held_session
 from crew.agents.environment import agent_environment
 from crew.agents.step_process import run_agent
 from crew.domain.kernel.errors import Conflict, CrewError
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.crash_points import effect
 from crew.system.processes.process import ProcessEnd
 

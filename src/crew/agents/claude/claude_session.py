@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from crew.agents.adapter import StepOrder
 from crew.domain.kernel.errors import Conflict, CrewError
-from crew.domain.rows.step import StepOrder
 from crew.system.crash_points import effect
 from crew.system.processes.ownership import find_process
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.codex.codex_app import run_app_server_step
 from crew.agents.codex.codex_exec import CodexExecAdapter
-from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.domain.rows.step import StepOutcome
 
 _FLAGS_OF_BOTH = frozenset({"-c", "--config", "--enable", "--disable"})
 

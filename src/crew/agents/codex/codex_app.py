@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.background import Background
 from crew.agents.codex.codex_dialogue import (
     Act,
@@ -24,7 +24,7 @@ from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Event, EventLines, Words, mapping
 from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import process_error, run_agent
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.pipes import Talk
 from crew.system.processes.process import ProcessEnd
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import codex_flags, toml
 from crew.agents.environment import agent_environment
@@ -18,7 +18,7 @@ from crew.agents.event_stream import (
 )
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import process_error, run_agent
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd
 
 

@@ -9,8 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crew.agents.adapter import AgentSpec
-from crew.domain.rows.step import StepOrder
+from crew.agents.adapter import AgentSpec, StepOrder
 
 TOOLS_WITHIN_S = 60
 """A runner that is just starting, on a busy machine, may take a while to serve its tools."""

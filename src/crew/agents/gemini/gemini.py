@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Words
 from crew.agents.first_run import answer_first_run
 from crew.agents.gemini.gemini_events import GeminiRun, judge
 from crew.agents.step_process import run_agent
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.system.processes.process import program_path
 
 _SETTINGS = ".gemini/settings.json"

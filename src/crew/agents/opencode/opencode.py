@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Words
 from crew.agents.opencode.opencode_events import OpenCodeRun, judge
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import run_agent
-from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.domain.rows.step import StepOutcome
 from crew.system.processes.pipes import Talk
 
 _QUIET = {

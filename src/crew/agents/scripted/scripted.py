@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, Watch
+from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.scripted import script_player
 from crew.agents.step_process import TEXT_TAIL, process_error, run_agent
 from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line
-from crew.domain.rows.step import ErrorKind, StepError, StepOrder, StepOutcome, Usage
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd
 
 

@@ -1,16 +1,15 @@
 """What follows from the step of a driven member: how it began, what was said, what went wrong."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from crew.domain.agents.provider_limits import limited, served
 from crew.domain.channels.channel_draft import Story
 from crew.domain.channels.posts import addressed, shortened, without_signal, words_of_people
 from crew.domain.channels.turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.channel import Interrupting, Member, TurnState
-from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules
-from crew.domain.runs.step_outcomes import limited, served
 from crew.domain.world import World, noted
 
 CRASHES_AFTER = 3
@@ -162,16 +161,7 @@ def _record(story: Story, member: Member, outcome: StepOutcome, **changes: Any) 
             "speaking": False,
             "turn_ends_at": None,
             "session": outcome.session,
-            **_usage(member, outcome.usage),
+            **outcome.usage.added_to(member),
             **changes,
         },
     )
-
-
-def _usage(member: Member, usage: Usage) -> Mapping[str, Any]:
-    known = member.cost_usd is not None and usage.cost_usd is not None
-    return {
-        "input_tokens": member.input_tokens + usage.input_tokens,
-        "output_tokens": member.output_tokens + usage.output_tokens,
-        "cost_usd": (member.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None,
-    }

@@ -1,9 +1,8 @@
-"""One call of an agent's CLI: what it is asked, and what came of it."""
+"""What came of one call of an agent's CLI: its words, its error, what it used."""
 
-from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from pathlib import Path
+from typing import Any, Protocol
 
 from crew.domain.kernel.frozen import frozen
 
@@ -46,6 +45,19 @@ class StepError:
     reset_at: float | None = None
 
 
+class Account(Protocol):
+    """A row that sums up what its steps used."""
+
+    @property
+    def input_tokens(self) -> int: ...
+
+    @property
+    def output_tokens(self) -> int: ...
+
+    @property
+    def cost_usd(self) -> float | None: ...
+
+
 @frozen
 class Usage:
     """What one step used; a cost of None means that nobody knows it."""
@@ -54,25 +66,14 @@ class Usage:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
 
-
-@frozen
-class StepOrder:
-    """Everything an adapter needs for one step; `resume` says whether the session exists."""
-
-    key: str  # run/round/step/attempt, unique for ever in this repository
-    agent: str
-    kind: str
-    worktree: Path
-    prompt: str
-    session: str
-    resume: bool
-    log: Path
-    done_word: str = "DONE"
-    timeout_s: float = 1800.0
-    idle_timeout_s: float = 600.0
-    env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
-    looks_only: bool = False  # the worktree cannot be changed, where bubblewrap can see to it
-    writable: tuple[Path, ...] = ()  # but for these
+    def added_to(self, row: Account) -> dict[str, Any]:
+        """The fields of the row with this step added; one unknown cost makes the sum unknown."""
+        known = row.cost_usd is not None and self.cost_usd is not None
+        return {
+            "input_tokens": row.input_tokens + self.input_tokens,
+            "output_tokens": row.output_tokens + self.output_tokens,
+            "cost_usd": (row.cost_usd or 0.0) + (self.cost_usd or 0.0) if known else None,
+        }
 
 
 @frozen

@@ -1,15 +1,14 @@
 """What follows from a step of an agent: how it began, how it ended, what it said of itself."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from crew.domain.agents.agent_outcomes import agent_of, freed
+from crew.domain.agents.provider_limits import limited, served
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import quoted
 from crew.domain.quests.role_outcomes import after_step, judged
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.message import Message, MessageState
-from crew.domain.rows.provider import Provider, ProviderState
 from crew.domain.rows.question import About, QuestionState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.step import (
@@ -18,11 +17,10 @@ from crew.domain.rows.step import (
     SignalKind,
     StepError,
     StepOutcome,
-    Usage,
 )
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import failed
-from crew.domain.world import World, apply_all, born, moved, noted
+from crew.domain.world import World, apply_all, moved, noted
 
 
 def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:
@@ -139,7 +137,7 @@ def _went_on(
     partly = run.signal == SignalKind.PARTIALLY_COMPLETE
     said = _renewed(run) if partly else {"ask": Ask.CONTINUE, "notes": ""}
     facts = [_step_recorded(run, outcome, at=at, told="", fresh_retry=False, **said)]
-    used = _usage(agent, outcome.usage)
+    used = outcome.usage.added_to(agent)
     settled = {"error_count": 0, "last_error": "", "last_step_at": at, "pid": None, **used}
     trigger = _end_of_round(run, outcome, rules)
     if trigger is None:
@@ -162,7 +160,7 @@ def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[
     agent = world.agents[str(run.agent)]
     return [
         _step_recorded(run, outcome, at=at, agent=None, told="", fresh_retry=False),
-        freed(agent, "parked", at=at, last_step_at=at, **_usage(agent, outcome.usage)),
+        freed(agent, "parked", at=at, last_step_at=at, **outcome.usage.added_to(agent)),
     ]
 
 
@@ -175,14 +173,6 @@ def _renewed(run: Run) -> dict[str, Any]:
         "ask": Ask.PARTIAL,
         "notes": quoted(run.signal_notes),
     }
-
-
-def served(world: World, name: str, *, at: float) -> list[Fact]:
-    """A step of this provider went well: if it was paused, it is open again."""
-    provider = world.providers.get(name)
-    if provider is None or provider.state != ProviderState.PAUSED or at < provider.next_at:
-        return []
-    return [moved(provider, "served", to=ProviderState.OPEN, at=at, reason="")]
 
 
 def _end_of_round(run: Run, outcome: StepOutcome, rules: Rules) -> str | None:
@@ -204,20 +194,11 @@ def _step_recorded(run: Run, outcome: StepOutcome, *, at: float, **changes: Any)
             "signal_notes": "",
             "session": outcome.session,
             "session_used": True,
-            **_usage(run, outcome.usage),
+            **outcome.usage.added_to(run),
             **changes,
         },
         extra={"step": run.step, "error": error.kind if error else None},
     )
-
-
-def _usage(row: Run | Agent, usage: Usage) -> Mapping[str, Any]:
-    known = row.cost_usd is not None and usage.cost_usd is not None
-    return {
-        "input_tokens": row.input_tokens + usage.input_tokens,
-        "output_tokens": row.output_tokens + usage.output_tokens,
-        "cost_usd": (row.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None,
-    }
 
 
 def _step_failed(
@@ -225,7 +206,7 @@ def _step_failed(
 ) -> list[Fact]:
     agent, error = world.agents[str(run.agent)], outcome.error
     assert error is not None
-    used = {"last_step_at": at, **_usage(agent, outcome.usage)}
+    used = {"last_step_at": at, **outcome.usage.added_to(agent)}
     fresh = error.kind in FRESH_SESSION
     changes = _fresh_session(run, error) if fresh else {}
     # A step that failed is none of the steps a round has: errors have a limit of their own.
@@ -260,23 +241,6 @@ def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: 
         last_error=f"{ways_out} ({message})",
         retry_at=None,
         **changes,
-    )
-
-
-def limited(world: World, name: str, error: StepError, rules: Rules, *, at: float) -> Fact:
-    """Not an error: everything of this provider waits, and all others go on."""
-    until = max(at, error.reset_at or at + rules.max_backoff_s)
-    known = world.providers.get(name)
-    if known is None:
-        paused = Provider(id=name, state=ProviderState.PAUSED, next_at=until, reason=error.message)
-        return born(paused, "rate_limited", at=at)
-    return moved(
-        known,
-        "rate_limited",
-        to=ProviderState.PAUSED,
-        at=at,
-        next_at=max(until, known.next_at),
-        reason=error.message,
     )
 
 

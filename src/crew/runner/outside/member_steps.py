@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from crew.agents.adapter import Watch, adapter_for, remembers
+from crew.agents.adapter import StepOrder, Watch, adapter_for, remembers
 from crew.config.prompts import prompt
 from crew.domain.kernel.names import landed_ref
 from crew.domain.rows.channel import Member, Post
-from crew.domain.rows.step import StepOrder, StepOutcome
+from crew.domain.rows.step import StepOutcome
 from crew.git.repository import ref_tip
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.outside import TurnCall

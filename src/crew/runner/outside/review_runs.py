@@ -9,13 +9,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from crew.agents.adapter import Watch, adapter_for
+from crew.agents.adapter import StepOrder, Watch, adapter_for
 from crew.agents.environment import shim_folder
 from crew.agents.terminal.terminal_script import put_file
 from crew.config.prompts import prompt
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.quotation import headline, quoted
-from crew.domain.rows.step import StepOrder
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.runs.verdicts import PASS, Verdict, verdict
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree

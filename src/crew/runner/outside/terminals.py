@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crew.agents.adapter import DEFAULT_TEMPLATE
+from crew.agents.adapter import DEFAULT_TEMPLATE, StepOrder
 from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
 from crew.agents.step_process import held_paths
@@ -15,7 +15,6 @@ from crew.agents.terminal.tmux import Tmux
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.templates import Value, shell_script
 from crew.domain.rows.run import Run
-from crew.domain.rows.step import StepOrder
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.terminals.terminal_outcomes import Opened

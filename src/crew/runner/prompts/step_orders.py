@@ -4,12 +4,11 @@ import logging
 import os
 from pathlib import Path
 
-from crew.agents.adapter import AgentSpec
+from crew.agents.adapter import AgentSpec, StepOrder
 from crew.agents.first_run import answer_first_run
 from crew.config.model import AgentSettings
 from crew.domain.kernel.errors import NotFound
 from crew.domain.rows.run import Run
-from crew.domain.rows.step import StepOrder
 from crew.domain.rows.task import Task
 from crew.runner.outside.outside import StepCall
 from crew.runner.outside.worktree_files import linked_folders
