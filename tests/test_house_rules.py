@@ -122,6 +122,19 @@ def _constructs_fact(node):
     return isinstance(node, ast.Call) and ast.unparse(node.func) in {"Fact", "fact.Fact"}
 
 
+def test_no_row_is_forged_in_the_domain():
+    """A state comes from a fact that moves there: `FactDraft` chains facts, `replace` does not."""
+    forged = [
+        f"{path.name}:{node.lineno}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "replace"
+        and any(given.arg == "state" for given in node.keywords)
+    ]
+    assert forged == []
+
+
 def _calls(path):
     nodes = ast.walk(ast.parse(path.read_text()))
     return [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.membership import NewMember, close, opened
 from crew.domain.plan import decide, plan
 from crew.domain.quests.council_stage import follow_councils, is_awaited
@@ -171,7 +171,7 @@ def test_a_person_is_asked_once_councils_object_too_often():
 
 def test_whoever_closes_a_council_by_hand_lets_the_task_go_on():
     world = convened()
-    story = Story(world=world, name="council-1-1", at=2.0)
+    story = ChannelDraft(world, "council-1-1", at=2.0)
     close(story)
     world = apply_all(world, story.facts)
     world = apply_all(world, follow_councils(world, 3.0))

@@ -1,6 +1,6 @@
 """The world: every row crew owns, and the one function by which facts change it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, replace
 from operator import attrgetter
 from typing import Any, get_args
@@ -47,6 +47,11 @@ _NAME = {kind: f"{kind}s" for kind in TABLES} | {
     Position.kind: "positions",
 }
 """What the world calls the rows of a kind; facts keep the kind they were recorded with."""
+
+_WITH_MOVE: Mapping[str, Callable[[Any, str], dict[str, Any]]] = {
+    kind: table.with_move for kind, table in TABLES.items() if hasattr(table, "with_move")
+}
+"""Rows whose own class names further fields that change with their state."""
 
 
 @frozen
@@ -181,8 +186,8 @@ def born(row: Row, trigger: str, *, at: float, **extra: Any) -> Fact:
 
 def moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact:
     """A fact that moves a machine."""
-    if isinstance(row, Run):
-        changes["history"] = (*row.history, str(to))
+    if with_move := _WITH_MOVE.get(row.kind):
+        changes |= with_move(row, str(to))
     return Fact(
         kind=row.kind,
         subject=row.id,

@@ -1,7 +1,6 @@
 """The kind of agent behind a slot: when it follows the default, and what to do if it cannot run."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from crew.domain.kernel.errors import CrewError, NotFound, NotInstalled
 from crew.domain.kernel.fact import Fact
@@ -15,24 +14,25 @@ from crew.domain.rules import Rules
 from crew.domain.world import World, noted
 
 
-def following(agent: Agent, rules: Rules) -> Agent:
-    """The agent with the kind that its next task is for: a kind nobody chose is the default."""
+def next_kind(agent: Agent, rules: Rules) -> str:
+    """The kind of agent that its next task gets: the default, unless a person chose one."""
     if agent.kind_chosen or not rules.default_kind:
-        return agent
-    return replace(agent, agent_kind=rules.default_kind)
+        return agent.agent_kind
+    return rules.default_kind
 
 
 def follow_default(world: World, now: float, *, rules: Rules) -> list[Fact]:
     """Idle agents take over the default kind; an agent with a task keeps its kind until the end."""
-    return [
-        followed(agent, rules, at=now)
-        for agent in world.agents.values()
-        if agent.is_free and following(agent, rules) != agent
-    ]
+    free = (agent for agent in world.agents.values() if agent.is_free)
+    return [fact for agent in free for fact in followed(agent, rules, at=now)]
 
 
-def followed(agent: Agent, rules: Rules, *, at: float) -> Fact:
-    return noted(agent, "kind_followed", at=at, agent_kind=following(agent, rules).agent_kind)
+def followed(agent: Agent, rules: Rules, *, at: float) -> list[Fact]:
+    """Nothing, where it has the kind already."""
+    kind = next_kind(agent, rules)
+    if kind == agent.agent_kind:
+        return []
+    return [noted(agent, "kind_followed", at=at, agent_kind=kind)]
 
 
 def refuse_unusable(kind: str, rules: Rules, *, instead: str) -> None:
@@ -101,7 +101,7 @@ def needs(world: World, rules: Rules, *, new_agents: int = 0) -> tuple[Need, ...
 def _all_needs(world: World, rules: Rules, new_agents: int) -> Iterator[Need]:
     for agent in world.crew.values():
         run = world.runs.get(agent.run or "")
-        kind = run.agent_kind if run is not None else following(agent, rules).agent_kind
+        kind = run.agent_kind if run is not None else next_kind(agent, rules)
         yield Need(kind=kind, agents=(agent.id,))
     if new_agents:
         yield Need(kind=rules.default_kind)

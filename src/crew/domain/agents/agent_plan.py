@@ -13,17 +13,18 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.tasks.readiness import is_ready
-from crew.domain.world import World, apply_all
+from crew.domain.world import FactDraft, World
 
 
 def assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
     """Every free agent gets the first of the waiting tasks that it may take."""
-    made: list[Fact] = []
+    draft = FactDraft(world)
     kinds = frozenset(agent.agent_kind for agent in world.crew.values())
     free = [agent for agent in world.agents.values() if agent.is_free]
     if not free:
         return []
     for task in _waiting_tasks(world, now):
+        world = draft.world
         if not rules.means(task.id) or not has_slot(world, task.id):
             continue
         able = (a for a in free if rules.can_use(kind_for(world, a, task)))
@@ -31,12 +32,10 @@ def assign(world: World, now: float, *, rules: Rules) -> list[Fact]:
         if agent is None or is_shut(world, kind_for(world, agent, task), now, rules):
             continue
         free.remove(agent)
-        facts = assigned(world, agent, task, rules=rules, at=now)
-        world = apply_all(world, facts)
-        made += facts
+        draft.add(*assigned(world, agent, task, rules=rules, at=now))
         if not free:
             break
-    return made
+    return draft.facts
 
 
 def starting_next(world: World, now: float, *, rules: Rules) -> tuple[str, ...]:

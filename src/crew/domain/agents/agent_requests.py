@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from crew.domain.agents.agent_kinds import followed, following, refuse_unusable
+from crew.domain.agents.agent_kinds import followed, refuse_unusable
 from crew.domain.agents.agent_plan import kind_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
@@ -13,7 +13,7 @@ from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.tasks.readiness import SHOW, can_start, why_not
-from crew.domain.world import FIELDS, born, moved, noted
+from crew.domain.world import FIELDS, FactDraft, born, moved, noted
 
 
 def spawn(asked: Asked) -> Answer:
@@ -77,15 +77,16 @@ def assign(asked: Asked) -> Answer:
             hint="`crew quest show` lists its agents; the next free slot takes the task",
             code="no_free_slot",
         )
-    now = following(agent, asked.rules)
+    draft = FactDraft(asked.world)
+    draft.add(*followed(agent, asked.rules, at=asked.at))
+    agent = draft.world.agents[agent.id]
     refuse_unusable(
-        kind_for(asked.world, now, task),
+        kind_for(draft.world, agent, task),
         asked.rules,
         instead=f"`crew agents set {agent.id} KIND` (`crew agents` lists them)",
     )
-    first = [] if now == agent else [followed(agent, asked.rules, at=asked.at)]
-    given = assigned(asked.world, now, task, rules=asked.rules, at=asked.at)
-    return Answer(facts=(*first, *given))
+    draft.add(*assigned(draft.world, agent, task, rules=asked.rules, at=asked.at))
+    return Answer(facts=tuple(draft.facts))
 
 
 def kill(asked: Asked) -> Answer:

@@ -1,10 +1,9 @@
 """What happens in one channel at one moment, fact by fact, each on what the last one made."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from crew.domain.kernel.fact import Fact
 from crew.domain.rows.channel import (
     CREW,
     Author,
@@ -16,17 +15,16 @@ from crew.domain.rows.channel import (
     member_id,
     post_id,
 )
-from crew.domain.world import World, apply_all, born, moved, noted
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 
-@dataclass(slots=True, kw_only=True)
-class Story:
-    """`facts` is what was told so far, `world` what it comes to."""
+class ChannelDraft(FactDraft):
+    """Facts about one channel at one moment."""
 
-    world: World
-    name: str
-    at: float
-    facts: list[Fact] = field(default_factory=list)
+    def __init__(self, world: World, name: str, *, at: float) -> None:
+        super().__init__(world)
+        self.name = name
+        self.at = at
 
     @property
     def channel(self) -> Channel:
@@ -38,30 +36,26 @@ class Story:
     def members(self) -> list[Member]:
         return [self.member(name) for name in self.channel.members]
 
-    def tell(self, *facts: Fact) -> None:
-        self.facts += facts
-        self.world = apply_all(self.world, facts)
-
     def move(
         self, name: str, trigger: str, *, to: TurnState, extra: Any = None, **changes: Any
     ) -> None:
         """Move a member, and its place in the channel with it."""
         fact = moved(self.member(name), trigger, to=to, at=self.at, **changes)
         place = _place(self.channel, name, to)
-        self.tell(
+        self.add(
             replace(fact, extra=extra) if extra else fact,
             *([noted(self.channel, trigger, at=self.at, **place)] if place else ()),
         )
 
     def note(self, name: str, trigger: str, **changes: Any) -> None:
-        self.tell(noted(self.member(name), trigger, at=self.at, **changes))
+        self.add(noted(self.member(name), trigger, at=self.at, **changes))
 
     def change(self, trigger: str, **changes: Any) -> None:
         """Change the channel itself."""
-        self.tell(noted(self.channel, trigger, at=self.at, **changes))
+        self.add(noted(self.channel, trigger, at=self.at, **changes))
 
-    def add(self, member: Member, trigger: str) -> None:
-        self.tell(born(member, trigger, at=self.at))
+    def add_member(self, member: Member, trigger: str) -> None:
+        self.add(born(member, trigger, at=self.at))
         self.change(trigger, members=(*self.channel.members, member.name))
 
     def post(
@@ -86,7 +80,7 @@ class Story:
             to=tuple(to),
             late=late,
         )
-        self.tell(
+        self.add(
             born(post, "posted", at=self.at),
             noted(self.channel, "said", at=self.at, sequence=number),
         )

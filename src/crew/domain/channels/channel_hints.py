@@ -1,13 +1,13 @@
 """What somebody can do whom a channel refuses: the hint that fits the state of the member."""
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.turns import INTERRUPTED
 from crew.domain.rows.channel import Member, TurnState
 
 
-def for_a_person(story: Story, member: Member) -> str:
+def for_a_person(draft: ChannelDraft, member: Member) -> str:
     """What a person can do with this member now."""
-    place = f"{story.name} {member.name}"
+    place = f"{draft.name} {member.name}"
     if member.disabled:
         return f"`crew channel enable {place}` lets it come back"
     if member.state == TurnState.OFFLINE and not member.is_driven:
@@ -19,9 +19,9 @@ def for_a_person(story: Story, member: Member) -> str:
     }.get(TurnState(member.state), f"`crew channel assign {place}` queues it")
 
 
-def for_the_member(story: Story, member: Member) -> str:
+def for_the_member(draft: ChannelDraft, member: Member) -> str:
     """What the member itself can do now."""
-    place = f"{story.name} {member.name}"
+    place = f"{draft.name} {member.name}"
     if member.disabled:
         return f"end here; a person lets you come back with `crew channel enable {place}`"
     if member.waits_for == INTERRUPTED:

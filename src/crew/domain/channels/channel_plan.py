@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from itertools import zip_longest
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import has_news
 from crew.domain.channels.turns import deadlines, lapse, settle
 from crew.domain.commands import Command, SpeakTurn, Vacate
@@ -53,11 +53,11 @@ def decide_channels(world: World, now: float, *, is_running: bool) -> list[Fact]
     for name, outlook in _outlooks(world).items():
         lapses = is_running and outlook.next_at <= now
         if outlook.settles or lapses:
-            story = Story(world=world, name=name, at=now)
+            draft = ChannelDraft(world, name, at=now)
             if lapses:
-                lapse(story)
-            settle(story)
-            facts += story.facts
+                lapse(draft)
+            settle(draft)
+            facts += draft.facts
     return facts
 
 
@@ -127,12 +127,12 @@ def _touched(world: World, known: _Outlooks) -> set[str]:
 
 def _looked(world: World, channel: Channel) -> _Outlook:
     members = tuple(world.members[member_id(channel.id, name)] for name in channel.members)
-    story = Story(world=world, name=channel.id, at=0.0)
-    settle(story)
+    draft = ChannelDraft(world, channel.id, at=0.0)
+    settle(draft)
     times = [at for one in members for at in deadlines(channel, one)] if channel.is_open else []
     return _Outlook(
         members=members,
-        settles=bool(story.facts),
+        settles=bool(draft.facts),
         next_at=min(times, default=math.inf),
         to_speak=tuple(one for one in members if _is_to_speak(world, channel, one)),
         to_leave=tuple(one for one in members if _is_to_leave(channel, one)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import can_speak, posts_after
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import attributed, headline
@@ -44,35 +44,35 @@ def council_verdict(
     return CouncilVerdict(agreed=agreed, text=_text(channel, votes, last, head=head))
 
 
-def decide_council(story: Story) -> bool:
+def decide_council(draft: ChannelDraft) -> bool:
     """Record the decision once there is one; true if it stands, so that nobody speaks any more."""
-    channel = story.channel
+    channel = draft.channel
     if not channel.council or channel.decision:
         return channel.council
-    members = [one for one in story.members() if one.takes_part]
+    members = [one for one in draft.members() if one.takes_part]
     if any(one.state != TurnState.QUEUED and (one.speaking or one.turn_ends_at) for one in members):
         return False
     names = [one.name for one in members]
-    posts = list(posts_after(story.world, channel, 0))
+    posts = list(posts_after(draft.world, channel, 0))
     verdict = council_verdict(
-        channel, _after_the_last_question(posts), members=names, spent=_spent(story, members, posts)
+        channel, _after_the_last_question(posts), members=names, spent=_spent(draft, members, posts)
     )
     if verdict is None:
         return False
-    story.change("decided", decision=verdict.text, agreed=verdict.agreed)
+    draft.change("decided", decision=verdict.text, agreed=verdict.agreed)
     return True
 
 
-def _spent(story: Story, members: list[Member], posts: list[Post]) -> str:
+def _spent(draft: ChannelDraft, members: list[Member], posts: list[Post]) -> str:
     """Why it cannot go on; nothing while it can, and while nobody has asked it anything."""
-    rounds = story.channel.rounds
+    rounds = draft.channel.rounds
     if not members or not any(post.author != Author.SYSTEM for post in posts):
         return ""
     if rounds is not None and all(one.turns >= rounds for one in members):
         return f"after {rounds} rounds"
     waiting = [one for one in members if rounds is None or one.turns < rounds]
     return (
-        "" if any(can_speak(story.world, one) for one in waiting) else "when nobody had more to say"
+        "" if any(can_speak(draft.world, one) for one in waiting) else "when nobody had more to say"
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from crew.domain.agents.provider_limits import limited, served
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import addressed, shortened, without_signal, words_of_people
 from crew.domain.channels.turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
 from crew.domain.kernel.fact import Fact
@@ -18,8 +18,8 @@ CRASHES_AFTER = 3
 
 def turn_started(world: World, member: Member, *, session: str, at: float) -> list[Fact]:
     """Recorded before the process starts: what it is given now it is never given again."""
-    story = Story(world=world, name=member.channel, at=at)
-    story.note(
+    draft = ChannelDraft(world, member.channel, at=at)
+    draft.note(
         member.name,
         "turn_started",
         speaking=True,
@@ -28,11 +28,11 @@ def turn_started(world: World, member: Member, *, session: str, at: float) -> li
         attempt=member.attempt + 1,
         steps=member.steps + 1,
         session=session,
-        given=story.channel.sequence,
+        given=draft.channel.sequence,
         heard=(),
-        turn_ends_at=turn_deadline(story, member),
+        turn_ends_at=turn_deadline(draft, member),
     )
-    return story.facts
+    return draft.facts
 
 
 def heard(member: Member, sequence: int, *, at: float) -> list[Fact]:
@@ -47,15 +47,15 @@ def turn_spoken(
 ) -> list[Fact]:
     """The step of this turn is over; the turn may be another one by now, or nobody's."""
     member = world.members[member_id]
-    story = Story(world=world, name=member.channel, at=at)
+    draft = ChannelDraft(world, member.channel, at=at)
     had_turn = member.turn == turn and member.state in {TurnState.ACTIVE, TurnState.WAITING}
     if outcome.error is not None:
-        _failed(story, member, outcome, outcome.error, rules, had_turn=had_turn)
+        _failed(draft, member, outcome, outcome.error, rules, had_turn=had_turn)
     else:
-        _spoken(story, member, outcome, had_turn=had_turn)
-        story.tell(*served(world, rules.provider(member.agent_kind), at=at))
-    settle(story)
-    return story.facts
+        _spoken(draft, member, outcome, had_turn=had_turn)
+        draft.add(*served(world, rules.provider(member.agent_kind), at=at))
+    settle(draft)
+    return draft.facts
 
 
 def vacated(member: Member, *, at: float) -> list[Fact]:
@@ -73,10 +73,10 @@ def turn_troubled(
     return turn_spoken(world, member_id, outcome, turn=member.turn, rules=rules, at=at)
 
 
-def _spoken(story: Story, member: Member, outcome: StepOutcome, *, had_turn: bool) -> None:
+def _spoken(draft: ChannelDraft, member: Member, outcome: StepOutcome, *, had_turn: bool) -> None:
     name = member.name
     _record(
-        story,
+        draft,
         member,
         outcome,
         owes_answer=False,
@@ -87,27 +87,27 @@ def _spoken(story: Story, member: Member, outcome: StepOutcome, *, had_turn: boo
         acknowledged=max((member.given, *member.heard)),
     )
     text = shortened(without_signal(outcome.text)[0])
-    if text.strip() and story.channel.is_open:
-        story.post(name, text, to=addressed(text, story.channel.members), late=not had_turn)
+    if text.strip() and draft.channel.is_open:
+        draft.post(name, text, to=addressed(text, draft.channel.members), late=not had_turn)
     if had_turn:
-        _go_on(story, story.member(name))
+        _go_on(draft, draft.member(name))
 
 
-def _go_on(story: Story, member: Member) -> None:
+def _go_on(draft: ChannelDraft, member: Member) -> None:
     """The turn is over, unless it was interrupted, it waits, or a person's word was not heard."""
     if member.state == TurnState.WAITING:
         if member.waits_for == INTERRUPTED:
-            resume(story, member.name)
+            resume(draft, member.name)
         return
-    injects = story.channel.interrupting == Interrupting.INJECT
-    if injects and words_of_people(story.world, member):
-        story.note(member.name, "goes_on", turn_ends_at=None)
+    injects = draft.channel.interrupting == Interrupting.INJECT
+    if injects and words_of_people(draft.world, member):
+        draft.note(member.name, "goes_on", turn_ends_at=None)
         return
-    end_turn(story, member.name, "turn_complete")
+    end_turn(draft, member.name, "turn_complete")
 
 
 def _failed(
-    story: Story,
+    draft: ChannelDraft,
     member: Member,
     outcome: StepOutcome,
     error: StepError,
@@ -117,28 +117,28 @@ def _failed(
 ) -> None:
     name = member.name
     if error.kind in FRESH_SESSION and not member.fresh_retry:
-        _record(story, member, outcome, **_fresh_session(member))
+        _record(draft, member, outcome, **_fresh_session(member))
     elif error.kind == ErrorKind.RATE_LIMIT:
-        _record(story, member, outcome)
+        _record(draft, member, outcome)
         provider = rules.provider(member.agent_kind)
-        story.tell(limited(story.world, provider, error, rules, at=story.at))
+        draft.add(limited(draft.world, provider, error, rules, at=draft.at))
     else:
-        _record(story, member, outcome, errors=member.errors + 1, last_error=error.message)
+        _record(draft, member, outcome, errors=member.errors + 1, last_error=error.message)
         if had_turn or member.takes_part:
-            _count_error(story, story.member(name), error.message, had_turn=had_turn)
+            _count_error(draft, draft.member(name), error.message, had_turn=had_turn)
         return
-    if had_turn and story.member(name).waits_for == INTERRUPTED:
-        resume(story, name)
+    if had_turn and draft.member(name).waits_for == INTERRUPTED:
+        resume(draft, name)
 
 
-def _count_error(story: Story, member: Member, message: str, *, had_turn: bool) -> None:
-    story.announce(f"⚠️ {member.name}: {message}")
+def _count_error(draft: ChannelDraft, member: Member, message: str, *, had_turn: bool) -> None:
+    draft.announce(f"⚠️ {member.name}: {message}")
     if member.errors >= CRASHES_AFTER:
-        lost(story, member.name, message)
+        lost(draft, member.name, message)
     elif had_turn:
         if member.state == TurnState.WAITING:
-            resume(story, member.name)
-        end_turn(story, member.name, "step_failed")
+            resume(draft, member.name)
+        end_turn(draft, member.name, "step_failed")
 
 
 def _fresh_session(member: Member) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def _fresh_session(member: Member) -> dict[str, Any]:
     }
 
 
-def _record(story: Story, member: Member, outcome: StepOutcome, **changes: Any) -> None:
-    story.note(
+def _record(draft: ChannelDraft, member: Member, outcome: StepOutcome, **changes: Any) -> None:
+    draft.note(
         member.name,
         "step_ended",
         **{

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.channel_hints import for_the_member
 from crew.domain.channels.channel_requests import find_member
 from crew.domain.channels.posts import addressed, unseen, without_signal, words_of_people
@@ -32,28 +32,28 @@ _BEATS_PER_LIMIT = 4
 
 def join(asked: Asked) -> Answer:
     """It is there: in the queue if somebody assigned it, else idle until somebody does."""
-    story, member = _speaker(asked)
+    draft, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
-        story.move(
+        draft.move(
             member.name, "agent_starts", to=TurnState.IDLE, heartbeat_at=asked.at, last_error=""
         )
         if member.assigned:
-            enqueue(story, member.name)
+            enqueue(draft, member.name)
     else:
-        story.tell(*beat(story.world, member.id, at=asked.at))
-    return _done(story, member.name, topic=story.channel.topic)
+        draft.add(*beat(draft.world, member.id, at=asked.at))
+    return _done(draft, member.name, topic=draft.channel.topic)
 
 
 def read(asked: Asked) -> Answer:
     """What it has not been given yet; asking again says that it has what it was given before."""
-    story, member = _present(asked)
+    draft, member = _present(asked)
     since = _number(asked, "since")
     if since is not None:
-        story.note(member.name, "reads_again", given=int(min(since, member.given)), heard=())
-    found, left = _given(story, member.name)
+        draft.note(member.name, "reads_again", given=int(min(since, member.given)), heard=())
+    found, left = _given(draft, member.name)
     if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED and not left:
-        resume(story, member.name)
-    return _done(story, member.name, messages=found, more=left)
+        resume(draft, member.name)
+    return _done(draft, member.name, messages=found, more=left)
 
 
 def has_something(world: World, member_id: str) -> bool:
@@ -67,60 +67,60 @@ def has_something(world: World, member_id: str) -> bool:
 
 def post(asked: Asked) -> Answer:
     """Said by whoever has the turn; late, it is shown once and moves nothing."""
-    story, member = _present(asked)
+    draft, member = _present(asked)
     text, ends = without_signal(str(asked.args["text"]))
     if member.state != TurnState.ACTIVE:
-        return _posted_late(story, member, text)
+        return _posted_late(draft, member, text)
     if text.strip():
-        story.post(member.name, text, to=addressed(text, story.channel.members))
-        story.note(member.name, "spoke", said_at=asked.at)
+        draft.post(member.name, text, to=addressed(text, draft.channel.members))
+        draft.note(member.name, "spoke", said_at=asked.at)
     elif not ends:
         raise UsageError(
             "the message is empty", hint="send it again with a text", code="empty_message"
         )
-    heard = _injected(story, member.name)
+    heard = _injected(draft, member.name)
     if ends:
-        end_turn(story, member.name, "turn_complete")
-    return _done(story, member.name, messages=heard)
+        end_turn(draft, member.name, "turn_complete")
+    return _done(draft, member.name, messages=heard)
 
 
-def _posted_late(story: Story, member: Member, text: str) -> Answer:
+def _posted_late(draft: ChannelDraft, member: Member, text: str) -> Answer:
     if not member.was_late:
-        raise _not_active(story, member)
+        raise _not_active(draft, member)
     if text.strip():
-        story.post(member.name, text, late=True)
-    story.note(member.name, "late", was_late=False)
-    return _done(story, member.name, note="your turn had timed out; it is shown as late")
+        draft.post(member.name, text, late=True)
+    draft.note(member.name, "late", was_late=False)
+    return _done(draft, member.name, note="your turn had timed out; it is shown as late")
 
 
 def turn_complete(asked: Asked) -> Answer:
-    story, member = _present(asked)
+    draft, member = _present(asked)
     if member.was_late and member.state == TurnState.QUEUED:
-        return _done(story, member.name, note="your turn had timed out; nothing was changed")
+        return _done(draft, member.name, note="your turn had timed out; nothing was changed")
     if member.state == TurnState.WAITING and member.waits_for != INTERRUPTED:
-        resume(story, member.name)
+        resume(draft, member.name)
     elif member.state != TurnState.ACTIVE:
-        raise _not_active(story, member)
-    end_turn(story, member.name, "turn_complete")
-    return _done(story, member.name)
+        raise _not_active(draft, member)
+    end_turn(draft, member.name, "turn_complete")
+    return _done(draft, member.name)
 
 
 def wait(asked: Asked) -> Answer:
     """Pause the turn for something from outside, or say that it has come."""
-    story, member = _present(asked)
+    draft, member = _present(asked)
     if asked.args.get("over"):
         if member.state != TurnState.WAITING or member.waits_for == INTERRUPTED:
             raise Conflict(
                 f"you do not wait, you are {member.state}",
-                hint=for_the_member(story, member),
+                hint=for_the_member(draft, member),
                 code="not_waiting",
             )
-        resume(story, member.name)
-        return _done(story, member.name)
+        resume(draft, member.name)
+        return _done(draft, member.name)
     if member.state != TurnState.ACTIVE:
-        raise _not_active(story, member)
-    limit_s = min(_number(asked, "seconds") or math.inf, story.channel.wait_timeout_s)
-    story.move(
+        raise _not_active(draft, member)
+    limit_s = min(_number(asked, "seconds") or math.inf, draft.channel.wait_timeout_s)
+    draft.move(
         member.name,
         "wait_requested",
         to=TurnState.WAITING,
@@ -128,7 +128,7 @@ def wait(asked: Asked) -> Answer:
         turn_ends_at=None,
         wait_ends_at=asked.at + limit_s,
     )
-    return _done(story, member.name)
+    return _done(draft, member.name)
 
 
 def _number(asked: Asked, name: str) -> float | None:
@@ -142,8 +142,8 @@ def _number(asked: Asked, name: str) -> float | None:
 
 
 def heartbeat(asked: Asked) -> Answer:
-    story, member = _present(asked)
-    return _done(story, member.name, messages=_injected(story, member.name))
+    draft, member = _present(asked)
+    return _done(draft, member.name, messages=_injected(draft, member.name))
 
 
 def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
@@ -151,10 +151,10 @@ def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
     member = world.members.get(member_id)
     if member is None or member.is_driven or member.state == TurnState.OFFLINE:
         return []
-    story = Story(world=world, name=member.channel, at=at)
-    if _is_due(story, member):
-        story.note(member.name, "heartbeat", heartbeat_at=at)
-    return story.facts
+    draft = ChannelDraft(world, member.channel, at=at)
+    if _is_due(draft, member):
+        draft.note(member.name, "heartbeat", heartbeat_at=at)
+    return draft.facts
 
 
 def awake(world: World, *, at: float) -> list[Fact]:
@@ -173,14 +173,14 @@ def awake(world: World, *, at: float) -> list[Fact]:
 
 def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
     """Its step is over without an end that was recorded; whoever was interrupted in it goes on."""
-    story = Story(world=world, name=member.channel, at=at)
-    story.note(member.name, "cut_off", speaking=False, session_used=True, turn_ends_at=None)
+    draft = ChannelDraft(world, member.channel, at=at)
+    draft.note(member.name, "cut_off", speaking=False, session_used=True, turn_ends_at=None)
     if member.waits_for == INTERRUPTED:
-        resume(story, member.name)
-    return story.facts
+        resume(draft, member.name)
+    return draft.facts
 
 
-def _speaker(asked: Asked) -> tuple[Story, Member]:
+def _speaker(asked: Asked) -> tuple[ChannelDraft, Member]:
     channel, _, name = str(asked.args["member"]).partition("/")
     if channel not in asked.world.channels:
         raise NotFound(f"there is no channel {channel!r}", hint="stop here; you were removed")
@@ -190,67 +190,67 @@ def _speaker(asked: Asked) -> tuple[Story, Member]:
             hint="leave; the channel is closed",
             code="channel_closed",
         )
-    story = Story(world=asked.world, name=channel, at=asked.at)
-    member = find_member(story, name)
+    draft = ChannelDraft(asked.world, channel, at=asked.at)
+    member = find_member(draft, name)
     if member.disabled:
         raise Conflict(
-            f"a person disabled you in {story.name}",
-            hint=for_the_member(story, member),
+            f"a person disabled you in {draft.name}",
+            hint=for_the_member(draft, member),
             code="member_disabled",
         )
-    return story, member
+    return draft, member
 
 
-def _present(asked: Asked) -> tuple[Story, Member]:
+def _present(asked: Asked) -> tuple[ChannelDraft, Member]:
     """Every call proves that it is there, and that it had what it was given before."""
-    story, member = _speaker(asked)
+    draft, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
         raise Conflict(
-            f"you are offline in {story.name}",
-            hint=for_the_member(story, member),
+            f"you are offline in {draft.name}",
+            hint=for_the_member(draft, member),
             code="member_offline",
         )
     changes: dict[str, Any] = {}
-    if not member.is_driven and _is_due(story, member):
+    if not member.is_driven and _is_due(draft, member):
         changes["heartbeat_at"] = asked.at
     if not member.is_driven and member.acknowledged < member.given:
         changes["acknowledged"] = member.given
     if changes:
-        story.note(member.name, "heartbeat", **changes)
-    return story, story.member(member.name)
+        draft.note(member.name, "heartbeat", **changes)
+    return draft, draft.member(member.name)
 
 
-def _is_due(story: Story, member: Member) -> bool:
-    return story.at - member.heartbeat_at >= story.channel.heartbeat_s / _BEATS_PER_LIMIT
+def _is_due(draft: ChannelDraft, member: Member) -> bool:
+    return draft.at - member.heartbeat_at >= draft.channel.heartbeat_s / _BEATS_PER_LIMIT
 
 
-def _given(story: Story, name: str) -> tuple[list[dict[str, Any]], int]:
+def _given(draft: ChannelDraft, name: str) -> tuple[list[dict[str, Any]], int]:
     """What is new, as much as one answer may hold, and how many messages are left.
 
     Who is idle takes no part and gets nothing.
     """
-    member = story.member(name)
+    member = draft.member(name)
     if not member.takes_part:
         return [], 0
-    found = list(unseen(story.world, member))
+    found = list(unseen(draft.world, member))
     sizes = accumulate(len(post.text) for post in found)
     count = max(1, sum(size <= LONGEST_READ for size in sizes))
     left = found[count:]
-    last = found[count - 1].sequence if left else story.channel.sequence
+    last = found[count - 1].sequence if left else draft.channel.sequence
     if member.given < last:
         heard = tuple(number for number in member.heard if number > last)
-        story.note(name, "given", given=last, heard=heard)
+        draft.note(name, "given", given=last, heard=heard)
     return [told(post) for post in found[:count]], len(left)
 
 
-def _injected(story: Story, name: str) -> list[dict[str, Any]]:
+def _injected(draft: ChannelDraft, name: str) -> list[dict[str, Any]]:
     """Mode inject: people's words reach whoever is active with whatever it does next."""
-    member = story.member(name)
-    if story.channel.interrupting != Interrupting.INJECT or member.state != TurnState.ACTIVE:
+    member = draft.member(name)
+    if draft.channel.interrupting != Interrupting.INJECT or member.state != TurnState.ACTIVE:
         return []
-    found = words_of_people(story.world, member)
+    found = words_of_people(draft.world, member)
     if found:
-        story.note(name, "heard", heard=(*member.heard, *(post.sequence for post in found)))
+        draft.note(name, "heard", heard=(*member.heard, *(post.sequence for post in found)))
     return [told(post) for post in found]
 
 
@@ -268,27 +268,27 @@ def told(post: Post) -> dict[str, Any]:
     }
 
 
-def _not_active(story: Story, member: Member) -> Conflict:
-    hint = for_the_member(story, member)
+def _not_active(draft: ChannelDraft, member: Member) -> Conflict:
+    hint = for_the_member(draft, member)
     if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED:
         words = "a person interrupted you: read what was said, and then go on"
         return Conflict(words, hint=hint, code="turn_interrupted")
-    holder = story.channel.holder
+    holder = draft.channel.holder
     whose = f"{holder} has it" if holder and holder != member.name else "nobody has it"
     words = f"it is not your turn (you are {member.state}, {whose}), and nothing was posted"
     return Conflict(words, hint=hint, code="not_your_turn")
 
 
-def _done(story: Story, name: str, **told_too: Any) -> Answer:
-    settle(story)
+def _done(draft: ChannelDraft, name: str, **told_too: Any) -> Answer:
+    settle(draft)
     reply: dict[str, Any] = {
-        "channel": story.name,
+        "channel": draft.name,
         "you": name,
-        "state": story.member(name).state,
-        "turn": story.channel.holder or None,
+        "state": draft.member(name).state,
+        "turn": draft.channel.holder or None,
     }
     reply |= {key: value for key, value in told_too.items() if _is_worth_telling(key, value)}
-    return Answer(facts=tuple(story.facts), reply=reply)
+    return Answer(facts=tuple(draft.facts), reply=reply)
 
 
 def _is_worth_telling(key: str, value: object) -> bool:

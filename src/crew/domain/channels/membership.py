@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.turns import enqueue, settle, take_held
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.kernel.fact import Fact
@@ -47,14 +47,14 @@ def opened(
     """A new channel with its members; its topic is the first thing that is said in it."""
     members = tuple(members)
     _check_new(channel, members)
-    story = Story(world=world, name=channel.id, at=at)
-    story.tell(born(channel, "opened", at=at))
+    draft = ChannelDraft(world, channel.id, at=at)
+    draft.add(born(channel, "opened", at=at))
     for one in members:
-        join_in(story, one)
+        join_in(draft, one)
     if channel.topic:
-        story.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
-    settle(story)
-    return story.facts
+        draft.post(asked_by, channel.topic, author=Author.PERSON, to=_everybody(channel, members))
+    settle(draft)
+    return draft.facts
 
 
 def free_id(world: World, name: str) -> str:
@@ -120,31 +120,31 @@ def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
             )
 
 
-def join_in(story: Story, new: NewMember) -> None:
+def join_in(draft: ChannelDraft, new: NewMember) -> None:
     if new.name == CREW:
         raise UsageError(f"{CREW} is the name crew itself posts under", hint="choose another name")
     member = Member(
-        id=member_id(story.name, new.name),
-        channel=story.name,
+        id=member_id(draft.name, new.name),
+        channel=draft.name,
         name=new.name,
         way=Way.DRIVEN if new.agent_kind else Way.CONNECTED,
         agent_kind=new.agent_kind,
         priority=new.priority,
         timeout_s=new.timeout_s,
     )
-    story.add(member, "member_added")
+    draft.add_member(member, "member_added")
     if member.is_driven:
-        queue(story, member)
+        queue(draft, member)
 
 
-def queue(story: Story, member: Member) -> None:
+def queue(draft: ChannelDraft, member: Member) -> None:
     if member.state == TurnState.OFFLINE:
-        story.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
-    enqueue(story, member.name, assigned=True)
+        draft.move(member.name, "agent_starts", to=TurnState.IDLE, errors=0, last_error="")
+    enqueue(draft, member.name, assigned=True)
 
 
-def take_out(story: Story, member: Member) -> None:
-    story.move(
+def take_out(draft: ChannelDraft, member: Member) -> None:
+    draft.move(
         member.name,
         "removed_from_channel",
         to=TurnState.IDLE,
@@ -156,12 +156,12 @@ def take_out(story: Story, member: Member) -> None:
     )
 
 
-def close(story: Story) -> None:
+def close(draft: ChannelDraft) -> None:
     """Nobody speaks any more, and what was said stays, also what was held until a turn ends."""
-    for member in story.members():
+    for member in draft.members():
         if member.takes_part:
-            take_out(story, member)
-    for sender, text, to in take_held(story):
-        story.post(sender, text, author=Author.PERSON, to=to)
-    closed = moved(story.channel, "closed", to=ChannelState.CLOSED, at=story.at, closed_at=story.at)
-    story.tell(closed)
+            take_out(draft, member)
+    for sender, text, to in take_held(draft):
+        draft.post(sender, text, author=Author.PERSON, to=to)
+    closed = moved(draft.channel, "closed", to=ChannelState.CLOSED, at=draft.at, closed_at=draft.at)
+    draft.add(closed)

@@ -13,8 +13,9 @@ from crew.domain.requests import Asked
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
+from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import broken_off
-from crew.domain.world import apply, moved, noted
+from crew.domain.world import FactDraft, World, moved, noted
 
 AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 
@@ -36,33 +37,35 @@ def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
     task, run = asked.world.tasks[question.task], asked.world.runs[question.run]
     if task.conflict != question.id:
         return []
-    settled = noted(run, "answered", at=asked.at, question="")
-    world = apply(asked.world, settled)
-    run = world.runs[run.id]
+    draft = FactDraft(asked.world)
+    draft.add(noted(run, "answered", at=asked.at, question=""))
+    run = draft.world.runs[run.id]
     if choice == AGENT:
-        return [settled, *_to_agent(replace(asked, world=world), task, run)]
-    if choice == GIVE_UP:
-        return [settled, *_given_up(replace(asked, world=world), task, run)]
-    again = {"conflict": "", "favours": choice, "queued_at": asked.at}
-    return [settled, noted(task, "settled", at=asked.at, **again)]
+        draft.add(*_to_agent(draft.world, task, run, rules=asked.rules, at=asked.at))
+    elif choice == GIVE_UP:
+        _give_up(draft, task, run, at=asked.at)
+    else:
+        again = {"conflict": "", "favours": choice, "queued_at": asked.at}
+        draft.add(noted(task, "settled", at=asked.at, **again))
+    return draft.facts
 
 
-def _to_agent(asked: Asked, task: Task, run: Run) -> list[Fact]:
+def _to_agent(world: World, task: Task, run: Run, *, rules: Rules, at: float) -> list[Fact]:
     return returned(
-        asked.world,
+        world,
         task.id,
         ask=Ask.CONFLICT,
         notes="",
-        rules=replace(asked.rules, conflicts_to_agent=True),
-        at=asked.at,
+        rules=replace(rules, conflicts_to_agent=True),
+        at=at,
         merge_commit=run.merge_commit,
         merge_paths=run.merge_paths,
         merge_notes=run.merge_notes,
     )
 
 
-def _given_up(asked: Asked, task: Task, run: Run) -> list[Fact]:
+def _give_up(draft: FactDraft, task: Task, run: Run, *, at: float) -> None:
     files = ", ".join(run.merge_paths)
     reason = f"a person gave it up: it conflicts with {run.merge_commit[:12]} in {files}"
-    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK)
-    return [back, *broken_off(apply(asked.world, back), run, reason, at=asked.at)]
+    draft.add(moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK))
+    draft.add(*broken_off(draft.world, run, reason, at=at))

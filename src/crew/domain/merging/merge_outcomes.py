@@ -26,7 +26,7 @@ from crew.domain.rules import Rules
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.new_question import new_question
 from crew.domain.runs.run_outcomes import failed, merge_tries, sent_back
-from crew.domain.world import FactDraft, World, apply, born, moved, noted
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
 """The agent resolves it; the task's side wins; the landed side wins; the task fails."""
@@ -267,10 +267,11 @@ def returned(
     """The queue sends a task back to its own session with the reason."""
     task = world.tasks[task_id]
     run = world.runs.get(task.run or "")
-    back = moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK)
-    after = apply(world, back)
+    draft = FactDraft(world)
+    draft.add(moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK))
     if run is None or run.state != RunState.COMPLETE:
-        return [back, moved(after.tasks[task_id], "failed", to=TaskState.ERROR, at=at)]
+        draft.add(moved(draft.world.tasks[task_id], "failed", to=TaskState.ERROR, at=at))
+        return draft.facts
     aside: dict[str, Any] = {
         "merge_commit": merge_commit,
         "merge_head": task.head,
@@ -282,10 +283,13 @@ def returned(
         return _choice_asked(world, task, run, at=at, **aside)
     if run.round >= run.max_rounds and not run.pane:
         reason = f"the merge queue sent it back after {run.round} rounds"
-        return [back, *failed(after, run, reason, at=at, ask=ask, notes=notes, **aside)]
-    if is_quest_led(world, run):
-        return [back, *taken_back(after, run, ask=ask, notes=notes, at=at, **aside)]
-    return [back, *sent_back(after, run, ask=ask, notes=notes, rules=rules, at=at, **aside)]
+        draft.add(*failed(draft.world, run, reason, at=at, ask=ask, notes=notes, **aside))
+    elif is_quest_led(world, run):
+        draft.add(*taken_back(draft.world, run, ask=ask, notes=notes, at=at, **aside))
+    else:
+        told = {"ask": ask, "notes": notes, **aside}
+        draft.add(*sent_back(draft.world, run, rules=rules, at=at, **told))
+    return draft.facts
 
 
 def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any) -> list[Fact]:

@@ -3,7 +3,7 @@
 import functools
 from itertools import count
 
-from crew.domain.channels.channel_draft import Story
+from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.membership import NewMember, close, opened
 from crew.domain.channels.posts import shortened
 from crew.domain.kernel.fact import Fact
@@ -77,9 +77,9 @@ def _closed(world: World, name: str, *, at: float) -> list[Fact]:
     """Nothing, where it is closed already or was never opened."""
     if name not in world.channels or not world.channels[name].is_open:
         return []
-    told = Story(world=world, name=name, at=at)
-    close(told)
-    return told.facts
+    draft = ChannelDraft(world, name, at=at)
+    close(draft)
+    return draft.facts
 
 
 def _free_name(world: World, task: str) -> str:

@@ -13,7 +13,7 @@ from crew.domain.rows.quest import ItemState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.step import FRESH_SESSION, ErrorKind, SignalKind, StepError, StepOutcome
 from crew.domain.rules import Rules
-from crew.domain.world import FactDraft, World, apply, moved, noted
+from crew.domain.world import FactDraft, World, moved, noted
 
 
 def judged(world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
@@ -59,11 +59,12 @@ def after_step(
 def _asked(world: World, before: Run, *, at: float) -> list[Fact]:
     """The walk waits for a person, unless the answer came while the step still ran."""
     position = acting(world, before.task)
-    waits = moved(position, "needs_user_input", to=ItemState.WAITING_FOR_USER, at=at)
-    if world.runs[before.id].question:
-        return [waits]
-    position = apply(world, waits).positions[position.id]
-    return [waits, moved(position, "answered", to=ItemState.IN_PROGRESS, at=at)]
+    draft = FactDraft(world)
+    draft.add(moved(position, "needs_user_input", to=ItemState.WAITING_FOR_USER, at=at))
+    if not world.runs[before.id].question:
+        position = draft.world.positions[position.id]
+        draft.add(moved(position, "answered", to=ItemState.IN_PROGRESS, at=at))
+    return draft.facts
 
 
 def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: float) -> list[Fact]:

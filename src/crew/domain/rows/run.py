@@ -183,6 +183,10 @@ class Run:
     reviewers: tuple[str, ...] | None = None
     verdicts: tuple[tuple[str, str, bool], ...] = ()
 
+    def with_move(self, to: str) -> dict[str, tuple[str, ...]]:
+        """What changes together with the state: the states it had."""
+        return {"history": (*self.history, to)}
+
     @property
     def is_live(self) -> bool:
         return self.state in LIVE

@@ -7,7 +7,7 @@ from crew.domain.rows.task import FINISHED
 from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.runs.step_outcomes import given, messages_for, messages_read
 from crew.domain.tasks.task_requests import refuse_landed
-from crew.domain.world import apply_all, born
+from crew.domain.world import FactDraft, born
 
 
 def message(asked: Asked) -> Answer:
@@ -36,8 +36,9 @@ def fetch_messages(asked: Asked) -> Answer:
     """
     run = speaking_run(asked.world, asked.args)
     found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
-    facts = [given(message, run.step_key, at=asked.at) for message in found]
+    draft = FactDraft(asked.world)
+    draft.add(*(given(message, run.step_key, at=asked.at) for message in found))
     if asked.args.get("terminal") is not None:
-        facts += messages_read(apply_all(asked.world, facts), run, at=asked.at)
+        draft.add(*messages_read(draft.world, run, at=asked.at))
     said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
-    return Answer(facts=tuple(facts), reply=said)
+    return Answer(facts=tuple(draft.facts), reply=said)

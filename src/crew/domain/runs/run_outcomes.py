@@ -16,7 +16,7 @@ from crew.domain.rows.provider import ProviderState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.world import World, born, moved, noted
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 STUBBORN = frozenset(
     {Ask.NESTED, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
@@ -59,7 +59,7 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
     if task.state == TaskState.IN_PROGRESS and run is not None and run.is_live:
         return [
             noted(run, "resumed", at=at, agent=agent.id),
-            *_taken_up(agent, task, run, at=at),
+            *_taken_up(world, agent, task, run, at=at),
             *_staggered(world, run, rules, at=at),
         ]
     kind = wanted_kind(world, task) or agent.agent_kind
@@ -105,13 +105,13 @@ def started(task: Task, run: Run, *, at: float) -> list[Fact]:
     ]
 
 
-def _taken_up(agent: Agent, task: Task, run: Run, *, at: float) -> list[Fact]:
+def _taken_up(world: World, agent: Agent, task: Task, run: Run, *, at: float) -> list[Fact]:
     """Where a gate or a review comes next, nothing is worked at before it."""
-    taken = _taken(agent, task, run.id, at=at)
-    if run.state != RunState.REVIEWING:
-        return [taken]
-    ready = replace(agent, state=AgentState.READY)
-    return [taken, moved(ready, "to_check", to=AgentState.DONE, at=at)]
+    draft = FactDraft(world)
+    draft.add(_taken(agent, task, run.id, at=at))
+    if run.state == RunState.REVIEWING:
+        draft.add(moved(draft.world.agents[agent.id], "to_check", to=AgentState.DONE, at=at))
+    return draft.facts
 
 
 def _taken(agent: Agent, task: Task, run: str, *, at: float) -> Fact:
@@ -205,7 +205,8 @@ def sent_back(
     told = {"ask": ask, "notes": notes, "merge_tries": tries, **changes}
     if not run.pane and tries > rules.same_complaint_limit:
         return failed(world, run, _unresolved(run), at=at, **told)
-    if not run.pane and (run.round >= run.max_rounds or stubborn):
+    max_rounds = changes.get("max_rounds", run.max_rounds)
+    if not run.pane and (run.round >= max_rounds or stubborn):
         rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
         reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
         return failed(world, run, reason, at=at, **told)

@@ -20,7 +20,7 @@ from crew.domain.rows.step import (
 )
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import failed
-from crew.domain.world import World, apply_all, moved, noted
+from crew.domain.world import FactDraft, World, moved, noted
 
 
 def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:
@@ -109,8 +109,10 @@ def step_ended(
 ) -> list[Fact]:
     """What it means for the run, for its agent, and for the walk that it is part of."""
     outcome = judged(world, run, outcome)
-    facts = _step_ended(world, run, outcome, rules=rules, at=at)
-    return [*facts, *after_step(apply_all(world, facts), run, outcome, rules=rules, at=at)]
+    draft = FactDraft(world)
+    draft.add(*_step_ended(world, run, outcome, rules=rules, at=at))
+    draft.add(*after_step(draft.world, run, outcome, rules=rules, at=at))
+    return draft.facts
 
 
 def _step_ended(

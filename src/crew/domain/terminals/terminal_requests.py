@@ -18,7 +18,7 @@ from crew.domain.runs.verdicts import Verdict, recorded
 from crew.domain.tasks.readiness import SHOW, can_start, next_step, why_not
 from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.terminals import terminal_outcomes
-from crew.domain.world import moved, noted
+from crew.domain.world import FactDraft, moved, noted
 
 
 def start(asked: Asked) -> Answer:
@@ -40,8 +40,10 @@ def start(asked: Asked) -> Answer:
 
 def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
     if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone, so no agent works on it
-        back = moved(task, "reset", to=TaskState.TODO, at=asked.at)
-        return [back, *started(replace(task, state=TaskState.TODO), run, at=asked.at)]
+        draft = FactDraft(asked.world)
+        draft.add(moved(task, "reset", to=TaskState.TODO, at=asked.at))
+        draft.add(*started(draft.world.tasks[task.id], run, at=asked.at))
+        return draft.facts
     if not can_start(asked.world, task):
         raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
     return started(task, run, at=asked.at)
@@ -138,20 +140,21 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
             f"task {task.id} is done", hint="`crew merge` lands it; `crew close` discards it"
         )
     # A person's wish is not one of the rounds that an agent has.
-    run = replace(run, max_rounds=max(run.max_rounds, run.round + 1))
-    facts = [
-        moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK),
+    max_rounds = max(run.max_rounds, run.round + 1)
+    draft = FactDraft(asked.world)
+    draft.add(moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK))
+    draft.add(
         *sent_back(
-            asked.world,
+            draft.world,
             run,
             ask=Ask.CHANGES,
             notes=quoted(notes, most=LONGEST_NOTES),
             rules=asked.rules,
             at=asked.at,
-            max_rounds=run.max_rounds,
-        ),
-    ]
-    return facts, replace(run, state=RunState.WORKING)
+            max_rounds=max_rounds,
+        )
+    )
+    return draft.facts, draft.world.runs[run.id]
 
 
 def changes(asked: Asked) -> Answer:
