@@ -1,6 +1,8 @@
 """What a killed git left in a worktree of crew goes, and nothing of what was done is lost."""
 
+import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -144,7 +146,7 @@ def test_a_git_commit_that_is_really_killed_leaves_nothing_in_the_way(repo, tree
         assert lock.name == "index.lock"
         assert not have_gits_ended(places_of(repo, tree, lock), patience_s=0.1)
     finally:
-        dying.kill()
+        os.killpg(dying.pid, signal.SIGKILL)  # the editor too
         dying.wait()
     assert have_gits_ended(places_of(repo, tree, lock), patience_s=60)
     assert clear(repo, tree) == ["index.lock"]
