@@ -94,9 +94,9 @@ MUTANTS = (
     ),
     Mutant(
         "errors are not counted",
-        "domain/runs/step_outcomes.py",
-        "errors = agent.error_count + 1",
-        "errors = agent.error_count",
+        "domain/kernel/error_row.py",
+        "return ErrorRow(count=before + 1, limit=limit)",
+        "return ErrorRow(count=before, limit=limit)",
     ),
     Mutant(
         "a killed task gets no rest",

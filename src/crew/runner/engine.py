@@ -24,6 +24,7 @@ from crew.domain.commands import (
     WriteItems,
     kind_of,
 )
+from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.plan import MISSING, following, plan, waits
@@ -270,10 +271,10 @@ class Engine:
             return turn_troubled(
                 self.world, command.subject, _words(error), rules=self.rules, at=self.now()
             )
-        failures = self._failures.get(command.key, 0) + 1
-        self._failures[command.key] = failures
-        self._later[command.key] = self.now() + self.rules.backoff(failures)
-        if failures >= self.rules.stuck_after and not isinstance(command, _OF_ONE):
+        errors = one_more_error(self._failures.get(command.key, 0), limit=self.rules.stuck_after)
+        self._failures[command.key] = errors.count
+        self._later[command.key] = self.now() + self.rules.backoff(errors.count)
+        if errors.is_spent and not isinstance(command, _OF_ONE):
             self.fail(error)
         return []
 

@@ -6,6 +6,7 @@ from crew.domain.agents.provider_limits import limited, served
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import addressed, shortened, without_signal, words_of_people
 from crew.domain.channels.turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
+from crew.domain.kernel.error_row import ErrorRow, one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.channel import Interrupting, Member, TurnState
 from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
@@ -123,17 +124,20 @@ def _failed(
         provider = rules.provider(member.agent_kind)
         draft.add(limited(draft.world, provider, error, rules, at=draft.at))
     else:
-        _record(draft, member, outcome, errors=member.errors + 1, last_error=error.message)
+        errors = one_more_error(member.errors, limit=CRASHES_AFTER)
+        _record(draft, member, outcome, errors=errors.count, last_error=error.message)
         if had_turn or member.takes_part:
-            _count_error(draft, draft.member(name), error.message, had_turn=had_turn)
+            _announce_error(draft, draft.member(name), error.message, errors, had_turn=had_turn)
         return
     if had_turn and draft.member(name).waits_for == INTERRUPTED:
         resume(draft, name)
 
 
-def _count_error(draft: ChannelDraft, member: Member, message: str, *, had_turn: bool) -> None:
+def _announce_error(
+    draft: ChannelDraft, member: Member, message: str, errors: ErrorRow, *, had_turn: bool
+) -> None:
     draft.announce(f"⚠️ {member.name}: {message}")
-    if member.errors >= CRASHES_AFTER:
+    if errors.is_spent:
         lost(draft, member.name, message)
     elif had_turn:
         if member.state == TurnState.WAITING:

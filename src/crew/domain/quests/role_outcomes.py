@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from crew.domain.agents.agent_outcomes import agent_of
+from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting, is_quest_led, role_of
 from crew.domain.quests.role_entry import blocked, retries, told
@@ -72,17 +73,17 @@ def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: floa
     if error.kind == ErrorKind.RATE_LIMIT:
         return []
     base = world.positions[run.task]
-    failures = base.failures + 1
+    limit = min(retries(role_of(world, run)), rules.stuck_after - 2) + 1
+    failures = one_more_error(base.failures, limit=limit)
     draft = FactDraft(world)
-    draft.add(noted(base, "role_failed", at=at, failures=failures))
+    draft.add(noted(base, "role_failed", at=at, failures=failures.count))
     if error.kind in FRESH_SESSION:
         draft.add(*session_dropped(draft.world, run, at=at))
     if error.message == _silence(run):
         draft.add(noted(draft.world.runs[run.id], "said_nothing", at=at, ask=Ask.NO_SIGNAL))
-    limit = min(retries(role_of(world, run)), rules.stuck_after - 2)
     agent = agent_of(world, run)
-    if failures <= limit or agent is None or agent.state == AgentState.STUCK:
+    if not failures.is_spent or agent is None or agent.state == AgentState.STUCK:
         return draft.facts
-    reason = f"{run.role} failed {failures} times in a row: {error.message}"
+    reason = f"{run.role} failed {failures.count} times in a row: {error.message}"
     draft.add(*blocked(draft.world, draft.world.runs[run.id], reason, at=at))
     return draft.facts

@@ -4,6 +4,7 @@ from typing import Any
 
 from crew.domain.agents.agent_outcomes import agent_of, freed
 from crew.domain.agents.provider_limits import limited, served
+from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import quoted
 from crew.domain.quests.role_outcomes import after_step, judged
@@ -267,14 +268,14 @@ def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
 
 def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **changes: Any) -> Fact:
     """Stuck at the fifth error in a row; after a manual retry again at the tenth, and so on."""
-    errors = agent.error_count + 1
+    errors = one_more_error(agent.error_count, limit=rules.stuck_after)
     values = {
-        "error_count": errors,
+        "error_count": errors.count,
         "last_error": message,
-        "retry_at": at + rules.backoff(errors),
+        "retry_at": at + rules.backoff(errors.count),
         **changes,
     }
-    if errors % rules.stuck_after == 0:
+    if errors.ends_here:
         return moved(agent, "errors", to=AgentState.STUCK, at=at, **values)
     return noted(agent, "error", at=at, **values)
 
@@ -284,6 +285,7 @@ def troubled(world: World, run: Run, message: str, *, rules: Rules, at: float) -
     agent = agent_of(world, run)
     if agent is None:
         return []
-    if agent.state == AgentState.DONE and agent.error_count + 1 >= rules.stuck_after:
+    errors = one_more_error(agent.error_count, limit=rules.stuck_after)
+    if agent.state == AgentState.DONE and errors.is_spent:
         return failed(world, run, message, at=at)
     return [_error_counted(agent, message, rules=rules, at=at)]
