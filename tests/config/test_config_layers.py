@@ -132,9 +132,9 @@ def test_one_reviewer_may_be_written_without_a_list(repo):
         ("[tui]\nkeys = 1\n", ["tui.keys", "keybindings"]),
         ("\n[run]\n\nagents = 'three'\n", [".crew.toml:4", "run.agents", "whole number"]),
         ("[run]\nagents = true\n", [".crew.toml:2", "run.agents", "whole number"]),
-        ("[run]\nmax_steps = 0\n", ["run.max_steps is 0", "from 1 on"]),
-        ("[run]\nbackoff_s = -1\n", ["run.backoff_s", "from 0 on"]),
-        ("[run]\nbackoff_s = nan\n", ["run.backoff_s", "from 0 on"]),
+        ("[run]\nmax_steps = 0\n", ["run.max_steps is 0", "of at least 1"]),
+        ("[run]\nbackoff_s = -1\n", ["run.backoff_s", "of at least 0"]),
+        ("[run]\nbackoff_s = nan\n", ["run.backoff_s", "of at least 0"]),
         ('[run]\nstep_timeout = "soon"\n', [".crew.toml:2", "run.step_timeout", '"10m"']),
         ('[run]\nrecovery = "maybe"\n', ["run.recovery", '"resume", "reset"']),
         ("[complete]\nskip_review = 'yes'\n", ["complete.skip_review", "true or false"]),
@@ -448,7 +448,7 @@ def test_a_variable_sets_its_key(repo, variable, value, field, expected):
 @pytest.mark.parametrize(
     ("variable", "value", "hint"),
     [
-        ("CREW_RUN_MAX_STEPS", "many", "a whole number from 1 on"),
+        ("CREW_RUN_MAX_STEPS", "many", "a whole number of at least 1"),
         ("CREW_RUN_MAX_STEPS", "5\nx = 3", "a whole number"),
         ("CREW_RUN_RECOVERY", "maybe", '"resume", "reset"'),
         ("CREW_WORKTREE_KEEP", "perhaps", "true or false"),

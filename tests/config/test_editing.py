@@ -179,7 +179,7 @@ def test_a_variable_that_wins_is_named(repo):
         ("run.recovery", "maybe", '"resume", "reset"'),
         ("agents.claude.modl", "x", "agents.claude.modl"),
         ("agents.claude.command_template", "{{.Promt}}", "{{.Prompt}}"),
-        ("agents.new.default_model", "x", "agents.new says neither"),
+        ("agents.new.default_model", "x", "agents.new names neither"),
         ("agents.a.inherit", "codx", "did you mean codex?"),
         ("budget.day_usd", "5", "budget.day_usd is not supported by this version of crew yet"),
         ("tui.keybindings.k.command", "x", "tui.keybindings.k.command is not supported"),

@@ -1,1 +1,1 @@
-"""What a user may set: layers of TOML, checked once, and data files that ship with crew."""
+"""The configuration: layers of TOML, checked once, and the data files that crew ships."""

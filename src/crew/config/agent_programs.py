@@ -1,4 +1,4 @@
-"""Which program each configured agent needs, and whether it is on this machine."""
+"""Finds the program that each configured agent needs, and whether it is installed."""
 
 import importlib.util
 import os
@@ -20,7 +20,7 @@ _OF_THE_SHELL = frozenset(
 
 
 def program_of(agent: AgentSettings) -> str | None:
-    """The program that is started first; None where crew brings it along or only a shell knows."""
+    """The program that is started first; None if crew ships it or only a shell can tell."""
     if agent.adapter == "scripted":
         return None
     if agent.command or not agent.command_template:
@@ -34,9 +34,9 @@ def program_of(agent: AgentSettings) -> str | None:
 
 
 def missing_program(agent: AgentSettings) -> str | None:
-    """The agent's program if it is not on the path; a relative one is for its worktree to know.
+    """The agent's program if it is not on the PATH. A relative path is not checked.
 
-    An agent by the Agent Client Protocol needs crew's extra for it too.
+    An agent that uses the Agent Client Protocol also needs crew's extra `acp`.
     """
     if agent.adapter == "acp" and importlib.util.find_spec("acp") is None:
         return "git-crew[acp]"
@@ -57,7 +57,7 @@ def program_path(agent: AgentSettings) -> str | None:
 
 
 def missing_programs(agents: AgentsSettings) -> dict[str, str]:
-    """The programs that are not here, by the kinds of agent that need them."""
+    """The missing programs by the agent kinds that need them."""
     known: dict[tuple[object, ...], str | None] = {}
     found = {}
     for name, agent in agents.by_name.items():

@@ -1,4 +1,4 @@
-"""Which command proves a commit: the configured one, or the one the repository's files suggest."""
+"""Chooses the gate: the configured command, or the one that the repository's files suggest."""
 
 import json
 import re
@@ -23,14 +23,14 @@ class Gate:
 
 
 def choose_gate(configured: str | None, files: Mapping[str, str]) -> Gate | None:
-    """`[complete] command` wins; None means that nothing says how to test this repository."""
+    """`[complete] command` if set, else a detected gate; None if there is neither."""
     if configured and configured.strip():
-        return Gate(command=configured, reason="[complete] command says so")
+        return Gate(command=configured, reason="[complete] command names it")
     return detect_gate(files)
 
 
 def detect_gate(files: Mapping[str, str]) -> Gate | None:
-    """The first rule that fits; `files` holds the text of the files at the repository's root."""
+    """The gate of the first matching rule. `files` maps names in the root to contents."""
     for rule in (_pytest, _npm, _cargo, _make, _go):
         if gate := rule(files):
             return gate
@@ -38,7 +38,7 @@ def detect_gate(files: Mapping[str, str]) -> Gate | None:
 
 
 def read_gate_files(root: Path) -> dict[str, str]:
-    """The files of the root that the rules look at; of some the name alone is enough."""
+    """The files in the root that the rules need. For some the name is enough."""
     files: dict[str, str] = {}
     for path in sorted(root.iterdir()):
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Every key of the config, as frozen values; what a key means and may hold stands here only."""
+"""Every key of the config as frozen values: the only place that defines keys and their types."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -29,7 +29,7 @@ ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", 
 """The ways to drive an agent's program."""
 
 MOVABLE_SESSIONS = frozenset({"claude", "codex", "codex-exec", "scripted"})
-"""Adapters whose program resumes a session in another folder than the one it began in."""
+"""Adapters whose program can resume a session in a different folder."""
 
 
 @frozen
@@ -49,7 +49,7 @@ class RunSettings:
 
 @frozen
 class CompleteSettings:
-    """The gate; without a command it is found by looking at the repository."""
+    """The gate. Without a command, crew looks for one in the repository."""
 
     command: str | None = text(default=None)
     timeout_s: float = duration("timeout")
@@ -62,7 +62,7 @@ class CompleteSettings:
 
 @frozen
 class ReviewSettings:
-    """Who reviews; an empty list leaves it to `[agents] reviewer_default`."""
+    """The reviewers. An empty list means `[agents] reviewer_default`."""
 
     mode: str = choice("none", "single", "claudex")
     agents: tuple[str, ...] = names("agent")
@@ -71,7 +71,7 @@ class ReviewSettings:
 
 @frozen
 class MergeSettings:
-    """The merge queue; None as target means the repository's default branch."""
+    """The merge queue. The target None means the repository's default branch."""
 
     target: str | None = text(default=None)
     strategy: str = choice("speculative", "serial")
@@ -82,7 +82,7 @@ class MergeSettings:
 
 @frozen
 class WorktreeSettings:
-    """Where worktrees are and what goes into a new one; None is beside the repository."""
+    """Where worktrees are, and which files a new one gets. None: next to the repository."""
 
     dir: str | None = text(default=None)
     setup_command: str | None = text(default=None)
@@ -94,7 +94,7 @@ class WorktreeSettings:
 
 @frozen
 class TaskSettings:
-    """Where tasks come from and which branch a new one starts at."""
+    """Where tasks come from, and from which branch a new one starts."""
 
     source: str = text()
     namespace: str = text()
@@ -103,7 +103,7 @@ class TaskSettings:
 
 @frozen
 class ChannelSettings:
-    """How new channels work, unless their opener says otherwise."""
+    """The defaults of new channels."""
 
     timeout_s: float = duration("timeout")
     wait_timeout_s: float = duration("wait_timeout")
@@ -117,14 +117,14 @@ class ChannelSettings:
 
 @frozen
 class SandboxSettings:
-    """What an agent's processes may reach beside their worktree."""
+    """What an agent's processes may reach outside their worktree."""
 
     mode: str = choice("auto", "bwrap", "off")
 
 
 @frozen
 class LogSettings:
-    """How much crew's own log tells."""
+    """How much crew writes to its own log."""
 
     level: str = choice("debug", "info", "warning", "error")
 
@@ -138,7 +138,7 @@ class DiffSettings:
 
 @frozen
 class NotifySettings:
-    """Who is told when a question waits for a person: addresses to post to, a shell command."""
+    """How a person is notified of a question: URLs to post to, or a shell command."""
 
     urls: tuple[str, ...] = web_addresses()
     command: str | None = text(default=None)
@@ -146,14 +146,14 @@ class NotifySettings:
 
 @frozen
 class RoleSettings:
-    """A role of the workflows; None leaves it to the workflow."""
+    """A role of the workflows. None means that the workflow decides."""
 
     session: str | None = choice(*KeepsSession, default=None)
 
 
 @frozen
 class AgentSettings:
-    """One agent, with everything it inherits already filled in; `args` begin with `system_args`."""
+    """One agent kind, with inherited values filled in. `args` starts with `system_args`."""
 
     name: str
     adapter: str = choice(*ADAPTERS)
@@ -181,7 +181,7 @@ class AgentSettings:
 
 @frozen
 class AgentsSettings:
-    """Which agent is meant when none is named, what all of a role are told, and all of them."""
+    """The default agent and the extra prompt of each role, and all agent kinds by name."""
 
     worker_default: str = text()
     worker_prompt: str = text()
@@ -201,7 +201,7 @@ class AgentsSettings:
 
 @frozen
 class Settings:
-    """The whole config; each field is a table of the same name."""
+    """The whole config. Each field is the table of the same name."""
 
     run: RunSettings
     complete: CompleteSettings
@@ -231,4 +231,4 @@ TABLES: Mapping[str, type] = {
     "diff": DiffSettings,
     "notify": NotifySettings,
 }
-"""The tables that are nothing but keys; `agents`, `roles` and `tui` have tables inside."""
+"""The tables without subtables: all except `agents`, `roles` and `tui`."""

@@ -1,4 +1,4 @@
-"""What agents are told, as data files with named fields; values go in as they are."""
+"""Loads the prompts for agents from data files and fills in their fields."""
 
 import functools
 from collections.abc import Set as AbstractSet
@@ -9,15 +9,15 @@ FOLDER = Path(__file__).with_name("prompts")
 
 
 def prompt(name: str, **values: str) -> str:
-    """The prompt with its `${fields}` filled in; a value is never read as a template itself.
+    """The prompt with its `${fields}` filled in. Values are inserted verbatim.
 
-    More values than the prompt has fields are fine, so that one set serves all prompts.
+    Extra values are ignored, so that one set serves all prompts.
     """
     return _template(name).substitute(values)
 
 
 def prompt_names() -> tuple[str, ...]:
-    """What crew says to agents; what it answers those who ask `crew --help-…` is not among it."""
+    """The prompts that crew sends to agents, without the help pages of `crew --help-…`."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.md") if not _is_help(path)))
 
 

@@ -1,4 +1,4 @@
-"""Keys that have a fixed name and that this version cannot honour: to set one is an error."""
+"""Reserved keys that this version does not support. Setting one is an error."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,10 +15,10 @@ NOT_YET: Mapping[str, tuple[str, ...]] = {
     "tui": ("keybindings",),
     "worktree": ("kind",),
 }
-"""By their tables. A key leaves this list in the change that builds what it promises."""
+"""The reserved keys by table. The change that implements a key removes it here."""
 
 TABLES_NOT_YET = (("tui", "keybindings"),)
-"""Those of them that hold keys of their own."""
+"""The reserved keys that are tables."""
 
 
 def is_not_yet(path: KeyPath) -> bool:
@@ -26,7 +26,7 @@ def is_not_yet(path: KeyPath) -> bool:
 
 
 def not_yet_set(values: Mapping[str, Any]) -> KeyPath | None:
-    """The first of these keys that has a value here; an empty table promises nothing."""
+    """The first reserved key that has a value here. An empty table does not count."""
     return next((path for path in _leaves(values) if is_not_yet(path)), None)
 
 

@@ -1,4 +1,4 @@
-"""Sets one key of the config in the file it is meant for, and tells what then holds."""
+"""Sets one key of the config in its file, and returns the value that is effective then."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ Scope = Literal["user", "root", "repo"]
 
 @frozen
 class KeyChange:
-    """What was written where, and what holds now; a later layer may say otherwise."""
+    """The written value and its file, and the effective value, which a later layer may set."""
 
     key: tuple[str, ...]
     written: Any
@@ -41,7 +41,7 @@ class KeyChange:
 def set_key(
     repo_root: Path | None, environ: Mapping[str, str], *, scope: Scope, key: str, said: str
 ) -> KeyChange:
-    """Nothing is written unless the whole config is sound with it."""
+    """Write the key only if the whole config is valid with it."""
     path = own_path(key_parts(key))
     value = checked(path, said)
     name, file = _file_of(repo_root, environ, scope)
@@ -62,7 +62,7 @@ def set_key(
 
 
 def checked(path: tuple[str, ...], said: str) -> Any:
-    """The value for this key; an unknown key or a value of the wrong kind is refused."""
+    """The value for this key. Raises for an unknown key or a value of the wrong type."""
     if len(path) < 2:
         raise UsageError(
             f"{'.'.join(path)!r} is not a key", hint="name its table too, as in run.agents"
@@ -83,6 +83,6 @@ def _file_of(repo_root: Path | None, environ: Mapping[str, str], scope: Scope) -
     files = layer_files(repo_root, environ)
     folder = user_folder(environ)
     if scope == "user" and folder is None:
-        raise UsageError("nobody knows where your own config is", hint="set HOME")
+        raise UsageError("the path of your own config is unknown", hint="set HOME")
     endings = {"user": f"{folder}/config.toml", "root": "/.crew.toml", "repo": "/.crew/config.toml"}
     return next((name, file) for name, file in files.items() if str(file).endswith(endings[scope]))

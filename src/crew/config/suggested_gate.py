@@ -1,4 +1,4 @@
-"""A command that looks like a repository's tests, for a person to decide on: crew never runs it."""
+"""Suggests a gate command to a person. crew does not run a suggestion by itself."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _TESTS = re.compile(r"\b(test|tests|pytest|ctest|check|verify)\b")
 
 
 def suggest_gate(root: Path) -> Gate | None:
-    """The first that fits: a Makefile, package.json, tox or nox, then what CI runs."""
+    """The first match: a Makefile, package.json, tox or nox, then the commands of CI."""
     for rule in (_make, _npm, _python, _workflows):
         if gate := rule(root):
             return gate
@@ -60,7 +60,7 @@ def _workflows(root: Path) -> Gate | None:
 
 
 def _commands(text: str) -> Iterator[str]:
-    """The lines behind `run:`, also those of a block below it."""
+    """The commands after `run:`, including a block below it."""
     block: int | None = None
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())

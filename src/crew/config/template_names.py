@@ -1,6 +1,6 @@
-"""What a template in the config may say; a wrong one is found when the config is read.
+"""Checks the fields of a template when the config is read.
 
-The words and their order are those that `crew.domain.kernel.templates` fills in.
+The syntax is the one that `crew.domain.kernel.templates` fills in.
 """
 
 import re
@@ -20,8 +20,8 @@ _NAMED = re.compile(r"(if\s+)?\.(\w+)")
 
 
 def template_problem(template: str, names: Sequence[str]) -> str | None:
-    """Why this template cannot be filled in, if so."""
-    may_have_else: list[bool] = []  # for each `if` that is open
+    """Why this template cannot be filled in; None if it can."""
+    may_have_else: list[bool] = []  # for each open `if`
     for tag in _TAG.findall(template):
         if named := _NAMED.fullmatch(tag):
             if named[2] not in names:

@@ -1,4 +1,4 @@
-"""A config file's tables are held against the model; a mistake names file, line and key."""
+"""Checks the tables of a config file against the model. Errors name file, line and key."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ from crew.domain.kernel.suggest import nearest
 
 @frozen
 class Layer:
-    """One file of the config: its name for people, its text and what it says."""
+    """One file of the config: its displayed name, its text and its values."""
 
     name: str
     text: str
@@ -25,7 +25,7 @@ class Layer:
 
 @functools.cache
 def readers(table: type) -> Mapping[str, tuple[str, Reader]]:
-    """The keys of a table: each with its field and how it is read."""
+    """The keys of a table, each with its field and its reader."""
     return {
         field.metadata["key"] or field.name: (field.name, field.metadata["read"])
         for field in dataclasses.fields(table)
@@ -34,20 +34,20 @@ def readers(table: type) -> Mapping[str, tuple[str, Reader]]:
 
 
 def typed_value(path: tuple[str, ...], said: str) -> Any:
-    """What a person typed for this key, as the TOML value that stands for it; unchecked."""
+    """Convert the text that a person typed for this key to a TOML value, unchecked."""
     model = _model(path)
     read = typed_readers(model).get(path[-1]) if model else None
     return read(said) if read else said
 
 
 def has_key(path: tuple[str, ...]) -> bool:
-    """Whether this is a key of the config, be it set or not."""
+    """Whether this is a key of the config, set or not."""
     model = _model(path)
     return model is not None and path[-1] in readers(model)
 
 
 def _model(path: tuple[str, ...]) -> type | None:
-    """The table that the last part of a key stands in; None for those with names of their own."""
+    """The table that contains the last part of a key; None for tables with free names."""
     match path:
         case ("agents", _, "env", _):
             return None
@@ -65,7 +65,7 @@ def _model(path: tuple[str, ...]) -> type | None:
 
 @functools.cache
 def typed_readers(table: type) -> Mapping[str, Callable[[str], Any]]:
-    """The keys of a table: each with how a value without TOML's quotes is read."""
+    """The keys of a table, each with the reader of a value without TOML quotes."""
     return {
         field.metadata["key"] or field.name: field.metadata["typed"]
         for field in dataclasses.fields(table)
@@ -74,7 +74,7 @@ def typed_readers(table: type) -> Mapping[str, Callable[[str], Any]]:
 
 
 def check(layer: Layer) -> None:
-    """Raise for the first thing in this layer that the model does not know or cannot read."""
+    """Raise for the first key or value in this layer that the model does not accept."""
     _refuse_not_yet(layer)
     for name, value in layer.values.items():
         if name in TABLES:
@@ -104,14 +104,14 @@ def _check_roles(layer: Layer, roles: Mapping[str, Any]) -> None:
 
 
 def _refuse_not_yet(layer: Layer) -> None:
-    """A key that nothing reads would be a silent promise."""
+    """Refuse keys that this version does not support, instead of ignoring them silently."""
     if path := not_yet_set(layer.values):
-        hint = f"take {'.'.join(path)} out; `crew config template` prints every key there is"
+        hint = f"remove {'.'.join(path)}; `crew config template` prints every key there is"
         raise _mistake(layer, path, NOT_SUPPORTED, hint=hint, code="unsupported_key")
 
 
 def _check_empty(layer: Layer, path: tuple[str, ...], table: Mapping[str, Any]) -> None:
-    """A table without any key that this version supports."""
+    """Refuse keys in a table for which this version supports none."""
     for key, value in table.items():
         if key not in NOT_YET[path[0]] or not isinstance(value, dict):
             raise unknown_key(layer, (*path, key), NOT_YET[path[0]])
@@ -157,7 +157,7 @@ def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str, code:
 
 
 def line_in(layer: Layer, path: tuple[str, ...]) -> int | None:
-    """The line of the file that says this; an agent may stand there under its older names."""
+    """The line of the file that sets this key, also under an older name of its table."""
     from crew.config.toml.toml_spans import line_of  # noqa: PLC0415 - only mistakes and origins ask
 
     for table in (path[:1], ("workers",), ("managers",)) if path[0] == "agents" else (path[:1],):

@@ -1,4 +1,4 @@
-"""Workflows as files: the built-in ones, and those of the repository in `.crew/workflows/`."""
+"""Loads workflows from files: the built-in ones and those in `.crew/workflows/`."""
 
 import tomllib
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _ALL_OUTCOMES = tuple(dict.fromkeys(one for outcomes in OUTCOMES.values() for on
 
 
 def workflow_files(repo_root: Path | None) -> dict[str, Path]:
-    """All of them by name; one of the repository replaces a built-in one of the same name."""
+    """All workflows by name. The repository's own replace built-in ones of the same name."""
     folders = [BUILT_IN, *([own_folder(repo_root)] if repo_root else [])]
     return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
@@ -51,7 +51,7 @@ def own_folder(repo_root: Path) -> Path:
 
 
 def find_workflow(repo_root: Path | None, name: str) -> Workflow:
-    """The one of this name; whatever is wrong with the others does not matter."""
+    """The workflow of this name. Errors in other files do not matter."""
     files = workflow_files(repo_root)
     if name not in files:
         near = nearest(name, files)
@@ -61,7 +61,7 @@ def find_workflow(repo_root: Path | None, name: str) -> Workflow:
 
 
 def load_workflow(file: Path) -> Workflow:
-    """The workflow in this file; an error names the file, the place in it and what is wrong."""
+    """The workflow in this file. An error names the file, the place and the problem."""
     try:
         text = file.read_text(encoding="utf-8")
         own = tomllib.loads(text)
@@ -70,7 +70,7 @@ def load_workflow(file: Path) -> Workflow:
         instructions = (_instructions(before) if before else {}) | _instructions(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(
-            f"{file.name} cannot be read: {error}", hint="mend the file", code="unreadable_file"
+            f"{file.name} cannot be read: {error}", hint="fix the file", code="unreadable_file"
         ) from error
     try:
         workflow = read_workflow(file.stem, values, instructions=instructions)
@@ -85,20 +85,20 @@ def load_workflow(file: Path) -> Workflow:
 
 
 def _extended(values: Mapping[str, Any]) -> Path | None:
-    """The built-in workflow that this one is like, but for what it says itself."""
+    """The file of the built-in workflow that this one extends."""
     name = values.get("extends")
     if name is None:
         return None
     known = workflow_files(None)
     if not isinstance(name, str) or name not in known:
         raise UsageError(
-            f"extends names {name!r}, which is no built-in workflow",
+            f"extends names {name!r}, which is not a built-in workflow",
             hint=f"built-in are: {', '.join(known)}",
         )
     return known[name]
 
 
-HINT = "docs/quests.md tells how a workflow is written; `crew workflows quest` draws one"
+HINT = "docs/quests.md explains how to write a workflow; `crew workflows quest` draws one"
 
 
 def _place(file: Path, text: str, wrong: Wrong) -> str:
@@ -107,7 +107,7 @@ def _place(file: Path, text: str, wrong: Wrong) -> str:
 
 
 def _instructions(file: Path) -> dict[str, str]:
-    """What each role is told, from the files in the folder beside the workflow's own."""
+    """The prompt of each role, from the folder next to the workflow's file."""
     texts = file.with_suffix("").glob("*.md")
     return {text.stem: text.read_text(encoding="utf-8").strip() for text in texts}
 
@@ -115,7 +115,7 @@ def _instructions(file: Path) -> dict[str, str]:
 def read_workflow(
     name: str, values: Mapping[str, Any], *, instructions: Mapping[str, str] = {}
 ) -> Workflow:
-    """A workflow from plain values; `Wrong` says what is wrong and where."""
+    """A workflow from plain values. Raises `Wrong` with the place and the problem."""
     table = Table("the workflow", values, path=())
     table.only(_KEYS)
     roles = table.table("roles", called="roles")
@@ -161,7 +161,7 @@ def _stage(values: Mapping[str, Any]) -> Stage:
     for key in _ALL_OUTCOMES:
         if key in values and key not in OUTCOMES[does]:
             known = " or ".join(OUTCOMES[does])
-            raise Wrong(f"stage {name}: {does} never ends {key}, only {known}")
+            raise Wrong(f"stage {name}: {does} cannot end with {key}, only with {known}")
     return Stage(
         name=name,
         does=does,
@@ -177,7 +177,7 @@ def _stage(values: Mapping[str, Any]) -> Stage:
 def _does(table: Table) -> Does:
     said = [does for does in Does if table.values.get(does)]
     if len(said) != 1:
-        raise Wrong(f"{table.name}: say exactly one of {', '.join(Does)}")
+        raise Wrong(f"{table.name}: name exactly one of {', '.join(Does)}")
     return said[0]
 
 

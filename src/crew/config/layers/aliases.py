@@ -1,4 +1,4 @@
-"""Other names for settings: those of the documents that channels and agents are built on."""
+"""Other names for settings, from the documents that define channels and agents."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,13 +19,13 @@ AGENT_NAMES: Mapping[str, str] = {"worktree_setup_script": "setup_script"}
 
 
 def agent_with_own_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """An agent's table under crew's own names, of which each counts before the other."""
+    """An agent's table under crew's own names, each of which overrides its alias."""
     own = {key: value for key, value in fields.items() if key not in AGENT_NAMES}
     return {AGENT_NAMES[key]: fields[key] for key in fields if key in AGENT_NAMES} | own
 
 
 def with_own_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same under crew's own names; where a key stands there under both, crew's own counts."""
+    """The same under crew's own names. If a key is set under both, crew's own name wins."""
     tables = [values.get(name, {}) for name in (OTHER_TABLE, TABLE)]
     if not any(tables) or not all(isinstance(one, dict) for one in tables):
         return dict(values)

@@ -1,4 +1,4 @@
-"""The environment as the last layer: `CREW_<TABLE>_<KEY>` sets a key, whatever the files say."""
+"""The environment as the last layer: `CREW_<TABLE>_<KEY>` overrides all files."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,10 +10,10 @@ PREFIX = "CREW_"
 
 
 def variable_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
-    """One checked layer a variable, so that a mistake and an origin name it.
+    """One checked layer for each variable, so that errors and origins can name it.
 
-    Whatever else begins with CREW_ (crew tells its agents much that way) is no config, and an empty
-    variable counts as none.
+    Other variables that begin with CREW_ are not config: crew passes many to its agents. An empty
+    variable counts as unset.
     """
     given = [name for name, value in environ.items() if name.startswith(PREFIX) and value]
     if not given:
@@ -34,7 +34,7 @@ def variable_name(path: tuple[str, ...]) -> str:
 
 
 def _table_not_yet(name: str) -> tuple[str, str] | None:
-    """The table that this version cannot honour, for a variable that names a key inside it."""
+    """The unsupported table, for a variable that names a key inside it."""
     return next(
         (path for path in TABLES_NOT_YET if name.startswith(variable_name(path) + "_")), None
     )

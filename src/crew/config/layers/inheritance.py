@@ -1,4 +1,4 @@
-"""Agents inherit from agents: what each one is once everything it leaves out is filled in."""
+"""Fills in the keys that an agent inherits from another agent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def resolved_agents(tables: Mapping[str, Any]) -> dict[str, AgentSettings]:
 
 
 def with_inherited(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """`[agents]` as it is written, with the keys that each agent inherits filled in."""
+    """`[agents]` as written, with inherited keys filled in."""
     named = {name: table for name, table in tables.items() if isinstance(table, dict)}
     return {**tables, **{name: _filled(name, named) for name in named}}
 
@@ -32,38 +32,38 @@ def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
     table = _filled(name, named)
     if not table.get("adapter"):
         raise UsageError(
-            f"agents.{name} says neither what to run nor how",
+            f"agents.{name} names neither a command nor an adapter",
             hint="give it command_template, command, adapter or inherit",
         )
     known = readers(AgentSettings)
     fields = {known[key][0]: known[key][1](value) for key, value in table.items()}
-    # Two keys, so that whoever sets `args` of an agent keeps what its role may and may not do.
+    # Two keys, so that setting `args` of an agent keeps the permissions of its role.
     arguments = (*fields.get("system_args", ()), *fields.get("args", ()))
     return AgentSettings(name=name, **{**fields, "args": arguments})
 
 
 def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The agent, the one it inherits from, and so on to the last."""
+    """The agent, the agent it inherits from, and so on up to the last."""
     line = [name]
     while parent := named[line[-1]].get("inherit"):
         if parent not in named:
             near = nearest(str(parent), named)
             raise UsageError(
-                f"agents.{line[-1]} inherits from {parent!r}, which is not there",
+                f"agents.{line[-1]} inherits from {parent!r}, which does not exist",
                 hint=f"did you mean {near}?" if near else f"there are: {', '.join(sorted(named))}",
             )
         if parent in line:
             cycle = [*line[line.index(parent) :], parent]
             raise UsageError(
-                f"agents inherit from each other in a circle: {' → '.join(cycle)}",
-                hint=f"take `inherit` out of one of them, e.g. of agents.{line[-1]}",
+                f"agents inherit from each other in a cycle: {' → '.join(cycle)}",
+                hint=f"remove `inherit` from one of them, e.g. from agents.{line[-1]}",
             )
         line.append(parent)
     return line
 
 
 def _inheriting(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said here wins; a command alone is an adapter only where none is inherited."""
+    """Own values win. A command selects an adapter only if none is inherited."""
     table = {**below, **with_template(own)}
     if "env" in below and "env" in own:
         table["env"] = {**below["env"], **own["env"]}
@@ -73,7 +73,7 @@ def _inheriting(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
 
 
 def with_template(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Whoever gives an agent a template means that one, whatever is inherited beside it."""
+    """An agent's own template wins over an inherited adapter."""
     if "command_template" not in own:
         return dict(own)
     in_a_pane = {"interactive_template": own["command_template"], "interactive_resume": ""}

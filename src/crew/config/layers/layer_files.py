@@ -1,4 +1,4 @@
-"""The files of the config: where they are and what they are called."""
+"""The paths of the config files and their displayed names."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ BUILT_IN_FILES = tuple(
 def layer_files(
     repo_root: Path | None, environ: Mapping[str, str] | None = None
 ) -> dict[str, Path]:
-    """The files by the names that people read; a later file wins."""
+    """The files by their displayed names. A later file wins."""
     environ = os.environ if environ is None else environ
     files = {}
     if (folder := user_folder(environ)) is not None:
@@ -25,7 +25,7 @@ def layer_files(
 
 
 def user_folder(environ: Mapping[str, str]) -> Path | None:
-    """Where a user's own config is: below XDG_CONFIG_HOME, or below ~/.config."""
+    """The path of the user's own config, below XDG_CONFIG_HOME or ~/.config."""
     for name, below in (("XDG_CONFIG_HOME", "crew"), ("HOME", ".config/crew")):
         if environ.get(name, "").startswith("/"):
             return Path(environ[name]) / below

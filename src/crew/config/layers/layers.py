@@ -1,4 +1,4 @@
-"""The config: built-in values, files and variables, later ones winning, as `Settings`."""
+"""Builds `Settings` from built-in values, files and variables. Later layers win."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from crew.domain.kernel.errors import UsageError
 
 
 def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """What holds for this repository; a mistake names the file, line and key, or the variable."""
+    """The settings of this repository. An error names the file, line and key, or the variable."""
     return merged_settings(load_layers(repo_root, environ))
 
 
@@ -31,9 +31,9 @@ def load_layers(
     *,
     instead: Mapping[str, bytes] | None = None,
 ) -> tuple[Layer, ...]:
-    """What there is, each layer checked by itself, in the order in which they are merged.
+    """All layers in the order in which they are merged, each checked on its own.
 
-    `instead` is what a file, by its name, is taken to hold.
+    `instead` replaces the text of a file by its name.
     """
     environ = os.environ if environ is None else environ
     found = []
@@ -72,16 +72,16 @@ def parsed(name: str, content: bytes) -> tuple[str, dict[str, Any]]:
         found = re.search(r"at line (\d+)", str(error))
         line = found[1] if found else text.count("\n") + 1
         raise UsageError(
-            f"{name}:{line}: {error}", hint="mend the TOML there", code="invalid_toml"
+            f"{name}:{line}: {error}", hint="fix the TOML there", code="invalid_toml"
         ) from error
     return text, values
 
 
 def modern(values: Mapping[str, Any]) -> dict[str, Any]:
-    """One shape for all that an agent may be written as, and one name for each setting.
+    """Bring all spellings of an agent into one shape, with one name for each setting.
 
-    The older `[workers.x]` and `[managers.x]` are agents with a role, and `agent` was `inherit`.
-    Whoever gives an agent a template means that, also where a layer below names an adapter.
+    The older `[workers.x]` and `[managers.x]` are agents with a role, and `agent` means `inherit`.
+    A template overrides an adapter that a lower layer names.
     """
     result = with_own_names(values)
     for table, role in (("workers", "worker"), ("managers", "manager")):
@@ -107,7 +107,7 @@ def _renamed(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key, everything else is replaced."""
+    """Merge tables key by key and replace everything else."""
     result = dict(below)
     for key, value in above.items():
         old = result.get(key)

@@ -1,4 +1,4 @@
-"""Which values hold, and which layer each of them came from."""
+"""The effective values, and the layer from which each one comes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ BUILT_IN = "built-in"
 
 @frozen
 class Origin:
-    """A file with the line where it is known, a variable, or what crew brings along."""
+    """A file with its line if known, a variable, or crew's built-in values."""
 
     name: str
     line: int | None = None
@@ -22,7 +22,7 @@ class Origin:
 
 
 def merged_values(layers: Sequence[Layer]) -> dict[str, Any]:
-    """All that is set, as the files say it, whoever set it."""
+    """All values that are set, as their layers spell them."""
     values = built_in_values()
     for layer in layers:
         values = merged(values, layer.values)
@@ -32,7 +32,7 @@ def merged_values(layers: Sequence[Layer]) -> dict[str, Any]:
 def leaves(
     values: Mapping[str, Any], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every key with its value; plain values before tables, as TOML wants them."""
+    """Every key with its value. Plain values come before tables, as TOML requires."""
     for key, value in values.items():
         if not isinstance(value, dict):
             yield (*above, key), value

@@ -1,1 +1,1 @@
-"""TOML files: read, checked and edited in place."""
+"""Reads, checks and edits TOML files in place."""

@@ -1,4 +1,4 @@
-"""What a person types on a command line or into a variable, as the TOML value it stands for."""
+"""Converts text from a command line or a variable to the TOML value that it stands for."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def as_it_is(said: str) -> str:
 
 
 def literal(said: str) -> Any:
-    """A number, a list or a table as TOML writes it; what is none stays text, to be refused."""
+    """A number, list or table in TOML syntax. Other text stays text and is refused later."""
     import tomllib  # noqa: PLC0415 - most calls of crew read no typed value
 
     try:
@@ -27,7 +27,7 @@ def yes_or_no(said: str) -> Any:
 
 
 def many(said: str) -> Any:
-    """A TOML list, or words between commas."""
+    """A TOML list, or words separated by commas."""
     if said.lstrip().startswith("["):
         return literal(said)
     return [word for part in said.split(",") if (word := part.strip())]

@@ -1,4 +1,4 @@
-"""Sets one key in the text of a config file; every other byte stays as it is."""
+"""Sets one key in the text of a config file. Every other byte stays unchanged."""
 
 import contextlib
 import fcntl
@@ -14,11 +14,11 @@ from crew.system.crash_points import effect
 
 
 def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with this key set; refused where the file is laid out in a way we do not grasp."""
+    """The text with this key set. Raises if the layout of the file does not allow it."""
     changed = _spliced(text, path, written_value(value))
     if _values(changed) != _with(tomllib.loads(text.removeprefix("\ufeff")), path, value):
         raise UsageError(
-            f"{'.'.join(path)} cannot be set there without changing more than that",
+            f"{'.'.join(path)} cannot be set in place: the layout of the file would have to change",
             hint=f"write it by hand: {written_key(path)} = {written_value(value)}",
         )
     return changed
@@ -26,7 +26,7 @@ def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
 
 @contextlib.contextmanager
 def folder_held(folder: Path) -> Iterator[None]:
-    """One at a time changes files of this folder; the lock is on the folder and leaves no file."""
+    """Lock this folder, so that only one process changes its files. Leaves no lock file."""
     _make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -43,7 +43,7 @@ def _make_folder(folder: Path) -> None:
 
 @effect("config.write")
 def write_config(file: Path, text: str) -> None:
-    """Replace the file in one move; a link stays a link and its target keeps its rights."""
+    """Replace the file atomically. A symlink stays one, and its target keeps its permissions."""
     file = file.resolve()
     fresh = file.with_name(f".{file.name}.{os.getpid()}.new")
     fresh.write_bytes(text.encode())
@@ -66,7 +66,7 @@ def _spliced(text: str, path: tuple[str, ...], written: str) -> str:
 
 
 def _in_table(text: str, known: list[TomlSpan], path: tuple[str, ...], written: str) -> str:
-    """The first key of a table that is empty so far, or not there."""
+    """Add the first key of a table that is empty or missing."""
     line = f"{written_key(path[-1:])} = {written}"
     table = next((one for one in known if one.path == path[:-1]), None)
     if table is not None and table.is_header:
@@ -79,7 +79,7 @@ def _in_table(text: str, known: list[TomlSpan], path: tuple[str, ...], written: 
 
 
 def _below(text: str, place: TomlSpan, line: str) -> str:
-    """With one more line below the one on which this place ends."""
+    """Insert a line below the one on which this span ends."""
     newline = _newline(text)
     begin = text.rfind("\n", 0, place.start) + 1
     before = text[begin : place.start].lstrip("\ufeff")

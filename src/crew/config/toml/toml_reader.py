@@ -1,4 +1,4 @@
-"""A table of a TOML file whose values are read by kind; what is wrong is told with its place."""
+"""Reads typed values from a TOML table. Errors carry the path of the wrong key."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from crew.domain.kernel.suggest import nearest
 
 
 class Wrong(ValueError):
-    """Something in a file, with the keys that lead to it where they lead to one place only."""
+    """A mistake in a file, with the path of its key if that path is unique."""
 
     def __init__(self, words: str, path: tuple[str, ...] | None = None) -> None:
         super().__init__(words)
@@ -15,7 +15,7 @@ class Wrong(ValueError):
 
 
 class Table:
-    """`name` is what people call it; one of many under the same key has no path."""
+    """`name` is its displayed name. One of several tables under the same key has no path."""
 
     def __init__(
         self, name: str, values: Mapping[str, Any], *, path: tuple[str, ...] | None = None
@@ -25,7 +25,7 @@ class Table:
         self._path = path
 
     def only(self, known: Iterable[str]) -> None:
-        """Raise for a key that is none of these, with the nearest one that is."""
+        """Raise for a key that is not known, and name the nearest known one."""
         known = tuple(known)
         for key in self.values:
             if key not in known:
@@ -49,7 +49,7 @@ class Table:
     def count(self, key: str, default: Any) -> Any:
         if key not in self.values:
             return default
-        return self._read(key, default, _is_count, "a whole number from 1 on")
+        return self._read(key, default, _is_count, "a whole number of at least 1")
 
     def table(self, key: str, *, called: str) -> "Table":
         values = self._read(key, {}, _is_table, "a table")

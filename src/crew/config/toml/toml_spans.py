@@ -1,6 +1,6 @@
-"""Where things stand in the text of a TOML file, and how a value is written there.
+"""Locates keys, values and headers in the text of a TOML file, and formats values.
 
-The text is valid TOML: whoever asks has read it as such before.
+The text must be valid TOML: callers parse it first.
 """
 
 import json
@@ -24,9 +24,9 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @frozen
 class TomlSpan:
-    """A key with the span of its value, or a table's header with the span of its name.
+    """A key with the span of its value, or a table header with the span of its name.
 
-    `written` is the key as it stands there, seen from the table it stands in.
+    `written` is the key as the file spells it, relative to its table.
     """
 
     path: KeyPath
@@ -38,7 +38,7 @@ class TomlSpan:
 
 
 def spans(text: str) -> list[TomlSpan]:
-    """Every key and every header, in order; the members of an inline table after their table."""
+    """Every key and header in order. The members of an inline table follow their table."""
     found: list[TomlSpan] = []
     table: KeyPath = ()
     at = _after(_BLANK, text, 1 if text.startswith("\ufeff") else 0)
@@ -55,7 +55,7 @@ def spans(text: str) -> list[TomlSpan]:
 
 
 def line_of(text: str, path: KeyPath) -> int | None:
-    """The line that sets `path`, or on which the table of that name begins."""
+    """The line that sets `path`, or the header line of that table."""
     for place in spans(text):
         if place.path == path or (place.is_header and place.path[: len(path)] == path):
             return text.count("\n", 0, place.start) + 1
@@ -72,7 +72,7 @@ def written_key(path: KeyPath) -> str:
 
 
 def written_value(value: Any) -> str:
-    """A value as TOML writes it, on one line."""
+    """A value in TOML syntax, on one line."""
     if isinstance(value, dict):
         members = [f"{written_key((key,))} = {written_value(one)}" for key, one in value.items()]
         return f"{{ {', '.join(members)} }}" if members else "{}"
@@ -82,14 +82,14 @@ def written_value(value: Any) -> str:
 
 
 def _written_text(text: str) -> str:
-    """JSON's spelling is TOML's too, save for one character that TOML wants escaped."""
+    """JSON syntax is valid TOML, except for one character that TOML escapes."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _entry(
     text: str, at: int, table: KeyPath, found: list[TomlSpan], *, is_inline: bool = False
 ) -> int:
-    """Note the `key = value` that begins here and return where it ends."""
+    """Record the `key = value` that begins here and return its end."""
     written, at = _key(text, at)
     start = _after(_SPACE, text, at + 1)
     path = (*table, *written)
@@ -101,12 +101,12 @@ def _entry(
 
 
 def _key(text: str, at: int) -> tuple[KeyPath, int]:
-    """The key that begins here, and where the `=` or `]` after it stands."""
+    """The key that begins here, and the position of the `=` or `]` after it."""
     parts: list[str] = []
     while True:
         at = _after(_SPACE, text, at)
         part = _PART.match(text, at)
-        assert part is not None, "a key was expected"
+        assert part is not None, "expected a key"
         parts.append(_unquoted(part[0]))
         at = _after(_SPACE, text, part.end())
         if text[at] != ".":

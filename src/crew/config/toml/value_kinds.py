@@ -1,4 +1,4 @@
-"""The kinds of value a config key may have: how each is read, and what a wrong one should be."""
+"""The types of config values: how each is read, and the message for a wrong value."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ from crew.config.template_names import template_problem
 from crew.config.toml.cli_value import as_it_is, literal, many, one_or_many, yes_or_no
 
 Reader: TypeAlias = Callable[[Any], Any]
-"""Reads one TOML value; ValueError says in a few words what it should be."""
+"""Reads one TOML value. Its ValueError describes the expected value."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
@@ -24,9 +24,9 @@ def _setting(
     key: str | None = None,
     typed: Callable[[str], Any] = as_it_is,
 ) -> Any:
-    """A dataclass field that is a key of the config; without a default some layer must set it.
+    """A dataclass field that is a key of the config. Without a default, a layer must set it.
 
-    `typed` makes a TOML value of what a person typed without TOML's quotes.
+    `typed` converts text without TOML quotes to a TOML value.
     """
     metadata = {"read": read, "key": key, "typed": typed}
     if isinstance(default, dict):
@@ -37,7 +37,7 @@ def _setting(
 def whole(*, at_least: int = 0, default: Any = MISSING) -> Any:
     def read(value: Any) -> int:
         if type(value) is not int or value < at_least:
-            raise ValueError(f"a whole number from {at_least} on")
+            raise ValueError(f"a whole number of at least {at_least}")
         return value
 
     return _setting(read, default, typed=literal)
@@ -46,7 +46,7 @@ def whole(*, at_least: int = 0, default: Any = MISSING) -> Any:
 def number(*, default: Any = MISSING) -> Any:
     def read(value: Any) -> float:
         if type(value) not in {int, float} or not 0 <= value < float("inf"):
-            raise ValueError("a number from 0 on")
+            raise ValueError("a number of at least 0")
         return float(value)
 
     return _setting(read, default, typed=literal)
@@ -66,7 +66,7 @@ def text(*, default: Any = MISSING) -> Any:
 
 
 def template(names: Sequence[str], *, default: Any = MISSING) -> Any:
-    """A text in which only these names may be filled in."""
+    """A template that may use only these names."""
 
     def read(value: Any) -> str:
         if problem := template_problem(read_text(value), names):
@@ -90,7 +90,7 @@ def texts(*, default: Any = MISSING) -> Any:
 
 
 def web_addresses() -> Any:
-    """Addresses that a message can be posted to."""
+    """URLs that accept a POST request."""
 
     def read(value: Any) -> tuple[str, ...]:
         found = read_texts(value)
@@ -116,7 +116,7 @@ def names(key: str) -> Any:
 
 
 def words(*, default: Any = MISSING) -> Any:
-    """Arguments of a command: a list, or one text that is split as a shell would."""
+    """Arguments of a command: a list, or one text that is split as in a shell."""
 
     def read(value: Any) -> tuple[str, ...]:
         if not isinstance(value, str):
@@ -142,7 +142,7 @@ def text_map(*, default: Any = MISSING) -> Any:
 
 
 def answers(*, default: Any = MISSING) -> Any:
-    """What a program's own config file should hold before its first start; see `first_run`."""
+    """Values for a program's own config file before its first start. See `first_run`."""
 
     def read(value: Any) -> tuple[dict[str, Any], ...]:
         if not isinstance(value, list) or not all(_is_answer(one) for one in value):
@@ -163,12 +163,12 @@ def _is_answer(one: Any) -> bool:
 
 
 def duration(key: str) -> Any:
-    """The field holds seconds; the key in the file goes without the unit."""
+    """The field holds seconds. Its key in the file has no unit suffix."""
     return _setting(read_duration, key=key, typed=literal)
 
 
 def read_duration(value: Any) -> float:
-    """Seconds of `30s`, `10m`, `2h` or a bare number of seconds."""
+    """The seconds of `30s`, `10m`, `2h` or of a plain number of seconds."""
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         return float(match[1]) * _SECONDS[match[2]]
     if type(value) in {int, float} and 0 <= value < float("inf"):
