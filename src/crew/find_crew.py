@@ -6,9 +6,9 @@ from crew.domain.kernel.errors import UsageError
 
 
 def find_folder(start: Path) -> Path | None:
-    """The `.crew/` of the repository around `start`; None where only git itself can tell.
+    """The `.crew/` of the repository around `start`; None if only git can find it.
 
-    A linked worktree, which is where agents work, belongs to the crew of its main one.
+    A linked worktree, in which agents work, belongs to the crew of its main checkout.
     """
     for folder in (start, *start.parents):
         git_dir = folder / ".git"
@@ -20,11 +20,11 @@ def find_folder(start: Path) -> Path | None:
 
 
 def load_folder(start: Path) -> Path:
-    """The same, or an error that says what is missing."""
+    """The same, or an error that names what is missing."""
     found = find_folder(start.resolve())
     if found is not None:
         return found
-    # Git knows of more ways to lay out a repository, and tells them apart from none at all.
+    # Git supports more layouts than the two above.
     from crew.git.repository import find_repository  # noqa: PLC0415 - slow, and rarely needed
 
     root = find_repository(start).root

@@ -34,7 +34,7 @@ TASKS_OF = "tasks_of"
 
 @dataclass(frozen=True)
 class Workplace:
-    """What every command needs; each part is loaded and opened when it is first asked for."""
+    """Everything a command needs. Each part is loaded on first use."""
 
     root: Path
 
@@ -43,7 +43,7 @@ class Workplace:
         from crew.git.repository import Repository, find_repository  # noqa: PLC0415 - see above
 
         git_dir = self.root / ".git"
-        if git_dir.is_dir():  # as it nearly always is: then git itself need not be asked
+        if git_dir.is_dir():  # nearly always, and it saves a call of git
             return Repository(root=self.root, common_dir=git_dir)
         return find_repository(self.root)
 
@@ -82,19 +82,22 @@ class Workplace:
 
     @functools.cached_property
     def repo_id(self) -> str:
-        """A name for this repository that no other one has; it marks crew's processes."""
+        """The unique id of this repository, which marks crew's processes."""
         import uuid  # noqa: PLC0415 - lists do without it
 
         return first_setting(self.db, "repo_id", str(uuid.uuid4()))
 
     @functools.cached_property
     def source(self) -> TaskSource:
-        """The source of the tasks; another one than before has other tasks by the same ids."""
+        """The source of the tasks.
+
+        Raises if it changed, since another source has other tasks under the same ids.
+        """
         known = setting(self.db, TASKS_OF)
         if known not in (None, self.tasks_of):
             raise Conflict(
-                f"this crew works on the tasks of {known}, and the config names {self.tasks_of}",
-                hint="set it back; or `crew clean` forgets what crew did so far, and keeps tasks",
+                f"this crew works on the tasks of {known}, but the config names {self.tasks_of}",
+                hint="set it back, or run `crew clean`, which deletes all records except the tasks",
             )
         tasks = self.settings.tasks
         return open_source(tasks.source, self.root, namespace=tasks.namespace)
@@ -105,7 +108,7 @@ class Workplace:
         return f"{self.settings.tasks.source}/{self.settings.tasks.namespace}"
 
     def keep_source(self) -> None:
-        """From now on the rows are about the tasks of this source."""
+        """Record that the rows belong to the tasks of this source."""
         if setting(self.db, TASKS_OF) is None:
             keep_setting(self.db, TASKS_OF, self.tasks_of)
 
@@ -127,7 +130,7 @@ class Workplace:
         return rules_from(self.settings)
 
     def renew_agents(self, fresh: "AgentsSettings", *, keep: "Container[str]") -> None:
-        """Use these agents from now on, but for those to keep; no other setting changes."""
+        """Replace all agents except those to keep. Other settings stay as they are."""
         from dataclasses import replace  # noqa: PLC0415 - only a runner needs it
 
         now = self.settings.agents.by_name
@@ -136,19 +139,19 @@ class Workplace:
         self.__dict__["settings"] = replace(self.settings, agents=agents)
 
     def session_of(self, whose: "Run | Member") -> str:
-        """Its session; a new one is named after whose it is, so that a repeat names it again."""
+        """Its session id. A new id is deterministic, so a retry gets the same one."""
         import uuid  # noqa: PLC0415 - lists do without it
 
         name = f"{whose.id}/{whose.session_number}"
         return whose.session or str(uuid.uuid5(uuid.UUID(self.repo_id), name))
 
     def snapshot(self) -> Snapshot:
-        """All tasks as their source tells them now; only what changed is read again."""
+        """All tasks of the source as they are now. Only changed files are read again."""
         rows = find_index(self.db, self._index_name)
         before = Snapshot.from_rows(rows) if rows is not None else None
         now = self.source.scan(before)
         if now is not before:
-            # The index only saves time: a full or read-only disk must not keep tasks from view.
+            # The index only saves time: tasks must be readable on a full or read-only disk.
             with contextlib.suppress(CrewError):
                 keep_index(self.db, self._index_name, now.rows())
         return now
@@ -181,7 +184,7 @@ def rules_from(settings: "Settings") -> Rules:
 
 
 def kinds_in(settings: "Settings") -> dict[str, Any]:
-    """The part of the rules that is about the configured agents."""
+    """The part of the rules that describes the configured agents."""
     from crew.config.agent_programs import missing_programs  # noqa: PLC0415 - lists do without rules
     from crew.config.model import MOVABLE_SESSIONS  # noqa: PLC0415 - settings have loaded it
 
@@ -196,7 +199,7 @@ def kinds_in(settings: "Settings") -> dict[str, Any]:
 
 
 def _reviewers(settings: "Settings") -> tuple[str, ...]:
-    """Those of `[review]`, or the one that all reviews go to; nobody where none is asked for."""
+    """The agents of `[review]`, or the default reviewer; empty if reviews are off."""
     if settings.review.mode == "none" and not settings.complete.min_reviews:
         return ()
     named = settings.review.agents or (settings.agents.reviewer_default,)
@@ -204,12 +207,12 @@ def _reviewers(settings: "Settings") -> tuple[str, ...]:
 
 
 def find_workplace(start: Path) -> Workplace:
-    """The crew of the repository that `start` is in; an agent's worktree belongs to it too."""
+    """The crew of the repository that contains `start`, which may be an agent's worktree."""
     return Workplace(root=load_folder(start).parent)
 
 
 def make_workplace(start: Path) -> Workplace:
-    """Set up `.crew/` in this repository; repeatable, and nothing that is there is changed."""
+    """Create `.crew/` in this repository. Safe to repeat: existing files stay unchanged."""
     from crew.git.repository import (  # noqa: PLC0415 - only `init` needs them
         check_usable,
         exclude_locally,
@@ -235,5 +238,5 @@ def _make_folders(workplace: Workplace) -> None:
     except OSError as error:
         raise CrewError(
             f"cannot write to {workplace.folder}: {error.strerror}",
-            hint="crew keeps its state there: check the folder's owner, its rights and the disk",
+            hint="crew keeps its state there: check the folder's owner, permissions and disk",
         ) from error

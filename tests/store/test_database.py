@@ -157,19 +157,19 @@ def test_a_commit_that_fails_leaves_no_transaction_behind(db):
     assert db.execute("SELECT * FROM b").fetchall() == []
 
 
-def test_a_database_that_must_not_be_written_names_owner_and_rights(db):
+def test_a_database_that_must_not_be_written_names_owner_and_permissions(db):
     db.execute("PRAGMA query_only=ON")
     with pytest.raises(StoreFailed, match="readonly") as caught:
         record(db, World(), [NEW])
-    assert "owner and its rights" in caught.value.hint
+    assert "owner and its permissions" in caught.value.hint
 
 
-def test_a_database_in_a_folder_that_does_not_exist_names_owner_and_rights(tmp_path):
+def test_a_database_in_a_folder_that_does_not_exist_names_owner_and_permissions(tmp_path):
     path = tmp_path / "missing" / "crew.db"
     with pytest.raises(StoreFailed) as caught:
         open_database(path)
     assert str(path) in caught.value.message
-    assert "owner and its rights" in caught.value.hint
+    assert "owner and its permissions" in caught.value.hint
 
 
 def test_a_file_that_is_no_database_is_to_be_moved_away(path):

@@ -1,4 +1,4 @@
-"""Opens `.crew/crew.db`: SQLite in WAL mode, brought to the present schema, errors translated."""
+"""Opens `.crew/crew.db`: SQLite in WAL mode, migrates its schema and translates its errors."""
 
 import atexit
 import sqlite3
@@ -15,18 +15,18 @@ LOCK_WAIT_S = 10.0
 
 
 class Database(sqlite3.Connection):
-    """A connection. SQLite's own class has no weak references; `_open` needs them."""
+    """A connection that supports weak references, which `_open` needs."""
 
 
 _open: WeakSet[Database] = WeakSet()
 
 
 class StoreFailed(CrewError):
-    """The database could not be read or written; nothing was half recorded."""
+    """The database could not be read or written. Nothing was recorded in part."""
 
 
 def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
-    """A connection to the database, which is made or migrated first where that is needed."""
+    """A connection to the database, which is created or migrated first if needed."""
     with translated(path):
         db = sqlite3.connect(path, timeout=wait_s, isolation_level=None, factory=Database)
         _open.add(db)
@@ -40,7 +40,7 @@ def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
 
 @atexit.register
 def _close_all() -> None:
-    """A connection is part of a cycle, so only this closes it; SQLite then deletes the WAL."""
+    """Close connections that a reference cycle keeps open, so that SQLite deletes the WAL."""
     for db in list(_open):
         with suppress(sqlite3.ProgrammingError):  # it belongs to another thread
             db.close()
@@ -77,20 +77,20 @@ def _apply_migrations(db: Database) -> None:
 
 
 def change_count(db: Database) -> int:
-    """Another number than before once somebody else has written; costs next to nothing."""
+    """A number that changes when another process has written. Cheap to read."""
     with translated():
         return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 @contextmanager
 def transaction(db: Database) -> Iterator[None]:
-    """All or nothing; takes the write lock at once, so that what is read inside stays true."""
+    """A transaction that takes the write lock at once, so that values read inside stay valid."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        # A full disk makes SQLite roll back by itself; to ask again would hide the reason.
+        # On a full disk SQLite rolls back by itself. A second rollback would hide the reason.
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
@@ -98,9 +98,9 @@ def transaction(db: Database) -> Iterator[None]:
 
 @contextmanager
 def unhurried(db: Database) -> Iterator[None]:
-    """Does not wait for the disk: what may be lost with the power is made again.
+    """A transaction that does not wait for the disk, for facts that can be found again.
 
-    Nothing is lost with a process, and never anything without all that was written after it.
+    A killed process loses nothing. A power failure loses it only with everything written after it.
     """
     db.execute("PRAGMA synchronous=NORMAL")
     try:
@@ -111,7 +111,7 @@ def unhurried(db: Database) -> Iterator[None]:
 
 @contextmanager
 def one_moment(db: Database) -> Iterator[None]:
-    """All that is read inside is of the same moment, whatever others write meanwhile."""
+    """Read a consistent snapshot while other processes write."""
     db.execute("BEGIN")
     try:
         yield
@@ -121,7 +121,7 @@ def one_moment(db: Database) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path | None = None) -> Iterator[None]:
-    """SQLite's errors as sentences with a next step."""
+    """Translate SQLite's errors to sentences with a next step."""
     try:
         yield
     except sqlite3.Error as error:
@@ -133,14 +133,14 @@ def _translation(error: sqlite3.Error, path: str) -> CrewError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return TryLater(
             f"{path} is locked by another program",
-            hint="wait and try again; `crew ps` shows whether a runner is up",
+            hint="wait and try again; `crew ps` shows whether a runner is running",
         )
     hints = {
         "SQLITE_FULL": "the disk is full: free some space and start again, nothing is lost",
-        "SQLITE_READONLY": "crew must be able to write there: check its owner and its rights",
-        "SQLITE_CANTOPEN": "crew must be able to write there: check its owner and its rights",
+        "SQLITE_READONLY": "crew must be able to write there: check its owner and its permissions",
+        "SQLITE_CANTOPEN": "crew must be able to write there: check its owner and its permissions",
         "SQLITE_IOERR": "the disk failed or is full: check it and start again",
-        "SQLITE_CORRUPT": "`crew doctor --repair` builds it again from its facts",
+        "SQLITE_CORRUPT": "`crew doctor --repair` rebuilds it from its facts",
         "SQLITE_NOTADB": "move the file away; `crew init` makes a new one",
     }
     hint = next((text for start, text in hints.items() if name.startswith(start)), "see the log")

@@ -30,7 +30,7 @@ _LIVE = """
         ON post.kind = 'post' AND post.id > channel.id || '/' AND post.id < channel.id || '0'
         WHERE channel.kind = 'channel' AND json_extract(channel.value, '$.state') = 'open'
 """
-"""A post's id begins with that of its channel and a slash, after which 0 is the next character."""
+"""A post's id begins with its channel's id and a slash. The next character in order is 0."""
 
 _OF_CHANNEL = """(kind = 'channel' AND subject = ?
     OR kind IN ('member', 'post') AND subject > ? || '/' AND subject < ? || '0')"""
@@ -48,16 +48,18 @@ _FOUND_AGAIN = frozenset(
         "turn_started",
     }
 )
-"""Triggers of facts that the next runner would find out by itself: planned again, their commands
-look at what is there. A power failure may take them, together with everything after them."""
+"""Triggers of facts that may be lost in a power failure, together with all later facts.
+
+The next runner finds them out by itself: it plans their commands again, and these check the state.
+"""
 
 
 def record(
     db: Database, world: World, facts: Iterable[Fact], *, reply: Reply | None = None
 ) -> World:
-    """Write the facts and the rows they change, or nothing; returns the world after them.
+    """Write the facts and the rows they change in one transaction; the world after them.
 
-    A reply goes into the same transaction: who asked must not hear of less or more than was done.
+    A reply is part of the transaction, so that it matches what was recorded.
     """
     facts = tuple(facts)
     world = apply_all(world, facts)
@@ -86,9 +88,9 @@ def _write(db: Database, facts: tuple[Fact, ...], world: World, reply: Reply | N
 
 
 def load_world(db: Database) -> World:
-    """Everything that can still change or be asked for: no posts of channels that are closed.
+    """All rows that can still change, so without the posts of closed channels.
 
-    Those are kept for people to read, with `load_some`, and there are more of them every day.
+    Their number grows every day. `load_some` reads them for people.
     """
     return _load(db, _LIVE)
 
@@ -100,14 +102,14 @@ def _load(db: Database, select: str) -> World:
 
 
 def load_some(db: Database, kind: str, ids: Iterable[str]) -> list[Row]:
-    """The rows that have these ids, in their order; one that is not there is left out."""
+    """The rows with these ids, in this order. Missing rows are left out."""
     with translated():
         found = [db.execute(_ONE, (kind, id_)).fetchone() for id_ in ids]
     return [row_from(kind, json.loads(row[0])) for row in found if row]
 
 
 def load_rows(db: Database, kind: str) -> dict[str, Row]:
-    """The rows of one kind, for those who need no more."""
+    """The rows of one kind."""
     with translated():
         found = db.execute("SELECT id, value FROM rows WHERE kind = ?", (kind,)).fetchall()
     return {id_: row_from(kind, json.loads(value)) for id_, value in found}
@@ -121,9 +123,9 @@ def facts_after(
     channel: str = "",
     since: float = 0.0,
 ) -> list[tuple[int, Fact]]:
-    """The facts after this number, oldest first; `subject` is an id or `kind:id`.
+    """The facts after this number, oldest first. `subject` is an id or `kind:id`.
 
-    Those of a channel are its own, its members' and its posts'.
+    The facts of a channel include those of its members and posts.
     """
     kind, _, id_ = (subject or "").rpartition(":")
     with translated():
@@ -136,13 +138,13 @@ def facts_after(
 
 
 def last_fact(db: Database) -> int:
-    """The number of the newest fact; 0 when there is none."""
+    """The number of the newest fact; 0 if there is none."""
     with translated():
         return int(db.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()[0])
 
 
 def differences(db: Database) -> list[str]:
-    """The subjects whose row is not what their facts fold to; none, unless somebody meddled."""
+    """The subjects whose row differs from their facts: none, unless the database was edited."""
     with translated(), one_moment(db):
         folded = fold(fact for _, fact in facts_after(db))
         stored = _load(db, "SELECT kind, value FROM rows")
@@ -155,7 +157,7 @@ def differences(db: Database) -> list[str]:
 
 @effect("store.rebuild")
 def rebuild_rows(db: Database) -> None:
-    """Fold all facts again and write the rows anew."""
+    """Fold all facts again and rewrite the rows."""
     with translated(), transaction(db):
         world = fold(fact for _, fact in facts_after(db))
         rows = [(r.kind, r.id, _row_text(r)) for r in _all_rows(world)]

@@ -1,4 +1,4 @@
-"""Small things the store keeps beside facts and rows: names, what agents do now, the task index."""
+"""Small values next to facts and rows: settings, the agents' activity and the task index."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ def keep_setting(db: Database, name: str, value: str) -> None:
 
 @effect("store.first_set")
 def first_setting(db: Database, name: str, value: str) -> str:
-    """Keep the value unless there is one already; returns the one that counts."""
+    """Store the value unless there is one already. Returns the stored value."""
     with translated():
         db.execute("INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)", (name, value))
         kept: str = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()[0]
@@ -30,7 +30,7 @@ def first_setting(db: Database, name: str, value: str) -> str:
 
 @effect("store.doing")
 def keep_doing(db: Database, agent: str, words: str, *, at: float) -> None:
-    """What an agent is doing now; not a fact, the next one replaces it."""
+    """Store the current activity of an agent. It is not a fact: the next one replaces it."""
     with translated(), unhurried(db):
         db.execute(
             "INSERT OR REPLACE INTO doing (agent, at, words) VALUES (?, ?, ?)", (agent, at, words)

@@ -1,6 +1,6 @@
-"""Rows for the eye: read as they are stored, for commands that must answer at once.
+"""Reads stored rows without building the domain's values, for commands that must be fast.
 
-Building the domain's values costs more than all the rest of `crew ps`; these have their names.
+Building those values costs more than the rest of `crew ps`. Plain rows have the same field names.
 """
 
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlainRow:
-    """A stored row; a field that is younger than the row is asked of the domain's own value."""
+    """A stored row. A field that is newer than the row comes from the domain's value."""
 
     __slots__ = ("_kind", "_values")
 
@@ -81,7 +81,7 @@ def find_run(db: Database, run: str) -> "Run | None":
 
 
 def load_panes(db: Database) -> "list[Run]":
-    """The runs that a terminal session carries now."""
+    """The runs that have an open terminal."""
     return cast("list[Run]", _rows_where(db, "run", "$.pane_pid"))
 
 
@@ -100,7 +100,7 @@ def load_unmerged(db: Database) -> list[str]:
 
 
 def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
-    """The rows in which this field is something other than nothing; a text counts as it is."""
+    """The rows in which this field is set, that is neither empty nor 0."""
     with translated():
         found = db.execute(
             "SELECT value FROM rows WHERE kind = ?"

@@ -1,4 +1,4 @@
-"""Replies to requests, apart from the requests: they are recorded with facts, on every path."""
+"""Records replies to requests together with facts, apart from the request queue."""
 
 import json
 from typing import Any, NamedTuple
@@ -7,14 +7,14 @@ from crew.store.database import Database
 
 
 class Reply(NamedTuple):
-    """What the request of this number gets to hear."""
+    """The reply to the request with this number."""
 
     number: int
     words: Any
 
 
 def keep_reply(db: Database, reply: Reply) -> None:
-    """Part of the transaction that records what was done; the first reply stands."""
+    """Record the replies in the transaction of their facts. The first reply to a request wins."""
     db.execute(
         "UPDATE requests SET reply = ? WHERE id = ? AND reply IS NULL",
         (json.dumps(reply.words), reply.number),

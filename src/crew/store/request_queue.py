@@ -1,4 +1,4 @@
-"""Requests from other processes to the runner, and its replies."""
+"""The requests of other processes to the runner, and its replies."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from crew.system.crash_points import effect
 
 @effect("store.ask")
 def add_request(db: Database, request: Request, *, at: float) -> int:
-    """Leave a request for the runner; its number is how the reply is found."""
+    """Record a request for the runner. Its number identifies the reply."""
     with translated():
         done = db.execute(
             "INSERT INTO requests (at, verb, args) VALUES (?, ?, ?)",
@@ -30,7 +30,7 @@ def open_requests(db: Database) -> list[tuple[int, Request]]:
 
 
 def find_reply(db: Database, number: int) -> Any | None:
-    """The reply, or None while there is none; `NotFound` when nobody will ever give one."""
+    """The reply, or None while there is none. `NotFound` if the request was dropped."""
     with translated():
         found = db.execute("SELECT reply FROM requests WHERE id = ?", (number,)).fetchone()
     if found is None:
@@ -40,14 +40,14 @@ def find_reply(db: Database, number: int) -> Any | None:
 
 @effect("store.drop_requests")
 def drop_requests(db: Database) -> None:
-    """Forget what was asked of a runner that is gone; whoever still waits asks the next one."""
+    """Drop the requests to a runner that has ended. Waiting processes ask the next one."""
     with translated():
         db.execute("DELETE FROM requests WHERE reply IS NULL")
 
 
 @effect("store.withdraw")
 def withdraw(db: Database, number: int) -> bool:
-    """Take an unanswered request back; false when the runner was faster."""
+    """Withdraw an unanswered request; false if the runner has replied already."""
     with translated():
         done = db.execute("DELETE FROM requests WHERE id = ? AND reply IS NULL", (number,))
     return done.rowcount == 1

@@ -1,4 +1,4 @@
-"""One writer: the lock of the runner, with who holds it and since when."""
+"""The lock that allows one writer, with the process that holds it and its start time."""
 
 import fcntl
 import json
@@ -14,13 +14,13 @@ from crew.system.crash_points import effect
 
 
 class LockHeld(Conflict):
-    """Another process runs this crew."""
+    """Another process holds the lock of this crew."""
 
     code = "lock_held"
 
     def __init__(self, holder: dict[str, Any]) -> None:
         super().__init__(
-            f"a {holder.get('role', 'runner')} is up already: pid {holder.get('pid', '?')}, "
+            f"a {holder.get('role', 'runner')} is already running: pid {holder.get('pid', '?')}, "
             f"started {holder.get('started', 'just now')}",
             hint="`crew ps` shows its work, `crew stop` ends it",
         )
@@ -30,24 +30,24 @@ class LockHeld(Conflict):
 RUNNER = "runner"
 COMMAND = "command"
 LANDER = "lander"
-"""A `crew merge` that lands what others of its kind ask it for, as a runner would."""
+"""A `crew merge` without a runner, which also lands the tasks of other `crew merge` calls."""
 
 _ASKS = {
     RUNNER: frozenset({RUNNER}),
     COMMAND: frozenset({RUNNER}),
     LANDER: frozenset({RUNNER, LANDER}),
 }
-"""Whom each asks, instead of waiting for the lock."""
+"""The roles to which each role sends a request, instead of waiting for the lock."""
 
 _SHORT_WAIT_S = 10.0
 
 
 @contextmanager
 def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
-    """Hold the lock while inside; `LockHeld` if a runner has it. The kernel frees it at our end.
+    """Hold the lock while inside; `LockHeld` if a runner has it. The kernel frees it when we end.
 
-    A short command or one that only looks is waited for. A lander is asked by another lander.
-    Gives whether the holder before ended in order: one that was killed has left its signature.
+    Waits for a short command or a reader. A lander sends its request to another lander.
+    Yields whether the previous holder ended properly: a killed one leaves its signature.
     """
     is_new = not path.exists()
     handle = _opened(path)
@@ -58,7 +58,7 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
         yield is_in_order
         os.ftruncate(handle, 0)
     finally:
-        # Closing alone is not enough: a process that another thread is starting shares it.
+        # Closing alone is not enough: a process that another thread is starting shares the handle.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
@@ -69,7 +69,7 @@ def _opened(path: Path) -> int:
     except OSError as error:
         raise CrewError(
             f"cannot write {path}: {error.strerror}",
-            hint="crew must be able to write there: check its owner, its rights and the disk",
+            hint="crew must be able to write there: check its owner, its permissions and the disk",
         ) from error
 
 
@@ -89,7 +89,7 @@ def _take(handle: int, path: Path, *, asks: frozenset[str]) -> None:
 
 
 def _is_alive(holder: dict[str, Any]) -> bool:
-    """Whoever holds the lock and has not signed yet stands behind the name of one that is dead."""
+    """Whether the signature is current: a new holder that has not signed yet shows a dead one."""
     try:
         os.kill(int(holder.get("pid", 0)), 0)
     except OSError as error:
@@ -98,7 +98,7 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 
 
 def _is_only_looked_at(handle: int) -> bool:
-    """Nobody writes: the signature in the file is that of one who was killed."""
+    """Whether no process writes, so that the signature is that of a killed one."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
@@ -108,13 +108,13 @@ def _is_only_looked_at(handle: int) -> bool:
 
 
 def find_runner(path: Path, *, role: str = RUNNER) -> dict[str, Any] | None:
-    """The runner that holds the lock now, or None; for a lander, another lander is as good."""
+    """The runner that holds the lock now, or None. A lander also accepts another lander."""
     holder = find_holder(path)
     return holder if holder is not None and holder.get("role") in _ASKS[role] else None
 
 
 def find_holder(path: Path) -> dict[str, Any] | None:
-    """Whoever holds the lock now, or None; nothing is known of one that has not signed yet."""
+    """The process that holds the lock now, or None. Empty if it has not signed yet."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

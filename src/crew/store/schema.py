@@ -1,4 +1,4 @@
-"""The schema, as the list of migrations that lead to it; a released one never changes."""
+"""The schema as a list of migrations. A released migration never changes."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (

@@ -1,1 +1,1 @@
-"""The floor below git, agents, tasks and store: files, locks, threads, crash points."""
+"""The base below git, agents, tasks and store: processes, file locks and crash points."""

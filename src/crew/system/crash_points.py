@@ -1,6 +1,6 @@
-"""Named crash points: every write to the outside is an effect that a test can die before or after.
+"""Named crash points: a test can kill the process before or after each effect.
 
-`CREW_CRASH_AT=name:n` kills the process at the n-th time that point is reached, e.g.
+`CREW_CRASH_AT=name:n` kills the process when it reaches that point for the n-th time, e.g.
 `CREW_CRASH_AT=store.commit.before:3`. Without the variable an effect costs one comparison.
 """
 
@@ -14,14 +14,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EFFECTS: set[str] = set()
-"""The names of all effects whose modules are loaded; tests prove that each one is survived."""
+"""The names of all effects in loaded modules. Tests prove that crew survives a crash at each."""
 
 _at, _, _count = os.environ.get("CREW_CRASH_AT", "").partition(":")
 _left = int(_count or 1)
 
 
 def effect(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Mark a function that changes the outside; a crash before and after it can then be tried."""
+    """Mark a function that changes the outside, with a crash point before and after it."""
     EFFECTS.add(name)
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:
@@ -38,7 +38,7 @@ def effect(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def crash_point(point: str) -> None:
-    """Die here, as from `kill -9`, if the environment says so."""
+    """Kill this process, as `kill -9` would, if the environment asks for it."""
     global _left  # noqa: PLW0603 - a countdown for the whole process
     if point != _at:
         return

@@ -1,4 +1,4 @@
-"""Locks of our own, held by the open file: they end with the last process that has it open."""
+"""File locks that end with the last process that has the file open."""
 
 import fcntl
 import math
@@ -15,13 +15,13 @@ _LOOK_EVERY_S = 0.01
 
 @contextmanager
 def held(lock: Path, *, patience_s: float = math.inf) -> Iterator[int]:
-    """Hold the lock; give the descriptor to git as `keep_open`, and it holds the lock as well."""
+    """Hold the lock. A git that gets the descriptor as `keep_open` holds it too."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         _take(descriptor, lock, patience_s=patience_s)
         yield descriptor
-        # Closing alone is not enough: a process that another thread is starting shares it. After
-        # an error it is, for what a git that was ended has left behind still holds the lock.
+        # Closing alone is not enough: a process that another thread is starting shares the
+        # descriptor. After an error, leftovers of an ended git must keep the lock.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)

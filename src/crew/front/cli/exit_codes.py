@@ -21,8 +21,8 @@ PIPE_CLOSED = 141
 _OS_HINTS = {
     errno.ENOSPC: "free some disk space and try again; nothing is half written",
     errno.EDQUOT: "free some disk space and try again; nothing is half written",
-    errno.EACCES: "check the owner and the rights of that path",
-    errno.EPERM: "check the owner and the rights of that path",
+    errno.EACCES: "check the owner and the permissions of that path",
+    errno.EPERM: "check the owner and the permissions of that path",
     errno.EROFS: "the file system is read-only: crew must be able to write there",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path",

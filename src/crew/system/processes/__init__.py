@@ -1,1 +1,1 @@
-"""Processes: started, proven to be ours, and ended with everything below them."""
+"""Starts processes, identifies crew's own, and ends them with all their descendants."""

@@ -1,9 +1,9 @@
-"""What a process that crew starts inherits: an allow-list of the caller's environment.
+"""The environment of the processes that crew starts: an allow-list of the caller's.
 
-Everything else stays behind, above all tokens that reach beyond the worktree: `GITHUB_TOKEN`, cloud
-keys, an ssh agent's socket. An agent reads text of strangers, so a stranger may get what the
-agent holds. The exception is the key of the model it talks to. An agent that needs more (AWS keys
-for Claude on Bedrock, say) gets it from `env` in its configuration.
+All other variables are removed, above all secrets that reach beyond the worktree: `GITHUB_TOKEN`,
+cloud keys, the socket of an ssh agent. An agent reads text from strangers, who may make it reveal
+its secrets. The exception is the key of its model. An agent that needs more, such as AWS keys for
+Claude on Bedrock, gets it from `env` in its configuration.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ ALLOWED_PREFIXES = (
 )
 KEPT_BACK = frozenset(
     {
-        "GOOGLE_APPLICATION_CREDENTIALS",  # a key to a whole cloud account, not to a model
+        "GOOGLE_APPLICATION_CREDENTIALS",  # opens a whole cloud account, not only a model
         "CLAUDE_CODE_ENTRYPOINT",  # these two describe the session that crew was called from
         "CLAUDE_CODE_SSE_PORT",
     }
@@ -49,7 +49,7 @@ KEPT_BACK = frozenset(
 
 
 def allowed_environment(caller: Mapping[str, str]) -> dict[str, str]:
-    """What agents and gates may see of the caller's environment."""
+    """The part of the caller's environment that agents and gates may see."""
     return {name: value for name, value in caller.items() if _is_allowed(name)}
 
 

@@ -1,4 +1,4 @@
-"""Ends a step: politely first, then by force, until nothing that it started is alive."""
+"""Ends a step with SIGTERM, then SIGKILL, until none of its processes is alive."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from crew.system.crash_points import effect
 from crew.system.processes.ownership import GRACE_S, ask_to_end, kill_marked
 from crew.system.processes.pipes import Pipes
 
-_DRAIN_S = 2.0  # for a pipe that was handed to somebody outside of the step
-_TOP_ENDS_WITHIN_S = 12.0  # the keeper gives up a little earlier
+_DRAIN_S = 2.0  # for a pipe that a process outside the step holds
+_TOP_ENDS_WITHIN_S = 12.0  # the reaper gives up a little earlier
 _NAMESPACE_ENDS_WITHIN_S = 10.0
 _INFO_LIMIT = 4096
 _POLL_S = 0.02
@@ -22,12 +22,12 @@ _POLL_S = 0.02
 
 @frozen
 class Child:
-    """A started program: the process above its family, and the pipe that goes with it."""
+    """A started program: its top process and the extra pipe."""
 
     top: subprocess.Popen[bytes]
     marker: str
-    lifeline: int | None = None  # below a keeper: closing it ends the step
-    info: int | None = None  # below bubblewrap: tells the first process of the namespace
+    lifeline: int | None = None  # with a reaper: closing it ends the step
+    info: int | None = None  # with bubblewrap: reports the first process of the namespace
 
     def close(self) -> None:
         for pipe in (self.lifeline, self.info):
@@ -36,7 +36,7 @@ class Child:
 
 
 async def end(child: Child, pipes: Pipes, exited: "asyncio.Task[None]") -> None:
-    """Nothing of the step is alive after this, whether the program itself has ended or not."""
+    """End all processes of the step, whether the program itself has ended or not."""
     try:
         if not exited.done():
             await asyncio.to_thread(ask_to_end, child.top.pid, child.marker)
@@ -55,7 +55,7 @@ async def end(child: Child, pipes: Pipes, exited: "asyncio.Task[None]") -> None:
 
 
 async def even_if_cancelled(work: Coroutine[None, None, None]) -> None:
-    """Await a clean-up that no cancellation may cut short; the cancellation follows after it."""
+    """Await a clean-up to its end, and raise a cancellation only after it."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -73,7 +73,7 @@ async def exit_of(process: subprocess.Popen[bytes]) -> None:
     try:
         handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # not Linux, or a kernel that is too old
-        while process.poll() is None:  # noqa: ASYNC110 - nobody there could set an event
+        while process.poll() is None:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(_POLL_S)
         return
     try:
@@ -85,15 +85,15 @@ async def exit_of(process: subprocess.Popen[bytes]) -> None:
 
 @effect("agents.end_step")
 def _signal_top(top: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Without a reader for its end it cannot be reaped, so the number is still its own."""
+    """Signal the top process. It is not reaped yet, so the pid is still its own."""
     if top.returncode is None:
         top.send_signal(number)
 
 
 async def _is_namespace_over(child: Child) -> bool:
-    """True once the namespace's first process is gone: the kernel ends it after all the others.
+    """True once the namespace's first process has ended, which the kernel ends last.
 
-    Then no search through all processes of the machine is needed, which is what a step costs most.
+    Then crew need not search all processes of the machine, the most expensive part of a step.
     """
     first = _first_process(child)
     if first is None:
@@ -115,7 +115,7 @@ async def _is_namespace_over(child: Child) -> bool:
 
 
 def _first_process(child: Child) -> int | None:
-    """Its number, as bubblewrap told it; None without a namespace, or if it died too early."""
+    """The pid that bubblewrap reported; None without a namespace, or if it died too early."""
     if child.info is None:
         return None
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Waits for the gits that work in a folder: once all of them have ended, their locks are dead."""
+"""Waits for the git processes in a folder: after they have ended, their locks are stale."""
 
 import os
 import time
@@ -11,11 +11,11 @@ _LOOK_AGAIN_AFTER_S = 0.02
 
 
 def have_gits_ended(folders: Collection[Path], *, patience_s: float) -> bool:
-    """True once every git that works in these folders now has ended; False if that takes too long.
+    """True once every current git process in these folders has ended; False after the limit.
 
-    A lock that was there before this look belongs to none of those that start later. Git goes into
-    the folder that it works in, so its working directory tells; without /proc there is nothing to
-    see, and the caller's own knowledge must do.
+    A lock that existed before this check cannot belong to a git that starts later. Git changes into
+    the folder it works in, so its working directory identifies it. Without /proc no process is
+    visible, and the caller has to rely on its own knowledge.
     """
     seen = _gits_in(folders)
     give_up_at = time.monotonic() + patience_s

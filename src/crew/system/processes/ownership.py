@@ -1,7 +1,7 @@
-"""Which processes are ours, proven by a marker in their environment, and how they are ended.
+"""Finds the processes that carry crew's marker in their environment, and ends them.
 
-Every process of a step inherits `CREW_OWNER=<marker>`. A process number may be used again at any
-moment, so a signal goes through a pidfd, after a second look that it still is the same process.
+Every process of a step inherits `CREW_OWNER=<marker>`. The kernel may reuse a pid at any moment, so
+a signal goes through a pidfd, after a second check that it is still the same process.
 """
 
 import os
@@ -18,14 +18,14 @@ GRACE_S = 2.0
 _GIVE_UP_AFTER_KILLS = 500  # a process that hangs in the kernel must not hang the runner
 _LOOK_AGAIN_AFTER_S = 0.01
 _LOADED_AFTER_LOOKS = 100
-# In /proc/PID/stat, counted from the parent's number on.
+# Positions in /proc/PID/stat, counted from the parent's pid.
 _FLAGS, _ENVIRONMENT_END = 5, 47
 _KERNEL_THREAD = 0x0020_0000
 
 
 @frozen
 class RunningProcess:
-    """A live process; number and start time together name it for ever."""
+    """A live process. Pid and start time together identify it for good."""
 
     pid: int
     parent: int
@@ -44,10 +44,10 @@ def owned_processes(prefix: str) -> tuple[tuple[int, str], ...]:
 
 
 def kill_leftovers(prefix: str) -> int:
-    """End what an earlier runner left behind; how many processes that were.
+    """End the processes that an earlier runner left behind; their number.
 
-    The caller and the processes above it are spared, even when they carry such a marker: a `crew`
-    command that an agent types would otherwise end itself.
+    The caller and its ancestors are spared even if they carry the marker. Otherwise a `crew`
+    command that an agent runs would end itself.
     """
     if not prefix:
         raise UsageError(
@@ -58,7 +58,7 @@ def kill_leftovers(prefix: str) -> int:
 
 
 def kill_marked(marker: str) -> int:
-    """End what is left of one step; how many processes that were."""
+    """End the remaining processes of one step; their number."""
     return end_all(lambda one: one.marker == marker, grace_s=0.0)
 
 
@@ -68,16 +68,16 @@ def end_all(
     grace_s: float = GRACE_S,
     hang_up_after_s: float | None = None,
 ) -> int:
-    """Ask, wait, then kill, until no such process and nothing below one is left.
+    """Send SIGTERM, wait, then SIGKILL, until no such process and no descendant is left.
 
-    A shell that somebody types into ignores SIGTERM; it ends when its terminal hangs up. How often
-    it was killed decides when to give up, not the time: that may pass while we ourselves are held.
+    An interactive shell ignores SIGTERM and ends at SIGHUP. The limit counts kills instead of time,
+    since time also passes while this process itself is stopped.
     """
     began, kills = time.monotonic(), 0
     seen: dict[tuple[int, int], signal.Signals | None] = {}
 
     def is_one_of_them(one: RunningProcess) -> bool:
-        return is_ours(one) or one.identity in seen  # an orphan no longer descends from ours
+        return is_ours(one) or one.identity in seen  # an orphan is no longer a descendant
 
     while kills < _GIVE_UP_AFTER_KILLS and (family := _family(running_processes(), is_one_of_them)):
         waited_s = time.monotonic() - began
@@ -88,7 +88,7 @@ def end_all(
             is_told = number != signal.SIGKILL and seen.get(one.identity) == number
             if is_told or send_signal(one, number):
                 seen[one.identity] = number
-            else:  # it is gone, or has become another program in between and is asked again
+            else:  # it has ended, or became another program and is asked again
                 seen.setdefault(one.identity, None)
         kills += number == signal.SIGKILL
         time.sleep(_LOOK_AGAIN_AFTER_S)
@@ -96,7 +96,7 @@ def end_all(
 
 
 def ask_to_end(top: int, marker: str) -> None:
-    """SIGTERM for everything below the top of a step; the top itself keeps watching over it."""
+    """Send SIGTERM to all descendants of a step's top process, which keeps running."""
     table = running_processes()
     for one in _family(table, lambda one: one.pid == top or one.marker == marker):
         if one.pid != top:
@@ -105,7 +105,7 @@ def ask_to_end(top: int, marker: str) -> None:
 
 @effect("agents.signal")
 def send_signal(process: RunningProcess, number: signal.Signals) -> bool:
-    """Signal exactly this process; False when it is gone or has become another."""
+    """Signal exactly this process; False if it has ended or its pid was reused."""
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:
@@ -123,7 +123,7 @@ def send_signal(process: RunningProcess, number: signal.Signals) -> bool:
 
 
 def running_processes() -> dict[int, RunningProcess]:
-    """Every live process that can be seen; empty where there is no /proc."""
+    """Every live process that is visible; empty without /proc."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
     except OSError:
@@ -132,10 +132,10 @@ def running_processes() -> dict[int, RunningProcess]:
 
 
 def find_process(pid: int) -> RunningProcess | None:
-    """The live process with this number; one that has ended but is not reaped counts as gone.
+    """The live process with this pid. A zombie counts as ended.
 
-    While a program is being loaded its environment cannot be seen, whoever has started it and
-    thinks that it runs; so one without any is looked at again.
+    The environment is not readable while the kernel loads the program, so a process without one is
+    read again.
     """
     for look in range(_LOADED_AFTER_LOOKS):
         stat = _read(f"/proc/{pid}/stat") or b""
@@ -153,7 +153,7 @@ def find_process(pid: int) -> RunningProcess | None:
 
 
 def _has_environment(stat: Sequence[bytes]) -> bool:
-    """Whether there is a place for one, be it empty."""
+    """Whether the kernel has set its environment, even an empty one."""
     return len(stat) <= _ENVIRONMENT_END or int(stat[_ENVIRONMENT_END]) != 0
 
 
@@ -162,10 +162,10 @@ def _is_of_the_kernel(stat: Sequence[bytes]) -> bool:
 
 
 def _read(path: str) -> bytes | None:
-    """All of a small file of the kernel's; None for another user's, or one that ended now.
+    """The content of a small kernel file; None if it is another user's or its process ended.
 
-    Every process of the machine is looked at after every step, and `pathlib` takes ten times as
-    long as the kernel does.
+    Every process of the machine is checked after every step, and `pathlib` would be ten times
+    slower than the kernel.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -197,9 +197,9 @@ def _begins(process: RunningProcess, prefix: str) -> bool:
 def _family(
     table: Mapping[int, RunningProcess], is_ours: Callable[[RunningProcess], bool]
 ) -> list[RunningProcess]:
-    """The processes that are ours and all below them, without this one and those above it.
+    """Our processes and their descendants, without the caller and its ancestors.
 
-    Parents come before their children: a script whose command ends first would go on to its next.
+    Parents come before their children: a script whose command ends first would start its next one.
     """
     spared = _with_ancestors(table, os.getpid())
     family = {pid for pid, one in table.items() if is_ours(one)} - spared

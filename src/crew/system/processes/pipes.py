@@ -1,4 +1,4 @@
-"""The three pipes to a child: output is passed on in pieces as it comes, input is fed alongside."""
+"""The three pipes of a child: forwards its output in chunks while it writes the input."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ Take = Callable[[bytes], None]
 
 
 class Log:
-    """A file that raw output is appended to; a full disk is an error, never a silent gap."""
+    """A file to which raw output is appended. A full disk is an error, never a silent gap."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class Log:
     def _failure(self, error: OSError) -> CrewError:
         return CrewError(
             f"the log {self._path} cannot be written: {error.strerror}",
-            hint="make room on the disk or mend the folder's permissions, then run it again",
+            hint="make room on the disk or fix the folder's permissions, then run it again",
         )
 
 
@@ -65,31 +65,31 @@ def _append(file: int, chunk: bytes) -> None:
 
 
 class Talk:
-    """What is said to a child while it runs: fed as fast as the child takes it, until `close`.
+    """The input of a running child, written as fast as the child reads it, until `close`.
 
-    Whoever says much waits for `taken` in between; whatever a child that has closed its input was
-    to hear is dropped. Used for one child, on the loop that runs it.
+    A caller that sends much awaits `taken` in between. Input that a child no longer reads is
+    dropped. Used for one child, on the event loop that runs it.
     """
 
     def __init__(self, first: bytes = b"") -> None:
-        self.changed = asyncio.Event()  # a limit may have moved
-        self.is_closed = False  # nothing more will be said
-        self.lingers_until: float | None = None  # a child that still runs then is ended
-        self.waited_until = 0.0  # until then its silence was not its own
+        self.changed = asyncio.Event()  # a limit may have changed
+        self.is_closed = False  # no more input follows
+        self.lingers_until: float | None = None  # a child that still runs at this time is ended
+        self.waited_until = 0.0  # its silence before this time does not count
         self._questions = 0
         self._left = bytearray(first)
         self._taken = asyncio.Event()
         self._feed: Callable[[], None] = lambda: None
 
     def say(self, words: bytes) -> None:
-        """Words said after the end are not heard."""
+        """Send bytes to the child. After `close` they are dropped."""
         if not self.is_closed:
             self._left += words
             self._taken.clear()
             self._feed()
 
     def close(self, *, linger_s: float | None = None) -> None:
-        """Nothing more will be said; a child that still runs `linger_s` from now on is ended.
+        """End the input. A child that still runs after `linger_s` is ended.
 
         The last call counts.
         """
@@ -100,13 +100,13 @@ class Talk:
         self.changed.set()
 
     async def taken(self) -> None:
-        """Until the child has taken everything that was said so far."""
+        """Wait until the child has read everything that was sent so far."""
         if self._left:
             await self._taken.wait()
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """While somebody else decides what the child is told, its silence is not its own."""
+        """Do not count the child's silence while it waits for an answer."""
         self._questions += 1
         self.changed.set()
         try:
@@ -125,21 +125,21 @@ class Talk:
         feed()
 
     def write_to(self, pipe: int) -> bool:
-        """Write what the pipe takes; true once it can be closed."""
+        """Write as much as the pipe accepts; true once the pipe can be closed."""
         try:
             while self._left:
                 taken = os.write(pipe, self._left[:CHUNK])
                 del self._left[:taken]
         except BlockingIOError:
             return False
-        except OSError:  # it has closed its input: it has had enough
+        except OSError:  # the child has closed its input
             self.is_closed = True
             self._left.clear()
         self._taken.set()
         return self.is_closed
 
     def end(self) -> None:
-        """The child's input is closed, whatever was still to be said."""
+        """Drop the remaining input, since the child's stdin is closed."""
         self.is_closed = True
         self._left.clear()
         self._taken.set()
@@ -150,7 +150,7 @@ class Talk:
 
 
 class Pipes:
-    """What goes in and comes out of one child; holds no more than one chunk of output at a time."""
+    """Input and output of one child. Holds at most one chunk of output at a time."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], *, talk: Talk, on_stdout: Take, on_stderr: Take
@@ -171,7 +171,7 @@ class Pipes:
         talk.feed_by(self._feed)
 
     async def drain(self, *, timeout_s: float) -> None:
-        """Wait for the end of the output; somebody outside may hold a pipe, hence the limit."""
+        """Wait for the end of the output. Another process may hold a pipe open, hence the limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._drained.wait()
@@ -197,13 +197,13 @@ class Pipes:
         self.last_output_at = self._loop.time()
         try:
             take(chunk)
-        except Exception as error:  # noqa: BLE001 - whoever awaits the child hears of it
+        except Exception as error:  # noqa: BLE001 - raised where the child is awaited
             self._close_output(pipe)
             if not self.broken.done():
                 self.broken.set_result(error)
 
     def _feed(self) -> None:
-        """Write as soon as the child can take it."""
+        """Write as soon as the child can read."""
         if self._stdin:
             self._loop.add_writer(self._stdin.fileno(), self._write)
 

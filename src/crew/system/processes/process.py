@@ -1,4 +1,4 @@
-"""Runs one program as a child whose whole family ends with it; the one door to processes here."""
+"""Runs one program as a child and ends all its descendants with it: the only way to start one."""
 
 import asyncio
 import contextlib
@@ -52,29 +52,29 @@ _ENDED_BY = {
 
 @frozen
 class ProcessOrder:
-    """What to run, where, and for how long; `env` is the complete environment."""
+    """What to run, where, and for how long. `env` is the complete environment."""
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
     log: Path  # the raw bytes of stdout and stderr are appended to it
-    marker: str  # names the owner in the environment of everything the program starts
+    marker: str  # the owner, in the environment of all descendants
     stdin: bytes = b""
     timeout_s: float = 1800.0
     idle_timeout_s: float = 600.0
     sandbox: Sandbox = "auto"
-    read_only: tuple[Path, ...] = ()  # below bubblewrap: what the program cannot change
-    writable: tuple[Path, ...] = ()  # and what it can, within that
+    read_only: tuple[Path, ...] = ()  # with bubblewrap: paths the program cannot change
+    writable: tuple[Path, ...] = ()  # with bubblewrap: exceptions inside those paths
 
 
 @frozen
 class ProcessEnd:
-    """How it ended; `code` follows the shell (128 + n for signal n).
+    """How it ended. `code` is as in a shell (128 + n for signal n).
 
     `exited`: by itself. `killed`: by a signal that was not ours. `timeout`, `stalled`: by us, after
-    its wall limit or its limit of silence. `lingered`: by us too, because it went on after it was
-    told that nothing more would come. `not_found`: there is no such program. `failed`: crew
-    could not start it or could not keep its log. `message` is empty for `exited` only.
+    its time limit or its limit of silence. `lingered`: by us, because it continued after its input
+    was closed. `not_found`: there is no such program. `failed`: crew could not start it or could
+    not write its log. `message` is empty only for `exited`.
     """
 
     code: int
@@ -90,9 +90,9 @@ async def run_process(
     on_output: Take,
     talk: Talk | None = None,
 ) -> ProcessEnd:
-    """Run a program to its end; when this returns or raises, nothing it started is alive.
+    """Run a program to its end. When this returns or raises, no descendant is alive.
 
-    With `talk` its input is what is said there, and stays open until that is closed.
+    With `talk`, its stdin comes from there and stays open until `talk` is closed.
     """
     if missing := _what_is_missing(order):
         return missing
@@ -107,13 +107,13 @@ async def run_process(
 
 
 def program_path(name: str, env: Mapping[str, str]) -> str | None:
-    """Where the program is that this environment would start."""
+    """The path of the program that this environment would start."""
     return shutil.which(name, path=env.get("PATH", os.defpath))
 
 
 @functools.cache
 def working_bwrap() -> str | None:
-    """Where bubblewrap is, if it can really make a pid namespace here."""
+    """The path of bubblewrap, if it can create a pid namespace here."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return None
@@ -125,7 +125,7 @@ def working_bwrap() -> str | None:
 
 
 def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Go on as another program, with our terminal and our process number."""
+    """Replace this process with another program, which keeps the terminal and the pid."""
     sys.stdout.flush()
     os.execvpe(argv[0], tuple(argv), environment)  # noqa: S606 - a person asked for exactly this one
 
@@ -155,7 +155,7 @@ def _what_is_missing(order: ProcessOrder) -> ProcessEnd | None:
 
 
 def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
-    """Start the program with one more pipe: to hear from bubblewrap, or to hold the keeper."""
+    """Start the program with one more pipe: bubblewrap's messages or the reaper's lifeline."""
     hear, tell = os.pipe()
     ours, theirs = (hear, tell) if bwrap else (tell, hear)
     try:
@@ -171,10 +171,13 @@ def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
         else:
             argv = below_keeper(order.argv, lifeline_fd=theirs)
         top = _popen(argv, order, theirs)
-    except (OSError, ValueError) as error:  # too long an argument, a NUL in one, no more processes
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # an argument too long or with a NUL, or no more processes
         os.close(ours)
         raise CrewError(
-            f"{order.argv[0]} cannot be started: {error}", hint="shorten what it is given"
+            f"{order.argv[0]} cannot be started: {error}", hint="shorten its arguments"
         ) from error
     finally:
         os.close(theirs)
@@ -238,7 +241,7 @@ def _one_speech(words: bytes) -> Talk:
 async def _until_the_end(
     order: ProcessOrder, pipes: Pipes, talk: Talk, exited: "asyncio.Task[None]"
 ) -> Reason:
-    """Wait for the program, its limits, or a failure to keep its output."""
+    """Wait until the program ends, reaches a limit, or its output cannot be written."""
     now = asyncio.get_running_loop().time
     ends_at = now() + order.timeout_s
     while not (exited.done() or pipes.broken.done()):
@@ -256,7 +259,7 @@ async def _until_the_end(
 def _limits(
     order: ProcessOrder, pipes: Pipes, talk: Talk, ends_at: float
 ) -> Iterator[tuple[float, Reason]]:
-    """Until when the program may run, and what it means if it still does then."""
+    """Each deadline of the program, with the reason to record if it is exceeded."""
     yield ends_at, "timeout"
     if not talk.is_waiting:
         quiet_since = max(pipes.last_output_at, talk.waited_until)
@@ -274,7 +277,7 @@ def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: 
     elif reason == "stalled":
         message = f"ended after {order.idle_timeout_s:g} s without output"
     elif reason == "lingered":
-        message = "ended as it did not end by itself"
+        message = "ended by crew, since it did not end by itself"
     elif code in _ENDED_BY:
         reason, message = "killed", f"ended by {_ENDED_BY[code]}"
     return ProcessEnd(code=code, reason=reason, message=message, stderr_tail=stderr_tail)
@@ -282,7 +285,7 @@ def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: 
 
 @effect("agents.detach")
 def start_detached(argv: tuple[str, ...], *, log: Path) -> int:
-    """Start a program that outlives us, in a session of its own; its words go to the log."""
+    """Start a program that outlives us, in its own session. Its output goes to the log."""
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawn(
         argv[0],
@@ -300,9 +303,9 @@ def start_detached(argv: tuple[str, ...], *, log: Path) -> int:
 def run_in_terminal(
     argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], keep_output: bool = False
 ) -> tuple[int, bytes]:
-    """Run a program that has our terminal to itself; its exit code, and its output if kept.
+    """Run a program that owns our terminal. Returns its exit code, and its output if kept.
 
-    Ctrl-C means the program, a pager for instance: we hear it too and only wait for its end.
+    Ctrl-C is meant for the program, such as a pager. We receive it too, and only wait.
     """
     heard = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGQUIT)]
     for number, _ in heard:

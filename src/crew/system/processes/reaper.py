@@ -1,9 +1,9 @@
-"""The program above a step without a pid namespace: when it ends, everything below it has ended.
+"""The parent process of a step without a pid namespace: it ends after all its descendants.
 
 It is started as `python -I -S keeper.py LIFELINE_FD PROGRAM ARGUMENT…`. As a subreaper it becomes
 the parent of every daemon the program leaves behind, whatever that daemon does to its session or
-its environment, so "no child left" proves that the step is over. The lifeline is a pipe whose other
-end only the runner holds: when the runner dies, even by SIGKILL, the step dies with it.
+its environment, so "no child left" proves that the step has ended. Only the runner holds the other
+end of the lifeline, which is a pipe: when the runner dies, even by SIGKILL, the step dies with it.
 """
 
 import os
@@ -12,8 +12,8 @@ import signal
 import sys
 import time
 
-# A process in the kernel's hands cannot be waited for without end. It is counted how often it was
-# killed, as time may pass while the keeper itself is held up.
+# A process that hangs in the kernel would block the reaper forever. The limit counts kills instead
+# of time, since time also passes while the reaper itself is stopped.
 _GIVE_UP_AFTER_KILLS = 500
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -37,7 +37,7 @@ def _become_subreaper() -> None:
 
 
 def _listen() -> tuple[int, list[int]]:
-    """A file descriptor that wakes us at every signal, and the list of requests to end."""
+    """A file descriptor that becomes readable at each signal, and the list of requests to end."""
     wake, write_end = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(write_end, False)
@@ -54,7 +54,7 @@ def _start(command: list[str]) -> int:
     if child:
         return child
     try:
-        os.setsid()  # a script's `kill 0` must not reach the keeper
+        os.setsid()  # a script's `kill 0` must not reach the reaper
         for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored_by_python, signal.SIG_DFL)
         os.execvp(command[0], command)  # noqa: S606 - argv comes from crew, no shell is meant
@@ -64,7 +64,7 @@ def _start(command: list[str]) -> int:
 
 
 def _let_go_of_the_pipes() -> None:
-    """The program alone holds its output, so that the reader sees when it closes it."""
+    """Close our copies of the output pipes, so that the reader sees the program close its own."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
@@ -72,7 +72,7 @@ def _let_go_of_the_pipes() -> None:
 
 
 def _wait(child: int, lifeline: int, wake: int, told_to_end: list[int]) -> int:
-    """The program's exit code, in the manner of a shell; 143 when it was not waited for."""
+    """The program's exit code as a shell reports it; 143 if it was asked to end."""
     while not told_to_end:
         for pid, status in _reap():
             if pid == child:
@@ -86,7 +86,7 @@ def _wait(child: int, lifeline: int, wake: int, told_to_end: list[int]) -> int:
 
 
 def _reap() -> list[tuple[int, int]]:
-    """All children that have ended since."""
+    """All children that have ended since the last call."""
     ended: list[tuple[int, int]] = []
     while True:
         try:
@@ -104,7 +104,7 @@ def _end_everything_below(child: int) -> None:
             return
         try:
             parents = _parents()
-        except OSError:  # no /proc: the program's own session is all that can be named
+        except OSError:  # no /proc: only the program's own session is known
             os.killpg(child, signal.SIGKILL)
             return
         for pid in _below(os.getpid(), parents):
@@ -113,7 +113,7 @@ def _end_everything_below(child: int) -> None:
 
 
 def _kill(pid: int, parent: int) -> None:
-    """Kill a process that is still the one that was seen below us: a number may be used again."""
+    """Kill a process if its parent is unchanged, since a pid may be reused."""
     try:
         handle = os.pidfd_open(pid)
         try:
@@ -135,7 +135,7 @@ def _has_children() -> bool:
 
 
 def _parents() -> dict[int, int]:
-    """Who started whom, of all processes."""
+    """The parent of each process."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
     return {pid: parent for pid in pids if (parent := _parent(pid))}
 

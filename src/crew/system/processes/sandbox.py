@@ -1,4 +1,4 @@
-"""How a step's program is wrapped, so that everything it starts ends with it."""
+"""Wraps the command of a step, so that all its descendants end with it."""
 
 import sys
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ def in_pid_namespace(
     read_only: Sequence[Path] = (),
     writable: Sequence[Path] = (),
 ) -> tuple[str, ...]:
-    """Below bubblewrap: the kernel ends the whole namespace with its first process.
+    """Run under bubblewrap: the kernel ends the whole namespace with its first process.
 
-    A session of its own keeps a script's `kill 0` away from bubblewrap itself. What is said of a
-    folder holds for all below it, until something is said of that.
+    A separate session keeps a script's `kill 0` away from bubblewrap. A rule for a folder covers
+    everything below it, except paths with a rule of their own.
     """
     own = ("--new-session", "--info-fd", str(info_fd), "--chdir", str(cwd))
     return (bwrap, *PROBE_ARGUMENTS, *_binds(read_only, writable), *own, "--", *argv)
@@ -33,7 +33,7 @@ def in_pid_namespace(
 def with_held_paths(
     argv: Sequence[str], *, bwrap: str, read_only: Sequence[Path], writable: Sequence[Path]
 ) -> tuple[str, ...]:
-    """Below bubblewrap too, but with the terminal and the processes of whoever starts it."""
+    """Run under bubblewrap too, but with the caller's terminal and processes."""
     return (bwrap, "--dev-bind", "/", "/", *_binds(read_only, writable), "--", *argv)
 
 
@@ -44,5 +44,5 @@ def _binds(read_only: Sequence[Path], writable: Sequence[Path]) -> list[str]:
 
 
 def below_keeper(argv: Sequence[str], *, lifeline_fd: int) -> tuple[str, ...]:
-    """Below our own reaper, where there is no bubblewrap."""
+    """Run under our own reaper, if there is no bubblewrap."""
     return (sys.executable, "-I", "-S", reaper.__file__, str(lifeline_fd), *argv)
