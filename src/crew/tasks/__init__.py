@@ -1,1 +1,1 @@
-"""Where tasks come from: one small module for each source."""
+"""The sources of tasks: task files and `tk` tickets, and issues of GitHub."""

@@ -1,8 +1,8 @@
-"""What stands after the front matter of a task file: the description and the comment blocks.
+"""Parses and edits the description and the comment blocks of a task file.
 
-A description or comment may itself hold a line `---` followed by `# Comment:`, which is how the
-next comment block begins. Such a `# Comment:` is written with a backslash before it, one more
-than it has, and read with one less; Markdown shows it unchanged.
+A description or comment may itself contain a line `---` followed by `# Comment:`, which would begin
+the next comment block. crew writes such a `# Comment:` with one more backslash in front and reads
+it with one less. Markdown shows it unchanged.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _ESCAPED = re.compile(r"(---\n)\\(\\*# Comment:)")
 
 @frozen
 class Content:
-    """What stands after the front matter, cut at the first comment block; the parts are raw."""
+    """The text after the front matter, split at the first comment block. Both parts are raw."""
 
     lead: str
     body_raw: str
@@ -42,7 +42,7 @@ def cut(rest: str) -> Content:
 
 
 def with_body(rest: str, body: str) -> str:
-    """The description replaced; the comment blocks stay as they are."""
+    """Replace the description. The comment blocks stay unchanged."""
     blocks = cut(rest).blocks_raw
     if not blocks:
         return render_body(body)
@@ -54,7 +54,7 @@ def render_body(body: str) -> str:
 
 
 def with_comment(rest: str, comment: NewComment, *, index: int) -> str:
-    """The comment added as the last block; what stands before it stays as it is."""
+    """Add the comment as the last block. The text before it stays unchanged."""
     head = [f"# Comment: {index}", f"# Author: {comment.author}"]
     head += [f"# Type: {comment.kind}"] if comment.kind else []
     head += [f"# Tags: {', '.join(comment.tags)}"] if comment.tags else []
@@ -65,7 +65,7 @@ def with_comment(rest: str, comment: NewComment, *, index: int) -> str:
 
 
 def with_text(rest: str, index: int, text: str) -> str:
-    """The text of one comment replaced; its head and all else stay as they are."""
+    """Replace the text of one comment. Its head and everything else stay unchanged."""
     raw = cut(rest).blocks_raw
     before = rest[: len(rest) - len(raw)]
     fences = list(_BLOCK.finditer(raw))

@@ -1,4 +1,4 @@
-"""The texts of a task's files, as seed 001 has them: read into a `TaskItem`, made and changed."""
+"""Parses the files of a task into a `TaskItem`, and creates and edits their texts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,11 +23,11 @@ _OLD_STATUS = {
     "reviewed": TaskState.DONE,
     "done": TaskState.CLOSED,
 }
-"""What the words of the original's older status models mean today."""
+"""The current meaning of words from older status models of the original."""
 
 
 def read_item(task: str, *, markdown: str, meta: str | None, extras: str | None) -> TaskItem:
-    """ValueError says which file cannot be read and why."""
+    """The task of these texts. ValueError names the unreadable file and the reason."""
     try:
         front = front_matter.parse(markdown)
         content = comment_blocks.cut(front.rest)
@@ -108,12 +108,12 @@ def _text(fields: Mapping[str, Any], key: str) -> str | None:
 def _count(fields: Mapping[str, Any], key: str) -> int:
     value = fields.get(key, 0)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{key} is not a number from 0 on")
+        raise ValueError(f"{key} is not a number of at least 0")
     return value
 
 
 def extra_fields(front: FrontMatter, extras: str | None) -> dict[str, Any]:
-    """Dependencies and priority, where a line in the front matter wins, and the terms."""
+    """Dependencies, priority and terms. A line in the front matter wins."""
     beside = json_text.read_object(extras) if extras is not None else {}
     deps = beside.get("deps", [])
     if (line := front.get("deps")) is not None:
@@ -169,7 +169,7 @@ def changed_markdown(markdown: str, changes: TaskChanges) -> str:
 
 
 def changed_meta(meta: str, fields: Mapping[str, Any]) -> str:
-    """None leaves a field; an empty text or 0 takes it out, unless every file must have it."""
+    """None keeps a field. An empty text or 0 removes it, unless the field is required."""
     changes = {key: value for key, value in fields.items() if value is not None}
     for key, value in changes.items():
         if not value and key not in _REQUIRED:
@@ -182,5 +182,5 @@ def _flag_text(value: bool | None) -> str:  # noqa: FBT001 - the value itself, n
 
 
 def is_number(task: str) -> bool:
-    """Ids here are numbers from 1 on, without leading zeros."""
+    """Whether this is an id: a number of at least 1, without leading zeros."""
     return task.isascii() and task.isdigit() and task[0] != "0"

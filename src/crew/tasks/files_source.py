@@ -1,23 +1,23 @@
-"""Tasks as files under `.crew/tasks/<namespace>/`, in the format of seed 001.
+"""Tasks as files under `.crew/tasks/<namespace>/`, in the format of the original program.
 
     meta.json       {"schema": 1, "namespace": "default", "next_id": 2}
     1.md            front matter, description, comment blocks
     1.meta.json     status and lifecycle
-    1.crew.json     dependencies, priority and terms, only where a task has them
+    1.crew.json     dependencies, priority and terms, only if a task has them
 
-The original refuses a field it does not know, in `1.meta.json` and in the front matter alike, but
-looks only at files called `<number>.md` and `<number>.meta.json`. What it has no field for stands
-therefore in a third file. A person may also write `deps:` or `priority:` into the front matter;
-such a line wins and is the one that is changed, for those who do not use the original.
+The original refuses unknown fields in `1.meta.json` and in the front matter, but reads only files
+called `<number>.md` and `<number>.meta.json`. Therefore a third file holds the fields that it does
+not have. A person may also write `deps:` or `priority:` into the front matter: such a line wins,
+and crew then edits that line.
 
-Every file is replaced as a whole under the exclusive lock. A task exists once its `.md` does, so
-that is written last and deleted first, and a crash in between leaves nothing half made. Many tasks
-at once are first written into one file, `.crew/new-tasks-<namespace>`; from then on the next reader
-or writer of tasks makes what is missing of them.
+Every file is replaced atomically under the exclusive lock. A task exists once its `.md` does, so
+that file is written last and deleted first, and a crash in between leaves no half-made task. A
+batch of tasks is first written to one file, `.crew/new-tasks-<namespace>`. After that, the next
+reader or writer of tasks completes the batch.
 
-Tasks may be committed, and then go away with their branch and their `meta.json`. The last number
-that was given stands therefore also in `.crew/last-id-<namespace>`, which no branch has: a second
-task by a number that crew knows would be taken for the first one.
+Tasks may be committed, and then disappear together with `meta.json` when another branch is checked
+out. Therefore `.crew/last-id-<namespace>`, which is on no branch, also holds the last number: crew
+would mistake a second task with a known number for the first one.
 """
 
 import re
@@ -143,7 +143,7 @@ class FilesSource:
     def set_status(
         self, task: str, status: TaskState, *, at: float, lifecycle: Lifecycle = UNCHANGED
     ) -> None:
-        """Setting it again changes nothing; `started` is when the task last began."""
+        """Set the status. Safe to repeat. `started` is the time at which the task last began."""
         with self._exclusive():
             item = self._readable(task)
             fields: dict[str, Any] = {
@@ -176,13 +176,13 @@ class FilesSource:
             said = self._readable(task).comments
             if not 0 <= index < len(said):
                 known = f"0 to {len(said) - 1}" if said else "none yet"
-                raise NotFound(f"task {task} has no comment {index}", hint=f"it has {known}")
+                raise NotFound(f"task {task} has no comment {index}", hint=f"its comments: {known}")
             front = front_matter.parse(self._text(task, ".md"))
             rest = comment_blocks.with_text(front.rest, index, text)
             self._replace(task, ".md", front.with_rest(rest).text())
 
     def add_dep(self, task: str, dep: str) -> None:
-        """The caller has asked `cycle_through`; only a task waiting for itself is refused here."""
+        """Add a dependency. The caller has checked for cycles; this refuses only a task itself."""
         if task == dep:
             raise Conflict(f"task {task} cannot wait for itself", hint="name another task")
         with self._exclusive():
@@ -211,7 +211,7 @@ class FilesSource:
             return self._read(task)
 
     def _read(self, task: str) -> TaskItem | None:
-        """None when there is no such task; one that cannot be read says why in `corrupt`."""
+        """The task, or None. If it cannot be read, `corrupt` gives the reason."""
         try:
             markdown, meta, extras = (
                 task_folder.read_text(self._path(task, part)) for part in _PARTS
@@ -243,7 +243,7 @@ class FilesSource:
         self._replace(task, ".meta.json", meta)
 
     def _change_extras(self, task: str, *, deps: tuple[str, ...], priority: int) -> None:
-        """Lines in the front matter are changed there; what has no line goes beside."""
+        """Change the lines of the front matter in place. Other fields go to the third file."""
         front = front_matter.parse(self._text(task, ".md"))
         if front.get("deps") is not None:
             front = front.with_value("deps", ", ".join(deps))
@@ -271,13 +271,13 @@ class FilesSource:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         if not self.folder.is_dir():
-            raise NotFound("there are no tasks yet", hint='make one: crew new --title "…"')
+            raise NotFound("there are no tasks yet", hint='create one: crew new --title "…"')
         with task_folder.locked(self.folder / ".lock", exclusive=True):
             task_folder.finish_batch(self._batch, self.folder)
             yield
 
     def _finish_batch(self) -> None:
-        """What a killed `add_all` began; a reader that may not write leaves it to others."""
+        """Complete a killed `add_all`. A reader without write permission skips it."""
         if self._batch.exists():
             with suppress(CrewError), self._exclusive():
                 pass
@@ -292,7 +292,7 @@ class FilesSource:
         return sorted(self._signatures(look), key=natural_order)
 
     def _next_id(self) -> int:
-        """What meta.json says; the files are listed only where it cannot be right."""
+        """The next id of meta.json. The files are listed only if it cannot be right."""
         told = self._told_next_id()
         wanted = max(told or 1, self._last_given() + 1)
         if told is None or any(self._path(str(wanted), part).exists() for part in _PARTS):
@@ -302,7 +302,7 @@ class FilesSource:
     def _last_given(self) -> int:
         try:
             last = (task_folder.read_text(self._last_id) or "").strip()
-        except ValueError:  # no text: meta.json and the files must do
+        except ValueError:  # unreadable: meta.json and the files are enough
             return 0
         return int(last) if is_number(last) else 0
 
@@ -344,7 +344,7 @@ def _checked(new: NewTask) -> NewTask:
 
 
 def _files_of(task: str, new: NewTask, *, at: float) -> Iterator[tuple[str, str]]:
-    """Name and text of each file of a new task, in the order in which they are written."""
+    """Name and text of each file of a new task, in the order of writing."""
     if new.deps or new.terms or new.priority != DEFAULT_PRIORITY:
         extras = files_format.new_extras(deps=new.deps, priority=new.priority, terms=new.terms)
         yield f"{task}.crew.json", extras

@@ -1,4 +1,4 @@
-"""The `key: value` lines between two `---` at the top of a file, changed line by line."""
+"""Reads and edits the `key: value` lines between two `---` at the top of a file."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,7 +10,7 @@ FENCE = "---"
 
 @frozen
 class FrontMatter:
-    """The lines as they stand in the file, and the text after the closing fence, untouched."""
+    """The raw lines of the file, and the raw text after the closing fence."""
 
     lines: tuple[str, ...]
     rest: str
@@ -24,7 +24,7 @@ class FrontMatter:
         return None
 
     def with_value(self, key: str, value: str) -> "FrontMatter":
-        """Change that line where it stands, or add it as the last one."""
+        """Change that line in place, or add it as the last one."""
         line = f"{key}: {value}" if value else f"{key}:"
         for at, old in enumerate(self.lines):
             if old.partition(":")[0].strip() == key:
@@ -43,7 +43,7 @@ class FrontMatter:
 
 
 def parse(text: str) -> FrontMatter:
-    """ValueError says what is wrong with the text."""
+    """The front matter of a text. ValueError gives the reason if there is none."""
     lines = text.split("\n")
     if lines[0] != FENCE:
         raise ValueError("it does not begin with a line ---")
@@ -52,13 +52,13 @@ def parse(text: str) -> FrontMatter:
     except ValueError:
         raise ValueError("the front matter has no closing line ---") from None
     if end == len(lines) - 1:
-        # The fence is the last line and has no newline of its own; writing adds one.
+        # The fence is the last line and has no newline. Writing adds one.
         return FrontMatter(lines=tuple(lines[1:end]), rest="")
     return FrontMatter(lines=tuple(lines[1:end]), rest="\n".join(lines[end + 1 :]))
 
 
 def parse_list(value: str) -> tuple[str, ...]:
-    """`a, b` or `[a, b]`, each once, in their order."""
+    """The items of `a, b` or `[a, b]` in order, without duplicates."""
     inner = value.strip()
     if inner.startswith("[") and inner.endswith("]"):
         inner = inner[1:-1]

@@ -1,4 +1,4 @@
-"""GitHub's own command line: what an issue says, as data."""
+"""Reads an issue of GitHub with `gh`, GitHub's command line."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
 MAX_BYTES = 1024 * 1024
 TIMEOUT_S = 60.0
 _NEEDS_LOGIN = 4
-"""The exit code by which `gh` says that nobody is logged in."""
+"""The exit code of `gh` without a login."""
 
 _NO_SUCH_ISSUE = "Could not resolve to"
 _QUIET = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
@@ -24,7 +24,7 @@ _BY_HAND = "or give the task a --title yourself"
 
 @frozen
 class Issue:
-    """What somebody, possibly a stranger, wrote."""
+    """Title and text of an issue, possibly written by a stranger."""
 
     number: int
     title: str
@@ -35,7 +35,7 @@ class Issue:
 async def fetch_issue(
     number: int, *, repo_root: Path, caller: Mapping[str, str], timeout_s: float = TIMEOUT_S
 ) -> Issue:
-    """The issue of that number in the repository's GitHub project."""
+    """The issue with this number in the repository's GitHub project."""
     heard = bytearray()
     order = ProcessOrder(
         argv=("gh", "issue", "view", str(number), "--json", "title,body,labels"),
@@ -60,7 +60,7 @@ async def fetch_issue(
 
 
 def _environment(caller: Mapping[str, str]) -> dict[str, str]:
-    """What an agent would see, and beside that the token and the settings of `gh` itself."""
+    """The environment of an agent, plus the token and the settings of `gh`."""
     own = {n: v for n, v in caller.items() if n.startswith("GH_") or n == "GITHUB_TOKEN"}
     return {**allowed_environment(caller), **own, **_QUIET}
 
@@ -93,7 +93,7 @@ def _read(number: int, answer: bytes) -> Issue:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CrewError(
-            f"gh told something else than issue {number}", hint=f"update gh, {_BY_HAND}"
+            f"gh printed something other than issue {number}", hint=f"update gh, {_BY_HAND}"
         ) from error
 
 

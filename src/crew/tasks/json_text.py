@@ -1,4 +1,4 @@
-"""Changes single fields of a JSON object and leaves every other byte of its text alone."""
+"""Changes single fields of a JSON object. Every other byte of its text stays unchanged."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ _SPACE = " \t\r\n"
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """The object in `text`; ValueError says what is wrong with it."""
+    """The object in `text`. ValueError gives the reason if there is none."""
     try:
         value = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -20,7 +20,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def with_fields(text: str, changes: Mapping[str, Any]) -> str:
-    """The same text with these fields set; a value of None takes the field out."""
+    """The same text with these fields set. None removes a field."""
     for key, value in changes.items():
         text = _without(text, key) if value is None else _with_field(text, key, value)
     return text

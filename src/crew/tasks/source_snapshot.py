@@ -1,4 +1,4 @@
-"""What a source looked like at one moment, kept so that the next look reads only what changed."""
+"""A stored snapshot of a source, so that the next scan reads only changed tasks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
@@ -10,7 +10,7 @@ from crew.domain.rows.task_item import Comment, TaskItem
 from crew.domain.rows.terms import read_terms
 
 Signature: TypeAlias = str
-"""Change time, inode and size of each file of a task; another text means that it changed."""
+"""Change time, inode and size of each file of a task. A different text means a change."""
 
 Row: TypeAlias = dict[str, Any]
 """The fields of a task that differ from their defaults, as plain values."""
@@ -22,11 +22,11 @@ def _defaults(model: type[TaskItem | Comment]) -> dict[str, Any]:
 
 _DEFAULTS = {model: _defaults(model) for model in (TaskItem, Comment)}
 _SHAPE = f"2 {list(_DEFAULTS.values())}"
-"""Rows of another shape were written by another crew; what they leave out may mean other things."""
+"""Rows of another shape come from another version of crew, which may have other defaults."""
 
 
 class Items(Mapping[str, TaskItem]):
-    """Tasks by id, each made of its row when it is first asked for: a list shows few of many."""
+    """Tasks by id. Each is built from its row on first use, since a list shows few of many."""
 
     def __init__(self, rows: Mapping[str, Row]) -> None:
         self.rows = rows
@@ -39,7 +39,7 @@ class Items(Mapping[str, TaskItem]):
         return item
 
     def column(self, name: str) -> dict[str, Any]:
-        """One field of every task as JSON has it, without making the tasks."""
+        """One field of every task in its JSON form, without building the tasks."""
         default = _DEFAULTS[TaskItem][name]
         return {task: row.get(name, default) for task, row in self.rows.items()}
 
@@ -52,7 +52,7 @@ class Items(Mapping[str, TaskItem]):
 
 @frozen
 class Snapshot:
-    """All tasks of a source, in the order of their ids; `stamp` is what the look at it showed."""
+    """All tasks of a source in the order of their ids. `stamp` identifies its scan."""
 
     stamp: str = ""
     signatures: Mapping[str, Signature] = field(default_factory=dict)
@@ -63,13 +63,13 @@ class Snapshot:
         return tuple(self.by_id.values())
 
     def rows(self) -> list[Any]:
-        """Plain lists, numbers and strings, ready for JSON; `from_rows` reads them back."""
-        # One text for all signatures: they are many, and hardly ever looked at one by one.
+        """Plain lists, numbers and strings for JSON. `from_rows` reads them back."""
+        # One text for all signatures: there are many, and they are rarely read one by one.
         return [_SHAPE, self.stamp, "\n".join(self.signatures.values()), *self.by_id.rows.values()]
 
     @classmethod
     def from_rows(cls, rows: list[Any]) -> "Snapshot":
-        """Empty when another crew wrote the rows: all tasks are read again then."""
+        """Empty if another version of crew wrote the rows. Then all tasks are read again."""
         if not rows or rows[0] != _SHAPE:
             return cls()
         _, stamp, signatures, *found = rows
@@ -88,9 +88,9 @@ def rescan(
     *,
     stamp: str = "",
 ) -> Snapshot:
-    """The tasks of `signatures`; one whose signature is as before is taken over unread.
+    """The tasks of `signatures`. Tasks with an unchanged signature are not read again.
 
-    `read` answers None for a task that vanished between the look and the reading.
+    `read` returns None for a task that was deleted after the scan.
     """
     before = previous or Snapshot()
     rows: dict[str, Row] = {}
@@ -105,7 +105,7 @@ def rescan(
 
 
 def natural_order(task: str) -> tuple[bool, int, str]:
-    """Numbers by their value and before words, so that 9 comes before 10."""
+    """Sort numbers by value and before words, so that 9 comes before 10."""
     is_number = task.isascii() and task.isdigit()
     return (not is_number, int(task) if is_number else 0, task)
 
@@ -139,4 +139,4 @@ _MADE_ANEW: dict[str, Callable[[Any], Any]] = {
     "terms": lambda pairs: read_terms(dict(pairs)),
     "comments": _comments,
 }
-"""How the fields that JSON has no type for are made of what it has."""
+"""Conversions for the fields whose types JSON does not have."""

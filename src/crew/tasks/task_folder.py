@@ -1,4 +1,4 @@
-"""The one door to task files: looking at a folder, locking it, and writing whole files only."""
+"""All access to task files: scans a folder, locks it, and replaces whole files."""
 
 import fcntl
 import json
@@ -14,26 +14,26 @@ from crew.tasks.source_snapshot import Signature
 
 TEMP_SUFFIX = ".crew-tmp"
 MAX_FILE_BYTES = 4 * 1024 * 1024
-"""A larger file is not a task; reading it would cost everybody who lists tasks."""
+"""A larger file is not a task. Reading it would slow down every list of tasks."""
 
 
 class FolderScan(NamedTuple):
-    """One look at a folder of tasks: change time, inode and size of each file, by its name.
+    """One scan of a folder of tasks: change time, inode and size of each file, by name.
 
-    Unlike the mtime, the change time cannot be set back, and a rename gives a new inode, so that
-    two changes within one tick of the clock are told apart; most that are made in place, where the
-    clock of the files is coarse, by their size.
+    Unlike the mtime, the change time cannot be set back. A rename gives a new inode, which
+    distinguishes two changes within one tick of the clock. The size distinguishes most changes in
+    place on file systems with a coarse clock.
     """
 
     stamp: str
-    """The same for two looks, also of two processes, only when nothing changed in between."""
+    """Equal for two scans, also of two processes, only if nothing changed in between."""
     files: Mapping[str, tuple[int, int, int]]
 
 
 def look_at(folder: Path, endings: tuple[str, ...]) -> FolderScan:
-    """Every file with one of the endings."""
+    """Every file with one of these suffixes."""
     try:
-        # Asked through the open folder, the kernel does not walk the whole path for every file.
+        # Relative to the open folder, the kernel need not resolve the whole path for each file.
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return FolderScan(stamp="", files={})
@@ -42,16 +42,16 @@ def look_at(folder: Path, endings: tuple[str, ...]) -> FolderScan:
         files = dict(_files(handle, endings))
     finally:
         os.close(handle)
-    # The hash of a text differs from process to process, that of numbers does not: who renames a
-    # file changes the folder.
+    # The hash of a text differs between processes, the hash of numbers does not. Names may be left
+    # out, since a rename changes the folder.
     numbers = hash(frozenset(files.values()))
     return FolderScan(stamp=f"{itself.st_mtime_ns}:{itself.st_ctime_ns}:{numbers}", files=files)
 
 
 def signatures(look: FolderScan, endings: tuple[str, ...]) -> dict[str, Signature]:
-    """What was seen of each task's files.
+    """The signature of each task's files.
 
-    A task is there when a file with the first ending is; the other endings are more files of it.
+    A task exists if its file with the first suffix does. The other suffixes are additional files.
     """
     seen = look.files.items()
     files = {name: f"{changed}:{inode}:{size}" for name, (changed, inode, size) in seen}
@@ -63,7 +63,7 @@ def signatures(look: FolderScan, endings: tuple[str, ...]) -> dict[str, Signatur
 
 
 def task_names(folder: Path, endings: tuple[str, ...]) -> set[str]:
-    """The names of all tasks of which any file is there."""
+    """The names of all tasks that have at least one file."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return {name.removesuffix(end) for name in names for end in endings if name.endswith(end)}
 
@@ -80,7 +80,7 @@ def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[i
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, or None when it is not there; ValueError says why it cannot be read."""
+    """The file's text, or None if it does not exist. ValueError if it cannot be read."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -100,8 +100,8 @@ def read_text(path: Path) -> str | None:
 def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
     """Hold the lock at `path`, a file or a folder, until the block ends.
 
-    Who may not write there (a sandbox, another user's store) still reads: every single file is
-    whole at any moment, the lock only keeps the files of one task in step.
+    A process without write permission (a sandbox, another user's store) reads without the lock:
+    each file is complete at any moment, the lock only keeps the files of one task consistent.
     """
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     try:
@@ -123,9 +123,9 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file as a whole; the caller holds the folder's lock.
+    """Replace the file atomically. The caller holds the folder's lock.
 
-    The temporary name is fixed: whoever comes after a crash writes over what was left.
+    The temporary name is fixed, so that a retry after a crash overwrites it.
     """
     _refuse_large(path.name, content := text.encode())
     temporary = path.with_name(path.name + TEMP_SUFFIX)
@@ -137,14 +137,14 @@ def _refuse_large(name: str, content: bytes) -> None:
     if len(content) > MAX_FILE_BYTES:
         raise UsageError(
             f"{name} would be larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
-            hint="close this task and go on in a new one",
+            hint="close this task and continue in a new one",
         )
 
 
 def write_batch(batch: Path, folder: Path, files: Mapping[str, str]) -> None:
-    """Write many files, all or none of them: once `batch` is in place, `finish_batch` ends it.
+    """Write many files, all or none. Once `batch` is in place, `finish_batch` completes it.
 
-    The caller holds the folder's lock, here and there.
+    The caller holds the folder's lock for both.
     """
     for name, text in files.items():
         _refuse_large(name, text.encode())
@@ -155,7 +155,7 @@ def write_batch(batch: Path, folder: Path, files: Mapping[str, str]) -> None:
 
 
 def finish_batch(batch: Path, folder: Path) -> None:
-    """Write the files of a batch that is in place, also one whose writer was killed; repeatable."""
+    """Write the files of a batch, also after its writer was killed. Safe to repeat."""
     if batch.exists():
         _write_files(folder, json.loads(batch.read_bytes()))
         delete_file(batch)
@@ -163,7 +163,7 @@ def finish_batch(batch: Path, folder: Path) -> None:
 
 @effect("tasks.write_files")
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """The disk is waited for once: a wait for each file would take most of the time."""
+    """Sync the disk once, since a sync for each file would take most of the time."""
     for name, text in files.items():
         temporary = folder / f"{name}{TEMP_SUFFIX}"
         temporary.write_bytes(text.encode())

@@ -1,4 +1,4 @@
-"""The one interface of every task source, and the way to open one by its name."""
+"""The interface of all task sources, and how to open one by its name."""
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +14,15 @@ from crew.domain.rows.terms import Terms
 from crew.tasks.source_snapshot import Snapshot
 
 GROUP = "crew.task_sources"
-"""The entry point group in which other packages offer sources of their own."""
+"""The entry point group in which other packages register their sources."""
 
 BUILT_IN = {"files": "crew.tasks.files_source:FilesSource", "tk": "crew.tasks.tk_source:TkSource"}
-"""Found without scanning entry points, which would cost every command a third of its start."""
+"""Known without a scan of entry points, which would take a third of a command's start."""
 
 
 @frozen
 class NewTask:
-    """A task to be made; the source gives it an id."""
+    """A task to create. The source assigns its id."""
 
     title: str
     body: str = ""
@@ -39,9 +39,9 @@ class NewTask:
 
 @frozen
 class TaskChanges:
-    """What `edit` changes; None leaves a field, an empty text or 0 for the issue clears it.
+    """The changes of `edit`. None keeps a field; an empty text, or 0 for the issue, clears it.
 
-    With `only_if`, all or nothing is changed, depending on the status the task has at that moment.
+    With `only_if`, nothing is changed unless the task has one of these states at that moment.
     """
 
     title: str | None = None
@@ -60,7 +60,7 @@ class TaskChanges:
 
 @frozen
 class Lifecycle:
-    """What may be told along with a status; None leaves a field, an empty text clears it."""
+    """Optional details of a status. None keeps a field, an empty text clears it."""
 
     agent: str | None = None
     session: str | None = None
@@ -72,7 +72,7 @@ UNCHANGED = Lifecycle()
 
 @frozen
 class NewComment:
-    """Something to say of a task; with a `key`, saying it again adds nothing."""
+    """A comment for a task. With a `key`, adding it again changes nothing."""
 
     author: str
     text: str
@@ -84,25 +84,25 @@ class NewComment:
 
 @runtime_checkable
 class TaskSource(Protocol):
-    """Where tasks come from; every change is whole or absent, and may be asked for again."""
+    """A source of tasks. Every change is atomic and safe to repeat."""
 
     def ensure(self) -> None:
-        """Make the store where it is missing and repair what can be repaired; repeatable."""
+        """Create the store if it is missing and repair it if possible. Safe to repeat."""
 
     def stamp(self) -> object:
-        """Something that differs (`!=`) once anything in the source has changed."""
+        """A value that differs (`!=`) once anything in the source has changed."""
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
-        """All tasks; those unchanged since `previous` are not read again."""
+        """All tasks. Tasks that are unchanged since `previous` are not read again."""
 
     def show(self, task: str) -> TaskItem:
         """One task, read now."""
 
     def resolve(self, prefix: str) -> str:
-        """The full id for an id or the unique beginning of one."""
+        """The full id for an id or a unique prefix of one."""
 
     def add(self, new: NewTask, *, at: float) -> str:
-        """Make a task and give back its id; it appears with everything that `new` holds."""
+        """Create a task with everything that `new` holds, atomically, and return its id."""
 
     def edit(self, task: str, changes: TaskChanges) -> None: ...
 
@@ -113,7 +113,7 @@ class TaskSource(Protocol):
     def comment(self, task: str, comment: NewComment) -> None: ...
 
     def change_comment(self, task: str, index: int, text: str) -> None:
-        """Give a comment another text; who said it and when stays."""
+        """Replace the text of a comment. Its author and time stay."""
 
     def add_dep(self, task: str, dep: str) -> None: ...
 
@@ -124,16 +124,16 @@ class TaskSource(Protocol):
 
 @runtime_checkable
 class BatchSource(Protocol):
-    """A source that can make many tasks at once, all of them or none."""
+    """A source that can create many tasks at once, all or none."""
 
     def add_all(
         self, count: int, make: Callable[[Sequence[str]], Sequence[NewTask]], *, at: float
     ) -> list[str]:
-        """Make as many tasks; `make` is told their ids, and tasks may name one another by them."""
+        """Create that many tasks. `make` gets their ids, so that tasks can name each other."""
 
 
 def open_source(name: str, repo_root: Path, *, namespace: str = "default") -> TaskSource:
-    """The source called `name` for this repository; nothing is created by opening it."""
+    """Open the source called `name` for this repository. Opening creates nothing."""
     make = _load(BUILT_IN[name]) if name in BUILT_IN else _load_plugin(name)
     return cast("TaskSource", make(repo_root, namespace=namespace))  # type: ignore[operator]
 
@@ -144,7 +144,7 @@ def _load(target: str) -> object:
 
 
 def _load_plugin(name: str) -> object:
-    # Slow to import, and only needed by those who brought a source of their own.
+    # Slow to import, and only needed for sources of other packages.
     from importlib.metadata import entry_points  # noqa: PLC0415
 
     offered = {point.name: point for point in entry_points(group=GROUP)}
@@ -157,7 +157,7 @@ def _load_plugin(name: str) -> object:
 
 
 def resolve_id(prefix: str, ids: Iterable[str]) -> str:
-    """The one id that `prefix` means: an exact one wins over longer ones that begin with it."""
+    """The id that `prefix` means. An exact match wins over longer ids with this prefix."""
     bare = task_id(prefix)
     known = list(ids)
     if bare in known:

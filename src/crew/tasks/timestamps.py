@@ -1,4 +1,4 @@
-"""Moments as RFC 3339 text in UTC, to the second, as task files hold them."""
+"""Times as RFC 3339 text in UTC, to the second, as task files hold them."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ def to_text(at: float) -> str:
 
 
 def from_text(text: object) -> float | None:
-    """Seconds since 1970, or None for what is not a moment; without a zone it is UTC."""
+    """Seconds since 1970, or None if the text is not a time. Without a zone it is UTC."""
     if not isinstance(text, str):
         return None
     try:

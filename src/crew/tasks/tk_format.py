@@ -1,7 +1,7 @@
-"""The text of a ticket of `tk`: read into a `TaskItem`, made and changed without touching the rest.
+"""Parses the text of a `tk` ticket into a `TaskItem`, and creates and edits such texts.
 
-A note begins with a line `**<moment>**`. Where a text that we write holds such a line itself, a
-backslash goes before it, one more than it has; it is read with one less.
+A note begins with a line `**<moment>**`. If a text contains such a line itself, crew writes it with
+one more backslash in front and reads it with one less.
 """
 
 import json
@@ -24,7 +24,7 @@ WORD_FOR = {
     TaskState.MERGED: "closed",
     TaskState.CLOSED: "closed",
 }
-"""`tk` has three words; `crew-status` keeps ours beside them as long as the two agree."""
+"""`tk` has three states. `crew-status` holds crew's own state as long as both agree."""
 _STATE_FOR = {
     "open": TaskState.TODO,
     "in_progress": TaskState.IN_PROGRESS,
@@ -43,7 +43,7 @@ _AUTHOR = re.compile(r"@(\S+): ")
 
 @frozen
 class TicketContent:
-    """What stands after the front matter, in three raw parts that give the text again."""
+    """The text after the front matter, in three raw parts that join to the same text."""
 
     head: str  # up to the end of the title's line
     body: str
@@ -58,7 +58,7 @@ def cut(rest: str) -> TicketContent:
 
 
 def _notes_start(rest: str, after: int) -> int:
-    """Notes are stamped and stand below a heading; free text below the heading is description."""
+    """Notes have a time and follow a heading. Free text below it belongs to the description."""
     heading = _NOTES_HEADING.search(rest, after)
     note = _NOTE.search(rest, heading.end()) if heading else None
     if not note:
@@ -69,7 +69,7 @@ def _notes_start(rest: str, after: int) -> int:
 
 
 def read_item(task: str, text: str) -> TaskItem:
-    """ValueError says why the ticket cannot be read."""
+    """The task of a ticket. ValueError gives the reason if it cannot be read."""
     front = front_matter.parse(text)
     content = cut(front.rest)
     title = _TITLE.search(content.head)
@@ -148,7 +148,7 @@ def _comment(index: int, stamp: str, text: str) -> Comment:
 
 
 def with_note(rest: str, comment: NewComment) -> str:
-    """The note added at the end, as `tk add-note` does, below a heading if it is the first."""
+    """Add the note at the end, as `tk add-note` does. The first one gets a heading."""
     start = "" if not rest or rest.endswith("\n") else "\n"
     heading = "" if cut(rest).notes else "\n## Notes\n"
     author = f"@{_NOT_IN_AUTHOR.sub('-', comment.author)}: " if comment.author else ""
@@ -158,7 +158,7 @@ def with_note(rest: str, comment: NewComment) -> str:
 
 
 def new_ticket(task: str, new: NewTask, *, at: float) -> str:
-    """The fields in `tk`'s own order; what it has no field for comes after them."""
+    """The fields in `tk`'s own order, then the fields that `tk` does not have."""
     fields = {
         "id": task,
         "status": "open",

@@ -1,12 +1,12 @@
-"""Tickets of `tk` in `.tickets/*.md`, read and written as `tk` itself would.
+"""Tickets of `tk` in `.tickets/*.md`, read and written as `tk` does.
 
-The files are the whole interface: the program need not be installed and is never called, because
-it rewrites lines of the description that begin with `status:` and prints less than the files hold.
-Fields it does not have are lines beginning `crew-` at the end of the front matter, which it leaves
-alone. `TICKETS_DIR` names the folder; otherwise it is the nearest `.tickets` from the current
-folder up to the repository's root.
+The files are the whole interface. crew never calls the program, because it rewrites lines of the
+description that begin with `status:` and prints less than the files hold. Fields that `tk` does not
+have are lines that begin with `crew-` at the end of the front matter, which `tk` keeps.
+`TICKETS_DIR` names the folder. Otherwise it is the nearest `.tickets` between the current folder
+and the repository's root.
 
-`tk` takes no lock. Crew's own writers lock the folder itself, which leaves no file behind.
+`tk` takes no lock. crew locks the folder itself when it writes, which leaves no lock file.
 """
 
 import os
@@ -39,7 +39,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def tickets_folder(repo_root: Path, *, start: Path, override: str | None) -> Path:
-    """Where the tickets are; the root's own folder when there are none yet."""
+    """The folder of the tickets; the one in the root if there are none yet."""
     if override:
         return start / override
     root = repo_root.resolve()
@@ -52,7 +52,7 @@ def tickets_folder(repo_root: Path, *, start: Path, override: str | None) -> Pat
 
 
 class TkSource:
-    """A source for those who keep their tasks with `tk`; it knows no namespaces."""
+    """A source for tasks that are kept with `tk`. It has no namespaces."""
 
     def __init__(
         self,
@@ -125,10 +125,10 @@ class TkSource:
         self._change(task, noted)
 
     def change_comment(self, task: str, index: int, text: str) -> None:  # noqa: ARG002 - tk has none
-        raise UsageError("the notes of a ticket cannot be changed", hint="say it in a new one")
+        raise UsageError("the notes of a ticket cannot be changed", hint="add a new note instead")
 
     def add_dep(self, task: str, dep: str) -> None:
-        """The caller has asked `cycle_through`; only a task waiting for itself is refused here."""
+        """Add a dependency. The caller has checked for cycles; this refuses only a task itself."""
         if task == dep:
             raise Conflict(f"task {task} cannot wait for itself", hint="name another task")
         self.show(dep)
@@ -153,7 +153,7 @@ class TkSource:
         self._change(task, changed)
 
     def _change(self, task: str, change: Callable[[FrontMatter], FrontMatter]) -> None:
-        """Write the ticket anew if `change` makes another of it."""
+        """Rewrite the ticket if `change` changes its text."""
         with self._exclusive():
             item = self.show(task)
             if item.corrupt:
@@ -167,7 +167,7 @@ class TkSource:
                 task_folder.write_text(self._path(task), after.text())
 
     def _read(self, task: str) -> TaskItem | None:
-        """None when there is no such ticket; one that cannot be read says why in `corrupt`."""
+        """The ticket, or None. If it cannot be read, `corrupt` gives the reason."""
         try:
             text = task_folder.read_text(self._path(task))
             if text is not None and not is_task_id(task):
@@ -191,7 +191,7 @@ class TkSource:
 
     def _exclusive(self) -> AbstractContextManager[None]:
         if not self.folder.is_dir():
-            raise NotFound("there are no tickets yet", hint='make one: crew new --title "…"')
+            raise NotFound("there are no tickets yet", hint='create one: crew new --title "…"')
         return task_folder.locked(self.folder, exclusive=True)
 
 
@@ -201,7 +201,7 @@ def _corrupt(task: str, why: str) -> TaskItem:
 
 
 def id_prefix(project: str) -> str:
-    """The first letter of each part of the folder's name, or its first three if that is one."""
+    """The first letter of each part of the folder's name; of a single part its first three."""
     letters = "".join(part[0] for part in re.split(r"[-_]", project) if part)
     prefix = letters if len(letters) > 1 else project[:3]
     return re.sub(r"[^A-Za-z0-9]", "", prefix) or "t"

@@ -1,4 +1,4 @@
-"""What a person or an agent wrote is brought into the shape task files can hold, or refused."""
+"""Checks and normalises text from a person or an agent before it goes into a task file."""
 
 import re
 from dataclasses import replace
@@ -46,11 +46,11 @@ def checked_changes(changes: TaskChanges) -> TaskChanges:
 
 
 def changes_for(item: TaskItem, changes: TaskChanges) -> TaskChanges:
-    """What the changes mean for this task as it is now; the caller holds the lock."""
+    """Resolve the changes for the current state of this task. The caller holds the lock."""
     if changes.only_if and item.status not in changes.only_if:
         raise Conflict(
             f"task {item.id} is {item.status}, not {' or '.join(sorted(changes.only_if))}",
-            hint=f"nothing was changed; `crew show {item.id}` tells more of it",
+            hint=f"nothing was changed; `crew show {item.id}` shows more",
         )
     if not changes.add_labels and not changes.remove_labels:
         return changes
@@ -89,7 +89,7 @@ def one_line(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what UTF-8 cannot hold, and with one kind of line end."""
+    """The text without characters that UTF-8 cannot encode, and with uniform line ends."""
     return text.encode(errors="replace").decode().replace("\r\n", "\n")
 
 
@@ -118,9 +118,7 @@ def _priority(value: int) -> int:
 def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
     for label in labels:
         if not one_line(label) or set(label) & set(",[]"):
-            raise UsageError(
-                f"{label!r} cannot be a label", hint="a label has a text without , [ and ]"
-            )
+            raise UsageError(f"{label!r} cannot be a label", hint="write a label without , [ and ]")
     return tuple(dict.fromkeys(one_line(label) for label in labels))
 
 
