@@ -1,1 +1,1 @@
-"""The only git: one hardened door and what crew does through it."""
+"""All use of git: one hardened way to call it, and the operations built on that."""

@@ -1,4 +1,4 @@
-"""Branches that crew makes for its tasks, each with a mark: a branch without one is a person's."""
+"""Creates the branches of tasks. A marker ref tells them apart from a person's branches."""
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import made_ref
@@ -10,9 +10,9 @@ _ARGS = ("update-ref", "-m", "crew", "--stdin")
 
 
 def claim_branch(repo: Repository, branch: str, *, base: str) -> bool:
-    """Make a task's branch at `base`, marked as crew's; False when crew claimed it before.
+    """Create a task's branch at `base` with crew's mark; False if crew has done so before.
 
-    One that is there unmarked is refused.
+    An existing branch without the mark is refused.
     """
     mark, ref = made_ref(branch), f"refs/heads/{branch}"
     answer = _create(repo, (mark, ref), base)
@@ -32,7 +32,7 @@ def claim_branch(repo: Repository, branch: str, *, base: str) -> bool:
 
 def standing_in_the_way(branch: str) -> Conflict:
     return Conflict(
-        f"another branch stands where crew needs {branch}",
+        f"a branch below {branch}/ blocks the name {branch}, which crew needs",
         hint=f"rename the branches under {branch}/",
         code="branch_in_the_way",
     )
@@ -40,6 +40,6 @@ def standing_in_the_way(branch: str) -> Conflict:
 
 @effect("git.claim_branch")
 def _create(repo: Repository, refs: tuple[str, ...], base: str) -> GitAnswer:
-    """All of them or none; a kill in between leaves the first, which is the mark."""
+    """Create all refs or none. A kill in between leaves only the first, which is the mark."""
     lines = "".join(f"create {ref} {base}\n" for ref in refs)
     return ask(repo.common_dir, *_ARGS, stdin=lines.encode())

@@ -1,4 +1,4 @@
-"""The one door to git: hardened, single processes, exit codes instead of prose."""
+"""Runs git: one hardened process for each call, judged by its exit code."""
 
 import re
 import time
@@ -13,7 +13,7 @@ from crew.git.hardening import Configured
 from crew.git.spawn_git import GitTalk
 
 FIRST_WAIT_S = 0.02
-LAST_WAIT_S = 10.0  # whoever holds a lock may itself be held up for seconds
+LAST_WAIT_S = 10.0  # the holder of a lock may itself be delayed for seconds
 
 _FATAL = 128
 _PREFIXES = ("fatal:", "error:")
@@ -22,18 +22,18 @@ _KNOWN = (
     (
         "dubious ownership",
         "git does not trust this repository, because another user owns it",
-        "say that you trust it: git config --global --add safe.directory DIR",
+        "if you trust it: git config --global --add safe.directory DIR",
     ),
     (
         "not a git repository",
         "this is not a git repository",
-        "go into a repository, or make one with: git init",
+        "change into a repository, or create one: git init",
     ),
     ("No space left", "the disk is full", "free some disk space and try again"),
     (
         ".lock': File exists",
         "another git command holds a lock in the repository",
-        "let it end and try again; if none runs, remove the .lock file that it left",
+        "wait until it ends and try again; if no git command is running, remove the .lock file",
     ),
     (
         "unrelated histories",
@@ -53,7 +53,7 @@ _KNOWN = (
     (
         "Not a valid object name",
         "a branch or commit that crew needs is missing from the repository",
-        "`git fsck` and `git branch -a` show what is there; bring the missing one back",
+        "`git fsck` and `git branch -a` show what is there; restore the missing one",
     ),
     (
         "bad object",
@@ -63,7 +63,7 @@ _KNOWN = (
     (
         "already used by worktree",
         "the branch is checked out in another worktree",
-        "`git worktree list` shows where; switch that one to another branch",
+        "`git worktree list` shows where; switch that worktree to another branch",
     ),
     (
         "tell me who you are",
@@ -71,14 +71,14 @@ _KNOWN = (
         "git config --global user.name NAME, and user.email ADDRESS",
     ),
 )
-"""Part of what git prints, what it means, and what to do about it."""
+"""Part of git's output, its meaning, and the hint for it."""
 
 _known: dict[Path | None, tuple[tuple[tuple[int, ...], ...], Configured]] = {}
 
 
 @frozen
 class GitAnswer:
-    """What one git process said; `err` is for people only."""
+    """The output of one git process. `err` is for people only."""
 
     code: int
     out: bytes
@@ -86,7 +86,7 @@ class GitAnswer:
 
 
 class GitFailed(CrewError):
-    """Git said no."""
+    """A git command failed."""
 
     code = "git_failed"
 
@@ -99,7 +99,7 @@ def git(
     timeout_s: float = 120,
     keep_open: int | None = None,
 ) -> str:
-    """The answer as text, without its last line end; a refusal is an error."""
+    """The output as text, without its last line end. Raises if git fails."""
     answer = ask(where, *args, stdin=stdin, env=env, timeout_s=timeout_s, keep_open=keep_open)
     if answer.code != 0:
         raise failure(args, answer)
@@ -115,10 +115,10 @@ def ask(
     keep_open: int | None = None,
     allow_lfs: bool = False,
 ) -> GitAnswer:
-    """Run git once and return what it said, whatever that is; a busy lock is waited for.
+    """Run git and return its output, also if it fails. Waits for a busy lock.
 
-    `keep_open` is a lock's descriptor: git inherits it, so the lock outlives a crew that is killed
-    for as long as its git still runs.
+    `keep_open` is the descriptor of a lock. Git inherits it, so the lock outlives a killed crew as
+    long as its git still runs.
     """
     environment = hardening.environment(_settings(where, env or {}, allow_lfs=allow_lfs), env or {})
     wait_s = FIRST_WAIT_S
@@ -133,7 +133,7 @@ def ask(
 
 
 def _varied(wait_s: float) -> float:
-    """Less by up to a half: those that wait for one lock must not all try at one moment."""
+    """Shorten the wait by up to a half, so that waiting processes do not retry together."""
     import random  # noqa: PLC0415 - slow to load, and a lock is seldom busy
 
     return wait_s * random.uniform(0.5, 1)  # noqa: S311 - no secret
@@ -141,7 +141,7 @@ def _varied(wait_s: float) -> float:
 
 @contextmanager
 def talk(where: Path, *args: str, keep_open: int, timeout_s: float = 120) -> Iterator[GitTalk]:
-    """Start git now and give it its work later, at a moment when each millisecond counts."""
+    """Start git now and send its input later, when each millisecond counts."""
     env = hardening.environment(_settings(where, {}, allow_lfs=False), {})
     git_there = spawn_git.talking(
         _argv(where, args), env=env, timeout_s=timeout_s, keep_open=keep_open
@@ -155,12 +155,12 @@ def talk(where: Path, *args: str, keep_open: int, timeout_s: float = 120) -> Ite
 
 
 def is_locked(answer: GitAnswer) -> bool:
-    """Another git holds a lock; a ref that is elsewhere ("but expected") is no such thing."""
+    """Whether another git holds a lock. A moved ref ("but expected") does not count."""
     return _LOCKED.search(answer.err) is not None and "but expected" not in answer.err
 
 
 def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
-    """A sentence and a next step; the log has the command and all that git printed."""
+    """A sentence and a next step. The log has the command and all its output."""
     import logging  # noqa: PLC0415 - slow to load, and git seldom fails
 
     command = " ".join(("git", *args))[:200]
@@ -174,16 +174,18 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     said = said or (lines[0] if lines else f"exit code {answer.code}")
     for prefix in _PREFIXES:
         said = said.removeprefix(prefix).strip()
-    return GitFailed(f"`git {args[0]}` failed: {said}", hint=f"by hand it prints more: {command}")
+    return GitFailed(
+        f"`git {args[0]}` failed: {said}", hint=f"run it by hand to see its output: {command}"
+    )
 
 
 def configured_filters(where: Path) -> frozenset[str]:
-    """The filter drivers somebody configured here; crew never runs them."""
+    """The filter drivers that are configured here. crew never runs them."""
     return _configured(where, {}).filters
 
 
 def configured_branch(where: Path) -> str:
-    """`crew.defaultBranch`, or nothing; needs no process besides the one for the drivers."""
+    """`crew.defaultBranch`, or nothing. Uses the same process as the drivers."""
     return _configured(where, {}).default_branch
 
 
@@ -196,7 +198,7 @@ def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mappin
 
 
 def _configured(where: Path, env: Mapping[str, str]) -> Configured:
-    """The drivers that are configured; git is asked again only when one of the files changed."""
+    """The configured drivers. Git runs again only if one of the config files changed."""
     named = env.get("GIT_DIR")
     git_dir = Path(named) if named else hardening.git_dir_of(where.absolute())
     shared = hardening.shares_config_with(git_dir)
@@ -234,13 +236,15 @@ def _run(
     except TimeoutError as late:
         raise TimedOut(
             f"git {args[0]} took longer than {timeout_s:g} s in {where}",
-            hint="look whether the disk is slow or full, then try again",
+            hint="check whether the disk is slow or full, then try again",
         ) from late
     except OSError as problem:
         raise _cannot_start(problem) from problem
     if done.code == _FATAL and not where.is_dir():
         raise GitFailed(
-            f"there is no folder {where}", hint="make it, or name another one", code="no_folder"
+            f"there is no folder {where}",
+            hint="create it, or name another folder",
+            code="no_folder",
         )
     return GitAnswer(code=done.code, out=done.out, err=done.err.decode("utf-8", "replace"))
 

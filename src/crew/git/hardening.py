@@ -1,7 +1,7 @@
-"""What every git call of crew is given, so that no file in a repository can make git run a program.
+"""The settings of every git call, so that no file in a repository can make git run a program.
 
-Settings travel as `GIT_CONFIG_KEY_n`: unlike `-c name=value` this form also reaches drivers whose
-name holds an equals sign.
+They are passed as `GIT_CONFIG_KEY_n`: unlike `-c name=value`, this form also reaches drivers whose
+name contains an equals sign.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 
 MERGE_AS_TEXT = "git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B"
-"""Stands in for every external merge driver; an empty command would silently keep our side."""
+"""Replaces every external merge driver. An empty command would silently keep our side."""
 
 FIXED: dict[str, str] = {
     "core.hooksPath": os.devnull,
@@ -27,7 +27,7 @@ FIXED: dict[str, str] = {
     "core.splitIndex": "false",
     "core.packedRefsTimeout": "20000",
     "core.filesRefLockTimeout": "2000",
-    # A checkpoint that is lost with the power is no checkpoint.
+    # A checkpoint must survive a power failure.
     "core.fsync": "committed,reference",
     "core.fsyncMethod": "fsync",
     "credential.helper": "",
@@ -66,25 +66,25 @@ _LFS_COMMANDS = {
 
 @frozen
 class Configured:
-    """What the configuration says: drivers to silence, where work lands, which files were read."""
+    """The relevant configuration: drivers to disable, the default branch, the files read."""
 
     silenced: Mapping[str, str]
     filters: frozenset[str]
     lfs: bool
     default_branch: str  # `crew.defaultBranch`, or nothing
-    is_conditional: bool  # says different things in different worktrees of one repository
+    is_conditional: bool  # differs between worktrees of one repository
     files: tuple[Path, ...]
 
 
 def guarded(args: tuple[str, ...]) -> tuple[str, ...]:
-    """A diff driver's command has no harmless value, so the commands that would run it are told."""
+    """Options against diff drivers, whose command has no harmless value."""
     if args and args[0] in {"diff", "log", "show"}:
         return (args[0], "--no-ext-diff", "--no-textconv", *args[1:])
     return args
 
 
 def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configured:
-    """Read `git config --list --show-origin -z`: an origin, then a key and its value, in turn."""
+    """Parse `git config --list --show-origin -z`: pairs of an origin, and a key with its value."""
     parts = os.fsdecode(listing).split("\0")
     values: dict[str, str] = {}
     files: dict[Path, None] = dict.fromkeys(standard_files(git_dir))
@@ -106,7 +106,7 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
 
 
 def standard_files(git_dir: Path | None) -> tuple[Path, ...]:
-    """The files git reads whether they exist or not."""
+    """The files that git reads if they exist."""
     home = Path(os.environ.get("HOME") or "/")
     config_home = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     own = (
@@ -116,19 +116,19 @@ def standard_files(git_dir: Path | None) -> tuple[Path, ...]:
 
 
 def shares_config_with(git_dir: Path | None) -> Path | None:
-    """The git dir whose configuration counts here: a linked worktree seldom has its own."""
+    """The git dir whose configuration applies here. A linked worktree seldom has its own."""
     if git_dir is None or (git_dir / "config.worktree").exists():
         return git_dir
     return Path(os.path.normpath(common_dir_of(git_dir)))
 
 
 def stamp_of(files: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
-    """Changes when any of the files does; ctime is in it because it cannot be set back."""
+    """Changes when any of the files does. It includes ctime, which cannot be set back."""
     return tuple(_stamp(file) for file in files)
 
 
 def environment(settings: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment without git's own variables, which silently beat the directory."""
+    """The caller's environment without git's variables, which would override the directory."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     clean.pop("SSH_ASKPASS", None)
     clean.pop("LANGUAGE", None)
@@ -162,7 +162,7 @@ def git_dir_of(where: Path) -> Path | None:
 
 
 def linked_git_dir(dot_git: Path) -> Path | None:
-    """Where a `.git` file points to."""
+    """The path that a `.git` file names."""
     try:
         text = os.fsdecode(dot_git.read_bytes())
     except OSError:
@@ -180,7 +180,7 @@ def common_dir_of(git_dir: Path) -> Path:
 
 
 def _files_named(origin: Path, key: str, value: str) -> Iterator[Path]:
-    """The file a value stands in, and the file it includes: also one that does not exist yet."""
+    """The file that sets a value, and the file it includes, even if that does not exist yet."""
     yield origin
     if key == "include.path" or (key.startswith("includeif.") and key.endswith(".path")):
         yield origin.parent / Path(value).expanduser()

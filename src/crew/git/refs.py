@@ -1,4 +1,4 @@
-"""Moving refs by compare-and-swap: one winner, and a repeat of what is done already is no error."""
+"""Moves refs by compare-and-swap: one process wins, and a repeated move is not an error."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ STAYS_EMPTY_S = 1.0
 
 
 class Moved(Conflict):
-    """The ref is not where it was expected; somebody else moved it."""
+    """The ref is not at the expected commit: another process moved it."""
 
     code = "moved"
 
     def __init__(self, ref: str, *, at: str | None, expected: str | None) -> None:
         super().__init__(
             f"{ref} is at {_short(at)}, not at {_short(expected)}",
-            hint="build on the commit it is at now and try again",
+            hint="build on its current commit and try again",
         )
         self.at = at
 
@@ -39,9 +39,9 @@ def advance(
     keep_open: int | None = None,
     begun: GitTalk | None = None,
 ) -> None:
-    """Move a ref (full name) from `expected` to `to`; None means that it must not exist yet.
+    """Move a ref (full name) from `expected` to `to`. None: the ref must not exist yet.
 
-    `begun` is the git that `begun_advance` has started for the same move.
+    `begun` is the git that `begun_advance` started for the same move.
     """
     if begun is not None and _commits(begun, repo, ref, to=to):
         return
@@ -63,10 +63,10 @@ def advance(
 def begun_advance(
     repo: Repository, ref: str, *, to: str, expected: str, keep_open: int
 ) -> Iterator[GitTalk]:
-    """A git for `advance` that has started and knows the move: the rest takes half a millisecond.
+    """Start a git for `advance` that knows the move. The rest takes half a millisecond.
 
-    Until then it holds no lock. One that nobody tells to commit, since crew has died, ends by
-    itself and moves nothing.
+    Until then it holds no lock. If crew dies before the commit, git ends by itself and moves
+    nothing.
     """
     args = ("update-ref", "-m", "crew", "--stdin")
     with talk(repo.common_dir, *args, keep_open=keep_open) as begun:
@@ -75,7 +75,7 @@ def begun_advance(
 
 
 def _commits(begun: GitTalk, repo: Repository, ref: str, *, to: str) -> bool:
-    """Whether it has moved the ref; if not, it has ended, and `advance` finds out why."""
+    """Whether it moved the ref. If not, it has ended, and `advance` finds the reason."""
     if begun.ask(b"commit\n") == b"commit: ok":
         return True
     if begun.end() < 0:
@@ -86,8 +86,8 @@ def _commits(begun: GitTalk, repo: Repository, ref: str, *, to: str) -> bool:
 def clear_own_lock(repo: Repository, ref: str, *, to: str) -> None:
     """Remove the lock of a git that was killed while it moved this ref to `to` for crew.
 
-    The caller knows that it is dead. The lock is its own if it holds that commit. An empty one is
-    too: a git that is alive fills its lock at once, so one that stays empty belongs to a dead one.
+    The caller knows that this git is dead. The lock is its own if it contains that commit or is
+    empty: a live git fills its lock at once, so a lock that stays empty belongs to a dead one.
     """
     lock = repo.common_dir / f"{ref}.lock"
     found = _seen(lock)
@@ -106,13 +106,13 @@ def _seen(lock: Path) -> tuple[int, bytes] | None:
 
 @effect("git.delete_ref")
 def delete_ref(repo: Repository, ref: str, *, expected: str) -> None:
-    """Delete a ref (full name) that is at `expected`; one that is gone already is fine."""
+    """Delete a ref (full name) that is at `expected`. Safe if it is already deleted."""
     _delete(repo, ref, expected)
 
 
 @effect("git.delete_ref")
 def delete_refs(repo: Repository, refs: Mapping[str, str]) -> None:
-    """Delete refs that are where they are expected to be, in one go; one that is gone is fine."""
+    """Delete refs at their expected commits in one call. Safe if some are already deleted."""
     lines = "".join(f"delete {ref} {expected}\n" for ref, expected in refs.items())
     answer = ask(repo.common_dir, "update-ref", "--stdin", stdin=lines.encode())
     if answer.code != 0:

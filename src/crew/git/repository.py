@@ -1,4 +1,4 @@
-"""The repository crew works on: where it is, what its branches say, and whether it can be used."""
+"""Finds the repository, reads its branches, and checks that crew can work on it."""
 
 import os
 import re
@@ -17,14 +17,14 @@ _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-top
 
 @frozen
 class Repository:
-    """`root` is the main worktree (the repository itself when bare), `common_dir` its git dir."""
+    """`root` is the main worktree (or the bare repository), `common_dir` its git dir."""
 
     root: Path
     common_dir: Path
 
 
 def find_repository(start: Path) -> Repository:
-    """The repository that `start` is in: a subfolder, a linked worktree and a bare one all do."""
+    """The repository around `start`: also from a subfolder, a linked worktree or a bare one."""
     answer = ask(start, "rev-parse", *_FACTS)
     lines = os.fsdecode(answer.out).splitlines()
     if len(lines) < 2:
@@ -49,10 +49,10 @@ def commit_of(repo: Repository, rev: str) -> str | None:
 
 
 def ref_tip(repo: Repository, ref: str) -> str | None:
-    """Where a branch or another ref (full name) is; git is asked when its files do not tell.
+    """The commit of a branch or another ref (full name). Runs git only if files do not show it.
 
-    Git replaces a ref's own file in one move, and deletes it only once the ref is told in the file
-    of packed ones, or gone: so that one is looked at second.
+    Git replaces a ref's own file atomically, and deletes it only after the ref is in the file of
+    packed refs, or deleted. Therefore the packed refs are read second.
     """
     try:
         told = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
@@ -80,7 +80,7 @@ def tree_of(repo: Repository, rev: str) -> str | None:
 
 
 def current_branch(repo: Repository) -> str | None:
-    """The branch of the main checkout; None when HEAD is detached."""
+    """The branch of the main checkout; None if HEAD is detached."""
     branch = _points_to(repo, "HEAD")
     return branch.removeprefix("refs/heads/") if branch else None
 
@@ -90,7 +90,7 @@ def has_branch(repo: Repository, branch: str) -> bool:
 
 
 def target_branch(repo: Repository, configured: str | None) -> str:
-    """Where work lands: `crew.defaultBranch`, else the configured one, origin/HEAD or main."""
+    """The target of merges: `crew.defaultBranch`, else the config's, origin/HEAD or main."""
     wanted = configured_branch(repo.common_dir) or configured or _origin_head(repo) or "main"
     if has_branch(repo, wanted):
         return wanted
@@ -98,14 +98,14 @@ def target_branch(repo: Repository, configured: str | None) -> str:
     if checked_out is not None and has_branch(repo, checked_out):
         return checked_out
     raise UsageError(
-        f"there is no branch {wanted!r} to land on, and no other one is checked out",
-        hint="name it with: git config crew.defaultBranch BRANCH",
+        f"there is no branch {wanted!r} to land on, and no other branch is checked out",
+        hint="name the branch to land on: git config crew.defaultBranch BRANCH",
         code="no_branch",
     )
 
 
 def check_usable(repo: Repository) -> None:
-    """Refuse, in one sentence, a repository that crew cannot work on."""
+    """Raise if crew cannot work on this repository."""
     if git(repo.common_dir, "rev-parse", "--is-shallow-repository") == "true":
         raise UsageError(
             "this is a shallow clone; merges need the whole history",
@@ -114,9 +114,9 @@ def check_usable(repo: Repository) -> None:
         )
     branches = git(repo.common_dir, "for-each-ref", "--format=%(refname:short)", "refs/heads")
     if not branches and head_commit(repo) is None:
-        first = "make a first commit: git commit --allow-empty -m start"
+        first = "create a first commit: git commit --allow-empty -m start"
         if repo.root == repo.common_dir:
-            first = "it is bare: push a first commit to it"
+            first = "the repository is bare: push a first commit to it"
         raise UsageError("this repository has no commits yet", hint=first, code="no_commits")
     for branch in branches.splitlines():
         _refuse_clash(branch)
@@ -124,7 +124,7 @@ def check_usable(repo: Repository) -> None:
 
 
 def exclude_locally(repo: Repository, patterns: Iterable[str]) -> None:
-    """Keep paths out of git in this repository only, for all of its worktrees."""
+    """Exclude paths from git in this repository only, for all its worktrees."""
     exclude = repo.common_dir / "info" / "exclude"
     with held(repo.common_dir / "crew.lock"):
         present = exclude.read_bytes() if exclude.is_file() else b""
@@ -149,12 +149,12 @@ def _not_found(start: Path, problem: CrewError) -> CrewError:
         return problem
     return UsageError(
         f"{start} is not in a git repository",
-        hint="go into one, or make one with: git init",
+        hint="change into a repository, or create one: git init",
     )
 
 
 def _main_root(common_dir: Path) -> Path:
-    """The main worktree of a repository that is seen from elsewhere."""
+    """The main worktree of a repository, found from another worktree."""
     at = {"GIT_DIR": str(common_dir)}
     config = ask(common_dir, "config", "--type=bool", "core.bare", env=at)
     if config.out.strip() == b"true":
@@ -176,12 +176,12 @@ def _origin_head(repo: Repository) -> str | None:
 
 
 def _points_to(repo: Repository, name: str) -> str | None:
-    """The ref that a symbolic one names; git is asked when its file does not tell."""
+    """The ref that a symbolic ref names. Runs git only if its file does not show it."""
     try:
         told = os.fsdecode((repo.common_dir / name).read_bytes()).strip()
     except OSError:
         told = ""
-    if told.startswith("ref: ") and not told.endswith("/.invalid"):  # so much for reftable
+    if told.startswith("ref: ") and not told.endswith("/.invalid"):  # not with reftable
         return told.removeprefix("ref: ")
     if is_object_id(told) or (not told and not (repo.common_dir / "reftable").exists()):
         return None
@@ -193,7 +193,7 @@ def _refuse_clash(branch: str) -> None:
     first, slash, _ = branch.partition("/")
     if slash and first.startswith("crew-") and first.removeprefix("crew-").isdigit():
         raise Conflict(
-            f"the branch {branch!r} stands where crew needs a branch {first!r}",
+            f"the branch {branch!r} blocks the name {first!r}, which crew needs for a branch",
             hint=f"rename it: git branch -m {branch} OTHER-NAME",
             code="branch_in_the_way",
         )
@@ -204,6 +204,6 @@ def _refuse_unreadable(repo: Repository) -> None:
     if named is not None and ask(repo.common_dir, "cat-file", "-e", f"{named}^{{tree}}").code != 0:
         raise CrewError(
             f"the repository at {repo.root} cannot be read",
-            hint="look with: git fsck",
+            hint="`git fsck` shows what is damaged",
             code="unreadable_repository",
         )

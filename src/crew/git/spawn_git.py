@@ -1,7 +1,7 @@
-"""Starts git and hears it out, for a quarter of the CPU time that `subprocess` takes for the same.
+"""Runs git and reads its output, with a quarter of the CPU time of `subprocess`.
 
-Nothing of ours runs in the new process before git itself, so our other threads are held up less.
-Every descriptor that Python opens closes by itself in the new process.
+No Python code runs in the new process before git, so our other threads are delayed less. Every
+descriptor that Python opens is closed in the new process automatically.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 @frozen
 class GitOutput:
-    """All that a program said, and its exit code: negative for the signal that ended it."""
+    """The output of a program, and its exit code: negative for the signal that ended it."""
 
     code: int
     out: bytes
@@ -37,7 +37,7 @@ def run(
     timeout_s: float,
     keep_open: int | None,
 ) -> GitOutput:
-    """Run a program to its end; one that takes too long is killed, and `TimeoutError` raised.
+    """Run a program to its end. Kills it after the limit and raises `TimeoutError`.
 
     `keep_open` is a descriptor that stays open in it.
     """
@@ -55,7 +55,7 @@ def run(
 
 
 class GitTalk:
-    """A program that was started before its work is known, and answers line by line."""
+    """A program that is started before its input is known, and answers line by line."""
 
     def __init__(self, pid: int, mouth: io.FileIO, ear: io.FileIO, *, timeout_s: float) -> None:
         self._pid = pid
@@ -65,7 +65,7 @@ class GitTalk:
         self._code: int | None = None
 
     def ask(self, text: bytes) -> bytes:
-        """Its answer, a line or more without the last line end; empty if none comes."""
+        """Its answer: one or more lines without the last line end, or empty."""
         if self._code is not None:
             return b""
         try:
@@ -86,7 +86,7 @@ class GitTalk:
         return answer.rstrip(b"\n")
 
     def end(self) -> int:
-        """Close its input and wait for its end; its exit code. May be repeated."""
+        """Close its input, wait for its end, and return its exit code. Safe to repeat."""
         if self._code is None:
             self._mouth.close()
             try:
@@ -108,9 +108,9 @@ def talking(
     timeout_s: float,
     keep_open: int | None,
 ) -> Iterator[GitTalk]:
-    """Start a program that waits for its work; it has ended when the block is left.
+    """Start a program that waits for its input. It has ended when the block ends.
 
-    Its stderr is among its answers.
+    Its answers include its stderr.
     """
     with _pipe() as (ear, out), _pipe() as (source, mouth):
         pid = _start(argv, env, (source, out, out), keep_open)
@@ -124,7 +124,7 @@ def talking(
 
 
 def reap(pid: int) -> int:
-    """Wait for a child's end; its exit code."""
+    """Wait for a child's end and return its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -136,7 +136,7 @@ def _start(
 ) -> int:
     placed = [(os.POSIX_SPAWN_DUP2, file.fileno(), place) for place, file in enumerate(files)]
     if keep_open is not None:
-        # Its copy stays open; to put it onto itself does not have that effect everywhere.
+        # A duplicate stays open. Duplicating a descriptor onto itself does not work everywhere.
         place = _FIRST_FREE if keep_open != _FIRST_FREE else _FIRST_FREE + 1
         placed.append((os.POSIX_SPAWN_DUP2, keep_open, place))
     return os.posix_spawnp(
@@ -144,14 +144,14 @@ def _start(
         argv,
         env,
         file_actions=placed,
-        setsid=True,  # Ctrl-C in the terminal must not tear a git command of ours in two
+        setsid=True,  # Ctrl-C in the terminal must not interrupt our git commands
         setsigdef=_IGNORED_BY_PYTHON,
     )
 
 
 @contextmanager
 def _input(content: bytes | None) -> Iterator[io.FileIO]:
-    """As a file, which takes any size at once."""
+    """The input as a file, which accepts any size at once."""
     if content is None:
         with io.FileIO(_above_stdio(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))) as file:
             yield file
@@ -167,14 +167,14 @@ def _input(content: bytes | None) -> Iterator[io.FileIO]:
 
 @contextmanager
 def _pipe() -> Iterator[tuple[io.FileIO, io.FileIO]]:
-    """The end to read from and the end to write to."""
+    """The read end and the write end of a pipe."""
     hear, say = os.pipe()
     with io.FileIO(_above_stdio(hear)) as ear, io.FileIO(_above_stdio(say), "w") as mouth:
         yield ear, mouth
 
 
 def _above_stdio(descriptor: int) -> int:
-    """Whoever starts crew with a closed stdin would have git read from where it is to write."""
+    """Avoid low descriptors: with a closed stdin, git would read from its own output pipe."""
     if descriptor >= _FIRST_FREE:
         return descriptor
     higher: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
@@ -183,7 +183,7 @@ def _above_stdio(descriptor: int) -> int:
 
 
 def _read(pipes: tuple[io.FileIO, ...], *, ends_at: float) -> list[bytearray]:
-    """What comes out of each pipe, until all are closed."""
+    """The output of each pipe, read until all are closed."""
     said = [bytearray() for _ in pipes]
     with selectors.PollSelector() as still_open:
         for pipe, pieces in zip(pipes, said, strict=True):

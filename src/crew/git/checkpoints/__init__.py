@@ -1,1 +1,1 @@
-"""Checkpoints: everything in a worktree, kept as a commit in a hidden ref."""
+"""Takes and restores checkpoints: the content of a worktree as a commit under a hidden ref."""

@@ -1,4 +1,4 @@
-"""What the message of a checkpoint says beside its label: commits it holds, and what it lacks."""
+"""The notes in a checkpoint's message: the commits it holds, and the files it lacks."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Notes:
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """Those that the checkpoint must hold beside HEAD."""
+        """The commits that the checkpoint must hold besides HEAD."""
         inner = (commit for history in self.nested for commit in history.commits)
         return tuple(dict.fromkeys((*self.reset_away, *inner)))
 
@@ -45,7 +45,7 @@ NO_NOTES = Notes()
 
 
 def read_notes(body: str) -> Notes:
-    """The notes in a message, from below its first line."""
+    """Parse the notes of a message, which follow its first line."""
     values: dict[str, list[Any]] = {}
     for line in body.splitlines():
         key, colon, value = line.partition(": ")

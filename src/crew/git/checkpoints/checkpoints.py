@@ -1,7 +1,8 @@
-"""Checkpoints: everything in a worktree, untracked files included, as a commit in a hidden ref.
+"""Takes, lists and restores checkpoints: commits under a hidden ref, with untracked files.
 
-Its first parent is the HEAD of the worktree. The others are commits that would be lost otherwise:
-those that were reset away, and the history of nested repositories; the message names them.
+The first parent is the HEAD of the worktree. The other parents are commits that would be lost
+otherwise: commits that were reset away, and the history of nested repositories. The message names
+them.
 """
 
 import shutil
@@ -32,7 +33,7 @@ from crew.git.worktrees.worktree_status import WorktreeState, load_status
 from crew.system.crash_points import effect
 
 _FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)"
-_END = "%1e"  # after each one: a message has lines
+_END = "%1e"  # after each checkpoint, since a message has several lines
 _RESTORING = "crew-restoring"
 
 _taken: dict[tuple[Path, str], "Checkpoint"] = {}
@@ -40,7 +41,7 @@ _taken: dict[tuple[Path, str], "Checkpoint"] = {}
 
 @frozen
 class Checkpoint:
-    """One kept state of a task's worktree; `parent` is the HEAD it stood on, if there was one."""
+    """One saved state of a task's worktree. `parent` is its HEAD, if it had one."""
 
     number: int
     commit: str
@@ -60,10 +61,10 @@ def take_checkpoint(
     at: float,
     with_ignored: bool = False,
 ) -> Checkpoint | None:
-    """Keep what a worktree holds; None when all of it is kept already.
+    """Save the content of a worktree; None if all of it is saved already.
 
-    Neither the files nor the index of the worktree change. Ignored files are kept on request, which
-    is for a worktree that is about to go: in one that stays they can change with every step.
+    Neither the files nor the index of the worktree change. Ignored files are kept on request, for a
+    worktree that will be removed. In one that stays, they may change with every step.
     """
     worktree = worktree.absolute()
     if not worktree.is_dir():
@@ -84,7 +85,7 @@ def take_checkpoint(
 def keep_commit(
     repo: Repository, task: str, commit: str, *, label: str, at: float
 ) -> Checkpoint | None:
-    """Keep a commit with all its history, for a branch that is about to go; None when it is."""
+    """Keep a commit with its history before its branch is deleted; None if it is kept already."""
     tree = git(repo.common_dir, "rev-parse", "--verify", f"{commit}^{{tree}}")
     return _keep(repo, task, tree=tree, parent=commit, label=label, at=at)
 
@@ -95,7 +96,7 @@ def checkpoints(repo: Repository, task: str) -> list[Checkpoint]:
 
 
 def restore(repo: Repository, task: str, number: int | None, into: Path) -> Checkpoint:
-    """Write a checkpoint's files (the last one by default) to a directory that is new or empty."""
+    """Write a checkpoint's files (by default the last one) to a new or empty directory."""
     chosen = _chosen(repo, task, number)
     into = into.absolute()
     if into.is_symlink() or (into.exists() and (not into.is_dir() or any(into.iterdir()))):
@@ -108,7 +109,7 @@ def restore(repo: Repository, task: str, number: int | None, into: Path) -> Chec
 
 
 def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
-    """Bring a checkpoint's files back into a clean worktree, as uncommitted changes."""
+    """Restore a checkpoint's files to a clean worktree, as uncommitted changes."""
     place = place_of(repo, path.absolute())
     mark = place.git_dir / _RESTORING
     if place.git_dir == repo.common_dir:
@@ -129,7 +130,7 @@ def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
 
 @effect("git.drop_checkpoints")
 def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
-    """Forget the checkpoints taken before a moment; returns how many."""
+    """Delete the checkpoints taken before this time; their number."""
     old = [kept for kept in _listed_with_refs(repo) if kept[1].at < older_than]
     if old:
         lines = "".join(f"delete {ref} {kept.commit}\n" for ref, kept in old)
@@ -145,7 +146,7 @@ def _left_behind(repo: Repository, place: SnapshotPlace, holding: Holding) -> tu
 
 
 def _is_kept(repo: Repository, holding: Holding) -> bool:
-    """A clean worktree is kept by its branch; a detached one only if some ref holds its HEAD."""
+    """Whether a ref holds the HEAD: a branch does, a detached HEAD needs another ref."""
     status = holding.status
     if isinstance(status, GitAnswer) or status.head is None or status.branch is not None:
         return True
@@ -212,7 +213,7 @@ def _holds(last: Checkpoint, tree: str, parent: str | None, notes: Notes) -> boo
 
 
 def _last(repo: Repository, task: str) -> Checkpoint | None:
-    """The newest checkpoint; remembered, but only believed while its ref is there to be seen."""
+    """The newest checkpoint. The cached one is used only while its ref exists."""
     known = _taken.get((repo.common_dir, task))
     if known is not None and ref_tip(repo, checkpoint_ref(task, known.number)) == known.commit:
         return known
@@ -295,13 +296,13 @@ def _put_in_place(partial: Path, into: Path) -> None:
 
 
 def _tree_on(repo: Repository, head: str, commit: str) -> str:
-    """The checkpoint's files on top of HEAD, which may have moved on since it was taken."""
+    """The checkpoint's files on top of HEAD, which may have advanced since."""
     if commit_of(repo, f"{commit}^1") == head:
         return f"{commit}^{{tree}}"
     merged = merged_tree(repo, onto=head, head=_with_one_parent(repo, commit))
     if isinstance(merged, MergeConflict):
         raise Conflict(
-            f"the checkpoint clashes with the branch in {', '.join(merged.paths)}",
+            f"the checkpoint conflicts with the branch in {', '.join(merged.paths)}",
             hint="restore into a new folder instead",
             code="checkpoint_clashes",
         )
@@ -309,7 +310,7 @@ def _tree_on(repo: Repository, head: str, commit: str) -> str:
 
 
 def _with_one_parent(repo: Repository, commit: str) -> str:
-    """Commits that were reset away and came back since must not count as taken out by it."""
+    """A copy with only its first parent, so that commits that came back are not removed."""
     first = commit_of(repo, f"{commit}^1")
     return _commit(repo, f"{commit}^{{tree}}", (first,), "checkpoint", 0.0)
 

@@ -1,4 +1,4 @@
-"""Which ignored files of a worktree are worth keeping: few and small ones, and no caches."""
+"""Chooses the ignored files that a checkpoint keeps: few and small ones, and no caches."""
 
 import os
 import stat
@@ -11,17 +11,17 @@ CACHES = (
     *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"),
     *("node_modules", ".venv"),
 )
-"""Folders that tools fill and can fill again: crew neither keeps nor asks for what is in them."""
+"""Folders that tools can fill again. crew neither keeps nor lists their content."""
 
 FILE_LIMIT = 1_000_000
 TOTAL_LIMIT = 10_000_000
 MOST_FILES = 1_000
-"""Of an ignored folder with more files than this, no file is kept."""
+"""An ignored folder with more files than this is not kept."""
 
 
 @frozen
 class Chosen:
-    """`kept` are files; `left_out` says what is not kept and why; `nested` are repositories."""
+    """`kept`: files. `left_out`: what is not kept, and why. `nested`: repositories."""
 
     kept: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ def is_cache(path: str) -> bool:
 
 
 def choose(worktree: Path, ignored: Iterable[str]) -> Chosen:
-    """Decide on the ignored paths of a worktree; the smallest files come first."""
+    """Choose from the ignored paths of a worktree, smallest files first."""
     sizes: dict[str, int] = {}
     left_out: list[str] = []
     nested: list[str] = []
@@ -57,7 +57,7 @@ def choose(worktree: Path, ignored: Iterable[str]) -> Chosen:
 
 
 def repositories_in(worktree: Path, ignored: Iterable[str]) -> tuple[str, ...]:
-    """The repositories in ignored folders, in those parts of them that are looked at."""
+    """The repositories in those parts of ignored folders that are searched."""
     nested: list[str] = []
     for path in ignored:
         if path.endswith("/") and not is_cache(path):
@@ -67,9 +67,9 @@ def repositories_in(worktree: Path, ignored: Iterable[str]) -> tuple[str, ...]:
 
 
 def _files(worktree: Path, path: str, nested: list[str]) -> Iterator[tuple[str, int]]:
-    """The files at or below a path with their sizes, the upper ones first, up to a few too many.
+    """The files at or below a path with their sizes, upper ones first, up to a limit.
 
-    Repositories on the way are added to `nested` and not entered.
+    Repositories are added to `nested` and not entered.
     """
     folders, seen = [path.rstrip("/")], 0
     if not path.endswith("/"):

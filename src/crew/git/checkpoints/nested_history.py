@@ -1,6 +1,6 @@
-"""The commits of a repository inside a worktree: copied to the main one, and brought back from it.
+"""Copies the commits of a nested repository to the main one, and restores them from it.
 
-Objects are read where they are, so that nothing of the other repository but its objects counts.
+Objects are read in place, so that only the objects of the other repository matter.
 """
 
 import os
@@ -18,7 +18,7 @@ from crew.git.worktrees.worktree_admin import environment_for
 from crew.system.crash_points import effect
 
 HISTORY_LIMIT = 100_000_000
-"""The history of a larger repository is not copied; its files are kept all the same."""
+"""In bytes. The history of a larger repository is not copied, but its files are kept."""
 MOST_REFS = 500
 COPY_TIMEOUT_S = 1800.0
 
@@ -28,7 +28,7 @@ _FORMAT = "%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)"
 
 @frozen
 class History:
-    """What is needed to make a nested repository again; `head` is a branch (full name) or an id."""
+    """The data to restore a nested repository. `head` is a branch (full name) or an id."""
 
     path: str
     head: str
@@ -40,7 +40,7 @@ class History:
 
 
 def keep_history(repo: Repository, nested: Nested) -> History | None:
-    """Copy all commits of a repository to the main one; None when that cannot be done."""
+    """Copy all commits of a repository to the main one; None if that is not possible."""
     history = _read(nested) if nested.git_dir is not None else None
     if history is None or nested.git_dir is None:
         return None
@@ -63,7 +63,7 @@ def keep_history(repo: Repository, nested: Nested) -> History | None:
 
 
 def bring_back_history(repo: Repository, history: History, root: Path) -> None:
-    """Make a nested repository again around its files; one that is there is left alone."""
+    """Restore a nested repository around its files, unless one exists there."""
     folder = root / history.path
     is_inside = folder.resolve().is_relative_to(root.resolve())
     if is_inside and own_git_dir(folder) is None:
@@ -72,7 +72,7 @@ def bring_back_history(repo: Repository, history: History, root: Path) -> None:
 
 
 def _read(nested: Nested) -> History | None:
-    """The refs of a linked worktree are those of its repository, which is somewhere else."""
+    """The refs of a repository. Those of a linked worktree belong to another repository."""
     assert nested.git_dir is not None
     branch = nested.ask("symbolic-ref", "--quiet", "HEAD").out.decode("utf-8", "replace").strip()
     commit = nested.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}").out.decode().strip()
@@ -87,7 +87,7 @@ def _read(nested: Nested) -> History | None:
 
 
 def _commits_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each ref with its commit, that of an annotated tag too; a ref to anything else has none."""
+    """Each ref with its commit, also of an annotated tag. Refs to other objects have none."""
     for line in lines:
         ref, *pairs = line.rstrip().split(" ")
         named = dict(zip(pairs[::2], pairs[1::2], strict=False))
@@ -111,7 +111,7 @@ def _with_objects(repo: Repository, objects: Path) -> Mapping[str, str]:
 
 @effect("git.copy_history")
 def _copy(repo: Repository, listed: bytes, *, into: Path, objects: Path) -> bool:
-    """Write the listed objects, as one pack, which the same list gives the same name."""
+    """Write the listed objects as one pack. The same list gives the same name."""
     packs = into / "objects" / "pack"
     packs.mkdir(parents=True, exist_ok=True)
     answer = ask(
@@ -126,7 +126,7 @@ def _copy(repo: Repository, listed: bytes, *, into: Path, objects: Path) -> bool
 
 @effect("git.make_nested")
 def _make(repo: Repository, history: History, folder: Path) -> None:
-    """Under another name until it is whole: a `.git` that is there is complete."""
+    """Build it under another name first, so that an existing `.git` is complete."""
     making = folder / ".git.crew-new"
     shutil.rmtree(making, ignore_errors=True)
     env = environment_for(making, folder)

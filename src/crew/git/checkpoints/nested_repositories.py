@@ -1,6 +1,7 @@
-"""Repositories inside a worktree: which of them a commit cannot carry, and what is in them.
+"""Finds repositories inside a worktree that a commit cannot carry, and their content.
 
-They are an agent's and not trusted: git is tied to their folders, and runs no program of theirs.
+An agent made them, so they are not trusted: git stays in their folders and runs none of their
+programs.
 """
 
 import os
@@ -22,9 +23,9 @@ _MOST_FOLDERS = 20_000
 
 @frozen
 class Nested:
-    """A repository at `path` below `root`; without a git dir, the remains of a submodule.
+    """A repository at `path` below `root`. Without a git dir, it is the rest of a submodule.
 
-    `is_overlaid`: the worktree's own repository tracks files in its folder too.
+    `is_overlaid`: the worktree's own repository also tracks files in its folder.
     """
 
     root: Path
@@ -42,7 +43,7 @@ class Nested:
 
 
 def own_git_dir(folder: Path) -> Path | None:
-    """The git dir of a repository whose top is this folder; None when it is no such thing."""
+    """The git dir of a repository whose top is this folder; None if it is not one."""
     dot_git = folder / ".git"
     if folder.is_symlink():
         return None
@@ -53,10 +54,10 @@ def own_git_dir(folder: Path) -> Path | None:
 def strays(
     repo: Repository, worktree: Path, state: WorktreeState, *, landed: str
 ) -> tuple[str, ...]:
-    """The paths of repositories that are no submodules: a merge would carry a link to nowhere.
+    """The paths of repositories that are not submodules: a merge would add a dangling link.
 
-    A link that landed before is not this worktree's doing; a clone in an ignored folder is left to
-    the tool that made it.
+    Links that landed earlier do not count, nor do clones in ignored folders, which belong to the
+    tools that made them.
     """
     untracked = [path.rstrip("/") for path in state.changed if path.endswith("/")]
     found = [path for path in untracked if own_git_dir(worktree / path) and not is_cache(path)]
@@ -90,14 +91,14 @@ def submodules(worktree: Path) -> set[str]:
 
 
 def has_remote(nested: Nested) -> bool:
-    """Whether it was cloned from somewhere, and can be again."""
+    """Whether it is a clone that can be cloned again."""
     return nested.ask("config", "--get-regexp", r"^remote\..*\.url$").code == 0
 
 
 def found_in(worktree: Path, state: WorktreeState | GitAnswer) -> list[Nested]:
-    """The repositories whose files and commits exist nowhere else; ignored ones are not among them.
+    """The repositories whose files and commits exist nowhere else, without ignored ones.
 
-    A submodule counts once it has changes, or commits that none of its remotes has.
+    A submodule counts if it has changes, or commits that none of its remotes has.
     """
     if isinstance(state, GitAnswer):
         return list(_walked(worktree))
@@ -113,7 +114,7 @@ def found_in(worktree: Path, state: WorktreeState | GitAnswer) -> list[Nested]:
 
 
 def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
-    """A repository and those inside it, each with the paths of its files, ignored ones aside."""
+    """A repository and its nested ones, each with the paths of its files, without ignored ones."""
     names = [] if nested.is_overlaid else list(dict.fromkeys(_names(nested)))
     folder = nested.folder
     yield nested, [f"{nested.path}/{name}" for name in names if _is_file(folder / name)]
@@ -123,7 +124,7 @@ def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
 
 
 def ignored_in(nested: Nested) -> list[str]:
-    """The ignored paths of a repository, a folder with a / at its end."""
+    """The ignored paths of a repository. A folder ends in /."""
     if nested.git_dir is None:
         return []
     listed = nested.ask(*_LISTED, "--ignored", "--directory")
@@ -141,7 +142,7 @@ def nested_at(root: Path, path: str) -> Nested:
 
 
 def _names(nested: Nested) -> Iterable[str]:
-    """Tracked and untracked; of a repository that git cannot read, every file there is."""
+    """Tracked and untracked files; all files if git cannot read the repository."""
     if nested.git_dir is not None:
         listed = nested.ask(*_LISTED, "--cached")
         if listed.code == 0:
@@ -174,7 +175,7 @@ def _has_own_commits(nested: Nested) -> bool:
 
 
 def _walked(worktree: Path) -> Iterator[Nested]:
-    """For an index that cannot be read: every repository there is, within reason."""
+    """All repositories up to a limit, for an index that cannot be read."""
     for count, (top, folders, names) in enumerate(os.walk(worktree)):
         if count > _MOST_FOLDERS:
             return
@@ -194,7 +195,7 @@ def _links_in(repo: Repository, commit: str, paths: Iterable[str]) -> Mapping[st
 
 
 def _is_elsewhere(worktree: Path, url: str) -> bool:
-    """A URL that leads back into the worktree goes away with it."""
+    """Whether a URL points into the worktree, with which it would disappear."""
     local = url.removeprefix("file://")
     if ":" in local.partition("/")[0]:
         return True

@@ -1,6 +1,6 @@
-"""Commits that a worktree was at and that no ref holds any more: reset away, amended or stashed.
+"""Finds commits of a worktree that no ref holds any more: reset away, amended or stashed.
 
-Where HEAD only ever moved from a commit to its child, this is seen without starting git.
+If HEAD only moved from commits to their children, this needs no git process.
 """
 
 import os
@@ -14,15 +14,15 @@ from crew.git.hardening import stamp_of
 from crew.git.repository import Repository
 
 MOST_MOVES = 1000
-"""Of a longer reflog only the end is looked at."""
+"""Of a longer reflog only the end is read."""
 
-_MOST_READ = 100  # of more commits in a row git is asked, once
+_MOST_READ = 100  # for a longer chain of commits one git process is faster
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\n]*)")
 _PARENT = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 _ID = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
 
 _INDEX = "index on "
-"""How git names the commit of the index that a stash has as its second parent."""
+"""The subject of a stash's second parent, the commit of the index."""
 
 _looked: dict[Path, tuple[object, ...]] = {}
 
@@ -30,10 +30,10 @@ _looked: dict[Path, tuple[object, ...]] = {}
 def left_behind(
     repo: Repository, git_dir: Path, *, head: str | None, branch: str | None
 ) -> tuple[str, ...]:
-    """The newest of the commits that a reset, an amended commit or a stash left behind.
+    """The newest commits that a reset, an amended commit or a stash left behind.
 
-    Refs of other branches and checkpoints hold their commits already. Stashes are shared by all
-    worktrees: those that were made on this branch count.
+    Commits of other branches and checkpoints do not count. All worktrees share their stashes: only
+    those that were made on this branch count.
     """
     logs = repo.common_dir / "logs"
     own = git_dir / "logs" / "HEAD"
@@ -56,7 +56,7 @@ def left_behind(
 
 
 def way_back(repo: Repository, commit: str) -> str:
-    """The git command that brings the change of a commit that was left behind into a checkout."""
+    """The git command that applies a commit that was left behind to a checkout."""
     name, *parents = _text(repo, "%h %P", commit).split()
     if len(parents) <= 1:
         return f"git cherry-pick {name}"
@@ -84,7 +84,7 @@ def _read(file: Path) -> bytes:
 def _ancestors(
     repo: Repository, moves: list[tuple[bytes, bytes]], head: str | None
 ) -> frozenset[str]:
-    """HEAD and what is below it, as far back as every move was to a child."""
+    """HEAD and its ancestors, as far back as every move was to a child."""
     current, known = (head or "").encode(), {head or ""}
     for old, new in moves[: -_MOST_READ - 1 : -1]:
         if new != current or (old != new and old not in _parents(repo, new.decode())):
@@ -95,7 +95,7 @@ def _ancestors(
 
 
 def _parents(repo: Repository, commit: str) -> list[bytes]:
-    """Of a commit with a file of its own; a packed one counts as unknown."""
+    """The parents of a commit with its own file. A packed commit counts as unknown."""
     raw = _read(repo.common_dir / "objects" / commit[:2] / commit[2:])
     try:
         return _PARENT.findall(zlib.decompress(raw).partition(b"\n\n")[0]) if raw else []

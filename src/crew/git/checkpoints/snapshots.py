@@ -1,4 +1,4 @@
-"""Everything in a worktree as one tree: tracked, untracked and nested files, and some ignored ones.
+"""Builds one tree of a worktree's tracked, untracked, nested and some ignored files.
 
 Neither the files nor the index of the worktree change.
 """
@@ -29,7 +29,7 @@ LONG_S = 1800.0
 
 @frozen
 class SnapshotPlace:
-    """A worktree, the git dir that knows it, and the variables that tie git to the two."""
+    """A worktree, its git dir, and the variables that bind git to both."""
 
     path: Path
     git_dir: Path
@@ -39,7 +39,7 @@ class SnapshotPlace:
 
 @frozen
 class Holding:
-    """What a worktree holds beside its last commit; `left_out` says what of it is not kept."""
+    """What a worktree contains besides its last commit. `left_out` is not kept."""
 
     status: WorktreeState | GitAnswer
     nested: tuple[tuple[Nested, tuple[str, ...]], ...] = ()
@@ -53,7 +53,7 @@ class Holding:
 
 
 def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
-    """Files whose git dir is gone are kept through the repository's own one."""
+    """The place of a worktree. If its git dir is lost, the repository's own is used."""
     git_dir = worktree_admin.git_dir_for(repo, worktree) or repo.common_dir
     if git_dir != repo.common_dir and not worktree_admin.is_whole(git_dir):
         git_dir = repo.common_dir
@@ -66,7 +66,7 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
 
 
 def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
-    """Find out what there is to keep."""
+    """List the content to keep."""
     status = read_status(place.path, place.git_dir, env=place.env)
     outer = found_in(place.path, status)
     paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
@@ -85,7 +85,7 @@ def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
 
 
 def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> str:
-    """The tree of all that; a nested repository's files are in it in place of a link to it."""
+    """The tree of this content. It has the files of nested repositories instead of links."""
     status = holding.status
     is_sound = place.is_own and isinstance(status, WorktreeState)
     with _index_of(place, head, copy=is_sound) as env:
@@ -102,7 +102,7 @@ def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> s
 def keep_histories(
     repo: Repository, holding: Holding
 ) -> tuple[tuple[History, ...], tuple[str, ...]]:
-    """The commits of nested repositories, copied; and of which ones that was not possible."""
+    """Copy the commits of nested repositories, and list those for which it failed."""
     tried = [(nested, keep_history(repo, nested)) for nested, _ in holding.nested]
     failed = (nested.path for nested, history in tried if nested.git_dir and history is None)
     return (
@@ -112,7 +112,7 @@ def keep_histories(
 
 
 def _sorted_out(place: SnapshotPlace, chosen: Chosen) -> tuple[list[str], list[Nested]]:
-    """Of repositories in ignored folders, clones can be made again; the others are kept."""
+    """Keep the repositories in ignored folders, except clones, which can be cloned again."""
     found = [one for path in chosen.nested if (one := nested_at(place.path, path)).git_dir]
     own = [one for one in found if not has_remote(one)]
     return [f"{one.path}/ (a clone)" for one in found if one not in own], own
@@ -139,7 +139,7 @@ def _update(
 def _add_all(place: SnapshotPlace, nested: Iterable[str], env: Mapping[str, str]) -> None:
     excluded = [f":(top,exclude,literal){folder}" for folder in nested]
     pathspecs = "\0".join([":/", *excluded])
-    # An unreadable file must not keep all the others from being kept.
+    # An unreadable file must not prevent the others from being kept.
     args = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
     added = ask(place.path, *args, env=env, stdin=os.fsencode(pathspecs), timeout_s=LONG_S)
     if added.code not in {0, 1}:

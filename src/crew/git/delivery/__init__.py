@@ -1,1 +1,1 @@
-"""Delivery: landed work reaches the target branch and the checkouts that have it."""
+"""Delivers landed work to the target branch and to the checkout that shows it."""

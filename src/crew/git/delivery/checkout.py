@@ -8,11 +8,11 @@ from crew.domain.kernel.names import landed_ref
 from crew.git.worktrees.worktree_admin import environment_for
 
 Signature = tuple[int, int, int, int]
-"""Inode, size, mtime and mode: a file that kept them kept its content, also after a rename."""
+"""Inode, size, mtime and mode. If they are equal, so is the content, also after a rename."""
 
 
 class Waiting(Conflict):
-    """The delivery cannot be made now; the hint says how a person gets the work."""
+    """The delivery is not possible now. The hint shows how a person gets the work."""
 
     code = "waiting"
 
@@ -42,6 +42,6 @@ def signature_of(file: Path) -> Signature:
 def wait_for(checkout: Checkout, reason: str) -> Waiting:
     return Waiting(
         f"{reason} in {checkout.path}",
-        hint=f"commit it or move it away, or take the work yourself: "
+        hint=f"commit it or move it away, or merge the work yourself: "
         f"git merge {landed_ref(checkout.target)}",
     )

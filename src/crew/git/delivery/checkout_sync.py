@@ -1,8 +1,8 @@
-"""The locked sync: a checkout follows its branch, and not one uncommitted byte of it changes.
+"""Syncs a checkout with its branch under git's lock, without changing uncommitted content.
 
-We hold `index.lock` in a person's checkout for some milliseconds, so all that can be made before
-is made before, all is written down before it is done, and a killed sync is undone, or finished if
-the branch has moved already.
+crew holds `index.lock` in a person's checkout for some milliseconds, so everything possible is
+prepared before. Each change is recorded in a journal before it is made. A killed sync is undone, or
+finished if the branch has already moved.
 """
 
 import os
@@ -49,10 +49,10 @@ from crew.system.crash_points import effect
 SYNC_LOCK = "crew-sync.lock"
 
 STALE_AFTER_S = 60.0
-"""No program keeps what it read of an index for longer before it writes it back."""
+"""No program takes longer between reading the index and writing it back."""
 
 TRIES = 5
-"""How often the index may change in the moment in which the next one is made from it."""
+"""How often the index may change while the next one is built from it."""
 
 LOCK_PATIENCE_S = 2.0
 QUIET_PATIENCE_S = 1.0
@@ -61,9 +61,9 @@ QUIET_PATIENCE_S = 1.0
 def sync_checkout(
     repo: Repository, checkout: Checkout, *, old: str, new: str, hold_s: float, lock: int
 ) -> tuple[str, ...]:
-    """Move the branch and its checkout from `old` to `new`, or say what stands in the way.
+    """Move the branch and its checkout from `old` to `new`, or raise with the obstacle.
 
-    Returns the submodules whose own files the person has to bring along.
+    Returns the submodules whose files the person has to update.
     """
     changes = changed_paths(repo, old, new)
     journal = Journal(
@@ -87,9 +87,9 @@ def sync_checkout(
 
 
 def mend_stale_index(repo: Repository, *, lock: int) -> None:
-    """A program that had read the index before the last sync may have written it back since.
+    """Repair the index if another program wrote back the one from before the last sync.
 
-    The next commit would then undo what that sync brought. The files tell it from a person's wish.
+    The next commit would then undo that sync. The files show that it was not a person's intent.
     """
     last = read_journal(repo, LAST)
     if last is None or not _may_be_stale(repo, last.checkout):
@@ -102,7 +102,7 @@ def mend_stale_index(repo: Repository, *, lock: int) -> None:
 
 
 def _may_be_stale(repo: Repository, checkout: Checkout) -> bool:
-    """Whether the index was written not long after the last sync."""
+    """Whether the index was written soon after the last sync."""
     try:
         written = (checkout.git_dir / "index").stat().st_mtime
         synced = (repo.common_dir / LAST).stat().st_mtime
@@ -112,7 +112,7 @@ def _may_be_stale(repo: Repository, checkout: Checkout) -> bool:
 
 
 def repair(repo: Repository, *, lock: int) -> None:
-    """Undo a sync that was killed, or finish it if the branch has moved; repeatable."""
+    """Undo a killed sync, or finish it if the branch has moved. Safe to repeat."""
     journal = read_journal(repo)
     if journal is None:
         return
@@ -155,11 +155,11 @@ def _sync(
 
 
 def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
-    """The next index, made from the index as it is now that we hold its lock.
+    """The next index, built from the current index while we hold its lock.
 
-    A git command that read the index before must not write it back as it was. It fails at our lock,
-    if we hold that for long enough. Where we can see such commands, we come when there is none: one
-    that starts after the last look takes about as long to come to the lock as we hold it.
+    A git command that read the index earlier must not write it back. It fails at our lock, if we
+    hold that long enough. Where such commands are visible, we wait until there is none. One that
+    starts after the last check needs about as long to reach the lock as we hold it.
     """
     checkout = journal.checkout
     for _ in range(TRIES):
@@ -179,7 +179,7 @@ def _lock_and_copy_index(journal: Journal, *, hold_s: float, lock: int) -> Path:
 
 
 def _refresh_installed(journal: Journal, files: Sequence[FileChange], *, lock: int) -> None:
-    """In a copy, which is put in place: git would hold the lock of the index while it looks."""
+    """Refresh a copy and put it in place, since git would lock the index while it reads files."""
     checkout = journal.checkout
     for _ in range(TRIES):
         before = _index_signature(checkout)
@@ -205,7 +205,7 @@ def _copied_index(journal: Journal) -> Path:
 
 
 def _write_through(index: Path) -> None:
-    """Otherwise a file system may write it to the disk when it is put in place, under the lock."""
+    """Sync now, or a file system may write it to the disk during the rename, under the lock."""
     with index.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -216,7 +216,7 @@ def _await_quiet(checkout: Checkout) -> None:
 
 
 def _await_index_lock(journal: Journal) -> None:
-    """Most git commands hold it for a moment only."""
+    """Wait for the lock. Most git commands hold it only for a moment."""
     give_up_at = time.monotonic() + LOCK_PATIENCE_S
     while True:
         try:
@@ -232,7 +232,7 @@ def _index_signature(checkout: Checkout) -> Signature:
 
 
 def _finish(journal: Journal, changes: Sequence[FileChange], *, lock: int) -> None:
-    """Let the index follow the branch; one that somebody went on with by hand stays as it is."""
+    """Update the index to the branch, unless a person has changed it since."""
     if not _has_target(journal.checkout):
         return
     with suppress(Waiting):
@@ -249,9 +249,9 @@ def _refuse_unfinished(checkout: Checkout) -> None:
 
 
 def _refuse_moved(checkout: Checkout) -> None:
-    """Whether the branch has moved shows when we move it."""
+    """Refuse if another branch is checked out now. A moved target is noticed when we move it."""
     if not _has_target(checkout):
-        raise wait_for(checkout, f"{checkout.target} moves at this moment")
+        raise wait_for(checkout, f"{checkout.target} is no longer checked out")
     _refuse_unfinished(checkout)
 
 
@@ -261,7 +261,7 @@ def _has_target(checkout: Checkout) -> bool:
 
 
 def _is_ours(journal: Journal) -> bool:
-    """Only a lock that holds our token is ours; git's own locks never do."""
+    """Whether the lock contains our token. Git's own locks never do."""
     lock = journal.checkout.index_lock
     try:
         return lock.stat().st_size == len(journal.token) and lock.read_text() == journal.token
@@ -272,13 +272,13 @@ def _is_ours(journal: Journal) -> bool:
 def _locked(checkout: Checkout) -> Waiting:
     return Waiting(
         f"another git command holds {checkout.index_lock}",
-        hint="let it end; if none is running there, remove that file",
+        hint="wait until it ends; if no git command is running there, remove that file",
     )
 
 
 @effect("git.sync_lock_index")
 def _take_index_lock(journal: Journal) -> None:
-    """The lock appears with our token in it, so that it can be proven ours at any moment."""
+    """Create the lock with our token in it, so that it is provably ours at any moment."""
     journal.home.mkdir(parents=True, exist_ok=True)
     proof = journal.home / "lock"
     proof.write_text(journal.token)
@@ -296,7 +296,7 @@ def _next_index(journal: Journal, *, lock: int) -> Path:
     env = checkout.env | {"GIT_INDEX_FILE": str(index)}
     args = ("read-tree", "-i", "-m", journal.old, journal.new)
     if ask(checkout.path, *args, env=env, keep_open=lock).code != 0:
-        raise wait_for(checkout, "something staged clashes with the landed work")
+        raise wait_for(checkout, "a staged change conflicts with the landed work")
     _write_through(index)
     return index
 
@@ -305,7 +305,7 @@ def _next_index(journal: Journal, *, lock: int) -> Path:
 def _stage_files(
     repo: Repository, journal: Journal, changes: Sequence[FileChange], index: Path
 ) -> None:
-    """Write the new files beside the checkout, with the line ends that `new` wants."""
+    """Write the new files next to the checkout, with the line ends that `new` requires."""
     staging = journal.staging
     (staging / "new").mkdir(parents=True, exist_ok=True)
     place = attributes_worktree(repo, journal.new)
@@ -324,7 +324,7 @@ def _stage_files(
 
 @effect("git.sync_refresh")
 def _refresh(checkout: Checkout, index: Path, changes: Sequence[FileChange], *, lock: int) -> None:
-    """The index learns what the files that we placed look like; the others it knows."""
+    """Record the file data of the placed files in the index."""
     names = [os.fsencode(change.path) for change in changes if change.new_mode is not None]
     if not names:
         return
@@ -341,7 +341,7 @@ def _install_index(index: Path, checkout: Checkout) -> None:
 
 @effect("git.sync_place_folders")
 def _place_folders(checkout: Checkout, changes: Sequence[FileChange]) -> None:
-    """A submodule is an empty folder until the person has git fill it; one with files stays."""
+    """Create empty folders for submodules, which the person fills with git. Files stay."""
     for path in leaving_submodules(changes):
         with suppress(OSError):
             (checkout.path / path).rmdir()

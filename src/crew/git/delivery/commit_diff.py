@@ -1,4 +1,4 @@
-"""The paths that differ between two commits."""
+"""Lists the paths that differ between two commits."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ SYMLINK, SUBMODULE, _NOTHING = "120000", "160000", "000000"
 
 @frozen
 class FileChange:
-    """One path that differs between two commits; a mode of None means that it is not there."""
+    """One path that differs between two commits. The mode None means that it does not exist."""
 
     path: str
     old_mode: str | None
@@ -22,7 +22,7 @@ class FileChange:
 
 
 def changed_paths(repo: Repository, old: str, new: str) -> tuple[FileChange, ...]:
-    """Every path that differs, those that disappear first: a file may take a folder's place."""
+    """Every path that differs. Deletions come first, since a file may replace a folder."""
     raw = git(
         repo.common_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new
     )
@@ -32,7 +32,7 @@ def changed_paths(repo: Repository, old: str, new: str) -> tuple[FileChange, ...
 
 
 def file_changes(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
-    """What changes in files: of a submodule, a checkout holds an index entry and a folder."""
+    """The changed files without submodules, which are an index entry and a folder."""
     as_files = (
         replace(
             change,
@@ -50,7 +50,7 @@ def arriving_submodules(changes: Sequence[FileChange]) -> tuple[str, ...]:
 
 
 def leaving_submodules(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """The submodules that are removed, or that something else replaces."""
+    """The submodules that are removed or replaced."""
     return tuple(
         change.path
         for change in changes

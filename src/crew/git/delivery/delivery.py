@@ -1,4 +1,4 @@
-"""Landed work reaches the target branch here, and surprises nobody who has it checked out."""
+"""Moves the target branch, and the checkout that shows it, to the landed work."""
 
 import shlex
 from contextlib import suppress
@@ -29,10 +29,10 @@ State = Literal["current", "delivered", "waiting", "diverged"]
 
 @frozen
 class Delivery:
-    """What came of a delivery; `commit` is where the target is now.
+    """The result of a delivery. `commit` is the current commit of the target.
 
-    `remedy` is what the person may type next, also after one that was made.
-    `is_shown` says that the files of a checkout had to follow.
+    `remedy` is the next command for the person, also after a success.
+    `is_shown` means that the files of a checkout changed too.
     """
 
     state: State
@@ -43,14 +43,14 @@ class Delivery:
 
 
 def integration_tip(repo: Repository, target: str) -> str:
-    """The tip of the integration ref, which starts where the target is."""
+    """The tip of the integration ref, which starts at the target's commit."""
     ref = landed_ref(target)
     found = ref_tip(repo, ref)
     if found is not None:
         return found
     start = ref_tip(repo, f"refs/heads/{target}")
     if start is None:
-        raise Conflict(f"there is no branch {target}", hint=f"make it: git branch {target}")
+        raise Conflict(f"there is no branch {target}", hint=f"create it: git branch {target}")
     try:
         advance(repo, ref, to=start, expected=None)
     except Moved as moved:
@@ -59,7 +59,7 @@ def integration_tip(repo: Repository, target: str) -> str:
 
 
 def landed_tips(repo: Repository) -> dict[str, str]:
-    """Every target that something landed for, with the tip of its integration ref."""
+    """Every target that has landed work, with the tip of its integration ref."""
     start = landed_ref("")
     listed = git(
         repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", start.rstrip("/")
@@ -69,9 +69,9 @@ def landed_tips(repo: Repository) -> dict[str, str]:
 
 
 def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
-    """Bring the target branch, and the checkout that has it, up to the integration ref.
+    """Move the target branch, and the checkout that shows it, to the integration ref.
 
-    Nothing that is not committed changes; where it would have to, the delivery waits.
+    Uncommitted content never changes. If it would have to, the delivery waits.
     """
     try:
         with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
@@ -88,7 +88,7 @@ def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
 
 
 def repair_sync(repo: Repository) -> None:
-    """Finish or undo a delivery that was killed half-way."""
+    """Finish or undo a delivery that was killed."""
     with held(repo.common_dir / SYNC_LOCK) as lock:
         repair(repo, lock=lock)
 
@@ -99,7 +99,7 @@ def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Deli
     if tip is None:
         raise Waiting(
             f"the branch {target} no longer exists",
-            hint=f"make it again: git branch {target} {landed_ref(target)}",
+            hint=f"create it again: git branch {target} {landed_ref(target)}",
         )
     if landed is None or contains(repo, ancestor=landed, descendant=tip):
         return Delivery(state="current", commit=tip)
@@ -124,7 +124,7 @@ def _diverged(target: str, tip: str) -> Delivery:
 
 
 def _update_command(path: Path, submodules: tuple[str, ...]) -> str:
-    """How the person gets the files of submodules that came in; crew fetches nothing."""
+    """The command that updates the files of submodules. crew does not fetch them."""
     if not submodules:
         return ""
     return shlex.join(("git", "-C", str(path), "submodule", "update", "--init", "--", *submodules))
@@ -133,7 +133,7 @@ def _update_command(path: Path, submodules: tuple[str, ...]) -> str:
 def _catch_up(
     repo: Repository, target: str, *, old: str, new: str, hold_s: float, lock: int
 ) -> None:
-    """Somebody may have checked the target out, as it was, in the moment it moved."""
+    """Sync a checkout that a person switched to the target while it moved."""
     with suppress(Waiting):
         checkout = _checkout_of(repo, target)
         if checkout is not None:
@@ -141,7 +141,7 @@ def _catch_up(
 
 
 def _checkout_of(repo: Repository, target: str) -> Checkout | None:
-    """The one place that has the target checked out, also in the middle of a rebase."""
+    """The only worktree that has the target checked out, also during a rebase."""
     found = []
     places = worktree_paths(repo)
     _check_main(repo, target, branch=places.get(repo.root))
@@ -150,7 +150,7 @@ def _checkout_of(repo: Repository, target: str) -> Checkout | None:
         if git_dir is None or not (branch == target or _is_rebasing(git_dir, target)):
             continue
         if path == repo.common_dir:
-            continue  # the HEAD of a bare repository is nobody's checkout
+            continue  # the HEAD of a bare repository is not a checkout
         if not path.is_dir():
             raise Waiting(
                 f"the worktree {path} has {target} checked out and cannot be found",
@@ -159,17 +159,19 @@ def _checkout_of(repo: Repository, target: str) -> Checkout | None:
         found.append(Checkout(path=path, git_dir=git_dir, target=target))
     if len(found) > 1:
         both = " and ".join(str(checkout.path) for checkout in found)
-        raise Waiting(f"{target} is checked out in {both}", hint="switch one of them away")
+        raise Waiting(
+            f"{target} is checked out in {both}", hint="switch one of them to another branch"
+        )
     return found[0] if found else None
 
 
 def _check_main(repo: Repository, target: str, *, branch: str | None) -> None:
-    """A setting, slipped in by whoever, must not make the person's checkout invisible to us."""
+    """Refuse a wrong `core.bare`, which would hide the person's checkout from us."""
     head = (repo.common_dir / "HEAD").read_text().strip()
     is_hidden = not branch and head == f"ref: refs/heads/{target}"
     if is_hidden and repo.root != repo.common_dir:
         raise Waiting(
-            f"{repo.common_dir} says that it is bare, but {repo.root} is a checkout of it",
+            f"{repo.common_dir} is marked as bare, but {repo.root} is a checkout of it",
             hint=f"git config --file {repo.common_dir / 'config'} core.bare false",
         )
 

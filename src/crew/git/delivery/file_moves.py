@@ -1,7 +1,7 @@
-"""Files are put into a checkout one by one, each in a way that can be taken back byte for byte.
+"""Puts files into a checkout one by one, so that each move can be undone byte for byte.
 
-The file that was there is renamed away and looked at only then, so an edit made in between is
-seen and not overwritten; the new one is linked into place, which fails if another appeared.
+The old file is renamed first and checked after that, so that an edit in between is noticed and not
+overwritten. The new file is linked into place, which fails if another file appeared.
 """
 
 import json
@@ -20,7 +20,7 @@ SEEN = "seen.json"
 
 @frozen
 class FileMove:
-    """One file's way: where it goes, where the new one waits, where the old one is kept."""
+    """One file: its path, the path of the prepared new file, and the path of the old one."""
 
     change: FileChange
     target: Path
@@ -36,7 +36,7 @@ def plan_moves(
     changes: Sequence[FileChange],
     seen: Sequence[Signature | None],
 ) -> tuple[FileMove, ...]:
-    """Write down what the files look like before the first one is touched."""
+    """Record the signatures of the files before the first one is touched."""
     fresh = [staging / "new" / c.path if c.new_mode is not None else None for c in changes]
     new = [signature_of(file) if file is not None else None for file in fresh]
     (staging / "old").mkdir(exist_ok=True)
@@ -45,14 +45,14 @@ def plan_moves(
 
 
 def has_begun(staging: Path) -> bool:
-    """Whether files may have been touched already."""
+    """Whether files may already have been touched."""
     return (staging / SEEN).exists()
 
 
 def load_moves(
     checkout: Checkout, staging: Path, changes: Sequence[FileChange]
 ) -> tuple[FileMove, ...]:
-    """The moves of a sync; none if it died before any was made."""
+    """The moves of a sync; none if it died before the first one."""
     try:
         seen = json.loads((staging / SEEN).read_text())
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def load_moves(
 
 
 def place_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
-    """Place every new file; refuse, to be taken back, if an old one was edited meanwhile."""
+    """Place every new file. Raises if an old one was edited meanwhile; the caller undoes it."""
     for move in moves:
         if move.old is not None:
             _set_aside(checkout, move)
@@ -79,11 +79,11 @@ def place_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
             _place(checkout, move)
     for move in moves:
         if move.old is not None and signature_of(move.aside) != move.old:
-            raise wait_for(checkout, f"{move.change.path} changes at this moment")
+            raise wait_for(checkout, f"{move.change.path} is being changed by another process")
 
 
 def take_back_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
-    """Undo what was placed; a file that somebody edited since stays as they left it."""
+    """Undo the placed files. A file that was edited since stays as it is."""
     for move in reversed(moves):
         if move.new is not None and _is_placed(move) and _looks(move.target, move.new):
             _unplace(checkout, move)
@@ -92,7 +92,7 @@ def take_back_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
 
 
 def rescue_edited(moves: Sequence[FileMove]) -> tuple[Path, ...]:
-    """An old file that was written to after it was set aside is kept beside the new one."""
+    """Keep an old file next to the new one, if it was written to after the move."""
     edited = [m for m in moves if os.path.lexists(m.aside) and not _looks(m.aside, m.old)]
     return tuple(_rescue(move) for move in edited)
 
@@ -109,7 +109,9 @@ def _set_aside(checkout: Checkout, move: FileMove) -> None:
     try:
         move.target.rename(move.aside)
     except OSError:
-        raise wait_for(checkout, f"{move.change.path} changes at this moment") from None
+        raise wait_for(
+            checkout, f"{move.change.path} is being changed by another process"
+        ) from None
     if move.new is None:
         _remove_empty(checkout, move.target.parent)
 
@@ -120,7 +122,7 @@ def _place(checkout: Checkout, move: FileMove) -> None:
         move.target.parent.mkdir(parents=True, exist_ok=True)
         os.link(move.fresh, move.target, follow_symlinks=False)
     except OSError:
-        raise wait_for(checkout, f"something appears at {move.change.path}") from None
+        raise wait_for(checkout, f"another process created {move.change.path}") from None
     move.fresh.unlink()
 
 

@@ -1,7 +1,7 @@
-"""The git commands that other programs run in a checkout at this moment, as /proc shows them.
+"""Finds the git commands that other programs are running in a checkout, from /proc.
 
-A command that has read the index may write it back as it was. While none is alive that could have
-read it before we replaced it, ours stays.
+A command that has read the index may write it back. Our index stays if no command is running that
+could have read the index before we replaced it.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 PROC = Path("/proc")
 
 YOUNG_S = 10.0
-"""A command that is older has read its index long ago, or waits for an editor or a pager."""
+"""An older command has read its index long ago, or waits for an editor or a pager."""
 
 _LOOK_EVERY_S = 0.005
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -22,7 +22,7 @@ def can_look() -> bool:
 
 
 def git_commands_in(folder: Path) -> frozenset[int]:
-    """The young git commands with their working directory in this folder, but for our own."""
+    """The young git commands that work in this folder, except our own."""
     place = str(folder.resolve())
     pids = [int(name) for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - names alone
     return frozenset(pid for pid in pids if _works_in(pid, place) and _counts(pid))
@@ -34,13 +34,13 @@ def _counts(pid: int) -> bool:
 
 
 def await_quiet(folder: Path, *, until: float) -> None:
-    """Until no git command is at work there, or the time (of the monotonic clock) is over."""
+    """Wait until no git command is running there, or until this monotonic time."""
     while git_commands_in(folder) and time.monotonic() < until:
         time.sleep(_LOOK_EVERY_S)
 
 
 def outlive(folder: Path, *, until: float) -> None:
-    """Until those that are at work there now have ended, or the time is over."""
+    """Wait until the git commands that run there now have ended, or until this time."""
     left = git_commands_in(folder)
     while left and time.monotonic() < until:
         time.sleep(_LOOK_EVERY_S)
@@ -48,7 +48,7 @@ def outlive(folder: Path, *, until: float) -> None:
 
 
 def _stat(pid: int) -> bytes:
-    """As the kernel prints it; empty when the process is gone."""
+    """The line that the kernel prints; empty if the process has ended."""
     try:
         with (PROC / str(pid) / "stat").open("rb") as file:
             return file.read()
@@ -57,7 +57,7 @@ def _stat(pid: int) -> bytes:
 
 
 def _fields(pid: int) -> list[bytes]:
-    """What follows the name of the program: its state, its parent, …"""
+    """The fields after the program's name: its state, its parent, …"""
     return _stat(pid).rpartition(b") ")[2].split(b" ")
 
 
@@ -79,7 +79,7 @@ def _is_ours(pid: int) -> bool:
 
 
 def _works_in(pid: int, folder: str) -> bool:
-    """Asked of every process, while a person's index is locked: so it takes one system call."""
+    """Uses one system call, since it runs for every process while a person's index is locked."""
     try:
         place = os.readlink(f"{PROC}/{pid}/cwd")  # noqa: PTH115 - twice as fast
     except OSError:

@@ -1,4 +1,4 @@
-"""The journal of a sync: on disk before anything of a person's checkout is touched."""
+"""The journal of a sync, written to disk before a person's checkout is touched."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LAST = "crew-sync-last.json"
 
 @frozen
 class Journal:
-    """All that is needed to undo or finish a sync; on disk before anything is touched."""
+    """Everything that is needed to undo or finish a sync."""
 
     token: str
     path: str
@@ -36,7 +36,7 @@ class Journal:
 
     @property
     def staging(self) -> Path:
-        """Where files wait: on the checkout's own file system, or they could not be renamed."""
+        """The folder of prepared files, on the checkout's file system so that renames work."""
         is_same = Path(self.path).stat().st_dev == Path(self.git_dir).stat().st_dev
         return self.home if is_same else Path(self.path) / ".crew-sync" / self.token
 
@@ -60,7 +60,7 @@ def read_journal(repo: Repository, name: str = JOURNAL) -> Journal | None:
 
 @effect("git.sync_forget")
 def forget_journal(repo: Repository) -> None:
-    """It is over; what it was is kept for a look at what other programs made of the index."""
+    """End the sync. The journal stays for a later check of writes by other programs."""
     with suppress(FileNotFoundError):
         (repo.common_dir / JOURNAL).replace(repo.common_dir / LAST)
         os.utime(repo.common_dir / LAST)

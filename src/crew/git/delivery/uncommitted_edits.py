@@ -1,4 +1,4 @@
-"""What a person has not committed yet: nothing of it is touched by a delivery."""
+"""Checks that a delivery does not touch a person's uncommitted changes."""
 
 import hashlib
 import os
@@ -23,9 +23,9 @@ from crew.git.worktrees.worktree_admin import environment_for
 def check_free(
     repo: Repository, checkout: Checkout, changes: Sequence[FileChange], *, old: str, new: str
 ) -> tuple[Signature | None, ...]:
-    """Make sure that no change touches anything uncommitted.
+    """Raise if a change touches anything uncommitted.
 
-    Returns what the files of `file_changes` looked like.
+    Returns the signatures of the files of `file_changes`.
     """
     by_path = {change.path: change for change in changes}
     files = file_changes(changes)
@@ -38,7 +38,7 @@ def check_free(
 
 
 def is_index_behind(checkout: Checkout, changes: Sequence[FileChange]) -> bool:
-    """Whether the index has the old side of every change, and the checkout the files of the new."""
+    """Whether the index has the old side of each change, and the checkout the new side."""
     old = {change.path: (change.old_mode, change.old_blob) for change in changes}
     if not old or _indexed(checkout, old) != {p: e for p, e in old.items() if e[0] is not None}:
         return False
@@ -64,7 +64,7 @@ def _turned(change: FileChange) -> FileChange:
 
 
 def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, str]]:
-    """What the index has of these paths: mode and blob."""
+    """Mode and blob of these paths in the index."""
     answer = ask(checkout.path, "ls-files", "--full-name", "-s", "-z", env=checkout.env)
     entries = (entry.partition("\t") for entry in os.fsdecode(answer.out).split("\0") if entry)
     found = {path: words.split(" ") for words, _, path in entries if path in paths}
@@ -74,7 +74,7 @@ def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, 
 def _refuse_submodules(
     checkout: Checkout, changes: Sequence[FileChange], by_path: dict[str, FileChange]
 ) -> None:
-    """A submodule that is checked out belongs to the person: nothing is put into its folder."""
+    """Refuse to write into a submodule that is checked out, since it belongs to the person."""
     for change in changes:
         has_repository = os.path.lexists(checkout.path / change.path / ".git")
         if change.new_mode == SUBMODULE and change.old_mode is None and not has_repository:
@@ -82,13 +82,15 @@ def _refuse_submodules(
     for path in leaving_submodules(changes):
         is_replaced = any(one.path.startswith(f"{path}/") for one in changes)
         if is_replaced and os.path.lexists(checkout.path / path / ".git"):
-            raise wait_for(checkout, f"the submodule {path} is checked out where files come in")
+            raise wait_for(
+                checkout, f"the submodule {path} is checked out where landed files belong"
+            )
 
 
 def _refuse_filters(
     repo: Repository, checkout: Checkout, changes: Sequence[FileChange], new: str
 ) -> None:
-    """A file that needs a filter (git-lfs, git-crypt) is written by the person's own git."""
+    """Refuse a file that needs a filter (git-lfs, git-crypt): the person's git has to write it."""
     filters = configured_filters(checkout.path)
     if not filters:
         return
@@ -139,7 +141,7 @@ def _looked_at(
 def _refuse_occupied(
     checkout: Checkout, change: FileChange, by_path: dict[str, FileChange]
 ) -> None:
-    """Whatever lies where a new file goes is somebody's, ignored or not, identical or not."""
+    """Refuse if a file exists in the place of a new one, ignored or not, identical or not."""
     file = checkout.path / change.path
     if file.is_dir() and not file.is_symlink():
         names = (Path(top) / name for top, _, names in os.walk(file) for name in names)
@@ -160,7 +162,7 @@ def _disappears(path: str, by_path: dict[str, FileChange]) -> bool:
 
 
 def _refuse_edited(checkout: Checkout, changes: Sequence[FileChange]) -> None:
-    """Compare content, not what the index remembers: a file can be marked as assumed unchanged."""
+    """Compare content, not cached file data: a file can be marked as assumed unchanged."""
     has_modes = ask(
         checkout.path, "config", "--type=bool", "core.fileMode", env=checkout.env
     ).out.strip()
@@ -177,7 +179,7 @@ def _blob_ids(checkout: Checkout, changes: Sequence[FileChange]) -> list[str]:
     stdin = b"".join(_quoted(change.path) + b"\n" for change in files)
     answer = ask(checkout.path, "hash-object", "--stdin-paths", stdin=stdin, env=checkout.env)
     if answer.code != 0:
-        raise wait_for(checkout, "a file changes at this moment")
+        raise wait_for(checkout, "a file is being changed by another process")
     hashed = iter(answer.out.decode().split())
     return [
         _link_id(checkout.path / change.path, change.old_blob)
@@ -196,5 +198,5 @@ def _link_id(link: Path, like: str) -> str:
 
 
 def _quoted(path: str) -> bytes:
-    """A name as git unquotes it, so that one with a line end in it stays one name."""
+    """Quote a name for git, so that a line end in it does not split it."""
     return b'"' + b"".join(b"\\%03o" % byte for byte in os.fsencode(path)) + b'"'

@@ -1,1 +1,1 @@
-"""Merges in memory."""
+"""Merges commits in memory, without a checkout."""

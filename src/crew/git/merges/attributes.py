@@ -1,7 +1,7 @@
-"""The `.gitattributes` of a commit in a directory, so that a merge in memory obeys them.
+"""Writes the `.gitattributes` of a commit to a directory, so that a merge can use them.
 
-`git merge-tree` reads attributes from a worktree only; without one `merge=union` and `-merge` are
-silently ignored.
+`git merge-tree` reads attributes only from a worktree. Without one, it silently ignores
+`merge=union` and `-merge`.
 """
 
 import os
@@ -20,7 +20,7 @@ _last: dict[Path, tuple[str, _Attributes]] = {}
 
 
 def attributes_worktree(repo: Repository, commit: str) -> Path:
-    """A directory that holds just the attribute files of a commit; the same ones share one."""
+    """A directory with only the attribute files of a commit. Equal sets share one directory."""
     import hashlib  # noqa: PLC0415 - slow to load; only a merge needs it
 
     found = _attributes(repo, commit)
@@ -34,7 +34,7 @@ def attributes_worktree(repo: Repository, commit: str) -> Path:
 
 
 def _attributes(repo: Repository, commit: str) -> _Attributes:
-    """Asked in full once; after that only the difference to the commit asked for last."""
+    """List the files in full once, then only the difference from the last commit."""
     known = _last.get(repo.common_dir)
     if known is None:
         listing = git(repo.common_dir, "ls-tree", "-r", "-z", "--full-tree", commit)
@@ -84,5 +84,5 @@ def _write(repo: Repository, folder: Path, found: _Attributes) -> None:
     try:
         making.rename(folder)
     except OSError:
-        # Another one was quicker; theirs is the same.
+        # Another process was faster and wrote the same content.
         shutil.rmtree(making, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Both sides of a conflict: hunks with their base, and the commits of the other side."""
+"""Collects both sides of a conflict: hunks with their base, and the other side's commits."""
 
 from crew.domain.merging.conflict_text import MOST_FILES, MOST_LANDED, Hunks, Landed, Sides
 from crew.git.git_command import ask, git
@@ -7,14 +7,14 @@ from crew.git.repository import Repository
 
 CONTEXT_LINES = 3
 LONGEST_BLOB = 2_000_000
-"""Bytes; the hunks of a longer file are not looked for."""
+"""In bytes. Hunks of a longer file are not shown."""
 
 _OPENS, _CLOSES = "<<<<<<< ", ">>>>>>> "
 _TRAILER = "%(trailers:key=Task,valueonly,separator=%x2C)"
 
 
 def conflict_sides(repo: Repository, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
-    """As `git merge theirs` will show them to the agent whose work is `ours`."""
+    """The conflicts as `git merge theirs` shows them to the agent with the work `ours`."""
     base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
     return Sides(
         base=base,
@@ -34,7 +34,7 @@ def _hunks(repo: Repository, ours: str, theirs: str, paths: tuple[str, ...]) -> 
 
 
 def _marked(blob: bytes | None) -> str:
-    """Each conflict with a few lines around it; nothing for what is gone or is no text."""
+    """Each conflict with a few lines of context; empty for a deleted or binary file."""
     if blob is None or len(blob) > LONGEST_BLOB or b"\0" in blob:
         return ""
     lines = blob.decode(errors="replace").split("\n")
@@ -49,7 +49,7 @@ def _marked(blob: bytes | None) -> str:
 
 
 def _landed(repo: Repository, base: str, theirs: str, paths: tuple[str, ...]) -> tuple[Landed, ...]:
-    """The newest first; a merge of crew's own names its task."""
+    """The subjects of the commits, newest first. A merge of crew's own names its task."""
     log = git(
         repo.common_dir,
         *("log", "--first-parent", "-n", str(MOST_LANDED), f"--format={_TRAILER}%x09%h %s"),

@@ -1,4 +1,4 @@
-"""The tree of a merge in which one side wins wherever both have changed the same lines."""
+"""Builds the tree of a merge in which one side wins each conflict."""
 
 import os
 import re
@@ -30,7 +30,7 @@ class TreeEntry(NamedTuple):
 
 
 def favoured_tree(repo: Repository, *, onto: str, head: str, favours_head: bool) -> str:
-    """Like a merge without conflicts; what cannot be merged line by line is taken as a whole."""
+    """Merge line by line. Files that do not allow it are taken whole from the side."""
     place = attributes_worktree(repo, onto)
     args = ("merge-tree", "--write-tree", "-z", "--no-messages", onto, head)
     answer = ask(place, *args, env=environment_for(repo.common_dir, place))
@@ -48,7 +48,7 @@ def favoured_tree(repo: Repository, *, onto: str, head: str, favours_head: bool)
 
 
 def _settled(repo: Repository, stages: Mapping[int, TreeEntry], winner: int) -> TreeEntry | None:
-    """None: it is not in the result."""
+    """The entry in the result; None if the path is not in it."""
     wins = stages.get(winner)
     if wins is None or not all(entry.is_file for entry in stages.values()):
         return wins
@@ -65,7 +65,7 @@ def _folder() -> "TemporaryDirectory[str]":
 
 
 def _merged_lines(repo: Repository, stages: Mapping[int, TreeEntry], side: str) -> str | None:
-    """The blob of the file, in which the side wins where both changed; None for a binary one."""
+    """The blob of the merged file, in which the side wins; None for a binary file."""
     with _folder() as folder:
         files = [Path(folder) / name for name in ("onto", "base", "head")]
         for file, stage in zip(files, (_ONTO, _BASE, _HEAD), strict=True):
@@ -79,7 +79,7 @@ def _merged_lines(repo: Repository, stages: Mapping[int, TreeEntry], side: str) 
 
 
 def _with_entries(repo: Repository, tree: str, entries: Mapping[str, TreeEntry | None]) -> str:
-    """The tree with these paths as they are given; None takes one away."""
+    """The tree with these paths replaced. None removes a path."""
     lines = [
         f"{f'{entry.mode} {entry.blob}' if entry else _GONE}\t{path}\0"
         for path, entry in entries.items()

@@ -1,4 +1,4 @@
-"""Merges in memory: no checkout is touched, and the same merge always gives the same commit."""
+"""Merges commits without a checkout. The same merge always gives the same commit."""
 
 import os
 import re
@@ -31,14 +31,14 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 @frozen
 class Merged:
-    """The merge commit; no ref points to it yet."""
+    """The merge commit. No ref points to it yet."""
 
     commit: str
 
 
 @frozen
 class MergeConflict:
-    """The paths that clash, what git says about them, and the tree with the marked files."""
+    """The paths in conflict, git's messages, and the tree with the marked files."""
 
     paths: tuple[str, ...]
     detail: str
@@ -50,7 +50,7 @@ def merge(
 ) -> Merged | MergeConflict:
     """Merge `head` into `onto` as a commit with both as parents.
 
-    `favours` names the side that wins in a conflict: `mine` is that of `head`.
+    `favours` names the side that wins in a conflict: `mine` is the side of `head`.
     """
     ours, theirs = _commit_id(repo, onto), _commit_id(repo, head)
     tree = merged_tree(repo, onto=ours, head=theirs)
@@ -64,9 +64,9 @@ def merge(
 def merged_tree(
     repo: Repository, *, onto: str, head: str, style: str = "merge"
 ) -> str | MergeConflict:
-    """The tree of the merge; a conflict is exit code 1 with a tree id, all else is an error.
+    """The tree of the merge. Exit code 1 with a tree id is a conflict, all else an error.
 
-    `style` is how conflicts are marked in the files of that tree: "diff3" has the base too.
+    `style` is the style of conflict markers in that tree: "diff3" includes the base.
     """
     place = attributes_worktree(repo, onto)
     marks = ("-c", f"merge.conflictStyle={style}")
@@ -89,7 +89,7 @@ def contains(repo: Repository, *, ancestor: str, descendant: str) -> bool:
 
 
 def identity(at: float) -> dict[str, str]:
-    """Who made a commit, and when: both given, so that a repeat gives the same commit."""
+    """Fixed author and time, so that a repeat gives the same commit."""
     moment = f"@{int(at)} +0000"
     return {
         "GIT_AUTHOR_NAME": "crew",
@@ -104,7 +104,7 @@ def identity(at: float) -> dict[str, str]:
 def dropped_sides(
     repo: Repository, *, ours: str, theirs: str, result: str, paths: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Of files that conflicted, the ones where nothing of one side is left in the result."""
+    """The files in conflict whose result contains nothing of one side."""
     base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
     revs = [rev for rev in (base, ours, theirs, result) if rev]
     blobs = contents(repo, [f"{rev}:{path}" for path in paths for rev in revs])
@@ -123,7 +123,7 @@ def dropped_sides(
 def _is_lost(
     base: bytes | None, side: bytes | None, other: bytes | None, result: bytes | None
 ) -> bool:
-    """Whether `side` changed the file and the result shows nothing of it."""
+    """Whether `side` changed the file and the result contains nothing of that."""
     if side in (base, other):
         return False
     if result == other:
@@ -137,7 +137,7 @@ def _lines(content: bytes | None) -> Counter[bytes]:
 
 
 def contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:
-    """The blobs of `rev:path` names, None for one that does not exist, in one process."""
+    """The blobs of `rev:path` names, or None if missing, read in one process."""
     stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
     answer = ask(repo.common_dir, "cat-file", "--batch", "-z", stdin=stdin)
     if answer.code != 0:

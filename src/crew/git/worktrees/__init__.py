@@ -1,1 +1,1 @@
-"""Worktrees: made, repaired, looked at and removed."""
+"""Creates, repairs, reads and removes worktrees."""

@@ -1,7 +1,7 @@
-"""Whether a worktree is exactly what its HEAD says, found out without starting git.
+"""Checks without git whether a worktree has exactly the content of its HEAD.
 
-Only a plain yes counts: whatever is unusual, changed, too new to be sure of or too much to look at
-is left to git itself. The checks are stricter than git's own, which trusts the same numbers.
+Only a certain yes counts. In unusual, changed, too recent or too large worktrees git decides. The
+checks are stricter than git's own, which trusts the same numbers.
 """
 
 import os
@@ -18,7 +18,7 @@ _TREE = re.compile(rb"commit \d+\0tree ([0-9a-f]{40})\n")
 
 
 def untouched_head(worktree: Path, git_dir: Path) -> tuple[str, str | None] | None:
-    """The commit and the branch of a worktree in which nothing at all is changed or added."""
+    """The commit and branch of a worktree without changed or added files; None if unsure."""
     index = read_index(git_dir)
     if index is None or not index.tree or not index.is_plain:
         return None
@@ -38,7 +38,7 @@ def untouched_head(worktree: Path, git_dir: Path) -> tuple[str, str | None] | No
 
 
 def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
-    """No file is there that the index does not name, ignored ones included."""
+    """Whether every file, ignored ones included, is in the index."""
     index = read_index(git_dir)
     try:
         return (
@@ -51,14 +51,14 @@ def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
 
 
 def _tree_of(common: Path, commit: str) -> str:
-    """Of a commit with a file of its own; none that git has packed was made just now."""
+    """The tree of a commit with its own file. A packed commit is not recent anyway."""
     raw = (common / "objects" / commit[:2] / commit[2:]).read_bytes()
     found = _TREE.match(zlib.decompressobj().decompress(raw, 128))
     return found[1].decode() if found else "unknown"
 
 
 def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> bool:
-    """Every file there is in the index; `is_unchanged`: and the same, and none is gone."""
+    """Whether every file is in the index. `is_unchanged`: and unchanged, and none is missing."""
     seen, folders = 0, [""]
     while folders:
         folder = folders.pop()
@@ -78,7 +78,7 @@ def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> boo
 
 
 def _is_same(entry: "os.DirEntry[str]", known: Numbers, index: Index) -> bool:
-    """Also older than the index: of a file that is as new, nobody knows what it was then."""
+    """Whether the numbers match and the file is older than the index, so that they are valid."""
     found = entry.stat(follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
         mode = stat.S_IFLNK

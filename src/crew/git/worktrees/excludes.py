@@ -1,8 +1,8 @@
-"""What git does not see in one worktree, without a word in `.gitignore` or for any other worktree.
+"""Excludes paths from git in one worktree, without a change to `.gitignore`.
 
-Git has no `info/exclude` for a single worktree. It does read another `core.excludesFile` where a
-conditional include says so, and the files of that stand in `.git/info`, which agents cannot write
-where steps are sandboxed. The reasons are in `docs/decisions/005-excludes-per-worktree.md`.
+Git has no `info/exclude` for a single worktree. But a conditional include can set another
+`core.excludesFile` for it. The files of that are in `.git/info`, which agents in a sandbox cannot
+write. The reasons are in `docs/decisions/005-excludes-per-worktree.md`.
 """
 
 import os
@@ -22,10 +22,9 @@ _FOLDER = "info/crew"
 
 
 def exclude_in_worktree(repo: Repository, path: Path, patterns: Iterable[str]) -> None:
-    """Let git, whoever calls it, ignore these patterns in the worktree at `path` only; repeatable.
+    """Make every git call ignore these patterns in the worktree at `path` only. Safe to repeat.
 
-    What the user ignores everywhere stays ignored: there can be one `core.excludesFile`, so their
-    patterns come first in ours.
+    There can be only one `core.excludesFile`, so ours starts with the patterns of the user's own.
     """
     git_dir = worktree_admin.git_dir_for(repo, path.absolute())
     patterns = tuple(dict.fromkeys(patterns))
@@ -41,13 +40,13 @@ def exclude_in_worktree(repo: Repository, path: Path, patterns: Iterable[str]) -
 
 
 def pattern_for(name: str) -> str:
-    """The pattern that matches exactly this path from the top of a worktree, be it what it may."""
+    """The pattern that matches exactly this path from the top of a worktree."""
     escaped = re.sub(r"([\\*?\[])", r"\\\1", name).replace("\n", "?")
     return "/" + re.sub(r" (?= *$)", r"\\ ", escaped)
 
 
 def _ignored_everywhere(repo: Repository) -> bytes:
-    """The patterns of the user's own `core.excludesFile`, or of where git looks without one."""
+    """The patterns of the user's `core.excludesFile`, or of git's default file."""
     named = ask(repo.root, "config", "--type=path", "core.excludesFile")
     if named.code == 0:
         file = repo.root / os.fsdecode(named.out).removesuffix("\n")
@@ -62,7 +61,7 @@ def _ignored_everywhere(repo: Repository) -> bytes:
 
 
 def _conditions(repo: Repository) -> bytes:
-    """One conditional include for each worktree that is still there; the others' files go."""
+    """Write one conditional include for each existing worktree, and delete the others' files."""
     text = b""
     for own in sorted((repo.common_dir / _FOLDER).iterdir()):
         git_dir = repo.common_dir / "worktrees" / own.name

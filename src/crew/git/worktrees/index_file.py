@@ -1,6 +1,6 @@
-"""The index of a worktree, read without starting git: its files, and the entries git treats apart.
+"""Reads the index of a worktree without starting git: its files and special entries.
 
-Only an index of the common kind is read here: whole, not large, in one part. git reads the others.
+Only a common index is read here: valid, small, in one file. Git reads the others.
 """
 
 import os
@@ -14,7 +14,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import ask
 
 MOST_FILES = 1000
-"""For more files git is quicker than Python, its start included."""
+"""For more files git is faster than Python, even with its start."""
 
 _HEADER = struct.Struct(">4sLL")
 _ENTRY = struct.Struct(">10L20sH")
@@ -26,15 +26,15 @@ _LINK = 0o160000
 _LISTED_LINK = b"160000 "
 
 Numbers = tuple[int, ...]
-"""Of a file: ctime and mtime in ns, inode, mode as git keeps it, owner, group and size."""
+"""The numbers of a file: ctime and mtime in ns, inode, git's mode, owner, group and size."""
 
 
 @frozen
 class Marks:
-    """Files that git was told not to look at, and the commits of submodules, by path.
+    """Files that git does not check, and the commits of submodules by path.
 
-    One that is `skipped` may be missing by intent, as in a sparse checkout. `folders` are those of
-    all files, up to the top, which is not among them.
+    A `skipped` file may be missing on purpose, as in a sparse checkout. `folders` are the parent
+    folders of all files, without the top.
     """
 
     assumed: tuple[str, ...] = ()
@@ -45,9 +45,9 @@ class Marks:
 
 @frozen
 class Index:
-    """What git knows of a worktree's files; `tree` is the one it stands for, if it is known.
+    """Git's data about a worktree's files. `tree` is the tree of the index, if known.
 
-    `is_plain`: no entry is hidden, conflicting or only intended.
+    `is_plain`: no entry is hidden, in conflict or only intended.
     """
 
     files: Mapping[str, Numbers]
@@ -58,7 +58,7 @@ class Index:
 
 
 def read_index(git_dir: Path) -> Index | None:
-    """The index, if it is of the common kind."""
+    """The index, if it is a common one."""
     try:
         with (git_dir / "index").open("rb") as file:
             written_ns = os.fstat(file.fileno()).st_mtime_ns
@@ -90,7 +90,7 @@ def read_index(git_dir: Path) -> Index | None:
 
 
 def load_marks(worktree: Path, git_dir: Path, env: Mapping[str, str] | None) -> Marks:
-    """The marks of any index; none of one that cannot be read."""
+    """The marks of any index; none if it cannot be read."""
     index = read_index(git_dir)
     if index is not None:
         return replace(index.marks, folders=_folders(index.files))
@@ -126,7 +126,7 @@ def _read_entries(
     links: dict[str, str],
     flagged: dict[str, int],
 ) -> int:
-    """Fill in the three tables; `flagged` has the entries that git treats apart."""
+    """Fill in the three tables. `flagged` gets the special entries."""
     place = _HEADER.size
     for _ in range(count):
         *numbers, object_id, flags = _ENTRY.unpack_from(raw, place)
@@ -148,9 +148,9 @@ def _read_entries(
 
 
 def _written_tree(raw: bytes, place: int) -> str | None:
-    """The tree that git noted when it wrote the index, "" for none; None for what we do not know.
+    """The tree that git recorded in the index, "" for none; None if we cannot parse it.
 
-    An extension whose name begins with a small letter must be understood.
+    A reader must know every extension whose name begins with a lowercase letter.
     """
     tree = ""
     while place < len(raw) - _CHECKSUM:

@@ -1,7 +1,7 @@
-"""Spare worktrees: files and their index made ahead, which become a worktree by being moved.
+"""Spare worktrees: files and an index prepared in advance, which a move turns into a worktree.
 
-Git knows nothing of a spare, so one that is left over is only a folder. Whoever made it holds it;
-after a kill nobody uses it again, and it is deleted.
+Git does not know spares, so an unused one is only a folder. It belongs to the process that made it;
+after a kill it is deleted, not reused.
 """
 
 import os
@@ -22,7 +22,7 @@ _LAST_PLAIN_VERSION = (3).to_bytes(4)
 
 @frozen
 class Spare:
-    """A folder with the files of a commit and the index that goes with them."""
+    """A folder with the files of a commit and their index."""
 
     folder: Path
     commit: str
@@ -37,7 +37,7 @@ class Spare:
 
 
 def is_possible(repo: Repository) -> bool:
-    """Not where a worktree is more than its files, or less of them than a commit has."""
+    """Whether spares are possible: not with special refs or settings, or a sparse checkout."""
     return (
         worktree_admin.has_plain_refs(repo)
         and not (repo.common_dir / "info/sparse-checkout").exists()
@@ -53,9 +53,9 @@ def make_spare(repo: Repository, worktrees: Path, *, commit: str) -> Spare:
 
 
 def brought_to(repo: Repository, spare: Spare, *, commit: str) -> Spare | None:
-    """The spare with the files of another commit; None, and it is gone, if that cannot be done.
+    """Update the spare to another commit; None, and the spare is deleted, if that fails.
 
-    Only what differs is written, so attributes must be the same: a changed one is about all files.
+    Only changed files are written, so attributes must be equal: a new one may affect all files.
     """
     had_attributes = _may_name_attributes(spare.index)
     fresh = Spare(folder=spare.folder, commit=commit)
@@ -68,7 +68,7 @@ def brought_to(repo: Repository, spare: Spare, *, commit: str) -> Spare | None:
 
 
 def _may_name_attributes(index: Path) -> bool:
-    """Answered without git where names are spelled out, which they are not in version 4."""
+    """Whether the index may name attribute files. Version 4, with compressed names, always may."""
     content = index.read_bytes()
     return content[4:8] > _LAST_PLAIN_VERSION or b".gitattributes" in content
 
@@ -85,10 +85,10 @@ def _refresh(repo: Repository, spare: Spare) -> None:
 
 @effect("git.place_spare")
 def place(repo: Repository, spare: Spare, path: Path, *, branch: str) -> Path:
-    """Make it the worktree of a branch that was made just now, at the very commit of the spare.
+    """Turn the spare into the worktree of a branch that was just created at its commit.
 
-    The git dir comes first, with the index: killed before the files follow, they are written from
-    that again, as those of any worktree that was lost.
+    The git dir with the index comes first. After a kill before the move, the files are restored
+    from that index, as in any lost worktree.
     """
     git_dir = worktree_admin.lay(repo, path, branch=branch, index=spare.index)
     (spare.files / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
@@ -103,7 +103,7 @@ def drop_spare(spare: Spare) -> None:
 
 
 def drop_spares(worktrees: Path) -> None:
-    """Delete all that are there, half-made ones too."""
+    """Delete all spares, also half-made ones."""
     for folder in worktrees.glob(f"{_NAME}*"):
         drop_spare(Spare(folder=folder, commit=""))
 

@@ -1,7 +1,7 @@
-"""The locks that a killed git left in a worktree of crew, and the index that it did not finish.
+"""Removes the locks that a killed git left in crew's worktrees, and completes its index.
 
-Only the caller can prove that their owner is dead: during a hook or an editor no process has the
-file open. A lock in a person's checkout or of another worktree is never touched.
+Only the caller can prove that their owner is dead, since no process has the file open while a hook
+or an editor runs. Locks of a person's checkout or another worktree are never touched.
 """
 
 import shutil
@@ -19,9 +19,9 @@ _OURS = "crew.lock"
 
 
 def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, ...]:
-    """Every lock of git in this worktree, and that of its branch; none of what crew did not make.
+    """Every git lock of this worktree and its branch; none if crew did not create it.
 
-    Found by looking for files: no process is started.
+    Only looks for files, without starting a process.
     """
     git_dir = worktree_admin.git_dir_for(repo, path)
     found: list[Path] = []
@@ -37,21 +37,21 @@ def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, .
 
 
 def own_ref_locks(repo: Repository) -> tuple[Path, ...]:
-    """The locks of the refs that only crew itself moves."""
+    """The locks of the refs that only crew moves."""
     return tuple((repo.common_dir / "refs" / "crew").rglob("*.lock"))
 
 
 def places_of(repo: Repository, path: Path, lock: Path) -> tuple[Path, ...]:
-    """Where a git works that holds this lock: a branch can be moved from the main checkout too."""
+    """The folders in which a git may hold this lock: the main checkout can move a branch too."""
     is_shared = lock.is_relative_to(repo.common_dir / "refs")
     return (path, repo.root, repo.common_dir) if is_shared else (path,)
 
 
 def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> None:
-    """Remove these locks, whose owners the caller has proven dead; repeatable.
+    """Remove these locks, whose owners the caller has proven dead. Safe to repeat.
 
-    A commit that was killed after its branch had moved gets its index: with the old one, the next
-    commit would undo it. No file of the worktree changes, and what was staged stays staged.
+    If a commit was killed after it moved its branch, its index is completed: with the old index,
+    the next commit would undo it. Files of the worktree and staged changes stay as they are.
     """
     git_dir = worktree_admin.git_dir_for(repo, path)
     for lock in locks:
@@ -61,7 +61,7 @@ def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> No
 
 
 def _settle_index(git_dir: Path, path: Path) -> None:
-    """The lock goes last: until then a repeat finds the same."""
+    """Remove the lock last, so that a repeat finds the same state."""
     lock, env = git_dir / "index.lock", worktree_admin.environment_for(git_dir, path)
     of_lock = {**env, "GIT_INDEX_FILE": str(lock)}
     committed = _names(path, env, "diff-tree", "-r", "HEAD^", "HEAD") or frozenset()
@@ -81,7 +81,7 @@ def _is_tree_of_head(path: Path, env: Mapping[str, str], of_index: Mapping[str, 
 
 
 def _agrees(path: Path, env: Mapping[str, str], commit: str, paths: frozenset[bytes]) -> bool:
-    """Whether an index has these paths as the commit has them; one that cannot be read does not."""
+    """Whether an index has these paths as in the commit; false if it cannot be read."""
     other = _names(path, env, "diff-index", "--cached", commit)
     return other is not None and not other & paths
 
@@ -95,7 +95,7 @@ def _names(path: Path, env: Mapping[str, str], command: str, *args: str) -> froz
 def _brought_along(
     git_dir: Path, path: Path, env: Mapping[str, str], committed: Iterable[bytes]
 ) -> Path:
-    """A copy of the index in which the paths of the last commit are as it has them."""
+    """A copy of the index with the paths of the last commit as in that commit."""
     copy = git_dir / f"crew-index-{uuid.uuid4().hex}"
     shutil.copy2(git_dir / "index", copy)
     paths = b"\0".join(b":(top,literal)" + name for name in sorted(committed))

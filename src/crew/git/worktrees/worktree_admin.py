@@ -1,4 +1,4 @@
-"""The files git keeps about a linked worktree: found, checked and repaired without starting git."""
+"""Finds, checks and repairs git's files about a linked worktree without starting git."""
 
 import contextlib
 import itertools
@@ -14,15 +14,15 @@ from crew.git.repository import Repository
 from crew.system.crash_points import effect
 
 READY = "crew-ready"
-"""In a worktree's git dir: crew made it, and its first checkout was finished."""
+"""In a worktree's git dir: crew created it, and its first checkout is complete."""
 REFILL = "crew-refill"
-"""In a worktree's git dir: its directory was lost, and its files are being written again."""
+"""In a worktree's git dir: its directory was lost, and its files are being restored."""
 
 
 def git_dir_for(repo: Repository, path: Path) -> Path | None:
-    """The git dir that belongs to a worktree, even when the worktree's own `.git` is gone or wrong.
+    """The git dir of a worktree, even if the worktree's own `.git` is missing or wrong.
 
-    An agent can point its `.git` file at another repository, so the repository's side decides.
+    An agent can point its `.git` file at another repository, so the repository's files decide.
     """
     if path == repo.root:
         return repo.common_dir
@@ -34,27 +34,27 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
         return pointed.resolve()
     found = next((entry for entry in _entries(repo) if _named_in(entry) == wanted), None)
     if found is None and pointed is not None and pointed.is_dir() and _named_in(pointed) is None:
-        return pointed.resolve()  # it was deleted in part
+        return pointed.resolve()  # partly deleted
     return found
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
-    """Ties git to this git dir and these files, whatever lies in the worktree."""
+    """Bind git to this git dir and these files, whatever the worktree's `.git` names."""
     return {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(path)}
 
 
 def is_whole(git_dir: Path) -> bool:
-    """Whether `git worktree add` got as far as writing everything it writes."""
+    """Whether `git worktree add` wrote all its files."""
     return all((git_dir / name).is_file() for name in ("HEAD", "commondir", "gitdir"))
 
 
 def is_simple(repo: Repository, path: Path) -> bool:
-    """Whether a new worktree is no more to git than three small files that name each other."""
+    """Whether a new worktree needs only three small files that name each other."""
     return is_task_id(path.name) and has_plain_refs(repo)
 
 
 def has_plain_refs(repo: Repository) -> bool:
-    """Whether a HEAD is a file like any other, and all worktrees have the same settings."""
+    """Whether HEAD is a plain file, and all worktrees share their settings."""
     special = ("config.worktree", "reftable")
     return not any((repo.common_dir / name).exists() for name in special)
 
@@ -71,7 +71,7 @@ def is_pointed_at(git_dir: Path, path: Path) -> bool:
 
 
 def is_orphan(repo: Repository, path: Path) -> bool:
-    """The directory says it is a worktree of this repository, which forgot it, all or in part."""
+    """Whether the directory names this repository, which lost its files about the worktree."""
     pointed = linked_git_dir(path / ".git")
     return (
         pointed is not None
@@ -82,12 +82,12 @@ def is_orphan(repo: Repository, path: Path) -> bool:
 
 
 def is_bare_of_files(path: Path) -> bool:
-    """Nothing is in it but perhaps the `.git` file."""
+    """Whether it contains nothing except perhaps the `.git` file."""
     return not path.exists() or all(entry.name == ".git" for entry in path.iterdir())
 
 
 def lock_reason(git_dir: Path) -> str | None:
-    """Why somebody locked the worktree; git's own mark of a half-made one is no reason."""
+    """The reason of a worktree's lock. Git's own mark of a half-made one does not count."""
     try:
         reason = (git_dir / "locked").read_text(errors="replace").strip()
     except OSError:
@@ -106,7 +106,7 @@ def point(git_dir: Path, path: Path) -> None:
 
 @effect("git.register_worktree")
 def register(repo: Repository, path: Path, *, branch: str) -> Path:
-    """Make a git dir for files that are there already; it appears whole or not at all."""
+    """Create a git dir for existing files, atomically."""
     making = _written(repo, path, branch=branch)
     (making / READY).touch()
     pointed = linked_git_dir(path / ".git")
@@ -119,11 +119,10 @@ def register(repo: Repository, path: Path, *, branch: str) -> Path:
 
 @effect("git.lay_worktree")
 def lay(repo: Repository, path: Path, *, branch: str, index: Path | None = None) -> Path:
-    """Make the git dir of a new worktree, as `git worktree add` does, for a fifth of its time.
+    """Create the git dir of a new worktree, five times faster than `git worktree add`.
 
-    Only for a branch that was made just now: nobody can have it checked out. The git dir appears
-    whole or not at all, with the index if there is one, under a name that was reserved in git's
-    own way.
+    Only for a branch that was just created, which no worktree can have checked out. The git dir
+    appears atomically, with the index if there is one, under a name that is reserved as git does.
     """
     git_dir = _reserved(repo.common_dir / "worktrees", path.name)
     making = _written(repo, path, branch=branch)
@@ -153,7 +152,7 @@ def _written(repo: Repository, path: Path, *, branch: str) -> Path:
 
 
 def detach(git_dir: Path, commit: str) -> None:
-    """Let the HEAD of a worktree be a commit, in one move."""
+    """Set the HEAD of a worktree to a commit, atomically."""
     fresh = git_dir / f"HEAD.crew-{uuid.uuid4().hex}"
     fresh.write_text(f"{commit}\n")
     fresh.replace(git_dir / "HEAD")
@@ -161,7 +160,7 @@ def detach(git_dir: Path, commit: str) -> None:
 
 @effect("git.forget_worktree")
 def forget(git_dir: Path) -> None:
-    """Remove a worktree's git dir; it disappears whole, then its files are deleted."""
+    """Remove a worktree's git dir: rename it, then delete its files."""
     gone = git_dir.parent.parent / f"crew-gone-{uuid.uuid4().hex}"
     git_dir.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
@@ -174,7 +173,7 @@ def mark_refill(git_dir: Path) -> None:
 
 @effect("git.finish_making")
 def finish_making(git_dir: Path) -> None:
-    """Say that the checkout is done."""
+    """Record that the checkout is complete."""
     (git_dir / READY).touch()
     (git_dir / REFILL).unlink(missing_ok=True)
     if lock_reason(git_dir) is None:
@@ -187,7 +186,7 @@ def clear_lock(lock: Path) -> None:
 
 
 def sweep(repo: Repository, name: str) -> None:
-    """Delete what a killed crew left half-made or half-deleted; only under the worktree lock."""
+    """Delete half-made and half-deleted files of a killed crew. Only under the worktree lock."""
     for left in (*repo.common_dir.glob("crew-new-*"), *repo.common_dir.glob("crew-gone-*")):
         shutil.rmtree(left, ignore_errors=True)
     for entry in _entries(repo):
@@ -212,7 +211,7 @@ def _is_entry(repo: Repository, git_dir: Path) -> bool:
 
 
 def _named_in(git_dir: Path) -> str | None:
-    """Where a git dir says that its worktree's `.git` is."""
+    """The path of the worktree's `.git`, as its git dir records it."""
     try:
         with (git_dir / "gitdir").open("rb", buffering=0) as file:
             named = os.fsdecode(file.read()).rstrip("\n")
@@ -222,6 +221,6 @@ def _named_in(git_dir: Path) -> str | None:
 
 
 def _real(dot_git: str | Path) -> str:
-    """The path of a `.git` with its folder resolved; the file itself may be gone."""
+    """The path of a `.git` with its folder resolved. The file itself may be missing."""
     folder, name = os.path.split(dot_git)
     return f"{os.path.realpath(folder)}/{name}"

@@ -1,4 +1,4 @@
-"""What a worktree holds that is not committed, and what git was in the middle of there."""
+"""Reads the uncommitted content of a worktree, and its unfinished git operation."""
 
 import os
 import shutil
@@ -38,11 +38,11 @@ _FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
 
 @frozen
 class WorktreeState:
-    """`changed` are the uncommitted paths, also untracked ones; a nested repository ends in /.
+    """`changed` are the uncommitted and untracked paths. A nested repository ends in /.
 
-    `ignored` are the ignored paths, a folder with a / at its end; `hidden` the files that the index
-    marks as assumed unchanged or skipped and that are looked at all the same; `links` the commits
-    of submodules, by path; `overlaid` the folders of tracked files that hold a `.git` as well.
+    `ignored`: the ignored paths; a folder ends in /. `hidden`: the files that the index marks as
+    assumed unchanged or skipped, which are checked all the same. `links`: the commits of
+    submodules by path. `overlaid`: the folders that contain tracked files and a `.git`.
     """
 
     head: str | None
@@ -58,7 +58,7 @@ class WorktreeState:
 def read_status(
     worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
 ) -> WorktreeState | GitAnswer:
-    """Git's answer itself when it could not tell, e.g. of a broken index."""
+    """The state, or git's own answer if it failed, e.g. because of a broken index."""
     if untouched := untouched_head(worktree, git_dir):
         commit, on_branch = untouched
         unfinished = unfinished_in(git_dir)
@@ -89,7 +89,7 @@ def read_status(
 
 @contextmanager
 def private_index(git_dir: Path, *, copy: bool) -> Iterator[Path]:
-    """A place for an index of our own; a copy of the worktree's keeps what git knows of files."""
+    """A temporary index. A copy of the worktree's index keeps git's cached file data."""
     index = git_dir / f"crew-index-{uuid.uuid4().hex}"
     try:
         if copy and (git_dir / "index").is_file():
@@ -101,7 +101,7 @@ def private_index(git_dir: Path, *, copy: bool) -> Iterator[Path]:
 
 
 def reveal(worktree: Path, hidden: Iterable[str], env: Mapping[str, str]) -> None:
-    """Have git look at these files again; `env` names an index of our own."""
+    """Make git check these files again. `env` names a temporary index."""
     stdin = b"\0".join(os.fsencode(path) for path in hidden)
     if stdin:
         for mark in ("--no-assume-unchanged", "--no-skip-worktree"):
@@ -131,7 +131,7 @@ def load_status(
 
 
 def unfinished_in(git_dir: Path) -> str | None:
-    """The operation that a person or an agent has begun there and not ended."""
+    """The git operation that a person or an agent started there and did not finish."""
     return next((name for file, name in _UNFINISHED.items() if (git_dir / file).exists()), None)
 
 

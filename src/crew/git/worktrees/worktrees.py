@@ -1,4 +1,4 @@
-"""One worktree a task: made, recycled, looked at and removed; every half-made state heals."""
+"""Creates, reuses, reads and removes worktrees, and repairs every half-made state."""
 
 import os
 import shutil
@@ -32,10 +32,10 @@ def ensure_worktree(
     is_new: bool = False,
     spare: Spare | None = None,
 ) -> str:
-    """The worktree of a branch, made from `base` if there is no such branch; returns its HEAD.
+    """Create the worktree of a branch, from `base` if the branch is new; returns its HEAD.
 
-    One that is whole is left exactly as it is, dirty or not. `is_new`: the branch was made just now
-    and nobody can have it checked out; then a spare at `base` may serve.
+    A complete worktree stays exactly as it is, dirty or not. `is_new`: the branch was just created,
+    so that no worktree has it checked out and a spare at `base` can be used.
     """
     path = path.absolute()
     with held(repo.common_dir / "crew.lock") as lock:
@@ -62,7 +62,7 @@ def _laid(repo: Repository, path: Path, *, branch: str, spare: Spare | None) -> 
 
 
 def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
-    """A worktree for gates, at exactly this commit; only ignored files stay from its last use."""
+    """A worktree for gates at exactly this commit. Only ignored files stay from its last use."""
     path = path.absolute()
     found = commit if is_object_id(commit) else commit_of(repo, commit)
     if found is None:
@@ -75,9 +75,7 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
             _add(repo, path, branch=None, base=found, lock=lock)
             git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=None)
-    worktree_admin.finish_making(
-        git_dir
-    )  # ours from here on, whatever its files look like after a kill
+    worktree_admin.finish_making(git_dir)  # crew's own from now on, whatever state a kill leaves
     with held(git_dir / "crew.lock") as lock:
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
@@ -88,7 +86,7 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
 
 
 def remove_worktree(repo: Repository, path: Path) -> None:
-    """Remove a linked worktree; the caller has made sure that its content is kept elsewhere."""
+    """Remove a linked worktree. The caller has saved its content elsewhere."""
     path = path.absolute()
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir == repo.common_dir:
@@ -114,7 +112,7 @@ def delete_branch(
 ) -> None:
     """Delete a branch that is at `expected` and that no worktree has checked out.
 
-    `marks` are refs that go with it, and where they are.
+    `marks` are refs to delete with it, and their commits.
     """
     holders = worktree_paths(repo) if _may_be_held(repo, branch) else {}
     holder = next((path for path, held_one in holders.items() if held_one == branch), None)
@@ -128,7 +126,7 @@ def delete_branch(
 
 
 def _may_be_held(repo: Repository, branch: str) -> bool:
-    """Git is asked only when some HEAD names the branch, or does not say what it names."""
+    """Whether a HEAD names the branch, or cannot be read, so that git has to decide."""
     if (repo.common_dir / "reftable").exists():
         return True
     try:
@@ -139,7 +137,7 @@ def _may_be_held(repo: Repository, branch: str) -> bool:
 
 
 def worktree_paths(repo: Repository) -> dict[Path, str]:
-    """Every worktree with its branch; the main one first, a detached one with an empty name."""
+    """Every worktree with its branch, the main one first. A detached one has an empty name."""
     listing = ask(repo.common_dir, "worktree", "list", "--porcelain", "-z")
     found: dict[Path, str] = {}
     path = repo.root
@@ -154,7 +152,7 @@ def worktree_paths(repo: Repository) -> dict[Path, str]:
 
 
 def state_of(path: Path) -> WorktreeState:
-    """What is uncommitted there, and what git was in the middle of."""
+    """The uncommitted changes, and the unfinished git operation, if any."""
     git_dir = git_dir_of(path.absolute())
     if git_dir is None:
         raise _not_ours(path)
@@ -162,7 +160,7 @@ def state_of(path: Path) -> WorktreeState:
 
 
 def refuse_foreign(repo: Repository, path: Path) -> None:
-    """Refuse a path that holds something crew did not make."""
+    """Refuse a path whose content crew did not create."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise _not_ours(path)
     if path.is_dir() and any(path.iterdir()) and not worktree_admin.is_orphan(repo, path):
@@ -170,7 +168,7 @@ def refuse_foreign(repo: Repository, path: Path) -> None:
 
 
 def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
-    """The worktree's git dir, healed; None when it has to be made. Only under the lock."""
+    """The worktree's git dir, repaired; None if it must be created. Only under the lock."""
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None:
         return _adopted(repo, path, branch=branch)
@@ -190,7 +188,7 @@ def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | Non
 
 
 def _adopted(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
-    """Files whose git dir is gone, all or in part, get a new one: nothing in them is lost."""
+    """Create a new git dir for files whose own is lost or incomplete. The files stay."""
     if not worktree_admin.is_orphan(repo, path):
         return None
     has_work = branch is not None and not worktree_admin.is_bare_of_files(path)
@@ -207,7 +205,7 @@ def _adopted(repo: Repository, path: Path, *, branch: str | None) -> Path | None
 
 
 def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
-    """A worktree that somebody else made stays theirs, unless it is on the very branch we want."""
+    """Refuse a worktree that crew did not create, unless it is on the wanted branch."""
     if (git_dir / worktree_admin.READY).exists() or worktree_admin.is_bare_of_files(path):
         return
     if branch is None or _symbolic_head(git_dir) != f"refs/heads/{branch}":
@@ -215,7 +213,7 @@ def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
 
 
 def _finish_checkout(git_dir: Path, path: Path) -> None:
-    """Write the files of a new or lost worktree, or the index of one that lost only that."""
+    """Write the files of a new or lost worktree, or only its lost index."""
     with held(git_dir / "crew.lock") as lock:
         is_ready = (git_dir / worktree_admin.READY).exists()
         is_lost = (git_dir / worktree_admin.REFILL).exists()
@@ -255,7 +253,7 @@ def _add(repo: Repository, path: Path, *, branch: str | None, base: str, lock: i
 
 @effect("git.reset_worktree")
 def _reset(git_dir: Path, path: Path, *, hard: bool, lock: int) -> None:
-    """`read-tree` writes the same files as `reset --hard` and leaves all refs alone."""
+    """Write the files with `read-tree`, which unlike `reset --hard` changes no ref."""
     args = ("read-tree", "--reset", "-u", "HEAD") if hard else ("reset", "-q", "--mixed")
     env = worktree_admin.environment_for(git_dir, path)
     answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
@@ -265,7 +263,7 @@ def _reset(git_dir: Path, path: Path, *, hard: bool, lock: int) -> None:
 
 @effect("git.write_files")
 def _write_files(git_dir: Path, path: Path, *, lock: int) -> None:
-    """Bring back the files of the index, staged changes included, into an emptied directory."""
+    """Restore the files of the index, including staged changes, to an emptied directory."""
     env = worktree_admin.environment_for(git_dir, path)
     git(
         path,
@@ -281,9 +279,9 @@ def _write_files(git_dir: Path, path: Path, *, lock: int) -> None:
 
 @effect("git.switch_detached")
 def _switch(repo: Repository, git_dir: Path, path: Path, commit: str, *, lock: int) -> None:
-    """As `checkout --force --detach`, but without its wait for the disk: nothing here is kept.
+    """Like `checkout --force --detach`, but without syncing the disk: nothing here must last.
 
-    A merge that a gate was killed in is for git itself to forget.
+    If a gate was killed during a merge, git itself has to abort it.
     """
     env = worktree_admin.environment_for(git_dir, path)
     args: tuple[str, ...] = ("read-tree", "--reset", "-u", commit)
@@ -297,7 +295,7 @@ def _switch(repo: Repository, git_dir: Path, path: Path, commit: str, *, lock: i
 
 
 def _no_commit(commit: str) -> NotFound:
-    return NotFound(f"there is no commit {commit}", hint="look with: git log --all")
+    return NotFound(f"there is no commit {commit}", hint="`git log --all` shows the commits")
 
 
 @effect("git.clean_worktree")
@@ -308,7 +306,7 @@ def _clean(git_dir: Path, path: Path, *, lock: int) -> None:
 
 @effect("git.set_aside")
 def _set_aside(path: Path) -> None:
-    """Rename the directory away, so that from now on there is no such worktree."""
+    """Rename the directory, so that the worktree disappears at once."""
     if path.is_dir() and not path.is_symlink():
         path.rename(path.with_name(f".{path.name}.crew-gone-{uuid.uuid4().hex}"))
 
