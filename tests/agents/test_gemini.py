@@ -86,7 +86,10 @@ FAILURES = {
         ErrorKind.CRASHED,
         {"lines": [INIT, result("error", error={"message": "something odd"})], "code": 0},
     ),
-    "an error without a word": (ErrorKind.CRASHED, {"lines": [INIT, result("error")], "code": 0}),
+    "an error without a message": (
+        ErrorKind.CRASHED,
+        {"lines": [INIT, result("error")], "code": 0},
+    ),
     "told to end, and exit 0": (ErrorKind.CRASHED, {"lines": [INIT, text("DONE")], "code": 0}),
 }
 

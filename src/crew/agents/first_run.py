@@ -46,7 +46,7 @@ def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
             if any(added):
                 _write(file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     except (OSError, ValueError, TypeError) as error:
-        return f"{file} is left as it is, since it cannot be read or written as JSON: {error}"
+        return f"{file} is unchanged, since it cannot be read or written as JSON: {error}"
     return None
 
 
@@ -63,7 +63,7 @@ def _add(document: Any, key: list[str], value: Any) -> bool:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"an object was expected where {json.dumps(value)[:40]} stands")
+        raise TypeError(f"expected an object, found {json.dumps(value)[:40]}")
     return value
 
 

@@ -72,7 +72,7 @@ async def _open(
     if can and can.session_capabilities and can.session_capabilities.resume:
         resumed = await agent.resume_session(session_id=session, **place)
         return session, resumed.config_options or ()
-    raise CannotLoad("this agent cannot open a session again")
+    raise CannotLoad("this agent cannot resume a session")
 
 
 async def _choose_model(
@@ -80,7 +80,7 @@ async def _choose_model(
 ) -> None:
     chosen = next((one.id for one in options if one.category == "model"), None)
     if chosen is None:
-        raise AcpRefused(f"this agent lets nobody choose the model {model!r}: give it in `args`")
+        raise AcpRefused(f"this agent does not accept a model: pass {model!r} in `args`")
     await agent.set_config_option(config_id=chosen, session_id=session, value=model)
 
 

@@ -47,7 +47,7 @@ def ended_badly(error: Exception, *, is_opening: bool) -> StepError | None:
     said = " ".join((str(error), _told(getattr(error, "data", None))))
     kind = _kind(code, getattr(error, "data", None), said)
     message = one_line(said, limit=300) or type(error).__name__
-    return StepError(kind=kind, message=message if not is_opening else f"cannot begin: {message}")
+    return StepError(kind=kind, message=message if not is_opening else f"cannot start: {message}")
 
 
 def judge(end: ProcessEnd, turn: AcpTurn, spec: AgentSpec) -> StepError | None:

@@ -23,7 +23,7 @@ def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
     except OSError as error:
         raise CrewError(
             f"the lock {path} cannot be written: {error.strerror}",
-            hint="make room on the disk or mend the folder's permissions, then run it again",
+            hint="make room on the disk or fix the folder's permissions, then run it again",
         ) from error
     try:
         if file is None:
@@ -41,7 +41,7 @@ def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
 def _in_use(order: StepOrder, by: str) -> Conflict:
     return Conflict(
         f"the session {order.session} is in use by {by}",
-        hint="wait until that has ended, or begin a new session",
+        hint="wait until that process has ended, or start a new session",
     )
 
 

@@ -50,7 +50,7 @@ def turn_error(
     kind = _by_words(message) or _by_info(info) or _by_words(details) or ErrorKind.CRASHED
     return StepError(
         kind=kind,
-        message=one_line(message, limit=300) or "the turn failed without a word",
+        message=one_line(message, limit=300) or "the turn failed without a message",
         reset_at=reset_at if kind is ErrorKind.RATE_LIMIT else None,
     )
 

@@ -95,7 +95,9 @@ class GeminiRun:
             cost_usd=None,
         )
         if event.get("status") != "success":
-            self.complaint = text_of(mapping(event, "error"), "message") or "an error without words"
+            self.complaint = (
+                text_of(mapping(event, "error"), "message") or "an error without a message"
+            )
 
 
 def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
@@ -109,7 +111,7 @@ def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
         return _error(end, run, spec)
     if not run.has_result:
         return StepError(
-            kind=ErrorKind.CRASHED, message=f"{spec.name} exited without telling a result"
+            kind=ErrorKind.CRASHED, message=f"{spec.name} exited without reporting a result"
         )
     return None
 

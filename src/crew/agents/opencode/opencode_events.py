@@ -126,7 +126,7 @@ def _exit_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
 
 def _error(error: Event) -> StepError:
     name, data = text_of(error, "name"), mapping(error, "data")
-    message = text_of(data, "message") or name or "an error without a word"
+    message = text_of(data, "message") or name or "an error without a message"
     kind = _BY_NAME.get(name) or _by_words(message) or kind_of_status(data.get("statusCode"))
     what = message if name in message else f"{name}: {message}"
     return StepError(kind=kind or ErrorKind.CRASHED, message=one_line(what, limit=300))

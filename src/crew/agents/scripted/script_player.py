@@ -226,7 +226,7 @@ def _merging() -> bool:
 def _fail(error: dict[str, Any]) -> int:
     if "reset_in_s" in error:
         error = {**error, "reset_at": time.time() + error["reset_in_s"]}
-    _tell(type="error", **{"kind": "crashed", "message": "as the script says", **error})
+    _tell(type="error", **{"kind": "crashed", "message": "as the script asks", **error})
     return 1
 
 

@@ -124,6 +124,7 @@ def _judge(end: ProcessEnd, heard: _Heard, spec: AgentSpec) -> StepError | None:
         return process_error(end, spec)
     if not heard.has_ended:
         return StepError(
-            kind=ErrorKind.CRASHED, message=f"{spec.name} exited without saying that it is finished"
+            kind=ErrorKind.CRASHED,
+            message=f"{spec.name} exited without reporting that it has finished",
         )
     return None

@@ -100,6 +100,6 @@ def _check(name: str, command: str, end_command: Sequence[str]) -> None:
         )
     if "\0" in command or any("\0" in word for word in end_command):
         raise UsageError(
-            "a NUL character cannot stand on a command line",
-            hint="take it out of the agent's command or prompt",
+            "a command line cannot contain a NUL character",
+            hint="remove it from the agent's command or prompt",
         )

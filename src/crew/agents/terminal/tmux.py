@@ -142,7 +142,7 @@ def open_session(
         done = _new_session(tmux, arguments, env)
         if done.returncode == 0:
             return _session(f"{_text(done.stdout).rstrip()} {shown}")
-    raise _failure(done, f"no session {name} could be opened")
+    raise _failure(done, f"cannot open the terminal {name}")
 
 
 def find_session(tmux: Tmux, name: str) -> LiveSession | None:
@@ -155,7 +155,7 @@ def live_sessions(tmux: Tmux) -> dict[str, LiveSession]:
         return {}
     done = _call(tmux, "list-sessions", "-F", _SAYS)
     if done.returncode and not any(words in _text(done.stderr) for words in _NO_SERVER):
-        raise _failure(done, "the crew's tmux server cannot be asked")
+        raise _failure(done, "cannot reach crew's tmux server")
     sessions = [_session(line) for line in _text(done.stdout).splitlines()]
     return {one.name: one for one in sessions}
 
@@ -165,7 +165,7 @@ def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
     if not marker:
         raise UsageError(
             "an empty marker would end every process on this machine",
-            hint="pass the CREW_OWNER that the session was opened with",
+            hint="pass the CREW_OWNER that the terminal was opened with",
         )
     session = find_session(tmux, name)
 
@@ -202,7 +202,7 @@ def capture(tmux: Tmux, name: str, *, lines: int, colours: bool = False) -> str:
     style = ("-e",) if colours else ()
     done = _call(tmux, "capture-pane", "-p", *style, "-S", str(-lines), "-t", _target(name))
     if done.returncode:
-        raise _failure(done, f"the pane of {name} cannot be read")
+        raise _failure(done, f"cannot read the terminal {name}")
     rows = [row.rstrip(" ") for row in _text(done.stdout).split("\n")]
     while rows and not _COLOUR.sub("", rows[-1]).strip():
         rows.pop()
@@ -256,7 +256,7 @@ def _paste(tmux: Tmux, name: str, text: str) -> None:
     )
     done = _run(tmux, _argv(*arguments), stdin=text.encode(errors="surrogateescape"))
     if done.returncode:
-        raise _failure(done, f"nothing could be pasted into {name}")
+        raise _failure(done, f"cannot paste into the terminal {name}")
 
 
 @effect("agents.type")
@@ -265,7 +265,7 @@ def _type(tmux: Tmux, name: str, keys: tuple[str, ...]) -> None:
     leave_scrolling = ("copy-mode", "-q", "-t", _target(name))
     done = _call(tmux, *leave_scrolling, ";", "send-keys", "-t", _target(name), *keys)
     if done.returncode:
-        raise _failure(done, f"nothing could be typed into {name}")
+        raise _failure(done, f"cannot type into the terminal {name}")
 
 
 def _pane_argv(script: Path, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -303,7 +303,7 @@ def _run(
         )
     except subprocess.TimeoutExpired as error:
         raise TimedOut(
-            "the crew's tmux server does not answer",
+            "crew's tmux server does not answer",
             hint=f"look at its process: fuser {tmux.folder / SOCKET}",
         ) from error
 
@@ -312,7 +312,7 @@ def load_program() -> str:
     if (program := shutil.which("tmux")) is None:
         raise CrewError(
             "tmux is not installed",
-            hint="install tmux (apt install tmux, brew install tmux), or run without a session",
+            hint="install tmux (apt install tmux, brew install tmux), or run without a terminal",
         )
     return program
 
@@ -349,24 +349,24 @@ def _session(line: str) -> LiveSession:
 def _check(name: str, cwd: Path, env: Mapping[str, str]) -> None:
     if _NAME.fullmatch(name) is None:
         raise UsageError(
-            f"{name!r} cannot be the name of a session",
+            f"{name!r} cannot be the name of a terminal",
             hint="it has only letters, digits, - and _, like crew-1",
         )
     if not cwd.is_dir():
-        raise NotFound(f"the folder {cwd} is gone", hint="start the task again to make it")
+        raise NotFound(f"the folder {cwd} is gone", hint="start the task again to create it")
     for variable, value in env.items():
         is_short = len(os.fsencode(variable + value)) <= _LONGEST_VARIABLE
         if not is_short or "\0" in value or _VARIABLE.fullmatch(variable) is None:
             raise UsageError(
-                f"a session cannot be given the variable {variable!r}",
-                hint=f"its name must be plain, and both together below {_LONGEST_VARIABLE} bytes",
+                f"a terminal cannot have the variable {variable!r}",
+                hint=f"use a plain name and fewer than {_LONGEST_VARIABLE} bytes in all",
             )
 
 
 def _demand(tmux: Tmux, name: str) -> None:
     load_program()
     if find_session(tmux, name) is None:
-        raise NotFound(f"no session is called {name}", hint="see which ones run: crew list")
+        raise NotFound(f"there is no terminal {name}", hint="`crew list` shows all tasks")
 
 
 def _target(name: str) -> str:
@@ -397,4 +397,4 @@ def _text(output: bytes) -> str:
 
 def _failure(done: Answer, what: str) -> CrewError:
     said = _text(done.stderr).strip() or f"tmux exited with {done.returncode}"
-    return CrewError(f"{what}: {said}", hint="crew doctor looks at tmux and its server")
+    return CrewError(f"{what}: {said}", hint="`crew doctor` checks tmux and its server")
