@@ -62,13 +62,13 @@ def load_questions(db: Database) -> "list[Question]":
 
 
 def load_queues(db: Database) -> "World":
-    """A world of the merge queues, with the tasks that landed and are not delivered yet."""
+    """A world of the merge queues and the tasks that landed but are not delivered yet."""
     queues, landed = _queues(db)
     return cast("World", SimpleNamespace(queues=queues, tasks=landed))
 
 
 def _queues(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
-    """All tasks are looked at only when something is on its way."""
+    """Search all tasks only if a merge queue has undelivered work."""
     queues = _rows(db, "line")
     if all(queue.delivered == queue.integration for queue in queues.values()):
         return queues, {}
