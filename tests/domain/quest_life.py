@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 
 from crew.config.workflow_files import BUILT_IN, load_workflow
-from crew.domain.commands import Check, Prepare, RemoveWorktree, Step, WriteItems
+from crew.domain.commands import CheckStage, Prepare, RemoveWorktree, Step, WriteItems
 from crew.domain.dispatch import answer
 from crew.domain.kernel.fact import Fact
+from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide, plan
 from crew.domain.quests.position import acting, first_position
@@ -140,14 +141,18 @@ class Life:
         run = self.run(task)
         failed = StepError(kind=error, message="it broke") if error else None
         outcome = StepOutcome(session=run.session, done=done, error=failed)
-        self.record(step_ended(self.world, run, outcome, rules=self.rules, at=self.now))
+        self.record(
+            step_ended(
+                self.world, run, lead_of(self.world, run), outcome, rules=self.rules, at=self.now
+            )
+        )
         retry_at = [a.retry_at or 0.0 for a in self.world.agents.values()]
         self.now = max(self.now, *retry_at)
 
     def look(self, task: str, **evidence: object) -> None:
         """crew looks at what the role left."""
         run = self.run(task)
-        assert Check(subject=run.id) in self.due(), f"{run.id} is not to be looked at"
+        assert CheckStage(subject=run.id) in self.due(), f"{run.id} is not to be looked at"
         if "has_commits" not in evidence:
             evidence["has_commits"] = True
         seen = Evidence(head=f"head-{task}", **evidence)
@@ -176,7 +181,7 @@ class Life:
 
     def send_back(self, task: str, **how: object) -> None:
         """The merge queue does."""
-        self.record(returned(self.world, task, rules=self.rules, at=self.now, **how))
+        self.record(returned(self.world, task, leads=LEADS, rules=self.rules, at=self.now, **how))
 
     def kill(self, task: str) -> None:
         """What the doer does once an agent is to be killed."""

@@ -3,6 +3,7 @@
 import pytest
 
 from crew.domain.agents.manager_board import ManagerMove, Point, board, next_move
+from crew.domain.lead_choice import LEADS
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
@@ -12,22 +13,22 @@ AGENT = Agent(id="A", agent_kind="sh")
 
 
 def the_point(*rows, runner_up=True):
-    (point,) = board(with_rows(rows), runner_up=runner_up)
+    (point,) = board(with_rows(rows), LEADS, runner_up=runner_up)
     return point
 
 
 @pytest.mark.parametrize("state", ["merged", "closed"])
 def test_what_is_finished_is_not_on_the_board(state):
-    assert board(with_rows([Task(id="1", state=state)]), runner_up=True) == ()
+    assert board(with_rows([Task(id="1", state=state)]), LEADS, runner_up=True) == ()
 
 
 def test_what_its_source_lost_is_not_on_the_board():
-    assert board(with_rows([Task(id="1", gone=True)]), runner_up=True) == ()
+    assert board(with_rows([Task(id="1", gone=True)]), LEADS, runner_up=True) == ()
 
 
 def test_the_oldest_task_comes_first():
     tasks = [Task(id="1", created_at=5.0), Task(id="2", created_at=1.0)]
-    assert [point.task for point in board(with_rows(tasks), runner_up=True)] == ["2", "1"]
+    assert [point.task for point in board(with_rows(tasks), LEADS, runner_up=True)] == ["2", "1"]
 
 
 def test_a_ready_task_moves_by_itself_only_with_a_runner_and_agents():
@@ -38,7 +39,7 @@ def test_a_ready_task_moves_by_itself_only_with_a_runner_and_agents():
 
 
 def test_a_task_that_waits_for_another_needs_no_decision():
-    points = board(with_rows([Task(id="1"), Task(id="2", deps=("1",))]), runner_up=False)
+    points = board(with_rows([Task(id="1"), Task(id="2", deps=("1",))]), LEADS, runner_up=False)
     assert (points[1].why, points[1].decidable) == ("waits for 1", False)
 
 

@@ -7,6 +7,7 @@ import pytest
 from crew.domain.agents.manager_board import board
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, UsageError
+from crew.domain.lead_choice import LEADS
 from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide
 from crew.domain.requests import Request
@@ -22,6 +23,7 @@ def conflicted(world, task="1"):
     facts = returned(
         world,
         task,
+        leads=LEADS,
         ask=Ask.CONFLICT,
         notes="",
         rules=ASKING,
@@ -53,7 +55,7 @@ def test_a_conflict_asks_with_both_sides_and_the_choices(asking):
     task = asking.tasks["1"]
     assert (task.state, task.is_queued, task.awaits_merge) == ("done", False, False)
     assert decide(asking, 6.0, rules=ASKING) == []
-    assert "asks q1" in board(asking, runner_up=True)[0].why
+    assert "asks q1" in board(asking, LEADS, runner_up=True)[0].why
 
 
 def test_two_conflicts_ask_two_questions(asking):

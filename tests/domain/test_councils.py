@@ -6,6 +6,7 @@ import pytest
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.membership import NewMember, close, opened
+from crew.domain.lead_choice import LEADS
 from crew.domain.plan import decide, plan
 from crew.domain.quests.council_stage import follow_councils, is_awaited
 from crew.domain.rows.channel import Author, Channel, Post, TurnState
@@ -204,7 +205,7 @@ def test_a_task_that_is_stopped_during_its_council_comes_to_another_one_by_the_r
     position = world.positions["1"]
     assert (position.stage, position.role) == ("plan", "seeker")
     assert not world.channels["council-1-1"].is_open
-    assert can_start(world, world.tasks["1"])
+    assert can_start(world, world.tasks["1"], LEADS)
     again = replace(position, stage="talk")
     running = {
         "positions": {"1": again},

@@ -7,6 +7,7 @@ import pytest
 from crew.domain.commands import Deliver, RemoveWorktree
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict
+from crew.domain.lead_choice import LEADS
 from crew.domain.plan import plan
 from crew.domain.requests import Request
 from crew.domain.rows.task import Task, TaskState
@@ -39,8 +40,8 @@ def test_only_a_done_task_that_landed_awaits_its_delivery(state):
 
 
 def test_what_waited_for_a_task_starts_once_it_has_landed():
-    assert not is_ready(given(WAITING, NEXT), NEXT)
-    assert is_ready(given(LANDED, NEXT), NEXT)
+    assert not is_ready(given(WAITING, NEXT), NEXT, LEADS)
+    assert is_ready(given(LANDED, NEXT), NEXT, LEADS)
 
 
 def test_the_worktree_of_a_landed_task_is_not_needed_any_more():

@@ -12,6 +12,7 @@ from crew.domain.commands import (
     TellPane,
     WriteTask,
 )
+from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide, plan
 from crew.domain.rows.agent import Agent
@@ -98,7 +99,14 @@ def test_words_whose_terminal_ends_before_they_are_typed_go_to_an_agent(leaving,
 def test_a_conflict_found_by_the_queue_reaches_the_agent_at_its_terminal():
     world = at_terminal(run_state="complete", task_state="done", task_queued_at=1.0)
     facts = returned(
-        world, "1", ask=Ask.CONFLICT, notes="both", rules=RULES, at=50.0, merge_commit="c"
+        world,
+        "1",
+        leads=LEADS,
+        ask=Ask.CONFLICT,
+        notes="both",
+        rules=RULES,
+        at=50.0,
+        merge_commit="c",
     )
     assert run_of(after(world, facts)).untyped
 
@@ -106,7 +114,12 @@ def test_a_conflict_found_by_the_queue_reaches_the_agent_at_its_terminal():
 def test_a_complaint_about_complete_is_not_typed_since_the_command_prints_it():
     world = at_terminal(run_state="reviewing")
     facts = checked(
-        world, run_of(world), Evidence(head="h", uncommitted=("a",)), rules=RULES, at=50.0
+        world,
+        run_of(world),
+        lead_of(world, run_of(world)),
+        Evidence(head="h", uncommitted=("a",)),
+        rules=RULES,
+        at=50.0,
     )
     assert not run_of(after(world, facts)).untyped
 
@@ -335,7 +348,17 @@ def test_an_inspection_that_failed_too_late_means_nothing(state):
 
 def test_work_that_passes_is_done_and_waits_for_a_person_to_merge_it():
     world = at_terminal(run_state="reviewing")
-    world = after(world, checked(world, run_of(world), Evidence(head="h"), rules=RULES, at=60.0))
+    world = after(
+        world,
+        checked(
+            world,
+            run_of(world),
+            lead_of(world, run_of(world)),
+            Evidence(head="h"),
+            rules=RULES,
+            at=60.0,
+        ),
+    )
     task = world.tasks["1"]
     assert (task.state, task.head, task.is_queued) == ("done", "h", False)
     assert run_of(world).is_pane_open
@@ -356,7 +379,10 @@ def test_whoever_works_at_a_terminal_may_try_for_ever(evidence, ask, notes):
         run_state="reviewing", run_round=20, run_complaint=ask, run_complaints=9, run_max_rounds=20
     )
     found = Evidence(head="h", **evidence)
-    world = after(world, checked(world, run_of(world), found, rules=RULES, at=60.0))
+    world = after(
+        world,
+        checked(world, run_of(world), lead_of(world, run_of(world)), found, rules=RULES, at=60.0),
+    )
     assert (run_of(world).state, run_of(world).ask, run_of(world).notes) == ("working", ask, notes)
     assert world.tasks["1"].state == "in_progress"
     assert planned(world) == []
@@ -367,7 +393,7 @@ def test_what_the_merge_queue_sends_back_goes_to_the_terminal_that_is_open(rules
     world = at_terminal(
         run_state="complete", run_round=20, task_state="done", task_queued_at=1.0, task_head="h"
     )
-    facts = returned(world, "1", ask=Ask.CONFLICT, notes="a", rules=rules, at=60.0)
+    facts = returned(world, "1", leads=LEADS, ask=Ask.CONFLICT, notes="a", rules=rules, at=60.0)
     world = after(world, facts)
     assert (world.tasks["1"].state, run_of(world).state) == ("in_progress", "working")
     assert run_of(world).is_pane_open
@@ -393,5 +419,15 @@ def test_a_session_whose_step_was_killed_may_be_known_to_its_program():
 
 def test_a_run_that_finished_before_it_could_be_stopped_is_finished():
     world = holding("done", run_leaving="stopped", agent_killing=True)
-    world = after(world, checked(world, run_of(world), Evidence(head="h"), rules=RULES, at=60.0))
+    world = after(
+        world,
+        checked(
+            world,
+            run_of(world),
+            lead_of(world, run_of(world)),
+            Evidence(head="h"),
+            rules=RULES,
+            at=60.0,
+        ),
+    )
     assert (world.tasks["1"].state, run_of(world).leaving) == ("done", "")

@@ -6,6 +6,7 @@ import pytest
 
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound
+from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
@@ -411,7 +412,9 @@ def test_complete_queues_the_task_where_the_request_or_the_config_says_so(config
     found = answer(at_terminal(), request, rules=rules, at=50.0)
     world = after(at_terminal(), found.facts)
     assert run_of(world).merges is merges
-    world = after(world, completed(world, run_of(world), "h", at=51.0))
+    world = after(
+        world, completed(world, run_of(world), lead_of(world, run_of(world)), "h", at=51.0)
+    )
     assert world.tasks["1"].queued_at == (51.0 if merges else None)
     assert world.tasks["1"].awaits_merge is not merges
 

@@ -4,6 +4,7 @@ import pytest
 
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict
+from crew.domain.lead_choice import lead_of
 from crew.domain.requests import Request
 from crew.domain.rows.message import Message
 from crew.domain.runs.run_outcomes import Evidence, checked, completed
@@ -36,14 +37,19 @@ def test_complete_at_a_terminal_has_the_work_checked():
     world, reply = ask(at_terminal(), "signal", **SUMMARY)
     assert run_of(world).state == "reviewing"
     assert "crew checks the work" in reply
-    world = after(world, completed(world, run_of(world), "h", at=51.0))
+    world = after(
+        world, completed(world, run_of(world), lead_of(world, run_of(world)), "h", at=51.0)
+    )
     assert (run_of(world).signal, world.tasks["1"].state) == ("", "done")
 
 
 def test_a_complaint_about_signalled_work_is_typed_since_no_command_prints_it():
     world, _ = ask(at_terminal(), "signal", **SUMMARY)
     found = Evidence(head="h", uncommitted=("a",))
-    world = after(world, checked(world, run_of(world), found, rules=RULES, at=51.0))
+    world = after(
+        world,
+        checked(world, run_of(world), lead_of(world, run_of(world)), found, rules=RULES, at=51.0),
+    )
     run = run_of(world)
     assert (run.state, run.untyped, run.notes, run.signal) == ("working", True, "> a", "")
 

@@ -22,6 +22,7 @@ from crew.domain.commands import (
 from crew.domain.commands import (
     TestCandidate as GateOn,
 )
+from crew.domain.lead_choice import LEADS
 from crew.domain.merging.merge_plan import queued_tasks, returned
 from crew.domain.plan import decide, plan, waits
 from crew.domain.rows.agent import Agent
@@ -54,19 +55,19 @@ def of_runs(world, **settings):
 @pytest.mark.parametrize("state", TaskState)
 def test_only_a_task_that_is_to_do_is_ready(state):
     task = Task(id="1", state=state)
-    assert is_ready(given(task), task) == (state == "todo")
+    assert is_ready(given(task), task, LEADS) == (state == "todo")
 
 
 @pytest.mark.parametrize("state", TaskState)
 def test_a_task_waits_until_its_dependency_is_merged_or_closed(state):
     task = Task(id="2", deps=("1",))
     world = given(Task(id="1", state=state), task)
-    assert is_ready(world, task) == (state in {"merged", "closed"})
+    assert is_ready(world, task, LEADS) == (state in {"merged", "closed"})
 
 
 def test_a_dependency_that_nobody_knows_blocks():
     task = Task(id="2", deps=("1", "9"))
-    assert not is_ready(given(Task(id="1", state="merged"), task), task)
+    assert not is_ready(given(Task(id="1", state="merged"), task), task, LEADS)
 
 
 NOT_READ = ({"corrupt": True}, {"gone": True}, {"missing_at": 40.0})
@@ -75,7 +76,7 @@ NOT_READ = ({"corrupt": True}, {"gone": True}, {"missing_at": 40.0})
 @pytest.mark.parametrize("fault", NOT_READ)
 def test_a_task_that_cannot_be_read_never_starts(fault):
     task = Task(id="1", **fault)
-    assert not is_ready(given(task), task)
+    assert not is_ready(given(task), task, LEADS)
 
 
 def test_a_ready_task_goes_to_an_idle_agent():
@@ -102,14 +103,19 @@ def test_the_targets_of_tasks_that_only_wait_for_an_agent_are_foreseen_in_their_
         Task(id="4", target="main", state="in_progress"),
         Task(id="5", target="main", not_before=51.0),
     )
-    assert starting_next(world, 50.0, rules=RULES) == ("old", "main")
-    assert starting_next(world, 51.0, rules=RULES) == ("old", "main", "main")
-    assert starting_next(world, 50.0, rules=replace(RULES, only_tasks=("1",))) == ("main",)
+    assert starting_next(world, 50.0, leads=LEADS, rules=RULES) == ("old", "main")
+    assert starting_next(world, 51.0, leads=LEADS, rules=RULES) == ("old", "main", "main")
+    assert starting_next(world, 50.0, leads=LEADS, rules=replace(RULES, only_tasks=("1",))) == (
+        "main",
+    )
 
 
 @pytest.mark.parametrize("made", [{"branch": "crew-1"}, {"worktree": "/trees/1"}])
 def test_a_task_that_has_its_branch_or_worktree_already_needs_none_made_ahead(made):
-    assert starting_next(given(Task(id="1", target="main", **made)), 50.0, rules=RULES) == ()
+    assert (
+        starting_next(given(Task(id="1", target="main", **made)), 50.0, leads=LEADS, rules=RULES)
+        == ()
+    )
 
 
 def test_urgent_tasks_go_first_then_old_ones_then_low_numbers():
@@ -437,13 +443,13 @@ def test_nobody_is_blamed_for_a_red_base_but_a_person_is_told_once():
 
 def test_a_task_that_no_run_made_is_an_error_when_the_queue_refuses_it():
     world = replace(given(*queued("1")), runs={})
-    facts = returned(world, "1", ask=Ask.RED_GATE, notes="", rules=RULES, at=1.0)
+    facts = returned(world, "1", leads=LEADS, ask=Ask.RED_GATE, notes="", rules=RULES, at=1.0)
     assert after(world, facts).tasks["1"].state == "error"
 
 
 def test_a_task_whose_rounds_are_spent_is_an_error_when_the_queue_refuses_it():
     world = with_changes(given(*queued("1")), run_round=20)
-    facts = returned(world, "1", ask=Ask.RED_GATE, notes="", rules=RULES, at=1.0)
+    facts = returned(world, "1", leads=LEADS, ask=Ask.RED_GATE, notes="", rules=RULES, at=1.0)
     world = after(world, facts)
     assert (world.tasks["1"].state, world.runs["1.1"].state) == ("error", "failed")
     assert world.runs["1.1"].error == "the merge queue sent it back after 20 rounds"
@@ -453,6 +459,7 @@ def conflict(world, **settings):
     facts = returned(
         world,
         "1",
+        leads=LEADS,
         ask=Ask.CONFLICT,
         notes="both changed a.py",
         rules=Rules(**settings),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
+from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import returned
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Ask
@@ -17,7 +18,6 @@ from crew.domain.runs.run_outcomes import (
     abandoned,
     assigned,
     checked,
-    failed,
     killed,
     prepared,
     sent_back,
@@ -53,9 +53,29 @@ def test_the_cost_of_a_step_that_was_cut_off_is_unknown(stepping, cost):
 def test_a_run_that_gives_up_says_how_its_last_round_ended(step, outcome, why):
     world = holding("working", run_step=step, run_round=3, run_max_rounds=3)
     world = start_step(world)
-    world = after(world, step_ended(world, world.runs["1.1"], outcome, rules=RULES, at=11.0))
+    world = after(
+        world,
+        step_ended(
+            world,
+            world.runs["1.1"],
+            lead_of(world, world.runs["1.1"]),
+            outcome,
+            rules=RULES,
+            at=11.0,
+        ),
+    )
     nothing = Evidence(head="h", has_commits=False)
-    world = after(world, checked(world, world.runs["1.1"], nothing, rules=RULES, at=12.0))
+    world = after(
+        world,
+        checked(
+            world,
+            world.runs["1.1"],
+            lead_of(world, world.runs["1.1"]),
+            nothing,
+            rules=RULES,
+            at=12.0,
+        ),
+    )
     assert world.runs["1.1"].error == f"gave up after 3 rounds: {why}"
 
 
@@ -65,7 +85,9 @@ def start_step(world, *, epoch=1, session="s1", at=10.0):
 
 
 def end_step(world, outcome, *, rules=RULES, at=20.0):
-    facts = step_ended(world, world.runs["1.1"], outcome, rules=rules, at=at)
+    facts = step_ended(
+        world, world.runs["1.1"], lead_of(world, world.runs["1.1"]), outcome, rules=rules, at=at
+    )
     return after(world, facts)
 
 
@@ -79,7 +101,17 @@ def error(kind, *, message="it broke", reset_at=None, usage=Usage()):  # noqa: B
 
 
 def check(world, evidence, *, rules=RULES):
-    return after(world, checked(world, world.runs["1.1"], evidence, rules=rules, at=30.0))
+    return after(
+        world,
+        checked(
+            world,
+            world.runs["1.1"],
+            lead_of(world, world.runs["1.1"]),
+            evidence,
+            rules=rules,
+            at=30.0,
+        ),
+    )
 
 
 # Taking a task
@@ -90,7 +122,14 @@ def test_an_idle_agent_gets_a_new_run_of_the_task():
     agent, run, task = only(
         after(
             world,
-            assigned(world, world.agents["A"], world.tasks["1"], rules=Rules(max_rounds=7), at=3.0),
+            assigned(
+                world,
+                world.agents["A"],
+                world.tasks["1"],
+                lead=LEADS.of_task(world, world.tasks["1"].id),
+                rules=Rules(max_rounds=7),
+                at=3.0,
+            ),
         )
     )
     assert (agent.state, agent.task, agent.run, agent.task_assigned_at) == ("ready", "1", "1.1", 3)
@@ -102,7 +141,17 @@ def test_an_idle_agent_gets_a_new_run_of_the_task():
 def test_a_task_that_wants_another_kind_of_agent_gets_a_run_of_that_kind():
     world = given(Agent(id="A", agent_kind="claude"), Task(id="1", wants_agent="codex"))
     _, run, _ = only(
-        after(world, assigned(world, world.agents["A"], world.tasks["1"], rules=RULES, at=3.0))
+        after(
+            world,
+            assigned(
+                world,
+                world.agents["A"],
+                world.tasks["1"],
+                lead=LEADS.of_task(world, world.tasks["1"].id),
+                rules=RULES,
+                at=3.0,
+            ),
+        )
     )
     assert run.agent_kind == "codex"
 
@@ -110,7 +159,12 @@ def test_a_task_that_wants_another_kind_of_agent_gets_a_run_of_that_kind():
 def test_a_restarted_task_gets_its_next_run_which_is_told_what_its_branch_holds():
     task = Task(id="1", state="error", run="1.2", run_count=2)
     world = given(Agent(id="A", agent_kind="claude"), task)
-    world = after(world, assigned(world, world.agents["A"], task, rules=RULES, at=3.0))
+    world = after(
+        world,
+        assigned(
+            world, world.agents["A"], task, lead=LEADS.of_task(world, task.id), rules=RULES, at=3.0
+        ),
+    )
     assert world.runs["1.3"].ask == Ask.RESUMED
     assert world.tasks["1"].run_count == 3
 
@@ -118,7 +172,17 @@ def test_a_restarted_task_gets_its_next_run_which_is_told_what_its_branch_holds(
 def test_a_task_that_was_sent_back_goes_on_with_its_own_run_and_session():
     world = holding("working", run_agent=None, run_session="s7", run_round=2)
     world = replace(world, agents={"B": Agent(id="B", agent_kind="claude")})
-    world = after(world, assigned(world, world.agents["B"], world.tasks["1"], rules=RULES, at=3.0))
+    world = after(
+        world,
+        assigned(
+            world,
+            world.agents["B"],
+            world.tasks["1"],
+            lead=LEADS.of_task(world, world.tasks["1"].id),
+            rules=RULES,
+            at=3.0,
+        ),
+    )
     assert list(world.runs) == ["1.1"]
     run = world.runs["1.1"]
     assert (run.agent, run.session, run.round) == ("B", "s7", 2)
@@ -218,7 +282,14 @@ def test_every_error_has_its_line_in_the_table_and_a_rate_limit_is_none():
 def test_each_kind_of_error_has_its_next_move(kind):
     states, trigger, errors, retry_at = AFTER_ERROR[kind]
     world = start_step(holding("working"))
-    facts = step_ended(world, world.runs["1.1"], error(kind), rules=RULES, at=20.0)
+    facts = step_ended(
+        world,
+        world.runs["1.1"],
+        lead_of(world, world.runs["1.1"]),
+        error(kind),
+        rules=RULES,
+        at=20.0,
+    )
     assert [fact.trigger for fact in facts] == ["step_ended", trigger]
     assert facts[0].extra == {"step": 1, "error": kind}
     agent, run, _ = only(after(world, facts))
@@ -314,7 +385,9 @@ def test_trouble_of_our_own_is_an_error_like_any_other(state):
     world, waits = holding(state), []
     for _ in range(5):
         run = world.runs["1.1"]
-        world = after(world, troubled(world, run, "no worktree", rules=RULES, at=100.0))
+        world = after(
+            world, troubled(world, run, lead_of(world, run), "no worktree", rules=RULES, at=100.0)
+        )
         waits.append(world.agents["A"].retry_at - 100.0)
     agent = world.agents["A"]
     assert waits == [2, 4, 8, 16, 32]
@@ -325,11 +398,15 @@ def test_a_check_that_cannot_run_five_times_fails_the_run_and_frees_the_agent():
     world = holding("done")
     for _ in range(4):
         run = world.runs["1.1"]
-        world = after(world, troubled(world, run, "no gate program", rules=RULES, at=1.0))
+        world = after(
+            world, troubled(world, run, lead_of(world, run), "no gate program", rules=RULES, at=1.0)
+        )
         assert world.agents["A"].state == "done"
     run = world.runs["1.1"]
     agent, run, task = only(
-        after(world, troubled(world, run, "no gate program", rules=RULES, at=1.0))
+        after(
+            world, troubled(world, run, lead_of(world, run), "no gate program", rules=RULES, at=1.0)
+        )
     )
     assert (agent.state, run.state, run.error) == ("idle", "failed", "no gate program")
     assert (task.state, task.worktree) == ("error", "/trees/1")
@@ -337,7 +414,12 @@ def test_a_check_that_cannot_run_five_times_fails_the_run_and_frees_the_agent():
 
 def test_trouble_with_a_run_that_nobody_holds_is_nobodys_error():
     world = holding("working", run_agent=None)
-    assert troubled(world, world.runs["1.1"], "late", rules=RULES, at=1.0) == []
+    assert (
+        troubled(
+            world, world.runs["1.1"], lead_of(world, world.runs["1.1"]), "late", rules=RULES, at=1.0
+        )
+        == []
+    )
 
 
 # Usage
@@ -472,7 +554,14 @@ def test_a_red_gate_may_stay_red_until_the_rounds_are_spent():
 def test_a_run_that_nobody_holds_is_sent_back_without_an_agent():
     world = holding("working", run_agent=None, run_state="complete")
     facts = sent_back(
-        world, world.runs["1.1"], ask=Ask.CONFLICT, notes="", rules=RULES, at=1.0, merge_head="h"
+        world,
+        world.runs["1.1"],
+        lead_of(world, world.runs["1.1"]),
+        ask=Ask.CONFLICT,
+        notes="",
+        rules=RULES,
+        at=1.0,
+        merge_head="h",
     )
     assert [fact.kind for fact in facts] == ["run"]
     assert facts[0].changes["merge_head"] == "h"
@@ -482,7 +571,9 @@ def unresolved(times):
     """The merge queue finds a conflict, and the agent says `times` times that it is done."""
     world = given(*queued("1"))
     aside = {"merge_commit": "c" * 40, "merge_paths": ("a.py",), "merge_notes": "both sides"}
-    facts = returned(world, "1", ask=Ask.CONFLICT, notes="", rules=RULES, at=2.0, **aside)
+    facts = returned(
+        world, "1", leads=LEADS, ask=Ask.CONFLICT, notes="", rules=RULES, at=2.0, **aside
+    )
     world = after(world, facts)
     for _ in range(times):
         world = replace(world, runs={"1.1": replace(world.runs["1.1"], state="reviewing")})
@@ -491,7 +582,17 @@ def unresolved(times):
 
 
 def round_again(world, evidence):
-    return after(world, checked(world, world.runs["1.1"], evidence, rules=RULES, at=60.0))
+    return after(
+        world,
+        checked(
+            world,
+            world.runs["1.1"],
+            lead_of(world, world.runs["1.1"]),
+            evidence,
+            rules=RULES,
+            at=60.0,
+        ),
+    )
 
 
 def test_a_conflict_is_sent_three_times_with_both_sides_and_then_the_run_ends():
@@ -518,7 +619,9 @@ def test_a_conflict_with_another_commit_is_counted_anew():
     task = replace(world.tasks["1"], state="done", head="h2", queued_at=5.0)
     world = replace(world, runs={"1.1": run}, tasks={"1": task})
     aside = {"merge_commit": "d" * 40, "merge_paths": ("b.py",), "merge_notes": "other sides"}
-    facts = returned(world, "1", ask=Ask.CONFLICT, notes="", rules=RULES, at=2.0, **aside)
+    facts = returned(
+        world, "1", leads=LEADS, ask=Ask.CONFLICT, notes="", rules=RULES, at=2.0, **aside
+    )
     run = after(world, facts).runs["1.1"]
     assert (run.merge_tries, run.merge_notes) == (1, "other sides")
 
@@ -528,7 +631,14 @@ def test_a_conflict_with_another_commit_is_counted_anew():
 
 def test_a_failed_run_leaves_everything_where_it_is():
     world = holding("done", task_branch="crew-1")
-    agent, run, task = only(after(world, failed(world, world.runs["1.1"], "no luck", at=9.0)))
+    agent, run, task = only(
+        after(
+            world,
+            lead_of(world, world.runs["1.1"]).cannot_go_on(
+                world, world.runs["1.1"], "no luck", at=9.0
+            ),
+        )
+    )
     assert (run.state, run.error, run.ended_at) == ("failed", "no luck", 9.0)
     assert (task.state, task.worktree, task.branch) == ("error", "/trees/1", "crew-1")
     assert agent.state == "idle"
@@ -536,7 +646,14 @@ def test_a_failed_run_leaves_everything_where_it_is():
 
 def test_a_failed_run_of_a_task_that_was_closed_meanwhile_leaves_it_closed():
     world = holding("done", task_state="closed")
-    _, run, task = only(after(world, failed(world, world.runs["1.1"], "no luck", at=9.0)))
+    _, run, task = only(
+        after(
+            world,
+            lead_of(world, world.runs["1.1"]).cannot_go_on(
+                world, world.runs["1.1"], "no luck", at=9.0
+            ),
+        )
+    )
     assert (run.state, task.state) == ("failed", "closed")
 
 

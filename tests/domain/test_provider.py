@@ -7,6 +7,7 @@ import pytest
 
 from crew.domain.commands import Step
 from crew.domain.kernel.fact import Fact
+from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.plan import decide, plan, waits
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.provider import PROVIDER, Provider
@@ -47,7 +48,12 @@ def rows(world):
 
 def step(world, outcome, *, rules=SHARED, at=20.0, run="1.1"):
     world = after(world, step_started(world, world.runs[run], epoch=1, session="s1", at=at))
-    return after(world, step_ended(world, world.runs[run], outcome, rules=rules, at=at))
+    return after(
+        world,
+        step_ended(
+            world, world.runs[run], lead_of(world, world.runs[run]), outcome, rules=rules, at=at
+        ),
+    )
 
 
 def test_a_limit_pauses_the_provider_frees_the_agent_and_is_no_error():
@@ -62,7 +68,14 @@ def test_a_limit_pauses_the_provider_frees_the_agent_and_is_no_error():
 def test_the_facts_say_that_the_agent_was_parked_and_by_whom():
     world = holding("working")
     world = after(world, step_started(world, world.runs["1.1"], epoch=1, session="s1", at=10.0))
-    facts = step_ended(world, world.runs["1.1"], limited(500.0), rules=SHARED, at=20.0)
+    facts = step_ended(
+        world,
+        world.runs["1.1"],
+        lead_of(world, world.runs["1.1"]),
+        limited(500.0),
+        rules=SHARED,
+        at=20.0,
+    )
     assert [(f.kind, f.trigger) for f in facts] == [
         ("run", "step_ended"),
         ("agent", "parked"),
@@ -163,7 +176,14 @@ def test_after_a_limit_runs_come_back_one_after_the_other():
 
 def test_who_is_assigned_by_hand_does_not_cut_a_pause_short():
     world = given(*idle("A"), *todo("1"), paused(500.0))
-    facts = assigned(world, world.agents["A"], world.tasks["1"], rules=SHARED, at=100.0)
+    facts = assigned(
+        world,
+        world.agents["A"],
+        world.tasks["1"],
+        lead=LEADS.of_task(world, world.tasks["1"].id),
+        rules=SHARED,
+        at=100.0,
+    )
     assert after(world, facts).providers["anthropic"].next_at == 500.0
 
 
@@ -210,7 +230,9 @@ def test_a_pause_survives_a_restart():
     before = fold(facts)
     facts += step_started(before, before.runs["1.1"], epoch=1, session="s1", at=20.0)
     now = fold(facts)
-    facts += step_ended(now, now.runs["1.1"], limited(500.0), rules=SHARED, at=20.0)
+    facts += step_ended(
+        now, now.runs["1.1"], lead_of(now, now.runs["1.1"]), limited(500.0), rules=SHARED, at=20.0
+    )
     again = fold(Fact(**json.loads(json.dumps(asdict(fact)))) for fact in facts)
     assert again.providers == world.providers
     assert started(again, 499.0) == []

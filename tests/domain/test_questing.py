@@ -6,6 +6,7 @@ import pytest
 
 from crew.domain.commands import Kill, RemoveWorktree, Step
 from crew.domain.kernel.errors import Conflict
+from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide, waits
 from crew.domain.quests.quest_outcomes import follow
 from crew.domain.rows.quest import PlanItem
@@ -229,7 +230,12 @@ def test_a_step_that_a_person_finished_at_a_terminal_is_complete_when_it_lands()
 def finished_by_hand(life, run):
     checked = moved(run, "done", to="reviewing", at=life.now)
     world = apply_all(life.world, [checked])
-    return [checked, *completed(world, world.runs[run.id], "by-hand", at=life.now)]
+    return [
+        checked,
+        *completed(
+            world, world.runs[run.id], lead_of(world, world.runs[run.id]), "by-hand", at=life.now
+        ),
+    ]
 
 
 def test_a_blocked_step_that_a_person_finished_counts_as_complete():

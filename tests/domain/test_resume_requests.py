@@ -6,6 +6,7 @@ import pytest
 
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound
+from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
@@ -170,7 +171,10 @@ def test_a_run_that_gave_up_keeps_the_complaint_for_the_one_that_resumes_it():
     world = holding("done", run_round=20, run_max_rounds=20, run_session_used=True)
     run = world.runs["1.1"]
     world = after(
-        world, sent_back(world, run, ask=Ask.REVIEW, notes="no tests", rules=RULES, at=49.0)
+        world,
+        sent_back(
+            world, run, lead_of(world, run), ask=Ask.REVIEW, notes="no tests", rules=RULES, at=49.0
+        ),
     )
     assert world.runs["1.1"].state == "failed"
     new = go_on(world)[0].runs["1.2"]

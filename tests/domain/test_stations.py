@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.commands import Check
+from crew.domain.commands import CheckStage
 from crew.domain.quests.position import is_unfinished
 from crew.domain.quests.stage_outcomes import review_judged, role_finished
 from crew.domain.rows.workflow import Does, Role, Stage, Workflow
@@ -24,7 +24,7 @@ def built(**changes):
 
 def test_a_green_gate_leads_on_and_needs_no_agent_in_between():
     life, task = built()
-    assert Check(subject=life.run(task).id) in life.due()
+    assert CheckStage(subject=life.run(task).id) in life.due()
     life.gate(task)
     assert life.run(task).role == "siegemaster"
     assert life.position(task).visited("ward") == 1
@@ -168,7 +168,7 @@ def judge(life, notes):
 def test_where_a_gate_follows_the_steps_nothing_is_worked_at_before_it():
     life = walked()
     assert (life.position(ROOT).stage, life.run(ROOT).state) == ("proof", "reviewing")
-    assert Check(subject=life.run(ROOT).id) in life.due()
+    assert CheckStage(subject=life.run(ROOT).id) in life.due()
     life.gate(ROOT)
     judge(life, None)
     assert life.world.tasks[ROOT].state == "done"

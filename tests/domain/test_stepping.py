@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.commands import Recover, Step
+from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide, plan
 from crew.domain.rows.message import MESSAGE, Message
 from crew.domain.rows.question import QUESTION, About, Question
@@ -47,7 +48,9 @@ def under_way(signal="", notes="", **changes):
 
 
 def ended(world, outcome=FINE, *, rules=RULES, at=20.0):
-    facts = step_ended(world, world.runs["1.1"], outcome, rules=rules, at=at)
+    facts = step_ended(
+        world, world.runs["1.1"], lead_of(world, world.runs["1.1"]), outcome, rules=rules, at=at
+    )
     return after(world, facts)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
+from crew.domain.lead_choice import LEADS
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.task_item import TaskItem, blockers, cycle_through, dependency_cycles
 from crew.domain.tasks.readiness import is_ready
@@ -34,7 +35,7 @@ def test_a_task_that_nothing_blocks_is_exactly_one_that_the_plan_calls_ready(gra
     world = fold(seen(fold([]), items, Intake(target="main", at=1.0)))
     for item in items:
         is_free = item.status == TaskState.TODO and blockers(item, by_id) == ()
-        assert is_ready(world, world.tasks[item.id]) == is_free
+        assert is_ready(world, world.tasks[item.id], LEADS) == is_free
 
 
 @patient

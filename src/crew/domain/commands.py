@@ -35,6 +35,10 @@ class Check(RunCommand):
     """Look at the worktree and run the gate on the exact commit."""
 
 
+class CheckStage(RunCommand):
+    """In a quest: check what a role left, then do what the stage asks for."""
+
+
 class Recover(RunCommand):
     """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
 

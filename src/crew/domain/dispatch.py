@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from crew.domain.agents import agent_requests
 from crew.domain.channels import channel_requests, member_requests
 from crew.domain.kernel.errors import UsageError
+from crew.domain.lead_choice import LEADS
 from crew.domain.merging import merge_requests
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
@@ -35,4 +36,4 @@ def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer
     verb = VERBS.get(request.verb)
     if verb is None:
         raise UsageError(f"unknown request {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
-    return verb(Asked(args=request.args, world=world, rules=rules, at=at))
+    return verb(Asked(args=request.args, world=world, leads=LEADS, rules=rules, at=at))

@@ -10,7 +10,6 @@ from crew.domain.agents.agent_kinds import follow_default
 from crew.domain.agents.agent_plan import assign, is_shut
 from crew.domain.channels.channel_plan import channel_waits, decide_channels, plan_channels
 from crew.domain.commands import (
-    Check,
     Command,
     Kill,
     Prepare,
@@ -21,6 +20,7 @@ from crew.domain.commands import (
     WriteTask,
 )
 from crew.domain.kernel.fact import Fact
+from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import delivery_waits, new_queues, plan_queues, send_back
 from crew.domain.quests.council_stage import follow_councils
 from crew.domain.quests.position import runs_plan
@@ -52,11 +52,11 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
         return facts
     if world.quests and (facts := follow(world, now) or follow_councils(world, now)):
         return facts
-    if facts := send_back(world, now, rules=rules):
+    if facts := send_back(world, now, leads=LEADS, rules=rules):
         return facts
     if facts := follow_default(world, now, rules=rules):
         return facts
-    return assign(world, now, rules=rules) if taking_work else []
+    return assign(world, now, leads=LEADS, rules=rules) if taking_work else []
 
 
 MOST_DECISIONS = 10_000
@@ -103,7 +103,7 @@ def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
         if agent.task and agent.retry_at and agent.state in AT_WORK and rules.means(agent.task):
             found[f"run {agent.run}"] = agent.retry_at
     for task in world.tasks.values():
-        if task.not_before is not None and is_ready(world, task) and rules.means(task.id):
+        if task.not_before is not None and is_ready(world, task, LEADS) and rules.means(task.id):
             found[f"run {task.id}"] = task.not_before
     for provider in world.providers.values():
         if provider.is_shut(now) and _is_wanted(world, provider.id, rules):
@@ -119,7 +119,7 @@ def _is_wanted(world: World, provider: str, rules: Rules) -> bool:
     begun = (run for run in world.runs.values() if run.is_live and not run.question)
     return any(
         rules.provider(run.agent_kind) == provider and rules.means(run.task) for run in begun
-    ) or any(is_ready(world, task) and rules.means(task.id) for task in world.tasks.values())
+    ) or any(is_ready(world, task, LEADS) and rules.means(task.id) for task in world.tasks.values())
 
 
 def _withdraw(world: World, now: float) -> list[Fact]:
@@ -154,7 +154,7 @@ def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
 
 def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
     run = world.runs.get(task.run or "")
-    if run is not None and run.pane:
+    if run is not None and lead_of(world, run).is_watched:
         return False
     held = any(agent.task == task.id for agent in world.agents.values())
     over = task.gone or (task.is_over and not rules.keep_worktrees)
@@ -181,7 +181,8 @@ def _for_run(
 ) -> Command | None:
     if agent.retry_at is not None and agent.retry_at > now:
         return None
-    if world.tasks[run.task].cleaning or run.pane or not rules.means(run.task):
+    lead = lead_of(world, run)
+    if world.tasks[run.task].cleaning or lead.is_watched or not rules.means(run.task):
         return None
     if run.state == RunState.WORKING and is_shut(world, run.agent_kind, now, rules):
         return None
@@ -192,7 +193,7 @@ def _for_run(
     if run.state == RunState.WORKING:
         return Step(subject=run.id) if _can_be_told(world, run) else None
     if run.state == RunState.REVIEWING:
-        return Check(subject=run.id)
+        return lead.check(subject=run.id)
     return None
 
 

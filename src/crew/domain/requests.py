@@ -6,6 +6,7 @@ from typing import Any
 from crew.domain.kernel.errors import NotFound
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
+from crew.domain.lead import Leads
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
@@ -24,6 +25,7 @@ class Asked:
 
     args: Mapping[str, Any]
     world: World
+    leads: Leads
     rules: Rules
     at: float
 

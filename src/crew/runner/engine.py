@@ -27,6 +27,7 @@ from crew.domain.commands import (
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
+from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.plan import MISSING, following, plan, waits
 from crew.domain.rows.channel import Member, Post
 from crew.domain.rows.message import Message
@@ -254,14 +255,16 @@ class Engine:
     def _foresee(self) -> None:
         """A runner has what comes next made ready; who only finishes something does not."""
         if self.only is None and self.taking_work:
-            self.outside.foresee(starting_next(self.world, self.now(), rules=self.rules))
+            targets = starting_next(self.world, self.now(), leads=LEADS, rules=self.rules)
+            self.outside.foresee(targets)
 
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
         """A run's trouble is counted by its agent; anything else is tried again a few times."""
         log.warning("%s failed: %s", command.key, error)
         if isinstance(command, RunCommand):
             run = self.world.runs[command.subject]
-            return troubled(self.world, run, _words(error), rules=self.rules, at=self.now())
+            lead = lead_of(self.world, run)
+            return troubled(self.world, run, lead, _words(error), rules=self.rules, at=self.now())
         if isinstance(command, OpenPane):
             run = self.world.runs[command.subject]
             return not_opened(self.world, run, _words(error), at=self.now())

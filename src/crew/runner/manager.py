@@ -14,6 +14,7 @@ from crew.config.prompts import prompt
 from crew.domain.agents.manager_board import ManagerMove, Point, board, next_move
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.quotation import headline
+from crew.domain.lead_choice import LEADS
 from crew.domain.rows.step import StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.arrivals import arrivals
@@ -89,7 +90,7 @@ class AutoManager:
 
     def _look(self) -> tuple[Point, ...]:
         runner = find_runner(self.workplace.lock_file)
-        points = board(self._world(), runner_up=runner is not None)
+        points = board(self._world(), LEADS, runner_up=runner is not None)
         stale = time.monotonic() - self._asked_at > LOOK_AFRESH_S and _has_terminal(points)
         if points != self._seen or stale:
             self._seen, self._asked = points, 0

@@ -7,12 +7,11 @@ from crew.domain.agents.agent_plan import kind_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import agent_name, next_agent_names
-from crew.domain.quests.position import has_slot
 from crew.domain.requests import Answer, Asked, Verb, find_task
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.run_outcomes import assigned
-from crew.domain.tasks.readiness import SHOW, can_start, why_not
+from crew.domain.tasks.readiness import refuse_waiting
 from crew.domain.world import FIELDS, FactDraft, born, moved, noted
 
 
@@ -69,9 +68,9 @@ def assign(asked: Asked) -> Answer:
             f"agent {agent.id} is {agent.state} with task {agent.task}",
             hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
         )
-    if not can_start(asked.world, task):
-        raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
-    if not has_slot(asked.world, task.id):
+    refuse_waiting(asked, task)
+    lead = asked.leads.of_task(asked.world, task.id)
+    if not lead.has_room(asked.world, task):
         raise Conflict(
             f"every slot of quest {task.quest} is in use",
             hint="`crew quest show` lists its agents; the next free slot takes the task",
@@ -81,11 +80,11 @@ def assign(asked: Asked) -> Answer:
     draft.add(*followed(agent, asked.rules, at=asked.at))
     agent = draft.world.agents[agent.id]
     refuse_unusable(
-        kind_for(draft.world, agent, task),
+        kind_for(draft.world, agent, task, asked.leads),
         asked.rules,
         instead=f"`crew agents set {agent.id} KIND` (`crew agents` lists them)",
     )
-    draft.add(*assigned(draft.world, agent, task, rules=asked.rules, at=asked.at))
+    draft.add(*assigned(draft.world, agent, task, lead=lead, rules=asked.rules, at=asked.at))
     return Answer(facts=tuple(draft.facts))
 
 

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from crew.domain.kernel.frozen import frozen
+from crew.domain.lead import Leads
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.tasks.readiness import is_ready
@@ -29,11 +30,11 @@ class ManagerMove(StrEnum):
     GIVE_UP = "give_up"
 
 
-def board(world: World, *, runner_up: bool) -> tuple[Point, ...]:
+def board(world: World, leads: Leads, *, runner_up: bool) -> tuple[Point, ...]:
     """Every task that is neither merged nor closed, the oldest first."""
     tasks = sorted(world.tasks.values(), key=lambda task: (task.created_at, task.id))
     return tuple(
-        _point(world, task, runner_up=runner_up)
+        _point(world, task, leads, runner_up=runner_up)
         for task in tasks
         if task.state not in FINISHED and task.is_there
     )
@@ -53,16 +54,16 @@ def _is_under_way(point: Point) -> bool:
     return not point.decidable and not point.why.startswith("waits for")
 
 
-def _point(world: World, task: Task, *, runner_up: bool) -> Point:
-    why, decidable = _why(world, task, runner_up=runner_up)
+def _point(world: World, task: Task, leads: Leads, *, runner_up: bool) -> Point:
+    why, decidable = _why(world, task, leads, runner_up=runner_up)
     return Point(task=task.id, title=task.title, state=task.state, why=why, decidable=decidable)
 
 
-def _why(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
+def _why(world: World, task: Task, leads: Leads, *, runner_up: bool) -> tuple[str, bool]:
     if task.corrupt:
         return "its file cannot be read", True
     if task.state == TaskState.TODO:
-        return _why_todo(world, task, runner_up=runner_up)
+        return _why_todo(world, task, leads, runner_up=runner_up)
     if task.state == TaskState.DONE:
         return _why_done(task, runner_up=runner_up)
     run = world.runs.get(task.run or "")
@@ -88,8 +89,8 @@ def _why_done(task: Task, *, runner_up: bool) -> tuple[str, bool]:
     return f"done; crew merge {task.id} merges it", True
 
 
-def _why_todo(world: World, task: Task, *, runner_up: bool) -> tuple[str, bool]:
-    if is_ready(world, task):
+def _why_todo(world: World, task: Task, leads: Leads, *, runner_up: bool) -> tuple[str, bool]:
+    if is_ready(world, task, leads):
         return "ready to start", not (runner_up and world.crew)
     known = world.tasks
     missing = [dep for dep in task.deps if dep not in known]

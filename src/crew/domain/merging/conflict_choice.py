@@ -13,9 +13,8 @@ from crew.domain.requests import Asked
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
-from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import broken_off
-from crew.domain.world import FactDraft, World, moved, noted
+from crew.domain.world import FactDraft, moved, noted
 
 AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 
@@ -41,7 +40,7 @@ def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
     draft.add(noted(run, "answered", at=asked.at, question=""))
     run = draft.world.runs[run.id]
     if choice == AGENT:
-        draft.add(*_to_agent(draft.world, task, run, rules=asked.rules, at=asked.at))
+        draft.add(*_to_agent(replace(asked, world=draft.world), task, run))
     elif choice == GIVE_UP:
         _give_up(draft, task, run, at=asked.at)
     else:
@@ -50,14 +49,15 @@ def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
     return draft.facts
 
 
-def _to_agent(world: World, task: Task, run: Run, *, rules: Rules, at: float) -> list[Fact]:
+def _to_agent(asked: Asked, task: Task, run: Run) -> list[Fact]:
     return returned(
-        world,
+        asked.world,
         task.id,
         ask=Ask.CONFLICT,
         notes="",
-        rules=replace(rules, conflicts_to_agent=True),
-        at=at,
+        leads=asked.leads,
+        rules=replace(asked.rules, conflicts_to_agent=True),
+        at=asked.at,
         merge_commit=run.merge_commit,
         merge_paths=run.merge_paths,
         merge_notes=run.merge_notes,

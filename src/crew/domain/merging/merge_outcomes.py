@@ -7,10 +7,9 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import LONGEST_NOTES, headline
+from crew.domain.lead import Leads
 from crew.domain.merging.conflict_text import Sides, conflict_notes
 from crew.domain.merging.queue_search import learned_rate, tested
-from crew.domain.quests.position import is_quest_led
-from crew.domain.quests.role_entry import taken_back
 from crew.domain.rows.merge_queue import (
     OVERTAKEN_LIMIT,
     Candidate,
@@ -25,7 +24,7 @@ from crew.domain.rows.task import SENT_BACK, Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.new_question import new_question
-from crew.domain.runs.run_outcomes import failed, merge_tries, sent_back
+from crew.domain.runs.run_outcomes import merge_tries
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
@@ -107,7 +106,7 @@ def found(world: World, tips: Mapping[str, str], *, at: float) -> list[Fact]:
 
 
 def assembled(
-    world: World, target: str, built: Assembled, *, rules: Rules, at: float
+    world: World, target: str, built: Assembled, *, leads: Leads, rules: Rules, at: float
 ) -> list[Fact]:
     """The queue as it is now; a task that landed before or conflicts leaves it."""
     queue, draft = world.queues[target], FactDraft(world)
@@ -133,7 +132,9 @@ def assembled(
         draft.add(*_landed(world, Candidate(task.id, task.head, commit), at=at))
     for one in built.conflicts:
         if _still_waits(world, one.task.id, one.task.head):
-            draft.add(*_conflicted(draft.world, one, onto=built.base, rules=rules, at=at))
+            draft.add(
+                *_conflicted(draft.world, one, onto=built.base, leads=leads, rules=rules, at=at)
+            )
     return draft.facts
 
 
@@ -152,7 +153,7 @@ def _outrun(queue: MergeQueue) -> dict[str, str]:
 
 
 def _conflicted(
-    world: World, conflicting: Conflicting, *, onto: str, rules: Rules, at: float
+    world: World, conflicting: Conflicting, *, onto: str, leads: Leads, rules: Rules, at: float
 ) -> list[Fact]:
     paths, detail = conflicting.merge.conflicts, conflicting.merge.detail
     return returned(
@@ -160,6 +161,7 @@ def _conflicted(
         conflicting.task.id,
         ask=Ask.CONFLICT,
         notes="",
+        leads=leads,
         rules=rules,
         at=at,
         merge_commit=onto,
@@ -258,6 +260,7 @@ def returned(
     *,
     ask: Ask,
     notes: str,
+    leads: Leads,
     rules: Rules,
     at: float,
     merge_commit: str = "",
@@ -279,16 +282,15 @@ def returned(
         "merge_notes": merge_notes,
         "merge_tries": merge_tries(run, ask, merge_commit),
     }
-    if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not run.pane:
+    lead = leads.of_run(world, run)
+    if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not lead.is_watched:
         return _choice_asked(world, task, run, at=at, **aside)
-    if run.round >= run.max_rounds and not run.pane:
+    told = {"ask": ask, "notes": notes, **aside}
+    if run.round >= run.max_rounds and not lead.is_watched:
         reason = f"the merge queue sent it back after {run.round} rounds"
-        draft.add(*failed(draft.world, run, reason, at=at, ask=ask, notes=notes, **aside))
-    elif is_quest_led(world, run):
-        draft.add(*taken_back(draft.world, run, ask=ask, notes=notes, at=at, **aside))
+        draft.add(*lead.cannot_go_on(draft.world, run, reason, at=at, **told))
     else:
-        told = {"ask": ask, "notes": notes, **aside}
-        draft.add(*sent_back(draft.world, run, rules=rules, at=at, **told))
+        draft.add(*lead.take_back(draft.world, run, rules=rules, at=at, **told))
     return draft.facts
 
 

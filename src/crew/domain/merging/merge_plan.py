@@ -12,6 +12,7 @@ from crew.domain.commands import (
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import quoted
+from crew.domain.lead import Leads
 from crew.domain.merging.merge_outcomes import returned
 from crew.domain.merging.queue_search import (
     commits_to_test,
@@ -34,13 +35,18 @@ def new_queues(world: World, now: float) -> list[Fact]:
     return [born(MergeQueue(id=t), "opened", at=now) for t in sorted(targets - world.queues.keys())]
 
 
-def send_back(world: World, now: float, *, rules: Rules) -> list[Fact]:
+def send_back(world: World, now: float, *, leads: Leads, rules: Rules) -> list[Fact]:
     """The first task that makes its queue red goes back to its session."""
-    blamed = (_send_back_culprit(world, one, rules=rules, now=now) for one in world.queues.values())
+    blamed = (
+        _send_back_culprit(world, one, leads=leads, rules=rules, now=now)
+        for one in world.queues.values()
+    )
     return next((facts for facts in blamed if facts), [])
 
 
-def _send_back_culprit(world: World, queue: MergeQueue, *, rules: Rules, now: float) -> list[Fact]:
+def _send_back_culprit(
+    world: World, queue: MergeQueue, *, leads: Leads, rules: Rules, now: float
+) -> list[Fact]:
     found = culprit(queue)
     if found is None or queue.upstream or not _is_current(world, queue):
         return []
@@ -53,7 +59,13 @@ def _send_back_culprit(world: World, queue: MergeQueue, *, rules: Rules, now: fl
     return [
         worse,
         *returned(
-            world, candidate.task, ask=Ask.RED_GATE, notes=quoted(result.notes), rules=rules, at=now
+            world,
+            candidate.task,
+            ask=Ask.RED_GATE,
+            notes=quoted(result.notes),
+            leads=leads,
+            rules=rules,
+            at=now,
         ),
     ]
 

@@ -13,11 +13,6 @@ ENDLESS = 1_000_000
 """Rounds of a run that walks: its stages have limits of their own."""
 
 
-def is_quest_led(world: World, run: Run) -> bool:
-    """Whoever works at a terminal is not led through stages."""
-    return run.task in world.positions and not run.pane
-
-
 def workflow_of(world: World, position: Position) -> Workflow:
     return from_text(world.quests[position.quest].definition)
 
@@ -42,8 +37,8 @@ def acting(world: World, task: str) -> Position:
 
 
 def role_of(world: World, run: Run) -> Role | None:
-    """None: it is led by no workflow, or by a stage that no role acts in."""
-    if not is_quest_led(world, run):
+    """None: no workflow leads it (a person at a terminal does), or its stage has no role."""
+    if run.task not in world.positions or run.pane:
         return None
     return workflow_of(world, world.positions[run.task]).roles.get(run.role)
 

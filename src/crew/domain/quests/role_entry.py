@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from crew.domain.agents.agent_outcomes import agent_of, freed
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import attributed
 from crew.domain.quests.position import acting, role_in, stages_of, workflow_of
@@ -13,6 +12,7 @@ from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.new_question import new_question
+from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 RETRIES = 3
@@ -162,8 +162,6 @@ def story(world: World, task: str, notes: str = "") -> str:
 
 def answered(world: World, run: Run, *, at: float) -> list[Fact]:
     """A person has spoken: a role that asked goes on, and whatever was spent is there again."""
-    if run.task not in world.positions:
-        return []
     position, base = acting(world, run.task), world.positions[run.task]
     if position.state == ItemState.WAITING_FOR_USER:
         return [moved(position, "answered", to=ItemState.IN_PROGRESS, at=at)]

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from crew.domain.agents.agent_outcomes import agent_of
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
-from crew.domain.quests.position import acting, is_quest_led, role_of
+from crew.domain.quests.position import acting, role_of
 from crew.domain.quests.role_entry import blocked, retries, told
 from crew.domain.quests.role_requests import followed
 from crew.domain.quests.role_sessions import session_dropped, session_kept
@@ -14,12 +13,13 @@ from crew.domain.rows.quest import ItemState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.step import FRESH_SESSION, ErrorKind, SignalKind, StepError, StepOutcome
 from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import agent_of
 from crew.domain.world import FactDraft, World, moved, noted
 
 
-def judged(world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
+def judged(run: Run, outcome: StepOutcome) -> StepOutcome:
     """A role ends its turn with a signal; one that ends without has crashed (seed 003)."""
-    if not is_quest_led(world, run) or run.signal or outcome.done or outcome.error is not None:
+    if run.signal or outcome.done or outcome.error is not None:
         return outcome
     return replace(outcome, error=StepError(kind=ErrorKind.CRASHED, message=_silence(run)))
 
@@ -32,8 +32,6 @@ def after_step(
     world: World, before: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     """What a step means for the walk; `world` knows already how the step itself ended."""
-    if not is_quest_led(world, before):
-        return []
     if outcome.error is not None and not before.signal:
         return _errored(world, before, outcome.error, rules=rules, at=at)
     draft = FactDraft(world)

@@ -3,25 +3,17 @@
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import attributed
-from crew.domain.quests.position import acting, role_of, workflow_of
+from crew.domain.quests.position import acting, workflow_of
 from crew.domain.quests.role_entry import called_agent, entered
 from crew.domain.rows.quest import ItemState, Position
 from crew.domain.rows.run import Ask, Run, RunState
-from crew.domain.rows.step import SignalKind
-from crew.domain.runs.signal_format import Signal
+from crew.domain.rows.step import Signal, SignalKind
+from crew.domain.rows.workflow import Role
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 
-def check_signal(world: World, run: Run, told: Signal) -> None:
+def check_signal(world: World, run: Run, role: Role, told: Signal) -> None:
     """A role that may not say this is told so, and nothing is changed."""
-    role = role_of(world, run)
-    if role is None:
-        if told.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
-            raise Conflict(
-                "this task has no other role, so none can follow",
-                hint="do it yourself, or send needs-user-input with a question for a person",
-            )
-        return
     if told.kind not in role.signals:
         raise Conflict(
             f"the role {role.name} may not send {told.kind}",

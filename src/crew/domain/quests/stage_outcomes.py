@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from crew.domain.agents.agent_outcomes import agent_of, freed
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import LONGEST_NOTES, attributed, quoted
 from crew.domain.quests.position import (
@@ -15,6 +14,7 @@ from crew.domain.quests.position import (
     waits_for_steps,
     workflow_of,
 )
+from crew.domain.quests.quest_lead import QuestLead
 from crew.domain.quests.role_entry import blocked, entered, told
 from crew.domain.quests.role_requests import handed_back
 from crew.domain.rows.agent import AgentState
@@ -22,8 +22,11 @@ from crew.domain.rows.quest import Position
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import DONE, Does, Stage
 from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.runs.run_outcomes import Evidence, complaint, completed, sent_back
 from crew.domain.world import FactDraft, World, noted
+
+QUEST = QuestLead()
 
 PROVING = frozenset({Does.GATE, Does.REVIEW})
 """Stages that look at a commit and change nothing."""
@@ -66,10 +69,10 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     """Whoever waited at another stage for new steps is followed by the role after them."""
     ask, notes = complaint(evidence)
     if ask is not None:
-        return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
+        return sent_back(world, run, QUEST, ask=ask, notes=notes, rules=rules, at=at)
     here = station(world, run)
     if here is not None and here.plans and not world.quests[world.positions[run.task].quest].plan:
-        return sent_back(world, run, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)
+        return sent_back(world, run, QUEST, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)
     draft = FactDraft(world)
     if here is None:
         draft.add(*handed_back(world, run, at=at))
@@ -164,7 +167,7 @@ def routed(
     base = world.positions[run.task]
     target = _target(world, base, outcome)
     if target == DONE:
-        return completed(world, run, head, at=at)
+        return completed(world, run, QUEST, head, at=at)
     draft = FactDraft(world)
     draft.add(noted(base, "next_stage", at=at, stage=target))
     following = stage_named(world, base, target)

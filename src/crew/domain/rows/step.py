@@ -94,3 +94,18 @@ class SignalKind(StrEnum):
     PARTIALLY_COMPLETE = "partially-complete"
     NEEDS_USER_INPUT = "needs-user-input"
     NEEDS_ROLE_FOLLOWUP = "needs-role-followup"
+
+
+@frozen
+class Signal:
+    """`resume`: whether the asking session goes on after the other role is done."""
+
+    kind: SignalKind
+    summary: str = ""
+    progress: str = ""
+    continue_at: str = ""
+    question: str = ""
+    context: str = ""
+    role: str = ""
+    reason: str = ""
+    resume: bool = True

@@ -4,7 +4,6 @@ from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import attributed
 from crew.domain.merging.conflict_choice import chosen, read_choice
-from crew.domain.quests.role_entry import answered
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.message import LONGEST_MESSAGE
 from crew.domain.rows.question import About, Question, QuestionState
@@ -36,7 +35,8 @@ def answer_question(asked: Asked) -> Answer:
         facts += chosen(asked, question, text)
     elif run.question == question.id:
         facts.append(_told(run, question, text, at=asked.at))
-        facts += answered(asked.world, run, at=asked.at)
+        lead = asked.leads.of_task(asked.world, run.task)
+        facts += lead.after_answer(asked.world, run, at=asked.at)
     return Answer(facts=tuple(facts), reply=question.id)
 
 

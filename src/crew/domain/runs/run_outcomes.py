@@ -4,18 +4,16 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from crew.domain.agents.agent_outcomes import agent_of, freed
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
-from crew.domain.quests.position import beginning, is_quest_led, wanted_kind
-from crew.domain.quests.role_entry import blocked
-from crew.domain.quests.role_sessions import session_to_resume
+from crew.domain.lead import Lead
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.provider import ProviderState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 STUBBORN = frozenset(
@@ -53,7 +51,9 @@ class Evidence:
     review_notes: str | None = None
 
 
-def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float) -> list[Fact]:
+def assigned(
+    world: World, agent: Agent, task: Task, *, lead: Lead, rules: Rules, at: float
+) -> list[Fact]:
     """Give a task to an idle agent: a new run, or the one that was sent back."""
     run = world.runs.get(task.run or "")
     if task.state == TaskState.IN_PROGRESS and run is not None and run.is_live:
@@ -62,11 +62,9 @@ def assigned(world: World, agent: Agent, task: Task, *, rules: Rules, at: float)
             *_taken_up(world, agent, task, run, at=at),
             *_staggered(world, run, rules, at=at),
         ]
-    kind = wanted_kind(world, task) or agent.agent_kind
+    kind = lead.wanted_kind(world, task) or agent.agent_kind
     new = new_run(task, kind=kind, rules=rules, at=at)
-    new = replace(new, agent=agent.id, **beginning(world, task.id))
-    if task.id in world.positions:
-        new = replace(new, **session_to_resume(world, new, role=new.role, kind=kind))
+    new = lead.begin(world, replace(new, agent=agent.id))
     return [
         *started(task, new, at=at),
         _taken(agent, task, new.id, at=at),
@@ -128,12 +126,14 @@ def prepared(world: World, run: Run, where: Prepared, *, at: float) -> list[Fact
     return facts
 
 
-def checked(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float) -> list[Fact]:
+def checked(
+    world: World, run: Run, lead: Lead, evidence: Evidence, *, rules: Rules, at: float
+) -> list[Fact]:
     """crew believes no DONE: what it saw itself decides what follows."""
     ask, notes = complaint(evidence)
     if ask is not None:
-        return sent_back(world, run, ask=ask, notes=notes, rules=rules, at=at)
-    done = completed(world, run, evidence.head, at=at)
+        return sent_back(world, run, lead, ask=ask, notes=notes, rules=rules, at=at)
+    done = completed(world, run, lead, evidence.head, at=at)
     return [*gated(world, run.task, evidence.gate, at=at), *done]
 
 
@@ -143,13 +143,12 @@ def gated(world: World, task: str, gate: str, *, at: float) -> list[Fact]:
     return [] if gate in ("", row.gate) else [noted(row, "gate_known", at=at, gate=gate)]
 
 
-def completed(world: World, run: Run, head: str, *, at: float) -> list[Fact]:
+def completed(world: World, run: Run, lead: Lead, head: str, *, at: float) -> list[Fact]:
     """The work is proven: the task goes to the merge queue, and its agent is free."""
     task = world.tasks[run.task]
-    # A person at a terminal looks at the result before it is merged, unless they said otherwise.
-    queued_at = None if run.pane and not run.merges else at
+    queued_at = at if lead.joins_queue(run) else None
     over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}
-    if not run.pane:
+    if not lead.is_watched:
         over["leaving"] = ""  # finished before it could be stopped
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, **over),
@@ -193,7 +192,15 @@ def _quoted_lines(names: tuple[str, ...]) -> str:
 
 
 def sent_back(
-    world: World, run: Run, *, ask: Ask, notes: str, rules: Rules, at: float, **changes: Any
+    world: World,
+    run: Run,
+    lead: Lead,
+    *,
+    ask: Ask,
+    notes: str,
+    rules: Rules,
+    at: float,
+    **changes: Any,
 ) -> list[Fact]:
     """Back to working with the reason, in the next round; or failed when no round is left.
 
@@ -203,13 +210,13 @@ def sent_back(
     stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
     tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
     told = {"ask": ask, "notes": notes, "merge_tries": tries, **changes}
-    if not run.pane and tries > rules.same_complaint_limit:
-        return failed(world, run, _unresolved(run), at=at, **told)
+    if not lead.is_watched and tries > rules.same_complaint_limit:
+        return lead.cannot_go_on(world, run, _unresolved(run), at=at, **told)
     max_rounds = changes.get("max_rounds", run.max_rounds)
-    if not run.pane and (run.round >= max_rounds or stubborn):
+    if not lead.is_watched and (run.round >= max_rounds or stubborn):
         rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
         reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
-        return failed(world, run, reason, at=at, **told)
+        return lead.cannot_go_on(world, run, reason, at=at, **told)
     agent = agent_of(world, run)
     facts = [
         moved(
@@ -277,19 +284,8 @@ WHY = {
 }
 
 
-def failed(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
-    """The run is over without success; the task can be restarted, nothing of it is removed.
-
-    In a quest a person is asked instead, and the run goes on with the answer. `told` is what the
-    agent would have been told next: a run that resumes this one begins with it.
-    """
-    if is_quest_led(world, run):
-        return blocked(world, run, reason, at=at, **told)
-    return broken_off(world, run, reason, at=at, **told)
-
-
 def broken_off(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
-    """It ends here, in a quest too; a later start of the task begins a new run."""
+    """The run is over without success; the task can be restarted, nothing of it is removed."""
     task = world.tasks[run.task]
     over = {"error": reason, "ended_at": at, "agent": None, **told}
     facts = [moved(run, "failed", to=RunState.FAILED, at=at, **over)]

@@ -8,16 +8,12 @@ from crew.domain.agents.agent_requests import spawn, unstuck
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.merging.merge_requests import merge
-from crew.domain.quests.position import beginning
 from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.agent import AgentState
-from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.run import Run
 from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.runs.run_outcomes import new_run
 from crew.domain.terminals.terminal_requests import begin
-
-_UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
-"""Asks that hold no complaint and no notes: a session that knows its task is told to continue."""
 
 
 def go_on(asked: Asked) -> Answer:
@@ -59,37 +55,12 @@ def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
 
 
 def _next_run(asked: Asked, task: Task, last: Run | None) -> Run:
-    """The next try; it has the session, the terms and the verdicts of the last one."""
+    """The next try at a task, as its lead begins it."""
     kind = last.agent_kind if last else task.wants_agent or str(asked.args["default_kind"])
     refuse_unusable(kind, asked.rules, instead=f"`crew start {task.id} KIND --headless`")
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
-    if last is None or task.id in asked.world.positions:
-        return replace(run, **beginning(asked.world, task.id))
-    return replace(
-        run,
-        model=last.model,
-        max_rounds=last.max_rounds,
-        done_word=last.done_word,
-        proof=last.proof,
-        reviewers=last.reviewers,
-        verdicts=last.verdicts,
-        session=last.session,
-        session_number=last.session_number,
-        session_used=last.session_used,
-        ask=_ask(last),
-        notes=last.notes,
-        merge_commit=last.merge_commit,
-        merge_head=last.merge_head,
-        merge_paths=last.merge_paths,
-        merge_notes=last.merge_notes,
-    )
-
-
-def _ask(last: Run) -> str:
-    """What the last run was to be told next, as far as its session does not know it already."""
-    if last.ask in _UNTOLD:
-        return Ask.CONTINUE if last.session_used else Ask.RESUMED
-    return last.ask
+    lead = asked.leads.of_task(asked.world, task.id)
+    return lead.begin_again(asked.world, run, last) if last else lead.begin(asked.world, run)
 
 
 VERBS: Mapping[str, Verb] = {"go_on": go_on}

@@ -4,24 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crew.domain.kernel.errors import UsageError
-from crew.domain.kernel.frozen import frozen
-from crew.domain.rows.step import SignalKind
-
-
-@frozen
-class Signal:
-    """`resume`: whether the asking session goes on after the other role is done."""
-
-    kind: SignalKind
-    summary: str = ""
-    progress: str = ""
-    continue_at: str = ""
-    question: str = ""
-    context: str = ""
-    role: str = ""
-    reason: str = ""
-    resume: bool = True
-
+from crew.domain.rows.step import Signal, SignalKind
 
 NEEDED: Mapping[SignalKind, tuple[str, ...]] = {
     SignalKind.COMPLETE: ("summary",),

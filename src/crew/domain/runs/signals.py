@@ -4,12 +4,11 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
-from crew.domain.quests.role_requests import check_signal
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.run import Run
-from crew.domain.rows.step import SignalKind
+from crew.domain.rows.step import Signal, SignalKind
 from crew.domain.runs.new_question import new_question
-from crew.domain.runs.signal_format import Signal, read_signal
+from crew.domain.runs.signal_format import read_signal
 from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.terminals.terminal_signals import signal_at_terminal
 from crew.domain.world import born, noted
@@ -26,7 +25,7 @@ def signal(asked: Asked) -> Answer:
             hint="end your step now",
         )
     told = read_signal(asked.args)
-    check_signal(asked.world, run, told)
+    asked.leads.of_run(asked.world, run).check_signal(asked.world, run, told)
     facts = [noted(run, "signalled", at=asked.at, **_noted(told))]
     if told.kind == SignalKind.NEEDS_USER_INPUT:
         facts = _question_asked(asked, run, told)

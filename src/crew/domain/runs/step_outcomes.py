@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from crew.domain.agents.agent_outcomes import agent_of, freed
 from crew.domain.agents.provider_limits import limited, served
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import quoted
-from crew.domain.quests.role_outcomes import after_step, judged
+from crew.domain.lead import Lead
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.message import Message, MessageState
 from crew.domain.rows.question import About, QuestionState
@@ -20,7 +19,7 @@ from crew.domain.rows.step import (
     StepOutcome,
 )
 from crew.domain.rules import Rules
-from crew.domain.runs.run_outcomes import failed
+from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, moved, noted
 
 
@@ -106,13 +105,13 @@ def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def step_ended(
-    world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
+    world: World, run: Run, lead: Lead, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """What it means for the run, for its agent, and for the walk that it is part of."""
-    outcome = judged(world, run, outcome)
+    """What it means for the run, for its agent, and for whatever leads it."""
+    outcome = lead.judge_step(world, run, outcome)
     draft = FactDraft(world)
     draft.add(*_step_ended(world, run, outcome, rules=rules, at=at))
-    draft.add(*after_step(draft.world, run, outcome, rules=rules, at=at))
+    draft.add(*lead.after_step(draft.world, run, outcome, rules=rules, at=at))
     return draft.facts
 
 
@@ -280,12 +279,14 @@ def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **cha
     return noted(agent, "error", at=at, **values)
 
 
-def troubled(world: World, run: Run, message: str, *, rules: Rules, at: float) -> list[Fact]:
+def troubled(
+    world: World, run: Run, lead: Lead, message: str, *, rules: Rules, at: float
+) -> list[Fact]:
     """crew itself could not do its part (no worktree, no gate program): an error like any other."""
     agent = agent_of(world, run)
     if agent is None:
         return []
     errors = one_more_error(agent.error_count, limit=rules.stuck_after)
     if agent.state == AgentState.DONE and errors.is_spent:
-        return failed(world, run, message, at=at)
+        return lead.cannot_go_on(world, run, message, at=at)
     return [_error_counted(agent, message, rules=rules, at=at)]

@@ -1,22 +1,22 @@
 """Whether a task can start, and the reasons why it cannot."""
 
-from crew.domain.quests.position import is_held, is_told
+from crew.domain.kernel.errors import Conflict
+from crew.domain.lead import Leads
+from crew.domain.requests import Asked
 from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.world import World
 
 SHOW = "`crew show` tells its state and what it waits for"
 
 
-def is_ready(world: World, task: Task) -> bool:
+def is_ready(world: World, task: Task, leads: Leads) -> bool:
     """todo, readable, and every dependency landed or closed; an unknown dependency blocks."""
     return (
         task.state == TaskState.TODO
-        and (not task.quest or task.id in world.positions)
-        and not is_held(world, task.id)
         and not task.corrupt
         and task.is_there
         and all(_is_over(world, dep) for dep in task.deps)
-        and is_told(world, task.id)
+        and leads.of_task(world, task.id).may_take_up(world, task)
     )
 
 
@@ -25,21 +25,27 @@ def _is_over(world: World, task: str) -> bool:
     return found is not None and found.is_over
 
 
-def can_start(world: World, task: Task) -> bool:
+def refuse_waiting(asked: Asked, task: Task) -> None:
+    """Raise with the reason unless the task can start now."""
+    if not can_start(asked.world, task, asked.leads):
+        why = why_not(asked.world, task, asked.leads)
+        raise Conflict(f"task {task.id} cannot start: {why}", hint=SHOW)
+
+
+def can_start(world: World, task: Task, leads: Leads) -> bool:
     """A failed task may be started again although it waits for others, if it can be read."""
-    restarts = task.state == TaskState.ERROR and not task.corrupt and task.is_there
-    return (restarts and not is_held(world, task.id)) or is_ready(world, task)
+    if task.state == TaskState.ERROR and not task.corrupt and task.is_there:
+        return leads.of_task(world, task.id).may_take_up(world, task)
+    return is_ready(world, task, leads)
 
 
-def why_not(world: World, task: Task) -> str:
+def why_not(world: World, task: Task, leads: Leads) -> str:
     if task.corrupt or not task.is_there:
         return not_read(task)
     if task.state != TaskState.TODO:
         return f"it is {task.state}"
-    if is_held(world, task.id):
-        return "the steps of its plan are walked first"
-    if task.quest and task.id not in world.positions:
-        return not_begun(world, task)
+    if reason := leads.of_task(world, task.id).why_not(world, task):
+        return reason
     tasks = world.tasks
     open_deps = [d for d in task.deps if d not in tasks or not tasks[d].is_over]
     return f"it waits for {', '.join(open_deps)}"

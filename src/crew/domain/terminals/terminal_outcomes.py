@@ -1,10 +1,10 @@
 """What follows from what happens to a terminal session that carries a run (seed 001)."""
 
-from crew.domain.agents.agent_outcomes import freed
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.run import Ask, Leaving, Run, RunState
 from crew.domain.rows.task import Task, TaskState
+from crew.domain.runs.run_holder import freed
 from crew.domain.world import World, moved, noted
 
 

@@ -9,13 +9,12 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import pane_name
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
-from crew.domain.quests.position import beginning, is_unfinished
 from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.run import Ask, Leaving, Run, RunState
 from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
 from crew.domain.runs.run_outcomes import broken_off, new_run, sent_back, started
 from crew.domain.runs.verdicts import Verdict, recorded
-from crew.domain.tasks.readiness import SHOW, can_start, next_step, why_not
+from crew.domain.tasks.readiness import SHOW, next_step, refuse_waiting
 from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.terminals import terminal_outcomes
 from crew.domain.world import FactDraft, moved, noted
@@ -44,8 +43,7 @@ def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
         draft.add(moved(task, "reset", to=TaskState.TODO, at=asked.at))
         draft.add(*started(draft.world.tasks[task.id], run, at=asked.at))
         return draft.facts
-    if not can_start(asked.world, task):
-        raise Conflict(f"task {task.id} cannot start: {why_not(asked.world, task)}", hint=SHOW)
+    refuse_waiting(asked, task)
     return started(task, run, at=asked.at)
 
 
@@ -56,7 +54,7 @@ def _new_run(asked: Asked, task: Task) -> Run:
         kind, asked.rules, instead=f"`crew start {task.id} KIND` (`crew agents` lists them)"
     )
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
-    run = replace(run, **beginning(asked.world, task.id))
+    run = asked.leads.of_task(asked.world, task.id).begin(asked.world, run)
     run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
     if not asked.args.get("resume") or last is None or not last.session:
         return run
@@ -147,6 +145,7 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
         *sent_back(
             draft.world,
             run,
+            asked.leads.of_run(asked.world, run),
             ask=Ask.CHANGES,
             notes=quoted(notes, most=LONGEST_NOTES),
             rules=asked.rules,
@@ -215,12 +214,7 @@ def complete(asked: Asked) -> Answer:
         )
     if run.state == RunState.REVIEWING:
         return Answer(facts=tuple(_joined(asked, run)), reply=run.id)
-    if task.id in asked.world.quests and is_unfinished(asked.world, task.id):
-        raise Conflict(
-            f"the steps of quest {task.id} are not finished",
-            hint=f"`crew quest show {task.id}` lists them; `crew close` drops one",
-            code="quest_unfinished",
-        )
+    asked.leads.of_task(asked.world, task.id).refuse_completion(asked.world, task)
     if run.state != RunState.WORKING or not run.is_pane_open:
         raise Conflict(f"no agent works on task {task.id}", hint=f"`crew start {task.id}`")
     _refuse_leaving(run)

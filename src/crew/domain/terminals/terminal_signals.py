@@ -5,9 +5,8 @@ from dataclasses import replace
 from crew.domain.kernel.errors import Conflict
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.run import Run
-from crew.domain.rows.step import SignalKind
+from crew.domain.rows.step import Signal, SignalKind
 from crew.domain.runs.new_question import new_question
-from crew.domain.runs.signal_format import Signal
 from crew.domain.terminals.terminal_requests import complete
 from crew.domain.world import born, noted
 

@@ -15,8 +15,13 @@ from crew.runner.doers.context import Context
 from crew.runner.outside.outside import ReviewCall, WorkSeen
 
 
-async def gather(ctx: Context, run: Run, task: Task, look: WorkSeen) -> Evidence:
-    """What can be seen at once comes first; the gate runs only on what could be merged."""
+async def gather(
+    ctx: Context, run: Run, task: Task, look: WorkSeen, *, tries_merge: bool
+) -> Evidence:
+    """What can be seen at once comes first; the gate runs only on what could be merged.
+
+    `tries_merge` reports conflicts to a person at a terminal; the merge queue tells an agent.
+    """
     head, outside = look.head, ctx.outside
     if found := await seen_at_once(ctx, run, look):
         return found
@@ -26,7 +31,7 @@ async def gather(ctx: Context, run: Run, task: Task, look: WorkSeen) -> Evidence
     gate = await _gates(ctx, run, head)
     if not gate.passed:
         return Evidence(head=head, gate_passed=False, gate_output=gate.output)
-    if conflicts := await _conflicts(ctx, run, base, head):
+    if tries_merge and (conflicts := await _conflicts(ctx, base, head)):
         return Evidence(head=head, gate_passed=True, conflicts=conflicts)
     notes = await _review(ctx, run, task, head)
     return Evidence(
@@ -74,10 +79,7 @@ async def newest_base(ctx: Context, target: str) -> str:
     return tips.target if newer else tips.integration
 
 
-async def _conflicts(ctx: Context, run: Run, base: str, head: str) -> tuple[str, ...]:
-    """Told at once to whoever works at a terminal; the merge queue tells an agent."""
-    if not run.pane:
-        return ()
+async def _conflicts(ctx: Context, base: str, head: str) -> tuple[str, ...]:
     tried = await ctx.outside.merge(onto=base, head=head, message="a trial\n", at=ctx.now())
     return tried.conflicts
 

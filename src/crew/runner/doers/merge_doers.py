@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from crew.domain import commands
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
+from crew.domain.lead_choice import LEADS
 from crew.domain.merging import merge_outcomes
 from crew.domain.merging.merge_outcomes import (
     Assembled,
@@ -71,7 +72,7 @@ async def assemble(ctx: Context, command: Command) -> list[Fact]:
         await _add_trial(ctx, assembly, base or assembly.base, [tasks[e] for e in entries])
     assembly.held += wanted.later
     return merge_outcomes.assembled(
-        ctx.world(), target, assembly.built(), rules=ctx.rules, at=ctx.now()
+        ctx.world(), target, assembly.built(), leads=LEADS, rules=ctx.rules, at=ctx.now()
     )
 
 

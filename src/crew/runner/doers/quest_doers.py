@@ -21,6 +21,7 @@ from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.workflow import Does, Stage
 from crew.domain.runs.run_outcomes import Evidence, gated
+from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.domain.world import World, apply_all
 from crew.runner.doers.context import Context
 from crew.runner.doers.evidence import asked_for, newest_base, seen_at_once
@@ -29,8 +30,13 @@ from crew.runner.outside.outside import WorkSeen
 Judge = Callable[[World, Run], list[Fact]]
 
 
-async def check_stage(ctx: Context, run: Run, task: Task, look: WorkSeen) -> list[Fact]:
+async def check_stage(ctx: Context, command: Command) -> list[Fact]:
     """What a role left, then whatever proves it on the same commit; a role comes after that."""
+    run, task = ctx.run(command)
+    await ctx.outside.clear_locks(task)
+    look = await ctx.outside.look_at(task)
+    if look is None:
+        return worktree_lost(task, at=ctx.now())
     here = station(ctx.world(), run)
     if here is None or here.does not in PROVING:
         evidence = await _left(ctx, run, task, look)

@@ -6,7 +6,7 @@ from crew.domain import commands
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import branch_name
-from crew.domain.quests.position import is_quest_led
+from crew.domain.lead_choice import lead_of
 from crew.domain.rows.run import RunState
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.run_outcomes import Prepared, checked, killed, prepared
@@ -36,24 +36,28 @@ async def prepare(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def check(ctx: Context, command: Command) -> list[Fact]:
+    await ctx.outside.clear_locks(ctx.run(command)[1])
+    return await _look_and_decide(ctx, command)
+
+
+async def _look_and_decide(
+    ctx: Context, command: Command, *, tries_merge: bool = False
+) -> list[Fact]:
     run, task = ctx.run(command)
-    if not run.pane:
-        await ctx.outside.clear_locks(task)
     look = await ctx.outside.look_at(task)
     if look is None:
         return worktree_lost(task, at=ctx.now())
-    if is_quest_led(ctx.world(), run):
-        return await check_stage(ctx, run, task, look)
-    evidence = await gather(ctx, run, task, look)
+    evidence = await gather(ctx, run, task, look, tries_merge=tries_merge)
     run, task = ctx.run(command)
     if run.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
         return []  # given up while it was looked at
-    return checked(ctx.world(), run, evidence, rules=ctx.rules, at=ctx.now())
+    lead = lead_of(ctx.world(), run)
+    return checked(ctx.world(), run, lead, evidence, rules=ctx.rules, at=ctx.now())
 
 
 async def inspect(ctx: Context, command: Command) -> list[Fact]:
-    """A worktree that is lost comes back with the next session, not under this one's feet."""
-    facts = await check(ctx, command)
+    """Conflicts are reported at once; a lost worktree comes back with the next terminal."""
+    facts = await _look_and_decide(ctx, command, tries_merge=True)
     if not any(fact.trigger == "worktree_lost" for fact in facts):
         return facts
     run = ctx.run(command)[0]
@@ -143,6 +147,7 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.Prepare: prepare,
     commands.Step: step,
     commands.Check: check,
+    commands.CheckStage: check_stage,
     commands.Recover: recover,
     commands.Kill: kill,
     commands.WriteTask: write_task,

@@ -4,6 +4,7 @@ import asyncio
 
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
+from crew.domain.lead_choice import lead_of
 from crew.domain.quests.brief import brief_of
 from crew.domain.quests.position import role_of
 from crew.domain.rows.message import MessageState
@@ -67,7 +68,8 @@ def _ended(ctx: Context, command: Command, outcome: StepOutcome) -> list[Fact]:
     run = ctx.run(command)[0]
     if ctx.world().agents[str(run.agent)].killing:
         return []  # the kill that is under way says what becomes of the run
-    return step_ended(ctx.world(), run, outcome, rules=ctx.rules, at=ctx.now())
+    lead = lead_of(ctx.world(), run)
+    return step_ended(ctx.world(), run, lead, outcome, rules=ctx.rules, at=ctx.now())
 
 
 async def _until_it_ends(ctx: Context, call: StepCall) -> StepOutcome:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.kernel.errors import CheckFailed, TryLater
+from crew.domain.lead_choice import LEADS
 from crew.domain.requests import Request
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.question import Question
@@ -109,7 +110,7 @@ def _is_at_rest(world: World, task: str) -> bool:
         return False
     run = world.runs.get(row.run or "")
     if run is None or not run.is_live:
-        return not is_ready(world, row)
+        return not is_ready(world, row, LEADS)
     agent = world.agents.get(run.agent or "")
     is_stuck = agent is not None and agent.state == AgentState.STUCK
     return bool(run.question or run.pane or is_stuck) or not row.is_there

@@ -1,0 +1,119 @@
+"""An agent slot leads a run: step after step until its work is proven or it gives up."""
+
+# ruff: noqa: ARG002 - every lead is asked in the same way, whatever it decides by
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from crew.domain.commands import Check, Command
+from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.step import Signal, SignalKind, StepOutcome
+from crew.domain.rows.task import Task, TaskState
+from crew.domain.rules import Rules
+from crew.domain.runs.run_outcomes import broken_off, sent_back
+from crew.domain.tasks.readiness import not_begun
+from crew.domain.world import World
+
+_UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
+"""Asks that hold no complaint and no notes: a session that knows its task is told to continue."""
+
+
+class SlotLead:
+    """The lead of an ordinary task; the other leads are this one where they do not differ."""
+
+    check: ClassVar[type[Command]] = Check
+    is_watched: ClassVar[bool] = False
+
+    def may_take_up(self, world: World, task: Task) -> bool:
+        """A task that its label counts among a quest's waits for that quest."""
+        return task.state != TaskState.TODO or not task.quest
+
+    def why_not(self, world: World, task: Task) -> str:
+        return not_begun(world, task) if task.quest else ""
+
+    def has_room(self, world: World, task: Task) -> bool:
+        return True
+
+    def chains_behind(self, world: World) -> Mapping[str, int]:
+        return {}
+
+    def wanted_kind(self, world: World, task: Task) -> str | None:
+        return task.wants_agent
+
+    def begin(self, world: World, run: Run) -> Run:
+        return run
+
+    def begin_again(self, world: World, run: Run, last: Run) -> Run:
+        """The next run has the session, the terms and the verdicts of the last one."""
+        return replace(
+            run,
+            model=last.model,
+            max_rounds=last.max_rounds,
+            done_word=last.done_word,
+            proof=last.proof,
+            reviewers=last.reviewers,
+            verdicts=last.verdicts,
+            session=last.session,
+            session_number=last.session_number,
+            session_used=last.session_used,
+            ask=_next_ask(last),
+            notes=last.notes,
+            merge_commit=last.merge_commit,
+            merge_head=last.merge_head,
+            merge_paths=last.merge_paths,
+            merge_notes=last.merge_notes,
+        )
+
+    def check_signal(self, world: World, run: Run, signal: Signal) -> None:
+        if signal.kind == SignalKind.NEEDS_ROLE_FOLLOWUP:
+            raise Conflict(
+                "this task has no other role, so none can follow",
+                hint="do it yourself, or send needs-user-input with a question for a person",
+            )
+
+    def judge_step(self, world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
+        return outcome
+
+    def after_step(
+        self, world: World, before: Run, outcome: StepOutcome, *, rules: Rules, at: float
+    ) -> list[Fact]:
+        return []
+
+    def after_answer(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        return []
+
+    def refuse_completion(self, world: World, task: Task) -> None:
+        """A person may complete it whenever they want."""
+
+    def joins_queue(self, run: Run) -> bool:
+        return True
+
+    def take_back(
+        self,
+        world: World,
+        run: Run,
+        *,
+        ask: Ask,
+        notes: str,
+        rules: Rules,
+        at: float,
+        **changes: Any,
+    ) -> list[Fact]:
+        """Its own session gets it, as after a check that was red."""
+        return sent_back(world, run, self, ask=ask, notes=notes, rules=rules, at=at, **changes)
+
+    def cannot_go_on(
+        self, world: World, run: Run, reason: str, *, at: float, **told: Any
+    ) -> list[Fact]:
+        """The run failed; a run that resumes this one begins with what was to be told next."""
+        return broken_off(world, run, reason, at=at, **told)
+
+
+def _next_ask(last: Run) -> str:
+    """What the last run was to be told next, as far as its session does not know it already."""
+    if last.ask in _UNTOLD:
+        return Ask.CONTINUE if last.session_used else Ask.RESUMED
+    return last.ask

@@ -1,0 +1,18 @@
+"""A person at a terminal leads a run: no limit of rounds, and the merge queue waits to be asked."""
+
+from typing import ClassVar
+
+from crew.domain.agents.slot_lead import SlotLead
+from crew.domain.commands import Command, Inspect
+from crew.domain.rows.run import Run
+
+
+class TerminalLead(SlotLead):
+    """As an agent slot, but a person sees each result and decides what becomes of it."""
+
+    check: ClassVar[type[Command]] = Inspect
+    is_watched: ClassVar[bool] = True
+
+    def joins_queue(self, run: Run) -> bool:
+        """A person looks at the result before it is merged, unless they said otherwise."""
+        return run.merges
