@@ -1,1 +1,1 @@
-"""The only agent CLIs: processes crew can prove it owns, and one adapter a CLI."""
+"""Runs agent CLIs: one adapter for each CLI, and the terminals that people attach to."""

@@ -1,4 +1,4 @@
-"""One interface for every agent CLI: an order in, an outcome out, a view of what it is doing."""
+"""The interface of every agent CLI: takes an order, reports activity, returns an outcome."""
 
 import asyncio
 import importlib
@@ -23,9 +23,9 @@ DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"
 
 @frozen
 class StepOrder:
-    """Everything an adapter needs for one step; `resume` says whether the session exists."""
+    """Everything an adapter needs for one step. `resume`: the session exists already."""
 
-    key: str  # run/round/step/attempt, unique for ever in this repository
+    key: str  # run/round/step/attempt, unique in this repository
     agent: str
     kind: str
     worktree: Path
@@ -37,29 +37,29 @@ class StepOrder:
     timeout_s: float = 1800.0
     idle_timeout_s: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
-    looks_only: bool = False  # the worktree cannot be changed, where bubblewrap can see to it
-    writable: tuple[Path, ...] = ()  # but for these
+    looks_only: bool = False  # the worktree is read-only, if bubblewrap is available
+    writable: tuple[Path, ...] = ()  # except for these
 
 
 @frozen
 class Permission:
-    """What an agent's CLI asks leave for: a tool, and what it would do with it."""
+    """A permission request of an agent's CLI: a tool, and what it would do with it."""
 
     tool: str
     detail: str
 
 
 async def _nobody(_permission: Permission) -> bool:
-    """Where nobody can be asked, the answer is no."""
+    """The answer is no if no person can be asked."""
     return False
 
 
 @frozen
 class Watch:
-    """Whom to tell.
+    """The callbacks of a step.
 
-    `started` once with the pid; `doing` one short line at each change; `heard` the id of a message
-    once the agent has it; `asked` waits for a person's yes or no, where the agent is set to ask.
+    `started` gets the pid once, `doing` one short line at each change, and `heard` the id of a
+    message once the agent has it. `asked` waits for a person's yes or no.
     """
 
     started: Callable[[int], None]
@@ -74,18 +74,18 @@ class Watch:
 
 @frozen
 class Say:
-    """Words for an agent in the middle of its step."""
+    """A message for an agent during its step."""
 
     message: str  # its id
     text: str
 
 
 class Interrupt:
-    """The agent is to stop what it does and end its turn; its session stays good."""
+    """The agent has to stop and end its step. Its session stays usable."""
 
 
 class Controls:
-    """What is told to a step while it is under way; an adapter that cannot hear leaves it be."""
+    """Messages and interrupts for a running step. Some adapters do not support them."""
 
     def __init__(self) -> None:
         self._said: asyncio.Queue[Say | Interrupt] = asyncio.Queue()
@@ -99,7 +99,7 @@ class Controls:
 
 @frozen
 class AgentSpec:
-    """How one configured agent is started; `command` and the template are for `command` agents."""
+    """How to start one configured agent. Only `command` agents use `command` and the template."""
 
     name: str
     adapter: AdapterName = "command"
@@ -113,13 +113,13 @@ class AgentSpec:
     system_prompt: str = ""
     script: str = ""  # the file a `scripted` agent follows
     sandbox: Sandbox = "auto"
-    network: bool = True  # for CLIs that can cut it for the commands they run
+    network: bool = True  # for CLIs that can disable it for their commands
 
 
 class Adapter(Protocol):
     """Turns one CLI into steps.
 
-    A step is good when the program exits 0, says that it is finished, and flags no error; a program
+    A step is good if the program exits with 0, reports its end and flags no error. A program
     without a final message is judged by its exit code alone.
     """
 
@@ -129,16 +129,16 @@ class Adapter(Protocol):
 
 
 class PromptPlace(StrEnum):
-    """Where a CLI takes its system prompt."""
+    """Where a CLI accepts its system prompt."""
 
     OWN = "own"
-    """In a flag or a field of its own, with each step."""
+    """In its own flag or field, with each step."""
 
     FIRST_PROMPT = "first_prompt"
-    """Nowhere else: in the first prompt of a session, which remembers it."""
+    """Only in the first prompt of a session, which remembers it."""
 
     EVERY_PROMPT = "every_prompt"
-    """Nowhere else, and the program has no session that could remember it."""
+    """Only in each prompt, since the program has no session that could remember it."""
 
 
 _ADAPTERS: Mapping[AdapterName, tuple[str, str, PromptPlace]] = {
@@ -151,16 +151,16 @@ _ADAPTERS: Mapping[AdapterName, tuple[str, str, PromptPlace]] = {
     "gemini": ("gemini.gemini", "GeminiAdapter", PromptPlace.FIRST_PROMPT),
     "acp": ("acp.acp", "AcpAdapter", PromptPlace.FIRST_PROMPT),
 }
-"""The module and class of each, loaded when used, for some bring much along."""
+"""The module and class of each, imported on use, since some are slow to import."""
 
 
 def remembers(adapter: str) -> bool:
-    """Whether the sessions of such an agent know what earlier steps were told."""
+    """Whether the sessions of such an agent remember the prompts of earlier steps."""
     return _ADAPTERS[adapter][2] is not PromptPlace.EVERY_PROMPT  # type: ignore[index]
 
 
 def placed(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, StepOrder]:
-    """The system prompt where this agent's program takes it: what its adapter sends."""
+    """The order with the system prompt where this agent's program accepts it."""
     place = _ADAPTERS[spec.adapter][2]
     if place is PromptPlace.OWN or not spec.system_prompt:
         return spec, order
@@ -172,7 +172,7 @@ def placed(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, StepOrder]:
 
 @frozen
 class _Instructed:
-    """Any adapter, with the system prompt where its program takes it."""
+    """Any adapter, with the system prompt where its program accepts it."""
 
     make: Callable[[AgentSpec, Mapping[str, str]], Adapter]
     spec: AgentSpec
@@ -186,7 +186,7 @@ class _Instructed:
 
 
 def adapter_for(spec: AgentSpec, *, caller: Mapping[str, str] | None = None) -> Adapter:
-    """The adapter of a configured agent; `caller` is the environment agents may inherit from."""
+    """The adapter of a configured agent. `caller` is the environment that agents may inherit."""
     module, name, _ = _ADAPTERS[spec.adapter]
     make = getattr(importlib.import_module(f"crew.agents.{module}"), name)
     return _Instructed(make=make, spec=spec, caller=os.environ if caller is None else caller)

@@ -1,4 +1,4 @@
-"""What goes on beside a program's turn, waiting for somebody; it ends with the program."""
+"""Runs coroutines alongside a program's turn, such as open questions, and ends them with it."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,9 +7,9 @@ from typing import Self
 
 
 class Background:
-    """Pieces of work by name; leaving the block ends those that are left.
+    """Coroutines by name. The end of the block cancels the remaining ones.
 
-    A failure of one of them is the failure of the block, unless that has one of its own.
+    If one fails, the block raises its error, unless the block itself failed.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Background:
         self._tasks[name] = asyncio.ensure_future(work)
 
     def cancel(self, name: str) -> None:
-        """Also of one that is over, or was never there."""
+        """Cancel one. Safe for finished or unknown names."""
         if task := self._tasks.get(name):
             task.cancel()
 

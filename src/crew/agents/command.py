@@ -1,4 +1,4 @@
-"""Any program as an agent: a template in, text out, and the exit code says how it went."""
+"""The adapter of any program: runs a command template and judges it by its exit code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line,
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd, program_path
 
-LONGEST_ARGUMENT = 131_071  # bytes; Linux has no switch for it
+LONGEST_ARGUMENT = 131_071  # bytes, a fixed limit of Linux
 _SHELL_CANNOT_RUN_IT = (126, 127)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandAdapter:
-    """Runs the configured command template by `sh`."""
+    """Runs the configured command template with `sh`."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -58,7 +58,7 @@ def shell_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
 
 
 def template_values(spec: AgentSpec, order: StepOrder) -> dict[str, Value]:
-    """What a command template may name."""
+    """The values for the names in a command template."""
     file = prompt_file(order)
     prompt: dict[str, Value] = {
         "arg": prompt_argument(order.prompt, file),
@@ -84,7 +84,7 @@ def template_values(spec: AgentSpec, order: StepOrder) -> dict[str, Value]:
 
 
 def prompt_argument(prompt: str, file: Path) -> str:
-    """The prompt, or where it stands if the kernel would not take it as one argument."""
+    """The prompt, or a reference to its file if it is too long for one argument."""
     if len(without_nul(prompt).encode(errors="surrogateescape")) <= LONGEST_ARGUMENT:
         return prompt
     return (
@@ -94,7 +94,7 @@ def prompt_argument(prompt: str, file: Path) -> str:
 
 
 class _Heard:
-    """What the program has printed so far."""
+    """The output of the program so far."""
 
     def __init__(self, done_word: str, watch: Watch) -> None:
         self.scanner = SignalScanner(done_word)
@@ -120,7 +120,7 @@ class _Heard:
 
 
 def _refusal(spec: AgentSpec, environment: Mapping[str, str]) -> StepError | None:
-    """Why this step cannot even be started, if so."""
+    """Why this step cannot start; None if it can."""
     try:
         check(spec.command_template)
     except CrewError as error:

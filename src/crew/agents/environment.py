@@ -1,4 +1,4 @@
-"""The environment and the files of one step: its prompt, and the `crew` that the agent finds."""
+"""The environment and the files of one step: its prompt, and the agent's `crew` command."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from crew.agents.adapter import StepOrder
 from crew.system.crash_points import effect
 from crew.system.processes.allowed_environment import allowed_environment
 
-# Git collects garbage in the background and could drop objects that nothing refers to yet.
+# Git's garbage collection could delete objects that no ref points to yet.
 _GIT = {
     "GIT_CONFIG_COUNT": "2",
     "GIT_CONFIG_KEY_0": "gc.auto",
@@ -25,10 +25,10 @@ _GIT = {
 def agent_environment(
     order: StepOrder, *, extra: Mapping[str, str], caller: Mapping[str, str]
 ) -> dict[str, str]:
-    """The complete environment of a step; later parts win: caller, git, the order, `extra`, CREW_.
+    """The complete environment of a step. Later parts win: caller, git, order, `extra`, CREW_.
 
-    `crew` is found first on the path, in a folder that holds nothing else, so that it shadows
-    neither the user's python nor anything beside it.
+    The folder of `crew` comes first on the PATH. It contains nothing else, so that it does not
+    shadow the user's python or other programs.
     """
     environment = {
         **allowed_environment(caller),
@@ -47,7 +47,7 @@ def agent_environment(
 
 
 def prompt_file(order: StepOrder) -> Path:
-    """Where the step's prompt lies: beside its log, never in the worktree."""
+    """The path of the step's prompt: next to its log, never in the worktree."""
     return order.log.with_name(f"{order.log.name}.prompt")
 
 
@@ -56,20 +56,20 @@ def shim_folder(order: StepOrder) -> Path:
 
 
 def prepare_files(order: StepOrder) -> None:
-    """Write the prompt and the `crew` that the agent will find."""
+    """Write the prompt and the agent's `crew` command."""
     _write(prompt_file(order), order.prompt, mode=0o600)
     _write(shim_folder(order) / "crew", _shim(), mode=0o755)
 
 
 def _shim() -> str:
-    # -P: the agent's folder must not come first where python looks for the package `crew`.
+    # -P: python must not look for the package `crew` in the agent's folder.
     start = "from crew.front.cli.main import main; main()"
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c {shlex.quote(start)} "$@"\n'
 
 
 @effect("agents.write_file")
 def _write(path: Path, text: str, *, mode: int) -> None:
-    """Put a file in place in one move, unless it says so already: steps run side by side."""
+    """Replace a file atomically if its text differs, since steps run in parallel."""
     content = text.encode(errors="surrogateescape")
     if path.is_file() and path.read_bytes() == content:
         return

@@ -1,4 +1,4 @@
-"""What CLIs that print JSON events share: lines become events, words a step's account."""
+"""Parses the JSON events of agent CLIs, and collects an agent's messages in a step."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 class EventLines:
-    """Chunks in, events out; a line that is no JSON object is somebody's warning and left out."""
+    """Turns chunks into events. A line that is not a JSON object is a warning and skipped."""
 
     def __init__(self, longest: int = LONGEST_EVENT) -> None:
         self._lines = LineSplitter(longest)
@@ -29,7 +29,7 @@ class EventLines:
 
 
 class Words:
-    """What an agent says and does in one step; each message is whole when it is told here."""
+    """The messages and actions of an agent in one step. Each message is complete."""
 
     def __init__(self, done_word: str, doing: Callable[[str], None]) -> None:
         self.tail = Tail(TEXT_TAIL)
@@ -76,13 +76,13 @@ def number_of(event: Event, name: str) -> float | None:
 
 
 def session_name(event: Event, name: str) -> str:
-    """A session's name as a CLI tells it; one that could pass for an option or a path is none."""
+    """A session's name from a CLI; empty if it could pass for an option or a path."""
     told = text_of(event, name)
     return told if _SESSION_NAME.fullmatch(told) else ""
 
 
 def argument_of(values: Event) -> str:
-    """The one thing that tells most about a tool call."""
+    """The most informative value of a tool call."""
     for name in ("command", "file_path", "filePath", "path", "pattern", "url", "description"):
         if name in values:
             return str(values[name])
@@ -97,6 +97,6 @@ def _events(lines: Iterable[str]) -> list[Event]:
 def _parsed(line: str) -> Event | None:
     try:
         event = json.loads(line)
-    except (ValueError, RecursionError):  # the latter by nothing but brackets
+    except (ValueError, RecursionError):  # RecursionError: only brackets
         return None
     return event if isinstance(event, dict) else None

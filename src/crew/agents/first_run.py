@@ -1,6 +1,6 @@
-"""Answers an agent CLI's first-run questions in its own config file, before anybody is asked.
+"""Answers an agent CLI's first-run questions in its config file before it asks a person.
 
-Only what the file does not say yet is added; what a person once chose stays.
+Only missing keys are added. A person's choices stay.
 """
 
 import contextlib
@@ -13,16 +13,16 @@ from typing import Any
 
 from crew.system.crash_points import effect
 
-_KEY_TAIL = 20  # as many characters of a key as Claude Code remembers it by
+_KEY_TAIL = 20  # Claude Code identifies a key by this many last characters
 
 
 def answer_first_run(
     answers: Iterable[Mapping[str, Any]], *, worktree: Path, home: Path, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Merge the answers into the files they are for; what could not be done is told.
+    """Merge the answers into their files. Returns the problems.
 
-    An answer has `file` (below the home), `key` (the way to it), `value`, and perhaps `env`: a
-    variable without which it does not apply. Key and value may say {{.Worktree}} and {{.EnvTail}}.
+    An answer has `file` (below the home), `key` (its path), `value`, and optionally `env`: a
+    variable that must be set. Key and value may contain {{.Worktree}} and {{.EnvTail}}.
     """
     by_file: dict[Path, list[tuple[list[str], Any]]] = {}
     for answer in answers:
@@ -38,7 +38,7 @@ def answer_first_run(
 
 
 def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
-    """Add what is missing; a file that is not what we think it is stays untouched."""
+    """Add the missing keys. A file with an unexpected structure stays unchanged."""
     try:
         with _held(file.parent):
             document = json.loads(file.read_bytes()) if file.exists() else {}
@@ -51,7 +51,7 @@ def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
 
 
 def _add(document: Any, key: list[str], value: Any) -> bool:
-    """Whether something was added; TypeError where the way to the key is no object."""
+    """Whether the key was added. TypeError if the path to it is not an object."""
     *way, last = key
     for part in way:
         document = _object(document).setdefault(part, {})
@@ -81,7 +81,7 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """One crew at a time; the lock is on the folder and leaves no file behind."""
+    """Lock the folder for one crew at a time. Leaves no lock file."""
     _make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -98,7 +98,7 @@ def _make_folder(folder: Path) -> None:
 
 @effect("agents.first_run")
 def _write(file: Path, text: str) -> None:
-    """In one move and on the disk: it is somebody's own file. A link stays a link."""
+    """Replace a person's file atomically, synced to disk. A symlink stays one."""
     file = file.resolve()
     fresh = file.with_name(f".{file.name}.crew-{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

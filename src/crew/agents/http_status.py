@@ -1,4 +1,4 @@
-"""What the HTTP status of a model's API means for a step."""
+"""The meaning of an HTTP status of a model's API for a step."""
 
 from crew.domain.rows.step import ErrorKind
 
@@ -12,7 +12,7 @@ _KINDS = {
 
 
 def kind_of_status(status: object) -> ErrorKind | None:
-    """None where the status alone says nothing about the next move."""
+    """None if the status alone does not determine the error."""
     if not isinstance(status, int) or isinstance(status, bool):
         return None
     return ErrorKind.OVERLOADED if 500 <= status <= 599 else _KINDS.get(status)

@@ -1,8 +1,8 @@
-"""What is known of a CLI's own session from step to step: its name there, and what it has used.
+"""Stores a CLI's own session name and its used tokens from step to step.
 
-Such a CLI names its sessions itself and counts from their beginning. The name is kept as soon as it
-is told, so that a session survives a crew that dies in its first step; the count is kept after each
-step, so that what a killed step used is paid with the next one.
+Such a CLI names its sessions itself and counts usage from their start. The name is stored at once,
+so that a session survives a crew that dies in its first step. The usage is stored after each step,
+so that the usage of a killed step is counted with the next one.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from crew.domain.rows.step import Usage
 
 @frozen
 class SessionMemory:
-    """The memory of one kind of CLI, beside the logs of its steps."""
+    """The memory of one kind of CLI, next to the logs of its steps."""
 
     cli: str
     folder: Path
 
     def name_for(self, session: str) -> str:
-        """The CLI's name for a session that crew calls `session`; often they are the same."""
+        """The CLI's name for a session that crew calls `session`. Often they are equal."""
         return session_name(self._recall(session), "name") or session
 
     def keep_name(self, session: str, name: str) -> None:
@@ -34,9 +34,9 @@ class SessionMemory:
             self._keep(session, {"name": name})
 
     def used_since(self, name: str, total: Usage) -> Usage:
-        """What was used since the total that is known, which the new one replaces.
+        """The usage since the stored total, which the new total replaces.
 
-        A total below the known one means that the CLI began to count anew.
+        A total below the stored one means that the CLI started to count from 0 again.
         """
         known = self._recall(name)
         tokens = (total.input_tokens, total.output_tokens, total.cost_usd)
@@ -57,7 +57,7 @@ class SessionMemory:
         return told if isinstance(told, dict) else {}
 
     def _keep(self, session: str, values: dict[str, Any]) -> None:
-        # What cannot be kept is not known next time: a new session then, or a step paid twice.
+        # A failure costs little: the next step starts a new session or counts usage twice.
         with contextlib.suppress(OSError):
             put_file(self._file(session), json.dumps(values), mode=0o600)
 

@@ -1,4 +1,4 @@
-"""What all adapters share: a step's files and process, and the error of one that went wrong."""
+"""Runs the process of a step for all adapters, and turns a bad end into an error."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,9 +31,9 @@ async def run_agent(
     stdin: str = "",
     talk: Talk | None = None,
 ) -> ProcessEnd:
-    """Run the program of a step; the files it may read are written before it starts.
+    """Run the program of a step. Its files are written before it starts.
 
-    It reads `stdin` and then the end of it; or, with `talk`, what is said to it there.
+    Its input is `stdin`, or with `talk` whatever is sent there.
     """
     try:
         prepare_files(order)
@@ -57,26 +57,26 @@ async def run_agent(
 
 
 def held_paths(order: StepOrder) -> tuple[Path, ...]:
-    """What the program of this step cannot change, where bubblewrap can see to it."""
+    """The paths that the program of this step cannot change, if bubblewrap is available."""
     looked_at = (order.worktree,) if order.looks_only else ()
     return (*looked_at, *_held_git_files(order), *_linked_folders(order))
 
 
 def _held_git_files(order: StepOrder) -> tuple[Path, ...]:
-    """What git would run for others: an agent may commit, but not change how git itself works."""
+    """Git's hooks and settings: an agent may commit, but not change how git works."""
     folder = order.env.get("CREW_GIT_DIR")
     names = ("config", "hooks", "info") if folder else ()
     return tuple(path for name in names if (path := Path(folder or "") / name).exists())
 
 
 def _linked_folders(order: StepOrder) -> tuple[Path, ...]:
-    """What all worktrees share with the main checkout is for reading."""
+    """The folders that all worktrees share with the main checkout, which are read-only."""
     folders = (Path(name) for name in order.env.get("CREW_LINKED", "").split("\n") if name)
     return tuple(folder for folder in folders if folder.is_dir())
 
 
 def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
-    """The error of a process that did not end well, with the last it said on stderr."""
+    """The error of a process that failed, with the end of its stderr."""
     what = end.message or f"exited with code {end.code}"
     return StepError(
         kind=_KINDS.get(end.reason, ErrorKind.CRASHED),

@@ -1,1 +1,1 @@
-"""Agents that speak the Agent Client Protocol."""
+"""The adapter of agents that speak the Agent Client Protocol."""

@@ -1,7 +1,7 @@
-"""Any agent that speaks the Agent Client Protocol: one process a step, its session loaded again.
+"""The adapter of any agent with the Agent Client Protocol: one process for each step.
 
-Words for the agent wait for its next step: what a second prompt does to the one under way is
-another thing with each agent, and one of them drops its work.
+Each process loads the session again. Messages for the agent wait for its next step: agents differ
+in what a second prompt does to the current one, and one of them drops its work.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from crew.agents.step_process import run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd
 
-ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
-# One agent asks its model what a person might say next, at the price of the whole context.
+ENDS_WITHIN_S = 10.0  # after its input is closed
+# One agent asks its model for suggestions, which costs the whole context again.
 _QUIET = {"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "0"}
 
 
 @dataclass(frozen=True, slots=True)
 class AcpAdapter:
-    """Runs the program that `command` names and talks to it by the protocol's own SDK."""
+    """Runs the program in `command` and drives it with the protocol's SDK."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -63,7 +63,7 @@ class AcpAdapter:
     async def _talk(
         self, order: StepOrder, wire: Wire, turn: AcpTurn, watch: Watch, memory: SessionMemory
     ) -> None:
-        """The whole conversation; whichever way it ends, the program is told that it is over."""
+        """Run the whole conversation, and close the program's input at its end."""
         from crew.agents.acp.acp_client import converse  # noqa: PLC0415 - it brings the SDK along
 
         try:
@@ -81,7 +81,7 @@ async def _hear(controls: Controls | None, turn: AcpTurn) -> None:
 
 
 def _refusal(spec: AgentSpec) -> StepError | None:
-    """Why this step cannot even be started, if so."""
+    """Why this step cannot start; None if it can."""
     if not spec.command:
         message = f"agents.{spec.name} names no command that speaks the Agent Client Protocol"
         return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
@@ -94,7 +94,7 @@ def _refusal(spec: AgentSpec) -> StepError | None:
 def _outcome(spec: AgentSpec, turn: AcpTurn, memory: SessionMemory, end: ProcessEnd) -> StepOutcome:
     turn.finish()
     cost = None
-    if turn.total_cost_usd:  # a model without a price costs 0 in an agent's eyes
+    if turn.total_cost_usd:  # an agent reports 0 for a model without a price
         total = Usage(cost_usd=turn.total_cost_usd)
         cost = memory.used_since(turn.session, total).cost_usd
     return StepOutcome(

@@ -1,4 +1,4 @@
-"""The conversation of one step by the Agent Client Protocol's SDK; only this file imports it."""
+"""Runs one step with the SDK of the Agent Client Protocol. Only this file imports it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ async def converse(
     watch: Watch,
     memory: SessionMemory,
 ) -> None:
-    """Open the session, send the prompt, hear the turn out."""
+    """Open the session, send the prompt, and read the turn to its end."""
     client: Any = _Client(watch, wire)
     async with ClientSideConnection(client, wire) as agent:
         about = Implementation(name="crew", version=__version__)
@@ -57,7 +57,7 @@ async def converse(
 async def _open(
     agent: ClientSideConnection, able: InitializeResponse, order: StepOrder, memory: SessionMemory
 ) -> tuple[str, Sequence[Any]]:
-    """Its name and options. Crew's tools are offered each time: a session does not keep them."""
+    """Its name and options. crew's tools are passed each time: a session does not keep them."""
     can = able.agent_capabilities
     place: dict[str, Any] = {"cwd": str(order.worktree), "mcp_servers": []}
     if can and can.mcp_capabilities and can.mcp_capabilities.http:
@@ -110,7 +110,7 @@ def _crew_tools(order: StepOrder) -> list[HttpMcpServer]:
 
 
 def _tokens(answer: PromptResponse) -> tuple[int, int]:
-    """Input and output; of the kinds between them, cached is input and thought is output."""
+    """Input and output tokens. Cached tokens count as input, thoughts as output."""
     if used := answer.usage:
         output = used.output_tokens + (used.thought_tokens or 0)
         return max(used.input_tokens, used.total_tokens - output), output
@@ -119,7 +119,7 @@ def _tokens(answer: PromptResponse) -> tuple[int, int]:
 
 
 class _Client:
-    """What the agent may ask of us: leave, and nothing else."""
+    """The requests that crew accepts from the agent: only for permission."""
 
     def __init__(self, watch: Watch, wire: Wire) -> None:
         self._watch = watch
@@ -132,7 +132,7 @@ class _Client:
         options: list[PermissionOption],
         **_more: Any,
     ) -> RequestPermissionResponse:
-        """Where nobody is asked it may: crew's own sandbox is around it, as with any agent."""
+        """Allow it if no person is asked: crew's sandbox is around it, as with any agent."""
         allowed = await self._ask(tool_call) if self._watch.can_ask else True
         wanted = ("allow_once", "allow_always") if allowed else ("reject_once", "reject_always")
         by_kind = {option.kind: option.option_id for option in reversed(options)}

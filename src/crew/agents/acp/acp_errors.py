@@ -1,4 +1,4 @@
-"""Why a step by the Agent Client Protocol failed: by its codes, then by what agents say."""
+"""Classifies failures of the Agent Client Protocol by its codes, then by agents' messages."""
 
 import json
 
@@ -10,7 +10,7 @@ from crew.domain.kernel.text import one_line
 from crew.domain.rows.step import ErrorKind, StepError
 from crew.system.processes.process import ProcessEnd
 
-_BY_CODE = {-32000: ErrorKind.AUTH, -32002: ErrorKind.SESSION_UNKNOWN}  # nothing there by this id
+_BY_CODE = {-32000: ErrorKind.AUTH, -32002: ErrorKind.SESSION_UNKNOWN}  # unknown id
 _BY_WORDS = (
     ("authentication required", ErrorKind.AUTH),
     ("unauthorized", ErrorKind.AUTH),
@@ -30,15 +30,15 @@ _BY_WORDS = (
 
 
 class CannotLoad(Exception):
-    """The agent has no way to open a session that it once had."""
+    """The agent cannot load an earlier session."""
 
 
 class AcpRefused(Exception):
-    """The agent cannot be asked for what is configured."""
+    """The agent does not support what is configured."""
 
 
 def ended_badly(error: Exception, *, is_opening: bool) -> StepError | None:
-    """The error of a talk that broke off; None where the process itself knows better why."""
+    """The error of a broken conversation; None if the end of the process explains it better."""
     if isinstance(error, CannotLoad):
         return StepError(kind=ErrorKind.SESSION_UNKNOWN, message=str(error))
     code = getattr(error, "code", None)
@@ -51,11 +51,11 @@ def ended_badly(error: Exception, *, is_opening: bool) -> StepError | None:
 
 
 def judge(end: ProcessEnd, turn: AcpTurn, spec: AgentSpec) -> StepError | None:
-    """None for a good step: a turn that came to its end, or was interrupted, and exit code 0."""
+    """None for a good step: a completed or interrupted turn and exit code 0."""
     if end.reason in {"timeout", "stalled", "not_found", "failed"}:
         return process_error(end, spec)
     if turn.interrupted.is_set() and turn.stop_reason:
-        return None  # one agent has another reason than `cancelled` for it
+        return None  # one agent reports a reason other than `cancelled`
     if turn.failure:
         return turn.failure
     if end.code and end.reason != "lingered":

@@ -1,4 +1,4 @@
-"""What an agent tells of a turn by the Agent Client Protocol: words, deeds, and what it used."""
+"""Collects the updates of a turn by the Agent Client Protocol: messages, actions, usage."""
 
 import asyncio
 
@@ -7,19 +7,19 @@ from crew.domain.rows.step import StepError
 
 
 class AcpTurn:
-    """All that is known of a step so far; `session` is the agent's own name once it is open."""
+    """The updates of a step so far. `session` is the agent's own name once it is open."""
 
     def __init__(self, session: str, words: Words) -> None:
         self.session = session
         self.words = words
-        self.is_open = False  # what is told before is a session's past, told again
+        self.is_open = False  # earlier updates repeat the session's past
         self.interrupted = asyncio.Event()
         self.stop_reason = ""
         self.failure: StepError | None = None
         self.input_tokens = 0
         self.output_tokens = 0
         self.total_cost_usd: float | None = None  # of the whole session
-        self._message: list[str] = []  # comes in pieces
+        self._message: list[str] = []  # arrives in pieces
 
     def hear(self, params: Event) -> None:
         """A `session/update`."""

@@ -1,7 +1,7 @@
 """Carries messages between the Agent Client Protocol's SDK and a step's process.
 
-What the agent tells of its turn is taken out on the way, as it comes and in its order, so that an
-update of a kind that the SDK does not know yet does no harm.
+It handles the agent's updates itself, in their order, so that the SDK cannot fail on an update of a
+kind that it does not know yet.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ LONGEST_MESSAGE = 1 << 24
 
 
 class Wire:
-    """A transport: `send` and `receive` are the SDK's side, `take` and `talk` the process's."""
+    """A transport. `send` and `receive` are the SDK's side, `take` and `talk` the process's."""
 
     def __init__(self, hear: Callable[[Event], None]) -> None:
         self.talk = Talk()
@@ -29,7 +29,7 @@ class Wire:
             self._pass_on(message)
 
     def end(self) -> None:
-        """Nothing more will come, and nothing that was said will be heard."""
+        """End both directions."""
         for message in self._lines.close():
             self._pass_on(message)
         self.talk.end()

@@ -1,1 +1,1 @@
-"""Claude Code as an agent."""
+"""The adapter of Claude Code."""

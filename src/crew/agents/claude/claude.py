@@ -1,8 +1,8 @@
-"""Claude Code as an agent: one run of `claude -p` a step, its session resumed from step to step.
+"""The adapter of Claude Code: one run of `claude -p` for each step, in a resumed session.
 
-Its input stays open, so that it can be spoken to, interrupted and answered while it works. Project
-settings, hooks and MCP servers of the worktree stay off: headless there is no question of trust, so
-a repository's own hooks would run at once.
+Its input stays open for messages, interrupts and answers while it works. Project settings, hooks
+and MCP servers of the worktree stay off: a headless run does not ask for trust, so a repository's
+own hooks would run at once.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _TOOL_FLAGS = ("--allowedTools", "--allowed-tools")
 
 @dataclass(frozen=True, slots=True)
 class ClaudeAdapter:
-    """Runs the real `claude`, or whatever program `command` names, as stream-json."""
+    """Runs `claude`, or the program in `command`, with stream-json."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -87,7 +87,7 @@ class ClaudeAdapter:
 
 
 def session_id(text: str) -> str:
-    """Claude takes UUIDs only; any other name always becomes the same one."""
+    """The session as a UUID, which Claude requires. The same name gives the same UUID."""
     try:
         return str(uuid.UUID(text))
     except ValueError:
@@ -95,9 +95,9 @@ def session_id(text: str) -> str:
 
 
 def claude_argv(spec: AgentSpec, order: StepOrder, *, asks: bool = False) -> tuple[str, ...]:
-    """Everything is passed on every step: of it all, a session remembers its system prompt only.
+    """The command. All flags are passed in every step: a session keeps only its system prompt.
 
-    With `asks`, somebody answers what the agent may do.
+    With `asks`, a person answers permission requests.
     """
     return (
         spec.command or "claude",
@@ -117,9 +117,9 @@ def claude_argv(spec: AgentSpec, order: StepOrder, *, asks: bool = False) -> tup
 
 
 def _permissions(spec: AgentSpec, order: StepOrder, *, asks: bool) -> tuple[str, ...]:
-    """Edits in the worktree, and shell commands unless somebody is asked about them.
+    """Allow edits in the worktree, and shell commands unless a person is asked about them.
 
-    What the agent's own arguments say about it counts instead.
+    The agent's own arguments override this.
     """
     own = (*spec.system_args, *spec.args)
     mode = () if _has(own, _PERMISSION_FLAGS) else ("--permission-mode", "acceptEdits")
@@ -134,7 +134,7 @@ def _has(arguments: tuple[str, ...], flags: tuple[str, ...]) -> bool:
 
 
 def _mcp(order: StepOrder) -> tuple[str, ...]:
-    """Crew's own tools; the token stays in the environment, where `ps` does not show it."""
+    """crew's own tools. The token stays in the environment, which `ps` does not show."""
     url = order.env.get("CREW_MCP_URL", "")
     if not url:
         return ()
@@ -148,17 +148,17 @@ def _mcp(order: StepOrder) -> tuple[str, ...]:
 
 
 def _usage(order: StepOrder, heard: Conversation) -> Usage:
-    """What this run used; its total is the session's, so a cost is told from the one before."""
+    """The usage of this run. The reported cost is the session's, so the last one is subtracted."""
     usage = heard.usage
     total = heard.last_result.total_cost_usd if heard.last_result else None
     if total is None:
         return usage
     memory = order.log.parent / f"claude-{heard.session or order.session}.json"
     before = _total_before(memory) if order.resume else 0.0
-    with contextlib.suppress(OSError):  # the next cost is then unknown, which is no lie
+    with contextlib.suppress(OSError):  # then the next cost is unknown, not wrong
         _remember_total(memory, total)
     if usage.cost_usd is None and before is not None:
-        # A total below the one before means that the program began to count anew.
+        # A total below the last one means that the program started to count from 0 again.
         return replace(usage, cost_usd=total - before if total >= before else total)
     return usage
 

@@ -1,8 +1,8 @@
-"""Who may say what to a running Claude Code, and when: its events and our words in, acts out.
+"""The dialogue with a running Claude Code, without I/O: events and messages in, acts out.
 
-A message that reaches it while a tool runs is read by the model with the tool's result. One that
-reaches it at any other time waits in a queue of its own and starts another turn after the step's.
-So words are kept back until a tool runs, and taken back when its result came without them.
+If a message arrives while a tool runs, the model reads it with the tool's result. At any other time
+it waits in Claude's own queue and starts another turn after the step's. Therefore crew holds
+messages until a tool runs, and withdraws those that its result did not include.
 """
 
 import uuid
@@ -34,7 +34,7 @@ class ClaudeInput:
 
 @frozen
 class ClaudeQuestion:
-    """The program waits for leave."""
+    """The program waits for permission."""
 
     request: str
     permission: Permission
@@ -43,19 +43,19 @@ class ClaudeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ClaudeWithdrawn:
-    """Nobody needs to answer that question any more."""
+    """The question needs no answer any more."""
 
     request: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeEnded:
-    """There is nothing more to say."""
+    """There is nothing more to send."""
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """It goes on although there is nothing more to say, and may take its time."""
+    """The program continues although its input has ended, and may take its time."""
 
 
 Act = SendToClaude | ClaudeInput | ClaudeQuestion | ClaudeWithdrawn | ClaudeEnded | Woken
@@ -63,17 +63,17 @@ Act = SendToClaude | ClaudeInput | ClaudeQuestion | ClaudeWithdrawn | ClaudeEnde
 
 @dataclass(slots=True)
 class Dialogue:
-    """The state of one run of the program, from its prompt to the end of what we say."""
+    """The state of one run of the program, from its prompt to the end of its input."""
 
     is_interrupted: bool = False
     _is_over: bool = False
     _kept_back: list[Say] = field(default_factory=list)
-    _said: dict[str, Say] = field(default_factory=dict)  # by the number they were given
-    _tools: set[str] = field(default_factory=set)  # under way
+    _said: dict[str, Say] = field(default_factory=dict)  # by their numbers
+    _tools: set[str] = field(default_factory=set)  # running
     _has_background: bool = False
 
     def tell(self, word: Say | Interrupt) -> Iterator[Act]:
-        """Somebody has a word for the agent."""
+        """Handle a message for the agent."""
         if isinstance(word, Say):
             self._kept_back.append(word)
             yield from self._speak()
@@ -84,7 +84,7 @@ class Dialogue:
             yield from self._end()
 
     def hear(self, event: Event, *, is_done: bool) -> Iterator[Act]:
-        """The program tells something; `is_done` says whether the agent has finished its work."""
+        """Handle an event of the program. `is_done`: the agent has finished its work."""
         match event.get("type"):
             case "assistant" if _is_own(event):
                 self._tools |= {str(block.get("id")) for block in _blocks(event, "tool_use")}
@@ -141,7 +141,7 @@ class Dialogue:
         self._kept_back.clear()
 
     def _take_back(self) -> Iterator[Act]:
-        """Harmless for a message that was taken in this very moment: its replay follows."""
+        """Withdraw messages. Harmless if the model has just read one: its replay follows."""
         for number in self._said:
             yield SendToClaude(_request("cancel_async_message", message_uuid=number))
 
@@ -160,7 +160,7 @@ def answer(question: ClaudeQuestion, *, allowed: bool) -> Event:
 
 
 def _question(event: Event) -> Act:
-    """What else it may ask, we have no answer to; without one it would wait for ever."""
+    """A permission request, or an error for other requests: without one it waits forever."""
     request, number = mapping(event, "request"), str(event.get("request_id"))
     if request.get("subtype") != "can_use_tool":
         return SendToClaude(
@@ -172,7 +172,7 @@ def _question(event: Event) -> Act:
 
 
 def _detail(request: Event, values: Event) -> str:
-    """What it would do and why that is asked, for a person to decide."""
+    """The action and the reason of the request, for a person to decide."""
     wishes = [f"{name}: {value}" for name, value in values.items()]
     reason = request.get("decision_reason")
     return "\n".join([*wishes, *([f"({reason})"] if reason else [])])[:_LONGEST_DETAIL]
@@ -188,7 +188,7 @@ def _response(number: str, **values: Any) -> Event:
 
 
 def _is_own(event: Event) -> bool:
-    """Not that of a helper, which runs within a tool of the agent's own."""
+    """Whether it is the agent's own event, not a helper's, which runs inside a tool."""
     return event.get("parent_tool_use_id") is None
 
 

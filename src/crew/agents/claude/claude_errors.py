@@ -1,4 +1,4 @@
-"""Why a run of Claude Code failed: its codes, flags and few fixed sentences, as typed errors."""
+"""Classifies failures of Claude Code by its exit codes, flags and fixed sentences."""
 
 import re
 
@@ -31,7 +31,7 @@ _ENDS_A_LIMIT = re.compile(r"\|(\d{10})\b")
 
 
 def judge(end: ProcessEnd, heard: Conversation, spec: AgentSpec) -> StepError | None:
-    """None for a good step: exit code 0, a result, and no flag in it."""
+    """None for a good step: exit code 0, and a result without an error flag."""
     if end.reason in {"timeout", "stalled", "not_found", "failed"} and not _only_waited(end, heard):
         return process_error(end, spec)
     result = heard.last_result
@@ -48,7 +48,7 @@ def judge(end: ProcessEnd, heard: Conversation, spec: AgentSpec) -> StepError | 
 
 
 def _only_waited(end: ProcessEnd, heard: Conversation) -> bool:
-    """Its turn was over, and it waited for something in the background that did not end."""
+    """Whether its turn had ended, and it only waited for a background command."""
     return end.reason == "stalled" and heard.ended_well and not heard.is_in_turn
 
 

@@ -1,4 +1,4 @@
-"""What Claude Code prints as stream-json, read into what a step did, used and ran into."""
+"""Parses the stream-json output of Claude Code: actions, usage and errors of a step."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ from crew.domain.rows.step import Usage
 
 @frozen
 class Result:
-    """A `result` event. `subtype` says "success" for API failures too, so it decides nothing."""
+    """A `result` event. Its `subtype` is "success" for API failures too, so it is ignored."""
 
     is_error: bool
     text: str
@@ -28,8 +28,8 @@ class Result:
     api_error: str
     errors: tuple[str, ...]
     total_cost_usd: float | None  # of the whole session, not of this run
-    usage: Usage | None  # of the main model since the result before it; its cost is never known
-    model_usage: Usage | None  # of all models since the result before it
+    usage: Usage | None  # of the main model since the previous result, without a cost
+    model_usage: Usage | None  # of all models since the previous result
 
     @property
     def is_good(self) -> bool:
@@ -37,13 +37,13 @@ class Result:
 
     @property
     def words(self) -> str:
-        """Everything in it that may say what went wrong."""
+        """All texts in it that may contain the error."""
         return "\n".join((self.text, self.api_error, *self.errors))
 
 
 @dataclass(slots=True)
 class Conversation:
-    """All that one run of the program has told so far."""
+    """The events of one run of the program so far."""
 
     done_word: str
     session: str = ""
@@ -58,7 +58,7 @@ class Conversation:
     _messages: dict[str, Usage] = field(default_factory=dict)
 
     def take(self, chunk: bytes) -> list[Event]:
-        """Take in some output; the events that were whole with it."""
+        """Read some output. Returns the events that it completed."""
         return self._read(self._lines.feed(chunk))
 
     def finish(self) -> list[Event]:
@@ -74,7 +74,7 @@ class Conversation:
 
     @property
     def usage(self) -> Usage:
-        """What this run used; when no result came, what its messages showed."""
+        """The usage of this run; without a result, the usage in its messages."""
         by_model = [result.model_usage for result in self.results if result.model_usage]
         by_result = [result.usage for result in self.results if result.usage]
         by_message = [Usage(cost_usd=None), *self._messages.values()]
@@ -106,7 +106,7 @@ class Conversation:
         if event.get("error"):
             self.error_names.append(str(event["error"]))
         if message.get("usage") and message.get("id"):
-            # One event a block, each with the message's usage so far: the last one counts.
+            # Each block has an event with the message's usage so far: the last one counts.
             self._messages[str(message["id"])] = _tokens(mapping(message, "usage"))
         is_own = event.get("parent_tool_use_id") is None
         for block in message.get("content") or ():
@@ -114,7 +114,7 @@ class Conversation:
                 self._hear_block(block, is_own=is_own)
 
     def _hear_of_limit(self, limit: Event) -> None:
-        """Good answers tell of the window's end too: it matters once a request is turned down."""
+        """Record when a limit ends, but only of a rejected request: others report it too."""
         self.reset_at = number_of(limit, "resetsAt") if limit.get("status") == "rejected" else None
 
     def _hear_block(self, block: Event, *, is_own: bool) -> None:
@@ -129,7 +129,7 @@ class Conversation:
     def _conclude(self, result: Result) -> None:
         self.results.append(result)
         self.is_in_turn = False
-        if not self.tail.text:  # its text is the last message again
+        if not self.tail.text:  # its text repeats the last message
             self._say(result.text)
 
     def _say(self, text: str) -> None:
@@ -157,7 +157,7 @@ def _result(event: Event) -> Result:
 
 
 def _model_usage(event: Event) -> Usage | None:
-    """What all models used that took part, helpers included."""
+    """The usage of all models, including helpers."""
     models = mapping(event, "model_usage_since_last_result")
     parts = [_one_models_usage(entry) for entry in models.values() if isinstance(entry, dict)]
     return _sum(parts) if parts else None
@@ -173,7 +173,7 @@ def _one_models_usage(entry: Event) -> Usage:
 
 
 def _tokens(usage: Event) -> Usage:
-    """Cached tokens are input too, though the API counts them apart."""
+    """Cached tokens count as input, though the API reports them separately."""
     read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     return Usage(
         input_tokens=sum(count_of(usage, name) for name in read),

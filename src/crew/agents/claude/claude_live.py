@@ -1,4 +1,4 @@
-"""Carries on the dialogue with a running Claude Code: tells it lines, asks people for leave."""
+"""Carries out the dialogue with a running Claude Code: sends lines, asks for permission."""
 
 import json
 from collections.abc import Iterable
@@ -21,11 +21,11 @@ from crew.agents.claude.claude_events import Conversation
 from crew.agents.event_stream import Event
 from crew.system.processes.pipes import Talk
 
-ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
+ENDS_WITHIN_S = 10.0  # after its input is closed
 
 
 class Live:
-    """One run of the program; whatever waits for somebody ends with it."""
+    """One run of the program. Open questions end with it."""
 
     def __init__(self, heard: Conversation, watch: Watch, beside: Background) -> None:
         self.talk = Talk()
@@ -72,7 +72,7 @@ class Live:
                     self.talk.close()
 
     async def _ask(self, question: ClaudeQuestion) -> None:
-        """Whatever happens, it gets an answer: it would wait for one for ever."""
+        """Ask a person. The program always gets an answer, or it would wait forever."""
         allowed = False
         try:
             with self.talk.waiting():

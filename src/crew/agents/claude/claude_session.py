@@ -1,4 +1,4 @@
-"""One step at a time in a session of Claude Code: of two at once, one's words are silently lost."""
+"""Locks a session of Claude Code, since two steps at once silently lose messages."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ from crew.system.processes.ownership import find_process
 
 @contextlib.contextmanager
 def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
-    """Hold the session of this step; refused while another step or a terminal has it."""
+    """Hold the session of this step. Raises while another step or a terminal has it."""
     path = _lock_file(order)
     try:
         file = _lock(path)
@@ -33,7 +33,7 @@ def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         if file is not None:
-            # Closing alone is not enough: a process that another thread is starting shares it.
+            # Closing alone is not enough: a process that another thread starts shares the file.
             fcntl.flock(file, fcntl.LOCK_UN)
             os.close(file)
 
@@ -52,7 +52,7 @@ def _lock_file(order: StepOrder) -> Path:
 
 @effect("agents.lock_session")
 def _lock(path: Path) -> int | None:
-    """The lock ends with the file's closing, so a crew that is killed leaves none behind."""
+    """Lock the file. A killed crew leaves no lock, since closing the file ends it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -64,7 +64,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _open_elsewhere(session: str, env: Mapping[str, str]) -> int | None:
-    """A process that has it open without our lock, as each one tells in a file of its own."""
+    """The process that has it open without our lock, from the files that Claude writes."""
     home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
     for file in Path(home, "sessions").glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -75,7 +75,7 @@ def _open_elsewhere(session: str, env: Mapping[str, str]) -> int | None:
 
 
 def _is_alive(told: Mapping[str, Any]) -> bool:
-    """Numbers mean nothing in another namespace, where a step in a sandbox has its own."""
+    """Whether the process is alive. A pid of another namespace, as in a sandbox, is not."""
     namespace = Path("/proc/self/ns/pid").readlink()
     if not str(told["pidDomain"]).endswith(str(namespace)):
         return False

@@ -1,1 +1,1 @@
-"""Codex as an agent."""
+"""The adapter of Codex."""

@@ -1,4 +1,4 @@
-"""Codex as an agent: through its app-server, and through `codex exec` where that cannot be had."""
+"""The adapter of Codex: drives its app-server, or `codex exec` if there is none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _FLAGS_OF_BOTH = frozenset({"-c", "--config", "--enable", "--disable"})
 
 @dataclass(frozen=True, slots=True)
 class CodexAdapter:
-    """Runs the real `codex`, or whatever program `command` names; it can be spoken to meanwhile."""
+    """Runs `codex`, or the program in `command`. Accepts messages while it works."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -29,7 +29,7 @@ class CodexAdapter:
 
 
 def is_for_app_server(arguments: tuple[str, ...]) -> bool:
-    """Whether the app-server knows all of these; `exec` knows more."""
+    """Whether the app-server accepts all these arguments. `exec` accepts more."""
     rest = list(arguments)
     while rest:
         flag, _, value = rest.pop(0).partition("=")

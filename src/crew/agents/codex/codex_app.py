@@ -1,4 +1,4 @@
-"""Codex by `codex app-server`: a step is one turn, which can be spoken to and interrupted."""
+"""Runs a step with `codex app-server`: one turn, which accepts messages and interrupts."""
 
 import asyncio
 import json
@@ -28,8 +28,8 @@ from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.pipes import Talk
 from crew.system.processes.process import ProcessEnd
 
-ENDS_WITHIN_S = 10.0  # once it knows that nothing more will come
-TELLS_OF_TOOLS_WITHIN_S = 2.0  # an older one says nothing of them
+ENDS_WITHIN_S = 10.0  # after its input is closed
+TELLS_OF_TOOLS_WITHIN_S = 2.0  # an older version does not report them
 
 
 async def run_app_server_step(
@@ -39,7 +39,7 @@ async def run_app_server_step(
     watch: Watch,
     controls: Controls | None,
 ) -> StepOutcome | None:
-    """None if the program ended before it had answered at all: it knows no app-server."""
+    """None if the program ended before its first answer: it has no app-server."""
     memory = session_memory("codex", order)
     async with Background() as beside:
         live = LiveTurn(spec, order, watch, beside, memory)
@@ -60,7 +60,7 @@ async def run_app_server_step(
 
 
 class LiveTurn:
-    """Carries out the dialogue: tells the program lines, asks people, hears controls."""
+    """Carries out the dialogue: sends lines to the program, asks people, reads controls."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class LiveTurn:
                     self.talk.close(linger_s=ENDS_WITHIN_S)
 
     async def _await_tools(self) -> None:
-        """Codex says when they are there, or that they could not be had in time."""
+        """Wait until Codex reports that crew's tools are connected or failed to connect."""
         await asyncio.sleep(TELLS_OF_TOOLS_WITHIN_S)
         self._act(self.dialogue.begin_turn(unless_starting=True))
         await asyncio.sleep(2 * TOOLS_WITHIN_S)
@@ -142,12 +142,12 @@ class LiveTurn:
 
 
 def as_text(words: str) -> str:
-    """Without bytes that are no text: JSON has no way to hold them."""
+    """The text without invalid bytes, which JSON cannot hold."""
     return words.encode(errors="replace").decode()
 
 
 def _opening(spec: AgentSpec, order: StepOrder, *, asks: bool) -> dict[str, Any]:
-    """Sandbox and approvals are said here too: a resumed thread takes its own before any flag."""
+    """Includes sandbox and approvals, since a resumed thread ignores the flags for them."""
     return {
         "cwd": str(order.worktree),
         "sandbox": configured(spec, "sandbox_mode", "workspace-write"),
@@ -173,7 +173,7 @@ def _outcome(order: StepOrder, spec: AgentSpec, live: LiveTurn, end: ProcessEnd)
 
 
 def _judge(end: ProcessEnd, live: LiveTurn, spec: AgentSpec) -> StepError | None:
-    """None for a good step: exit code 0 and a completed turn, or one that we interrupted."""
+    """None for a good step: exit code 0 and a completed turn, or one that crew interrupted."""
     turn, dialogue = live.turn, live.dialogue
     if end.reason in {"timeout", "stalled", "not_found", "failed"}:
         return process_error(end, spec)

@@ -1,8 +1,8 @@
-"""The talk with `codex app-server`: its messages and our words in, acts out; no I/O.
+"""The dialogue with `codex app-server`, without I/O: messages in, acts out.
 
-A step is one turn: initialize, open the thread, start the turn, hear it out. Words for the agent
-are steered into the turn under way; Codex tells when the model has them. A turn does not wait for
-tools that are still being connected, so we do: a model without crew's could not signal.
+A step is one turn: initialize, open the thread, start the turn, read it to its end. Messages for
+the agent are steered into the current turn, and Codex reports when the model has them. A turn does
+not wait until tools are connected, so crew does: a model without crew's tools could not signal.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class CodexInput:
 
 @frozen
 class CodexQuestion:
-    """The program waits for leave; `request` is its whole question, which the answer needs."""
+    """The program waits for permission. `request` is its whole request, for the answer."""
 
     number: str
     permission: Permission
@@ -44,46 +44,46 @@ class CodexQuestion:
 
 @dataclass(frozen=True, slots=True)
 class CodexWithdrawn:
-    """Nobody needs to answer that question any more."""
+    """The question needs no answer any more."""
 
     number: str
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitTools:
-    """The turn begins when crew's tools are there; somebody has to see that it does begin."""
+    """The turn waits for crew's tools. The caller limits this wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodexEnded:
-    """There is nothing more to say."""
+    """There is nothing more to send."""
 
 
 Act = SendToCodex | CodexInput | CodexQuestion | CodexWithdrawn | AwaitTools | CodexEnded
 
 TOOLS = "crew"
-"""The name of crew's own server; nothing is known of it until Codex says that it is starting."""
+"""The name of crew's tool server. Its state is unknown until Codex reports its start."""
 
 STARTING = "starting"
 
 
 @dataclass(slots=True)
 class CodexDialogue:
-    """The state of one turn; `opening` are the parameters that open the thread."""
+    """The state of one turn. `opening` are the parameters that open the thread."""
 
     prompt: str
     opening: dict[str, Any]
-    thread: str = ""  # to be resumed, and then the one that is open
+    thread: str = ""  # the thread to resume, then the open one
     turn: str = ""
     wants_tools: bool = False
-    is_ready: bool = False  # it has answered at all
+    is_ready: bool = False  # it has answered once
     is_interrupted: bool = False
     refusal: str = ""  # why no turn could be started
-    _asked: dict[int, str] = field(default_factory=dict)  # our requests without an answer yet
+    _asked: dict[int, str] = field(default_factory=dict)  # our unanswered requests
     _count: int = 0
     _kept_back: list[Say] = field(default_factory=list)
     _can_steer: bool = False
-    _tools: str = ""  # how far crew's own are, in Codex's word
+    _tools: str = ""  # the state of crew's tools, in Codex's word
     _awaits_tools: bool = False
 
     def begin(self) -> Iterator[Act]:
@@ -91,7 +91,7 @@ class CodexDialogue:
         yield self._request("initialize", clientInfo=client)
 
     def tell(self, word: Say | Interrupt) -> Iterator[Act]:
-        """Somebody has a word for the agent; before its turn has begun it has to wait."""
+        """Handle a message for the agent. It waits until the turn has begun."""
         if isinstance(word, Interrupt):
             self.is_interrupted = True
             yield from self._interrupt()
@@ -101,7 +101,7 @@ class CodexDialogue:
             yield from self._steer()
 
     def begin_turn(self, *, unless_starting: bool = False) -> Iterator[Act]:
-        """No longer wait for crew's tools, if that is what we do."""
+        """Stop waiting for crew's tools."""
         if self._awaits_tools and not (unless_starting and self._tools == STARTING):
             self._awaits_tools = False
             yield from self._start_turn()
@@ -120,7 +120,7 @@ class CodexDialogue:
                 yield from self._hear_answer(asked, mapping(message, "result"))
 
     def is_about_us(self, method: str, params: Event) -> bool:
-        """Of this very thread, a helper has one of its own; and not the end of an older turn."""
+        """Whether this is our thread, not a helper's, and not the end of an older turn."""
         if not self.thread or params.get("threadId") != self.thread:
             return False
         turn = mapping(params, "turn").get("id")
@@ -145,7 +145,7 @@ class CodexDialogue:
                 pass
 
     def _hear_refusal(self, asked: str, message: str) -> Iterator[Act]:
-        """A message that came too late to be steered stays unread, for the next step to tell."""
+        """End if the turn cannot start. A message that came too late waits for the next step."""
         if asked not in {"turn/steer", "turn/interrupt"}:
             self.refusal = f"{asked}: {message or 'refused without a reason'}"
             yield CodexEnded()

@@ -1,4 +1,4 @@
-"""Why a turn of Codex failed: by its typed errors where it has any, else by its fixed sentences."""
+"""Classifies failures of Codex by its typed errors, or else by its fixed sentences."""
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.http_status import kind_of_status
@@ -46,7 +46,7 @@ _BY_WORDS = (
 def turn_error(
     message: str, *, info: object = None, reset_at: float | None = None, details: str = ""
 ) -> StepError:
-    """The error of a turn that Codex itself calls failed."""
+    """The error of a turn that Codex reports as failed."""
     kind = _by_words(message) or _by_info(info) or _by_words(details) or ErrorKind.CRASHED
     return StepError(
         kind=kind,
@@ -56,7 +56,7 @@ def turn_error(
 
 
 def exit_error(end: ProcessEnd, spec: AgentSpec, said: str = "") -> StepError:
-    """The error of a process that ended badly; `said` is what its events told before."""
+    """The error of a process that failed. `said` is the message in its earlier events."""
     error = process_error(end, spec)
     lines = [said, *plain(end.stderr_tail).splitlines()]
     for line in lines:

@@ -1,4 +1,4 @@
-"""Codex by `codex exec --json`: one process a turn, the prompt on stdin, deaf in between."""
+"""Runs a step with `codex exec --json`: one process, the prompt on stdin, no messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from crew.system.processes.process import ProcessEnd
 
 @dataclass(frozen=True, slots=True)
 class CodexExecAdapter:
-    """Runs `codex exec`, or whatever program `command` names, and reads its events."""
+    """Runs `codex exec`, or the program in `command`, and reads its events."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -66,7 +66,7 @@ class CodexExecAdapter:
 
 
 def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]:
-    """Flags stand before `resume`, which does not know all of them itself."""
+    """The command. Flags come before `resume`, which does not accept all of them."""
     told = spec.system_prompt
     return (
         *(spec.command or "codex", "exec", "--json"),
@@ -79,12 +79,12 @@ def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]
 
 @dataclass(slots=True)
 class ExecTurn:
-    """All that one run of `codex exec` has told so far."""
+    """The events of one run of `codex exec` so far."""
 
     words: Words
     thread: str = ""
     total: Usage | None = None  # of the whole thread
-    complaint: str = ""  # the last error it told of; it may have got over it
+    complaint: str = ""  # the last reported error, from which it may have recovered
     failure: str = ""
     has_ended: bool = False
     _lines: EventLines = field(default_factory=EventLines)
@@ -141,7 +141,7 @@ def _what_it_does(item: Event) -> str:
 
 
 def _tokens(usage: Event) -> Usage:
-    """Cached tokens are counted among the input already, reasoning among the output."""
+    """The input includes cached tokens, the output includes reasoning."""
     return Usage(
         input_tokens=count_of(usage, "input_tokens"),
         output_tokens=count_of(usage, "output_tokens"),
@@ -150,7 +150,7 @@ def _tokens(usage: Event) -> Usage:
 
 
 def _judge(end: ProcessEnd, turn: ExecTurn, spec: AgentSpec) -> StepError | None:
-    """None for a good step: exit code 0, a completed turn, and no failed one."""
+    """None for a good step: exit code 0, a completed turn, and no failed turn."""
     if end.reason in {"timeout", "stalled", "not_found", "failed"}:
         return process_error(end, spec)
     if turn.failure:

@@ -1,8 +1,8 @@
-"""What every start of Codex is told, whichever way it is driven: sandbox, trust, tools, model.
+"""The command-line settings of every start of Codex: sandbox, trust, tools and model.
 
-All of it is said each time, since a resumed thread remembers none of it. Codex keeps its own
-sandbox also below crew's: crew's holds processes together and git's own settings still, but leaves
-the rest of the disk writable.
+All are passed each time, since a resumed thread remembers none of them. Codex keeps its own sandbox
+inside crew's: crew's contains processes and protects git's settings, but leaves the rest of the
+disk writable.
 """
 
 import json
@@ -12,14 +12,14 @@ from typing import Any
 from crew.agents.adapter import AgentSpec, StepOrder
 
 TOOLS_WITHIN_S = 60
-"""A runner that is just starting, on a busy machine, may take a while to serve its tools."""
+"""A starting runner on a busy machine may need this long to serve its tools."""
 
 
 def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """The agent's own arguments come last, and the last one wins.
+    """The arguments of Codex. The agent's own come last, and the last one wins.
 
-    What goes beyond the sandbox fails, and the model hears of that, unless a thread is opened as
-    one that asks.
+    An action beyond the sandbox fails and the model sees the error, unless the thread is opened
+    with approval requests.
     """
     settings: dict[str, Any] = {
         "analytics.enabled": False,
@@ -32,13 +32,13 @@ def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
         **_mcp(order),
     }
     flags = [word for name, value in settings.items() for word in ("-c", f"{name}={toml(value)}")]
-    # With either of these it looks up hosts of its own.
+    # Both would contact hosts of their own.
     quiet = ("--disable", "plugins", "--disable", "apps")
     return (*flags, *quiet, *spec.system_args, *spec.args)
 
 
 def configured(spec: AgentSpec, name: str, unsaid: str) -> str:
-    """What the agent's own arguments say of a setting; the last one wins."""
+    """The value of a setting in the agent's own arguments. The last one wins."""
     arguments = (*spec.system_args, *spec.args)
     prefix = f"{name}="
     said = [
@@ -48,9 +48,9 @@ def configured(spec: AgentSpec, name: str, unsaid: str) -> str:
 
 
 def git_folders(order: StepOrder) -> tuple[Path, ...]:
-    """What a commit in a linked worktree writes; Codex lets no sandboxed command into `.git` whole.
+    """The folders that a commit in a linked worktree writes. Codex protects `.git` as a whole.
 
-    Git's settings and hooks are not among them.
+    Git's settings and hooks are not included.
     """
     common = order.env.get("CREW_GIT_DIR", "")
     own = _linked_git_dir(order.worktree)
@@ -60,13 +60,13 @@ def git_folders(order: StepOrder) -> tuple[Path, ...]:
 
 
 def toml(value: Any) -> str:
-    """A value as Codex reads it from its command line."""
+    """A value in the syntax of Codex's command line."""
     if isinstance(value, _Inline):
         pairs = ",".join(f"{toml(name)}={toml(one)}" for name, one in value.items())
         return f"{{{pairs}}}"
     if isinstance(value, list):
         return f"[{','.join(toml(one) for one in value)}]"
-    # JSON and TOML agree on the rest, but for one character that only TOML wants spelled out.
+    # JSON syntax is valid TOML otherwise, except for one character that TOML escapes.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -75,7 +75,7 @@ class _Inline(dict[str, Any]):
 
 
 def _mcp(order: StepOrder) -> dict[str, Any]:
-    """Crew's own tools; the token stays in the environment, where `ps` does not show it."""
+    """crew's own tools. The token stays in the environment, which `ps` does not show."""
     url = order.env.get("CREW_MCP_URL", "")
     if not url:
         return {}
@@ -88,7 +88,7 @@ def _mcp(order: StepOrder) -> dict[str, Any]:
 
 
 def _linked_git_dir(worktree: Path) -> Path | None:
-    """Where git keeps what is this worktree's own; None for a main checkout."""
+    """The git dir of a linked worktree; None for a main checkout."""
     try:
         told = (worktree / ".git").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:

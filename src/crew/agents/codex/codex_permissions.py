@@ -1,4 +1,4 @@
-"""What Codex asks its client, as a permission a person can decide on, and the answer it expects."""
+"""Translates Codex's requests to permissions for a person, and back to its answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ _ANSWERS: Mapping[str, tuple[str, Answer]] = {
 
 
 def permission_asked(request: Event) -> Permission | None:
-    """None for a question that crew has no answer to."""
+    """The permission that is requested; None if crew has no answer."""
     known = _ANSWERS.get(str(request.get("method")))
     return Permission(tool=known[0], detail=_detail(request)) if known else None
 
@@ -47,7 +47,7 @@ def decided(request: Event, *, allowed: bool) -> Event:
 
 
 def refused(request: Event) -> Event:
-    """Without any answer it would wait for ever."""
+    """An error as the answer, without which Codex would wait forever."""
     error = {"code": _UNKNOWN_METHOD, "message": "crew has no answer to this"}
     return {"id": request["id"], "error": error}
 

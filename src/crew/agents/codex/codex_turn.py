@@ -1,4 +1,4 @@
-"""What `codex app-server` tells of a turn: its words, deeds, tokens, and how it ended."""
+"""Collects the events of a turn of `codex app-server`: messages, actions, tokens, end."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from crew.domain.rows.step import StepError, Usage
 
 @dataclass(slots=True)
 class AppTurn:
-    """All that was told so far; only what is of the step's own thread is told here."""
+    """The events so far, only of the step's own thread."""
 
     words: Words
     status: str = ""  # completed, interrupted or failed, once it has ended
@@ -31,7 +31,7 @@ class AppTurn:
                 pass
 
     def hear_of_limits(self, params: Event) -> None:
-        """When the windows that are used up end; they are the account's, not the thread's."""
+        """Read when the used-up windows of the account end."""
         limits = mapping(params, "rateLimits")
         windows = [mapping(limits, name) for name in ("primary", "secondary")]
         spent = [window for window in windows if (number_of(window, "usedPercent") or 0) >= 100]
@@ -76,7 +76,7 @@ def _what_it_does(item: Event) -> str:
 
 
 def _tokens(usage: Event) -> Usage:
-    """Cached tokens are counted among the input already, reasoning among the output."""
+    """The input includes cached tokens, the output includes reasoning."""
     return Usage(
         input_tokens=count_of(usage, "inputTokens"),
         output_tokens=count_of(usage, "outputTokens"),

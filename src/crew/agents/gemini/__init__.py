@@ -1,1 +1,1 @@
-"""Gemini CLI as an agent."""
+"""The adapter of Gemini CLI."""

@@ -1,4 +1,4 @@
-"""Gemini CLI as an agent: one headless `gemini` a step, its session resumed from step to step."""
+"""The adapter of Gemini CLI: one headless `gemini` for each step, in a resumed session."""
 
 import asyncio
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _CREW_TOOLS = {
         "trust": True,
     },
 }
-# Its shell tool hides the user's git configuration, so who commits travels in the environment.
+# Its shell tool hides the user's git configuration, so the environment carries the author.
 _WITH_AUTHOR = """\
 name="$(git config user.name)" mail="$(git config user.email)"
 export GIT_AUTHOR_NAME="${GIT_AUTHOR_NAME:-$name}" GIT_AUTHOR_EMAIL="${GIT_AUTHOR_EMAIL:-$mail}"
@@ -42,7 +42,7 @@ exec "$@"
 
 @dataclass(frozen=True, slots=True)
 class GeminiAdapter:
-    """Runs the real `gemini`, or whatever program `command` names, and reads its events."""
+    """Runs `gemini`, or the program in `command`, and reads its events."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -77,7 +77,7 @@ class GeminiAdapter:
 
 
 def gemini_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
-    """All tools run unless the agent's own arguments say else: otherwise it is offered no shell."""
+    """The command. By default all tools are allowed, or the agent would have no shell."""
     own = (*spec.system_args, *spec.args)
     has_mode = any(word.startswith(("--approval-mode", "--yolo", "-y")) for word in own)
     return (
@@ -90,7 +90,7 @@ def gemini_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
 
 
 def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) -> StepError | None:
-    """Why this step cannot even be started, if so."""
+    """Why this step cannot start; None if it can."""
     command = spec.command or "gemini"
     program = str(order.worktree / command) if "/" in command else command
     if program_path(program, environment) is None:
@@ -103,7 +103,7 @@ def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) 
 
 
 def _settle(order: StepOrder, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What it takes no flag for stands in its own settings; what a person chose there stays."""
+    """Write the settings that have no flag to its own file. A person's choices stay."""
     answers: list[Mapping[str, Any]] = [_KEEPS_WORKTREE_SETTINGS_OFF]
     if order.env.get("CREW_MCP_URL"):
         answers.append(_CREW_TOOLS)

@@ -1,4 +1,4 @@
-"""What Gemini CLI prints as stream-json, read into what a step did, used and ran into."""
+"""Parses the stream-json output of Gemini CLI: actions, usage and errors of a step."""
 
 import re
 from dataclasses import dataclass, field
@@ -37,14 +37,14 @@ _STATUS = re.compile(r'\\?"code\\?": ?(\d{3})\b|\bstatus: (\d{3})\b')
 
 @dataclass(slots=True)
 class GeminiRun:
-    """All that one run of the program has told so far."""
+    """The events of one run of the program so far."""
 
     words: Words
     session: str = ""
     usage: Usage = field(default_factory=lambda: Usage(cost_usd=None))
     has_result: bool = False
     complaint: str | None = None  # why its result is an error
-    _message: list[str] = field(default_factory=list)  # comes in pieces
+    _message: list[str] = field(default_factory=list)  # arrives in pieces
     _lines: EventLines = field(default_factory=EventLines)
 
     def take(self, chunk: bytes) -> None:
@@ -101,9 +101,9 @@ class GeminiRun:
 
 
 def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
-    """None for a good step: exit code 0, a result, and no error in it.
+    """None for a good step: exit code 0, and a result without an error.
 
-    A result is asked for, as a run that is told to end exits with 0.
+    The result is required, since a terminated run also exits with 0.
     """
     if end.reason in {"timeout", "stalled", "not_found", "failed"}:
         return process_error(end, spec)
@@ -127,12 +127,12 @@ def _error(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError:
 
 
 def _by_status(told: str) -> ErrorKind | None:
-    """The last one counts: those before it may have been overcome."""
+    """The kind of the last HTTP status. Earlier ones may have been retried successfully."""
     statuses = [int(code or status) for code, status in _STATUS.findall(told)]
     kinds = [kind for status in statuses if (kind := kind_of_status(status))]
     return kinds[-1] if kinds else None
 
 
 def _sentence(stderr: str) -> str:
-    """The line that says what is wrong; stack traces and advice stand around it."""
+    """The line with the error, without stack traces and advice."""
     return next((line for line in stderr.splitlines() if line.startswith("Error")), "")

@@ -1,1 +1,1 @@
-"""OpenCode as an agent."""
+"""The adapter of OpenCode."""

@@ -1,4 +1,4 @@
-"""OpenCode as an agent: one `opencode run` a step, its session resumed from step to step.
+"""The adapter of OpenCode: one `opencode run` for each step, in a resumed session.
 
 The worktree's own configuration stays off: its MCP commands and plugins would run at once.
 """
@@ -27,7 +27,7 @@ _CONTENT = "OPENCODE_CONFIG_CONTENT"
 
 @dataclass(frozen=True, slots=True)
 class OpenCodeAdapter:
-    """Runs the real `opencode`, or whatever program `command` names, and reads its events."""
+    """Runs `opencode`, or the program in `command`, and reads its events."""
 
     spec: AgentSpec
     caller: Mapping[str, str]
@@ -79,7 +79,7 @@ class OpenCodeAdapter:
 
 
 def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str, ...]:
-    """Without the folder that it was born in, a resumed session never tells an event."""
+    """The command. A resumed session prints events only in the folder where it was created."""
     return (
         *(spec.command or "opencode", "run", "--format", "json", "--pure", "--auto"),
         *("--dir", str(order.worktree)),
@@ -91,13 +91,13 @@ def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str,
 
 
 def with_crew_tools(content: str, order: StepOrder) -> str:
-    """Crew's own tools beside whatever configuration is given; the token is named, not told."""
+    """Add crew's own tools to the given configuration. The token is referenced, not included."""
     url = order.env.get("CREW_MCP_URL", "")
     if not url:
         return content
     try:
         config: Any = json.loads(content or "{}")
-    except ValueError:  # it may have comments; then it stays as it is
+    except ValueError:  # it may have comments, and then stays unchanged
         return content
     server = {
         "type": "remote",

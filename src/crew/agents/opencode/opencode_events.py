@@ -1,4 +1,4 @@
-"""What `opencode run --format json` prints, read into what a step did, used and ran into."""
+"""Parses the output of `opencode run --format json`: actions, usage and errors of a step."""
 
 from dataclasses import dataclass, field
 
@@ -21,7 +21,7 @@ from crew.domain.rows.step import ErrorKind, StepError, Usage
 from crew.system.processes.process import ProcessEnd
 
 _MOST_ERRORS = 5
-"""A context that is full is compacted and full again, for ever; each round tells an error."""
+"""A full context is compacted and full again, without end, with an error each time."""
 
 _BY_NAME = {
     "ContextOverflowError": ErrorKind.CONTEXT_FULL,
@@ -39,12 +39,12 @@ _BY_WORDS = (
 
 @dataclass(slots=True)
 class OpenCodeRun:
-    """All that one run of the program has told so far; the last word decides how it ended."""
+    """The events of one run of the program so far. The last one decides how it ended."""
 
     words: Words
     session: str = ""
     reason: str = ""  # why its last message ended
-    error: StepError | None = None  # unless it got over it
+    error: StepError | None = None  # None if it recovered
     errors: int = 0
     _input: int = 0
     _output: int = 0
@@ -65,7 +65,7 @@ class OpenCodeRun:
 
     @property
     def usage(self) -> Usage:
-        """A model without a price costs nothing in its eyes, which nobody can know."""
+        """The usage. A reported cost of 0 means that the price is unknown."""
         cost = self._cost_usd or None
         return Usage(input_tokens=self._input, output_tokens=self._output, cost_usd=cost)
 
@@ -101,7 +101,7 @@ class OpenCodeRun:
 
 
 def judge(end: ProcessEnd, run: OpenCodeRun, spec: AgentSpec) -> StepError | None:
-    """None for a good step: exit code 0, a last message that stopped by itself, no error since."""
+    """None for a good step: exit code 0, a complete last message, and no error after it."""
     if run.is_hopeless and run.error:
         return run.error
     if end.reason in {"timeout", "stalled", "not_found", "failed"}:

@@ -1,1 +1,1 @@
-"""The agent that follows a script, for demos and tests."""
+"""The adapter and the program of the scripted agent, for demos and tests."""

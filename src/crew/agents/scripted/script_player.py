@@ -1,12 +1,12 @@
-"""The agent that follows a script: a small program that costs nothing and does real work.
+"""A small program that follows a script: an agent that costs nothing and does real work.
 
-It is started as `python -I -S script_player.py` in a worktree and told by its environment what to
-play: CREW_SCRIPT (a JSON or TOML file), CREW_TASK_ID and CREW_TASK_TITLE (the part of the script),
-CREW_REASON and CREW_ROLE (which list of steps), CREW_STATE_DIR (where it remembers how far it is).
-In a channel it is CREW_CHANNEL and CREW_AGENT: `members` has a list of turns for each of them, by
+It is started as `python -I -S script_player.py` in a worktree. Its environment selects the steps:
+CREW_SCRIPT (a JSON or TOML file), CREW_TASK_ID and CREW_TASK_TITLE (the part of the script),
+CREW_REASON and CREW_ROLE (the list of steps), CREW_STATE_DIR (the folder of its progress).
+In a channel it uses CREW_CHANNEL and CREW_AGENT: `members` has a list of turns for each member, by
 its name or as `channel/name`.
-It prints one JSON object a line. A step that is killed is played again, so actions can be repeated;
-only `hang` counts as played when it begins, since being killed is its end.
+It prints one JSON object on each line. A killed step is played again, so actions can be repeated.
+Only `hang` counts as played when it begins, since it always ends by a kill.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 class Progress:
-    """How many steps of each list a task has played, in one small file a task."""
+    """How many steps of each list a task has played, in one small file for each task."""
 
     def __init__(self, folder: str, task: str) -> None:
         name = "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}" for c in task)
@@ -102,9 +102,9 @@ def _part(script: dict[str, Any], task: str, title: str) -> dict[str, Any]:
 
 
 def _list_name(part: dict[str, Any], reason: str, role: str) -> str:
-    """The list for what brought the task back, else the one for the role, else `steps`.
+    """The list for the reason of this step, else the one for the role, else `steps`.
 
-    A reviewer without a list of its own never plays the worker's steps: it just passes.
+    A reviewer without its own list never plays the worker's steps: it passes.
     """
     if f"on_{reason}" in part:
         return f"on_{reason}"
@@ -170,7 +170,7 @@ def _commit(message: str) -> None:
 
 
 def _run(script: str) -> None:
-    """Run a shell script; as with any agent, its failing is something to go on from."""
+    """Run a shell script. As with any agent, the step continues if it fails."""
     _tell(type="tool", name="run", text=script)
     import subprocess  # noqa: PLC0415 - only some scripts need it
 
@@ -184,7 +184,7 @@ def _sleep(seconds: float) -> None:
 
 
 def _daemon(seconds: float) -> None:
-    """Leave something behind that hides well: another session, another parent, deaf to SIGTERM."""
+    """Leave a hidden process: another session, another parent, and it ignores SIGTERM."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -202,7 +202,7 @@ def _flood(size: int) -> None:
 
 
 def _resolve(how: str) -> None:
-    """Merge the commit that is in the way and keep both sides of every conflict."""
+    """Merge the conflicting commit and keep both sides of every conflict."""
     if how != "both":
         raise ScriptError(f'resolve knows "both", not {how!r}')
     other = os.environ.get("CREW_MERGE_COMMIT", "")
@@ -244,7 +244,7 @@ def _git(*arguments: str, may_fail: bool = False) -> tuple[int, str]:
 
     ended = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
     stale = _OWN_LOCK.search(ended.stderr)
-    if stale:  # left by an earlier try of this step that was killed; nobody else works here
+    if stale:  # left by an earlier, killed try of this step, the only user of this worktree
         os.unlink(stale[1])  # noqa: PTH108
         ended = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
     if ended.returncode and not may_fail:

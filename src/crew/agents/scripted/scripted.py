@@ -1,4 +1,4 @@
-"""The agent that follows a script, for demos, tests and dry runs, as an adapter."""
+"""The adapter of the scripted agent, for demos, tests and dry runs."""
 
 import json
 import sys
@@ -55,7 +55,7 @@ class ScriptedAdapter:
 
 
 class _Heard:
-    """What the player has told so far."""
+    """The events of the player so far."""
 
     def __init__(self, done_word: str, watch: Watch) -> None:
         self.scanner = SignalScanner(done_word)

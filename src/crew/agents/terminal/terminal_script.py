@@ -1,7 +1,7 @@
-"""Writes what a session's pane runs: a script that starts the agent and reports how it ended.
+"""Writes the script of a terminal, which starts the agent and reports its end.
 
-The report is made once, with the exit code, on every way out that a shell can catch. If all of the
-script is killed with SIGKILL there is none; whoever looks for its session finds that it is gone.
+It reports once, with the exit code, on every exit that a shell can catch. After SIGKILL there is no
+report; crew then finds that the terminal is gone.
 """
 
 import os
@@ -16,12 +16,11 @@ from crew.system.crash_points import effect
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
-# Three shells, one inside the other. When the terminal goes away only the outermost is told, and it
-# dies of that: then the kernel tells all the others, which a shell that waits would not do. The
-# next one reports. The innermost lets a command `exit`, `exec` or be nonsense without harm, and
-# starts no second program once it was told to end. Signals are caught rather than ignored, because
-# what is ignored stays so in the agent; a caught one waits until the agent, which hears it too, has
-# ended.
+# Three nested shells. When the terminal closes, only the outermost gets SIGHUP and dies of it. Then
+# the kernel signals all the others, which a waiting shell would not do. The second shell reports.
+# The innermost contains a command that calls `exit` or `exec` or is invalid, and starts no second
+# program after a signal to end. Signals are caught and not ignored, since the agent would inherit
+# an ignored signal. A caught signal waits until the agent, which gets it too, has ended.
 _SCRIPT = """\
 #!/bin/sh
 export CREW_PROMPT_FILE={prompt_file}
@@ -58,11 +57,11 @@ def write_session_script(
     end_command: Sequence[str],
     log: Path | None = None,
 ) -> Path:
-    """Write `scripts/<name>.sh` and its prompt below the `.crew` folder; where the script is.
+    """Write `scripts/<name>.sh` and its prompt below the `.crew` folder; the script's path.
 
-    `command` is a finished shell line; the prompt is also in the file `$CREW_PROMPT_FILE` names.
-    `end_command` gets the exit code as its last argument; what it says goes to the log, for the
-    terminal may be gone by then.
+    `command` is a complete shell line. `$CREW_PROMPT_FILE` names a file with the prompt.
+    `end_command` gets the exit code as its last argument. Its output goes to the log, since the
+    terminal may be closed by then.
     """
     _check(name, command, end_command)
     scripts = folder.absolute() / "scripts"
@@ -80,7 +79,7 @@ def write_session_script(
 
 @effect("agents.put_session_file")
 def put_file(path: Path, text: str, *, mode: int) -> None:
-    """Put a file in place in one move: a shell that reads the old one goes on reading it."""
+    """Replace a file atomically: a shell that reads the old one continues to read it."""
     content = text.encode(errors="surrogateescape")
     if path.is_file() and path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
         return

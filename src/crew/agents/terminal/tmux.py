@@ -1,7 +1,7 @@
-"""Sessions that people can watch and type into: one tmux server for each `.crew` folder.
+"""Terminals that people can watch and type into, on one tmux server for each `.crew` folder.
 
-tmux is called in that folder with a relative socket name, because a socket's whole path may have
-only about a hundred bytes. The server is ours alone: nothing of the user's tmux is read or touched.
+tmux runs in that folder with a relative socket name, because the path of a socket is limited to
+about a hundred bytes. The server is crew's own: it does not read or touch the user's tmux.
 """
 
 import functools
@@ -25,7 +25,7 @@ DETACH_KEY = "C-g"
 SOCKET = "tmux.sock"
 CONFIG = "tmux.conf"
 
-_OLDEST = (3, 2)  # the first that knows -N, `copy-mode -q` and `run-shell -d`
+_OLDEST = (3, 2)  # the first with -N, `copy-mode -q` and `run-shell -d`
 _ANSWERS_WITHIN_S = 20.0
 _TRIES = 5
 _TYPED_AT_MOST = 200
@@ -34,19 +34,19 @@ _GONE_WITHIN_LOOKS = 50
 _LOOK_AGAIN_AFTER_S = 0.02
 _HANG_UP_AFTER_S = 0.5
 _LONGEST_TITLE = 80
-_LONGEST_VARIABLE = 16_000  # tmux drops a longer one without a word
+_LONGEST_VARIABLE = 16_000  # tmux silently drops a longer one
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_VARIABLE = re.compile(r"[^\s\0,=*?\[\]\\]+")  # tmux is told them as a list of patterns
+_VARIABLE = re.compile(r"[^\s\0,=*?\[\]\\]+")  # tmux gets them as a list of patterns
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _PASTE_BRACKET = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
 _SAYS = "#{session_name} #{pane_pid} #{session_created} #{session_attached} #{@crew_title}"
 _NO_SERVER = ("no server running", "No such file", "server exited", "lost server")
-# What tmux adds to a pane's environment; TMUX would let an agent type into other sessions.
+# Variables that tmux adds to a terminal. TMUX would let an agent type into other terminals.
 _ADDED_BY_TMUX = ("TMUX", "TMUX_PANE", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "SHELL", "PWD")
 
-# The server starts without a session, so that no session's environment becomes everybody's.
-# It stays for the first one; if none comes, as after a crash, it ends by itself.
+# The server starts without a session, so that no session's environment becomes the default.
+# It waits for the first one. If none comes, as after a crash, it ends by itself.
 _CONFIG = """\
 set -s exit-empty off
 run-shell -b -d 60 -C "set -s exit-empty on"
@@ -83,14 +83,14 @@ Answer = subprocess.CompletedProcess[bytes]
 
 @frozen
 class Tmux:
-    """Where this crew's own tmux server lives."""
+    """The tmux server of this crew."""
 
     folder: Path  # the .crew folder
 
 
 @frozen
 class LiveSession:
-    """A session that runs; `pid` and `started` together name its pane's process for ever."""
+    """An open terminal. `pid` and `started` together identify its process for good."""
 
     name: str
     pid: int
@@ -114,9 +114,9 @@ def open_session(
     agent: str,
     log: Path | None = None,
 ) -> LiveSession:
-    """Run the script in a session of this name, with `env` and TERM as its whole environment.
+    """Run the script in a terminal of this name, with `env` and TERM as its whole environment.
 
-    A session that is there already is returned as it is. Raw output is appended to the log.
+    An existing terminal is returned unchanged. Raw output is appended to the log.
     """
     _check(name, cwd, env)
     checked_version(load_program())
@@ -150,7 +150,7 @@ def find_session(tmux: Tmux, name: str) -> LiveSession | None:
 
 
 def live_sessions(tmux: Tmux) -> dict[str, LiveSession]:
-    """All sessions by name; none where no server runs, and none is started to find out."""
+    """All terminals by name; none if no server runs. Does not start a server."""
     if not (tmux.folder / SOCKET).exists() or not is_installed():
         return {}
     done = _call(tmux, "list-sessions", "-F", _SAYS)
@@ -161,7 +161,7 @@ def live_sessions(tmux: Tmux) -> dict[str, LiveSession]:
 
 
 def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
-    """End the session and whatever it started, daemons too; fine when it is gone."""
+    """End the terminal and its descendants, also daemons. Safe if it has ended already."""
     if not marker:
         raise UsageError(
             "an empty marker would end every process on this machine",
@@ -174,8 +174,8 @@ def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
         return at_the_top or one.marker == marker
 
     end_all(is_ours, hang_up_after_s=_HANG_UP_AFTER_S)
-    # tmux lets a session go once it has read its last words; only one that stays is ended.
-    # Looks are counted: in seconds, a server that was held up would have had none.
+    # tmux closes a session after its last output, so only a session that stays is ended.
+    # The limit counts checks instead of seconds, so that a delayed server gets all of them.
     for _ in range(_GONE_WITHIN_LOOKS):
         if not session or not (now := find_session(tmux, name)) or now.pid != session.pid:
             return
@@ -184,20 +184,20 @@ def close_session(tmux: Tmux, name: str, *, marker: str) -> None:
 
 
 def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
-    """Type a short line; paste anything else, so that an agent takes its lines as one message."""
+    """Type a short line. Paste other text, so that an agent reads it as one message."""
     _demand(tmux, name)
     if len(text) > _TYPED_AT_MOST or any(end in text for end in "\n\r\0"):
         _paste(tmux, name, text)
     elif text:
         _type(tmux, name, ("-l", "--", _literal(text)))
     if enter:
-        # A program that reads text and Enter at once takes both for a paste and does not submit.
+        # A program that reads text and Enter together treats both as a paste and does not submit.
         time.sleep(_ENTER_AFTER_S)
         _type(tmux, name, ("Enter",))
 
 
 def capture(tmux: Tmux, name: str, *, lines: int, colours: bool = False) -> str:
-    """The last lines of the pane, history included, without the blank ones at the end."""
+    """The last lines of the terminal with its history, without blank lines at the end."""
     _demand(tmux, name)
     style = ("-e",) if colours else ()
     done = _call(tmux, "capture-pane", "-p", *style, "-S", str(-lines), "-t", _target(name))
@@ -211,10 +211,10 @@ def capture(tmux: Tmux, name: str, *, lines: int, colours: bool = False) -> str:
 
 
 def attach_argv(tmux: Tmux, name: str) -> tuple[str, ...]:
-    """What to exec to be in the session, also from inside another tmux; DETACH_KEY leads out."""
+    """The command to attach to the terminal, also inside another tmux. DETACH_KEY detaches."""
     _demand(tmux, name)
     start = 'unset TMUX TMUX_PANE; cd -- "$1" && shift && exec "$@"'
-    # -E: the session's environment stays what it was opened with.
+    # -E: keep the environment with which the session was opened.
     return (
         *("/bin/sh", "-c", start, "crew-attach", str(tmux.folder.absolute())),
         *_argv("attach-session", "-E", "-t", _target(name)),
@@ -229,13 +229,13 @@ def _make_log(log: Path) -> None:
 
 @effect("agents.start_tmux_server")
 def _start_server(tmux: Tmux) -> None:
-    """Start a server, if none runs, that knows nothing of our environment."""
+    """Start a server without our environment, if none runs."""
     _run(tmux, _argv("start-server", may_start=True))
 
 
 @effect("agents.open_session")
 def _new_session(tmux: Tmux, arguments: tuple[str, ...], env: Mapping[str, str]) -> Answer:
-    """The client's environment, where no `ps` shows it, is how tmux learns the pane's."""
+    """Open a session. tmux reads its environment from the client's, which `ps` does not show."""
     return _run(tmux, _argv(*arguments), env=env)
 
 
@@ -246,7 +246,7 @@ def _kill_session(tmux: Tmux, name: str) -> None:
 
 @effect("agents.paste")
 def _paste(tmux: Tmux, name: str, text: str) -> None:
-    """In brackets, where the program wants them; no text may close them before its end."""
+    """Paste in brackets, if the program uses them. The text cannot close them early."""
     while _PASTE_BRACKET.search(text):
         text = _PASTE_BRACKET.sub("", text)
     buffer = f"crew-{uuid.uuid4().hex}"
@@ -261,7 +261,7 @@ def _paste(tmux: Tmux, name: str, text: str) -> None:
 
 @effect("agents.type")
 def _type(tmux: Tmux, name: str, keys: tuple[str, ...]) -> None:
-    """While somebody scrolls, keys would move their view instead of reaching the program."""
+    """Leave copy mode first: while a person scrolls, keys would not reach the program."""
     leave_scrolling = ("copy-mode", "-q", "-t", _target(name))
     done = _call(tmux, *leave_scrolling, ";", "send-keys", "-t", _target(name), *keys)
     if done.returncode:
@@ -320,7 +320,7 @@ def load_program() -> str:
 @functools.cache
 def checked_version(program: str) -> str:
     said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)  # none in a build from its sources
+    version = re.search(r"(\d+)\.(\d+)", said)  # none in a build from source
     if version and (int(version[1]), int(version[2])) < _OLDEST:
         newer = "install tmux {}.{} or newer".format(*_OLDEST)
         raise CrewError(f"{said.strip()} is too old", hint=newer)
@@ -370,23 +370,23 @@ def _demand(tmux: Tmux, name: str) -> None:
 
 
 def _target(name: str) -> str:
-    """Exactly this session: a bare name would match any that begins with it."""
+    """Exactly this session: a plain name would match any session with this prefix."""
     return f"={name}:"
 
 
 def _literal(word: str) -> str:
-    """A word that ends with `;` would end the command."""
+    """Escape a `;` at the end of a word, which would end the command."""
     return f"{word[:-1]}\\;" if word.endswith(";") else word
 
 
 def _not_a_format(text: str, *, time: bool = False) -> str:
-    """So that tmux neither replaces `#{…}` nor runs `#(…)` nor, where it would, tells the time."""
+    """Escape text so that tmux does not expand `#{…}`, `#(…)` or, with `time`, `%` codes."""
     text = text.replace("#", "##")
     return text.replace("%", "%%") if time else text
 
 
 def _plain(text: str, *, limit: int) -> str:
-    """One line that cannot move a cursor."""
+    """One line without control characters."""
     spaced = "".join(sign if sign.isprintable() else " " for sign in text)
     return " ".join(spaced.split())[:limit]
 
