@@ -21,7 +21,7 @@ from crew.domain.merging.queue_search import (
     prefix_to_land,
     tested,
 )
-from crew.domain.rows.merge_queue import Entry, MergeQueue, TestResult
+from crew.domain.rows.merge_queue import Candidate, Chain, Entry, MergeQueue, TestResult, Trial
 from crew.domain.rules import Rules
 
 TEST_S = 300.0
@@ -92,7 +92,7 @@ class Queue:
 
     def _land(self, length: int) -> None:
         commit = self.queue.commit_at(length)
-        landed = {task for task, _, _ in self.queue.chain[:length]}
+        landed = {candidate.task for candidate in self.queue.chain[:length]}
         rate = learned_rate(self.queue.failure_rate, passed=length)
         self.queue = replace(
             self.queue,
@@ -118,21 +118,21 @@ class Queue:
         wanted = layout(self.queue, waiting, rules=self.rules, proven=True)
         chain = self._stack(self.queue.base, wanted.main)
         trials = tuple(
-            (base or self.queue.base, self._stack(base or self.queue.base, entries))
+            Trial(base or self.queue.base, self._stack(base or self.queue.base, entries))
             for base, entries in wanted.trials
         )
         queue = replace(self.queue, chain=chain, trials=trials, cleared=wanted.cleared)
         current = {candidate.commit for candidate in queue.candidates}
-        results = tuple(r for r in self.queue.results if r[0] in current)
+        results = tuple(r for r in self.queue.results if r.commit in current)
         self.queue = replace(queue, results=results)
 
-    def _stack(self, base: str, entries: Iterable[Entry]) -> tuple[tuple[str, str, str], ...]:
+    def _stack(self, base: str, entries: Iterable[Entry]) -> Chain:
         chain, tip = [], base
         for task, head in entries:
             merged = self.merges.setdefault((tip, task), f"c{len(self.merges) + 1}")
             if tip in self.red or task in self.bad:
                 self.red.add(merged)
-            chain.append((task, head, merged))
+            chain.append(Candidate(task, head, merged))
             tip = merged
         return tuple(chain)
 

@@ -12,7 +12,7 @@ from crew.domain.merging.queue_search import (
     prefix_to_land,
 )
 from crew.domain.merging.queue_search import tested as with_result
-from crew.domain.rows.merge_queue import MergeQueue
+from crew.domain.rows.merge_queue import Candidate, MergeQueue, Trial
 from crew.domain.rows.merge_queue import TestResult as Result
 from crew.domain.rules import Rules
 from domain.scenes import queue_of
@@ -23,7 +23,7 @@ def stacked(base, entries):
     chain, commit = [], base
     for id_, head in entries:
         commit += f"+{id_}"
-        chain.append((id_, head, commit))
+        chain.append(Candidate(id_, head, commit))
     return tuple(chain)
 
 
@@ -61,14 +61,14 @@ class Life:
         self.queue = replace(
             self.queue,
             chain=stacked(self.queue.base, wanted.main),
-            trials=tuple((base, stacked(base, group)) for base, group in trials),
+            trials=tuple(Trial(base, stacked(base, group)) for base, group in trials),
             held=wanted.later,
             cleared=wanted.cleared,
         )
         commits = {self.queue.base, *(candidate.commit for candidate in self.queue.candidates)}
-        known = tuple(r for r in self.queue.results if r[0] in commits)
+        known = tuple(r for r in self.queue.results if r.commit in commits)
         self.queue = replace(self.queue, results=known)
-        assert not needs_layout(self.queue, rules=self.rules), "the line is never at rest"
+        assert not needs_layout(self.queue, rules=self.rules), "the queue is never at rest"
 
     def settle(self) -> None:
         """Land and blame until neither is possible."""
@@ -84,9 +84,9 @@ class Life:
         result = self.queue.result_of(tip)
         assert result is not None, "an untested commit landed"
         assert result.passed, "a red commit landed"
-        for task, _, _ in self.queue.chain[:length]:
-            self.landed.append(task)
-            self.waiting.remove(task)
+        for candidate in self.queue.chain[:length]:
+            self.landed.append(candidate.task)
+            self.waiting.remove(candidate.task)
         rate = learned_rate(self.queue.failure_rate, passed=length)
         self.queue = replace(
             self.queue,
@@ -106,8 +106,8 @@ class Life:
         if candidate is None:
             self.upstream()
             return True
-        (stack,) = [s for s in self.queue.stacks if tuple(candidate) in s.chain]
-        before = stack.commits[stack.chain.index(tuple(candidate))]
+        (stack,) = [s for s in self.queue.stacks if candidate in s.chain]
+        before = stack.commits[stack.chain.index(candidate)]
         assert before in self.green, "blamed on top of something that is not green"
         self.waiting.remove(candidate.task)
         self.blamed[candidate.task] = result

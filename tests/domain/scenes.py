@@ -11,7 +11,7 @@ from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.world import Row, World, apply, with_rows
+from crew.domain.world import Row, World, apply, row_from, with_rows
 
 RULES = Rules()
 
@@ -99,10 +99,10 @@ def queued(*ids: str, target: str = "main") -> list[Row]:
 
 
 def queue_of(*ids: str, **changes) -> MergeQueue:
-    """A line on commit `base` whose candidates are `base+1`, `base+1+2`, …"""
+    """A queue on commit `base` whose candidates are `base+1`, `base+1+2`, …"""
     chain, commit = [], "base"
     for id_ in ids:
         commit += f"+{id_}"
         chain.append((id_, f"head-{id_}", commit))
     settled = {"integration": "base", "base": "base", "delivered": "base"}
-    return MergeQueue(id="main", chain=tuple(chain), **{**settled, **changes})
+    return row_from("line", {"id": "main", "chain": chain, **settled, **changes})

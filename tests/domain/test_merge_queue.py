@@ -99,7 +99,7 @@ def test_a_base_alone_is_tested_and_lands_as_it_is(serial):
     queue = queue_of(base="merged", base_proven=False)
     rules = Rules(one_at_a_time=serial, test_slots=3)
     assert commits_to_test(queue, rules, busy=frozenset()) == ("merged",)
-    green = replace(queue, results=(("merged", True, 1, ""),))
+    green = replace(queue, results=(Result("merged", True, 1, ""),))
     assert prefix_to_land(green) == 0
     assert commits_to_test(green, rules, busy=frozenset()) == ()
     assert prefix_to_land(replace(green, integration="merged")) is None
@@ -127,7 +127,7 @@ def test_a_red_test_right_after_a_green_prefix_is_tried_once_more_and_then_count
 def test_between_green_and_red_the_middle_is_tested():
     ids = [str(number) for number in range(1, 10)]
     queue = queue_of(*ids)
-    queue = replace(queue, results=((queue.commit_at(9), False, 1, ""),))
+    queue = replace(queue, results=(Result(queue.commit_at(9), False, 1, ""),))
     (commit,) = commits_to_test(queue, Rules(test_slots=1), busy=frozenset())
     assert commit in {queue.commit_at(4), queue.commit_at(5)}
 

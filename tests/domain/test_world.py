@@ -94,6 +94,15 @@ def test_a_value_that_nobody_knows_is_left_out_of_a_row():
     assert row_from("task", {"id": "1", "colour": "red"}) == Task(id="1")
 
 
+def test_the_items_of_a_field_have_the_class_that_their_row_names():
+    chain, result = [["1", "h", "c"]], ["c", True, 1, ""]
+    queue = row_from("line", {"id": "main", "chain": chain, "trials": [["b", chain]]})
+    queue = apply(given(queue), noted(queue, "tested", at=1.0, results=[result])).queues["main"]
+    assert queue.chain[0].commit == "c"
+    assert queue.trials[0].chain[0].task == "1"
+    assert queue.results[0].passed
+
+
 def test_lists_become_tuples_however_deep_they_stand():
     line = row_from("line", {"id": "main", "chain": [["1", "h", "c"]], "held": [["2", "g"]]})
     assert line.chain == (("1", "h", "c"),)

@@ -10,7 +10,8 @@ from crew.domain.commands import Deliver, Kill, Land
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.merge_outcomes import Delivered, Tips
 from crew.domain.rows.agent import Agent, AgentState
-from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, MergeQueue
+from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate, MergeQueue
+from crew.domain.rows.merge_queue import TestResult as Result
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
@@ -42,8 +43,8 @@ def landed(ref):
         integration="base",
         base="base",
         base_proven=True,
-        chain=(("1", "work", "merge"),),
-        results=(("merge", True, 1, ""),),
+        chain=(Candidate("1", "work", "merge"),),
+        results=(Result("merge", True, 1, ""),),
     )
     world = with_rows([task, queue])
     ctx = SimpleNamespace(outside=ref, world=lambda: world, now=lambda: 2.0, later=lambda *_: None)
@@ -177,7 +178,7 @@ def test_a_delivery_that_a_landing_overtakes_is_tried_again_at_once(lands_meanwh
 def test_a_landing_is_delivered_at_once_although_the_last_try_was_put_off():
     branch, put_off = Branch("a", "green"), []
     queue = MergeQueue(id="main", integration="a", base="green", base_proven=False)
-    world = with_rows([replace(queue, results=(("green", True, 1, ""),))])
+    world = with_rows([replace(queue, results=(Result("green", True, 1, ""),))])
     ctx = SimpleNamespace(
         outside=branch, world=lambda: world, now=lambda: 2.0, later=lambda *a: put_off.append(a)
     )

@@ -41,6 +41,11 @@ _SLOTS = {
     for kind, table in TABLES.items()
 }
 _NAMES = {kind: frozenset(names) for kind, names in FIELDS.items()}
+_ITEMS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+    kind: getattr(table, "items", {}) for kind, table in TABLES.items()
+}
+"""How the items of a field are made from plain values, where the class of a row names it."""
+
 _SEQUENCES = (list, tuple)
 _NAME = {kind: f"{kind}s" for kind in TABLES} | {
     MergeQueue.kind: "queues",
@@ -121,7 +126,7 @@ def with_rows(rows: Iterable[Row]) -> World:
 def row_from(kind: str, values: Mapping[str, Any]) -> Row:
     """A row from plain values, where lists stand for tuples; a value nobody knows is left out."""
     known = known_values(kind, values)
-    return TABLES[kind](**_all_frozen(known))
+    return TABLES[kind](**_all_frozen(kind, known))
 
 
 def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +137,7 @@ def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _changed(row: Row, changes: Mapping[str, Any], fact: Fact) -> dict[str, Any]:
     """What is to change in the row, with these changes before, after this fact."""
-    changed = {**changes, **_all_frozen(fact.changes)}
+    changed = {**changes, **_all_frozen(fact.kind, fact.changes)}
     if fact.target is not None:
         _check_move(row, str(changes.get("state", row.state)), fact)
         changed["state"] = fact.target
@@ -159,11 +164,16 @@ def _check_move(row: Row, state: str, fact: Fact) -> None:
     row.machine.check(source=state, target=str(fact.target), trigger=fact.trigger)
 
 
-def _all_frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+def _all_frozen(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    items = _ITEMS[kind]
     return {
-        name: _frozen(value) if isinstance(value, _SEQUENCES) else value
+        name: _items(value, items.get(name)) if isinstance(value, _SEQUENCES) else value
         for name, value in values.items()
     }
+
+
+def _items(values: Any, make: Callable[[Any], object] | None) -> Any:
+    return _frozen(values) if make is None else tuple(map(make, _frozen(values)))
 
 
 def _frozen(value: Any) -> Any:

@@ -33,6 +33,7 @@ from crew.domain.rows.channel import (
     CREW,
     NUMBERED,
     Channel,
+    HeldPost,
     Interrupting,
     Member,
     Mode,
@@ -155,8 +156,8 @@ def say(asked: Asked) -> Answer:
     busy = [one.name for one in draft.members() if is_mid_turn(one)]
     how = Interrupting(draft.channel.interrupting)
     if how == Interrupting.QUEUE and busy:
-        held = (*draft.channel.held, (sender, text, asked.at, *to))
-        draft.change("held", held=held)
+        post = HeldPost(sender, text, asked.at, to)
+        draft.change("held", held=(*draft.channel.held, post.values))
         return Answer(facts=tuple(draft.facts), reply={"sequence": None, "held_for": busy})
     people_said(draft, sender, text, to=to)
     if how == Interrupting.INTERRUPT:

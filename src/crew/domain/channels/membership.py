@@ -161,7 +161,7 @@ def close(draft: ChannelDraft) -> None:
     for member in draft.members():
         if member.takes_part:
             take_out(draft, member)
-    for sender, text, to in take_held(draft):
-        draft.post(sender, text, author=Author.PERSON, to=to)
+    for post in take_held(draft):
+        draft.post(post.sender, post.text, author=Author.PERSON, to=post.to)
     closed = moved(draft.channel, "closed", to=ChannelState.CLOSED, at=draft.at, closed_at=draft.at)
     draft.add(closed)

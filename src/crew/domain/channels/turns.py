@@ -5,7 +5,16 @@ from typing import Any
 from crew.domain.channels.channel_draft import ALL_AT_ONCE, ChannelDraft
 from crew.domain.channels.council import decide_council
 from crew.domain.channels.posts import can_speak, has_news
-from crew.domain.rows.channel import ONLINE, Author, Channel, Member, Mode, TurnOrder, TurnState
+from crew.domain.rows.channel import (
+    ONLINE,
+    Author,
+    Channel,
+    HeldPost,
+    Member,
+    Mode,
+    TurnOrder,
+    TurnState,
+)
 
 INTERRUPTED = "a person's word"
 """What a member waits for whose turn a person interrupted."""
@@ -155,16 +164,16 @@ def _time_out(draft: ChannelDraft, member: Member) -> None:
 def _release(draft: ChannelDraft) -> None:
     """What people said during a turn is delivered when it is over."""
     if draft.channel.held and not _is_mid_turn(draft):
-        for sender, text, to in take_held(draft):
-            people_said(draft, sender, text, to=to)
+        for post in take_held(draft):
+            people_said(draft, post.sender, post.text, to=post.to)
 
 
-def take_held(draft: ChannelDraft) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The words that people said during a turn: who, what and for whom; held no longer."""
-    held = draft.channel.held
+def take_held(draft: ChannelDraft) -> tuple[HeldPost, ...]:
+    """The posts of people during a turn, which are held no longer."""
+    held = draft.channel.held_posts
     if held:
         draft.change("released", held=())
-    return [(sender, text, tuple(to)) for sender, text, _said_at, *to in held]
+    return held
 
 
 def people_said(draft: ChannelDraft, sender: str, text: str, *, to: tuple[str, ...] = ()) -> None:

@@ -17,6 +17,7 @@ from crew.domain.rows.merge_queue import (
     Entry,
     MergeQueue,
     TestResult,
+    Trial,
 )
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
@@ -70,7 +71,7 @@ class Assembled:
     proven: bool
     waiting: str
     chain: Chain
-    trials: tuple[tuple[str, Chain], ...]
+    trials: tuple[Trial, ...]
     cleared: tuple[Entry, ...]
     held: tuple[Entry, ...]
     landed: tuple[tuple[Task, str], ...]
@@ -78,8 +79,8 @@ class Assembled:
 
     @property
     def commits(self) -> frozenset[str]:
-        chains = (self.chain, *(chain for _, chain in self.trials))
-        return frozenset((self.base, *(commit for chain in chains for _, _, commit in chain)))
+        chains = (self.chain, *(trial.chain for trial in self.trials))
+        return frozenset((self.base, *(one.commit for chain in chains for one in chain)))
 
 
 @frozen
@@ -122,7 +123,7 @@ def assembled(
             trials=built.trials,
             cleared=built.cleared,
             held=built.held,
-            results=tuple(r for r in queue.results if r[0] in built.commits),
+            results=tuple(r for r in queue.results if r.commit in built.commits),
             target_seen=built.tips.target,
             upstream=False,
             **_obstacle(queue, built.waiting),
@@ -204,7 +205,7 @@ def prefix_landed(world: World, queue: MergeQueue, length: int, *, at: float) ->
             base_proven=True,
             chain=queue.chain[length:],
             held=(),
-            results=tuple(r for r in queue.results if r[0] in later),
+            results=tuple(r for r in queue.results if r.commit in later),
             failure_rate=learned_rate(queue.failure_rate, passed=length),
         )
     ]

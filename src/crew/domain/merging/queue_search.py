@@ -34,7 +34,7 @@ class Layout(NamedTuple):
 
 
 def _results(queue: MergeQueue) -> dict[str, TestResult]:
-    return {row[0]: TestResult(*row) for row in queue.results}
+    return {result.commit: result for result in queue.results}
 
 
 def longest_green(queue: MergeQueue) -> int:
@@ -79,7 +79,7 @@ def culprit(queue: MergeQueue) -> tuple[Candidate | None, TestResult] | None:
         suspect = _suspect(stack, results)
         if suspect and suspect[1].times >= 2:
             length, result = suspect
-            return (Candidate(*stack.chain[length - 1]) if length else None, result)
+            return (stack.chain[length - 1] if length else None, result)
     return None
 
 
@@ -235,7 +235,7 @@ def tested(queue: MergeQueue, result: TestResult) -> tuple[TestResult, ...]:
     """The results with this one added; a second red one counts as the second try."""
     before = queue.result_of(result.commit)
     times = (before.times if before else 0) + 1
-    others = tuple(TestResult(*r) for r in queue.results if r[0] != result.commit)
+    others = tuple(r for r in queue.results if r.commit != result.commit)
     return (*others, result._replace(times=times))
 
 

@@ -1,7 +1,7 @@
 """A channel: a conversation of agents and people, and whose turn it is to speak (seed 002)."""
 
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine, Move
@@ -149,13 +149,27 @@ CHANNEL = Machine(
 POST = Machine(name="post", first="posted", moves=())
 
 
+class HeldPost(NamedTuple):
+    """The text of a person that waits for the end of a turn, and the members it is for."""
+
+    sender: str
+    text: str
+    at: float
+    to: tuple[str, ...]
+
+    @property
+    def values(self) -> tuple[str | float, ...]:
+        """As it is stored: the members come last, one by one."""
+        return (self.sender, self.text, self.at, *self.to)
+
+
 @frozen
 class Channel:
     """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
 
     The id of a name's first channel is the name; a later one, once that is closed, has a number.
-    `sequence` is the number of the last post. `held` are words of people that wait for the end of
-    the turn, each as sender, text, time and then those it is for. `rounds` is how many turns each
+    `sequence` is the number of the last post. `held` are the values of
+    posts that wait for the end of the turn. `rounds` is how many turns each
     member may have before somebody speaks who is none of them; None is no limit. `decision` is what
     a council came to, `agreed` whether all were for it; `task` is the one that waits for that.
     """
@@ -192,6 +206,10 @@ class Channel:
     @property
     def is_open(self) -> bool:
         return self.state == ChannelState.OPEN
+
+    @property
+    def held_posts(self) -> tuple[HeldPost, ...]:
+        return tuple(HeldPost(who, text, at, tuple(to)) for who, text, at, *to in self.held)
 
     @property
     def name(self) -> str:

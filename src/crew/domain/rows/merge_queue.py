@@ -4,16 +4,14 @@ The candidate of length n is the base of the queue with the first n tasks merged
 queue there may be trials, each a stack of tasks on a green base of its own.
 """
 
-from typing import ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine
 
 Entry: TypeAlias = tuple[str, str]
 """A task and the commit it offers."""
-
-Chain: TypeAlias = tuple[tuple[str, str, str], ...]
-"""Candidates as they are stored: each a task, its commit, and the merge of it onto the last one."""
 
 OVERTAKEN_LIMIT = 5
 """How often in a row a target may move before a person is told that delivery cannot keep up."""
@@ -36,6 +34,22 @@ class TestResult(NamedTuple):
     notes: str
 
 
+Chain: TypeAlias = tuple[Candidate, ...]
+"""Each merged onto the one before it."""
+
+
+class Trial(NamedTuple):
+    """Tasks that are tested next to the queue, on a base that is proven."""
+
+    base: str
+    chain: Chain
+
+    @classmethod
+    def from_values(cls, values: tuple[str, tuple[tuple[str, str, str], ...]]) -> "Trial":
+        base, chain = values
+        return cls(base, tuple(map(Candidate._make, chain)))
+
+
 class Stack(NamedTuple):
     """Tasks merged one on top of the other onto a base; a trial's base is always proven."""
 
@@ -46,11 +60,11 @@ class Stack(NamedTuple):
     @property
     def commits(self) -> tuple[str, ...]:
         """By length: the base, the base with the first task, with the first two, ..."""
-        return (self.base, *(commit for _, _, commit in self.chain))
+        return (self.base, *(candidate.commit for candidate in self.chain))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple((task, head) for task, head, _ in self.chain)
+        return tuple((candidate.task, candidate.head) for candidate in self.chain)
 
 
 NO_MACHINE = Machine(name="line", first="open", moves=())
@@ -71,6 +85,11 @@ class MergeQueue:
 
     kind: ClassVar[str] = "line"
     machine: ClassVar[Machine] = NO_MACHINE
+    items: ClassVar[Mapping[str, Callable[[Any], object]]] = {
+        "chain": Candidate._make,
+        "trials": Trial.from_values,
+        "results": TestResult._make,
+    }
 
     id: str
     state: str = "open"
@@ -78,10 +97,10 @@ class MergeQueue:
     base: str = ""
     base_proven: bool = True
     chain: Chain = ()
-    trials: tuple[tuple[str, Chain], ...] = ()
+    trials: tuple[Trial, ...] = ()
     held: tuple[Entry, ...] = ()
     cleared: tuple[Entry, ...] = ()
-    results: tuple[tuple[str, bool, int, str], ...] = ()
+    results: tuple[TestResult, ...] = ()
     failure_rate: float = 0.1
     delivered: str = ""
     delivered_at: float | None = None
@@ -99,13 +118,12 @@ class MergeQueue:
     @property
     def stacks(self) -> tuple[Stack, ...]:
         """The queue itself, then its trials."""
-        return (self.main, *(Stack(base, chain) for base, chain in self.trials))
+        return (self.main, *(Stack(trial.base, trial.chain) for trial in self.trials))
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Those in the queue, in its order, then those in trials."""
-        chains = (self.chain, *(chain for _, chain in self.trials))
-        return tuple(Candidate(*entry) for chain in chains for entry in chain)
+        return (*self.chain, *(one for trial in self.trials for one in trial.chain))
 
     @property
     def entries(self) -> frozenset[Entry]:
@@ -118,7 +136,7 @@ class MergeQueue:
         return self.overtaken >= OVERTAKEN_LIMIT
 
     def result_of(self, commit: str) -> TestResult | None:
-        return next((TestResult(*r) for r in self.results if r[0] == commit), None)
+        return next((result for result in self.results if result.commit == commit), None)
 
     def commit_at(self, length: int) -> str:
-        return self.chain[length - 1][2] if length else self.base
+        return self.chain[length - 1].commit if length else self.base

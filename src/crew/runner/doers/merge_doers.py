@@ -17,7 +17,7 @@ from crew.domain.merging.merge_outcomes import (
 )
 from crew.domain.merging.merge_plan import queued_tasks, undelivered
 from crew.domain.merging.queue_search import layout, prefix_to_land
-from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue
+from crew.domain.rows.merge_queue import Candidate, Entry, MergeQueue, Trial
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.runner.doers.context import Context, Doer
@@ -33,8 +33,8 @@ class _Assembly:
     known: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     waiting: str = ""
     tip: str = ""
-    chain: list[tuple[str, str, str]] = field(default_factory=list)
-    trials: list[tuple[str, Chain]] = field(default_factory=list)
+    chain: list[Candidate] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
     cleared: tuple[Entry, ...] = ()
     held: list[Entry] = field(default_factory=list)
     landed: list[tuple[Task, str]] = field(default_factory=list)
@@ -81,7 +81,7 @@ async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[T
     for task in tasks:
         await _append(ctx, trial, task)
     if trial.chain:
-        assembly.trials.append((base, tuple(trial.chain)))
+        assembly.trials.append(Trial(base, tuple(trial.chain)))
     assembly.held += trial.held
     assembly.landed += trial.landed
     assembly.conflicts += trial.conflicts
@@ -106,9 +106,9 @@ async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
 def _merges_in(queue: MergeQueue) -> dict[tuple[str, str, str], str]:
     """Which commit came of merging a task's head onto what is before it in the queue."""
     return {
-        (before, task, head): commit
+        (before, one.task, one.head): one.commit
         for stack in queue.stacks
-        for before, (task, head, commit) in zip(stack.commits, stack.chain, strict=False)
+        for before, one in zip(stack.commits, stack.chain, strict=False)
     }
 
 
@@ -116,7 +116,7 @@ async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
     """A task that stands where it stood needs no new merge: it would make the same commit."""
     outside = ctx.outside
     if commit := assembly.known.get((assembly.tip, task.id, task.head)):
-        assembly.chain.append((task.id, task.head, commit))
+        assembly.chain.append(Candidate(task.id, task.head, commit))
         assembly.tip = commit
         return
     if await outside.contains(ancestor=task.head, descendant=assembly.base):
@@ -124,7 +124,7 @@ async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
         return
     merged = await _merge(ctx, task, onto=assembly.tip)
     if merged.commit:
-        assembly.chain.append((task.id, task.head, merged.commit))
+        assembly.chain.append(Candidate(task.id, task.head, merged.commit))
         assembly.tip = merged.commit
         return
     if assembly.chain:

@@ -34,8 +34,8 @@ def channel_view(world: World, channel: Channel) -> dict[str, Any]:
         "agreed": channel.agreed if channel.decision else None,
         "messages": channel.sequence,
         "held": [
-            {"from": who, "to": to, "text": text, "at": moment(at)}
-            for who, text, at, *to in channel.held
+            {"from": post.sender, "to": list(post.to), "text": post.text, "at": moment(post.at)}
+            for post in channel.held_posts
         ],
         "members": [member_view(member) for member in members],
         "opened_at": moment(channel.opened_at),
