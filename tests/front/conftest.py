@@ -250,3 +250,41 @@ def running(scene):
         return process
 
     return start
+
+
+KEEP = "[worktree]\nkeep = true\n"
+
+
+def worktree(scene, task="1"):
+    return scene.root.parent / f"{scene.root.name}-worktrees" / task
+
+
+def commit_in(folder, name, text):
+    (folder / name).write_text(text)
+    for args in (["add", name], ["commit", "-q", "-m", f"write {name}"]):
+        subprocess.run(["git", *args], cwd=folder, check=True)
+
+
+def refs(scene, pattern):
+    return scene.git("for-each-ref", "--format=%(refname)", pattern).splitlines()
+
+
+@pytest.fixture
+def stuck(scene):
+    """Task 1 was begun: its worktree has a commit and a file that is not committed."""
+    scene.configure(KEEP)
+    scene.ok("new", "--title", "first")
+    scene.plan("1", "fail")
+    assert scene.crew("run", "--drain").code == 6
+    commit_in(worktree(scene), "made", "hello\n")
+    (worktree(scene) / "loose").write_text("not committed\n")
+    return scene
+
+
+@pytest.fixture
+def closed(stuck):
+    """The same, given up; its worktree and its branch are still there."""
+    stuck.ok("kill", "A")
+    assert "`crew checkpoints 1` lists what was kept" in stuck.ok("close", "1").err
+    assert worktree(stuck).is_dir()
+    return stuck

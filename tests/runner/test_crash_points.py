@@ -56,6 +56,7 @@ ELSEWHERE = {
     "runner/test_notices.py": ("notices.post",),
     "tasks/test_batches.py": ("tasks.write_files",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
+    "front/test_upkeep.py": ("runner.delete_state",),
 }
 """What has a test of its own in which it is killed before and after."""
 ASKED = ("store.ask", "runner.wake")

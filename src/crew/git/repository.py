@@ -79,6 +79,13 @@ def tree_of(repo: Repository, rev: str) -> str | None:
     return _resolve(repo.common_dir, f"{rev}^{{tree}}")
 
 
+def refs_like(repo: Repository, *patterns: str) -> dict[str, str]:
+    """The full name of every ref that is like one of these, and the object that it is at."""
+    listed = git(repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", *patterns)
+    parts = (line.partition(" ") for line in listed.splitlines())
+    return {ref: at for ref, _, at in parts}
+
+
 def current_branch(repo: Repository) -> str | None:
     """The branch of the main checkout; None if HEAD is detached."""
     branch = _points_to(repo, "HEAD")

@@ -15,9 +15,16 @@ from crew.domain.quests.quest_requests import find_quest
 from crew.domain.requests import Request
 from crew.domain.rows.question import Question
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.upkeep.clean_plan import Inventory
+from crew.domain.upkeep.findings import Finding
+from crew.domain.upkeep.prune_plan import Remains
 from crew.front.python.runner_process import Running, start_run
 from crew.runner.quest_start import begin_quest, cancel_quest
 from crew.runner.requests.ask_crew import ask, wake
+from crew.runner.upkeep.clean_state import remove_state, take_inventory
+from crew.runner.upkeep.doctor_checks import examine
+from crew.runner.upkeep.kept_work import kept_task, kept_views, restore_work
+from crew.runner.upkeep.prune_remains import find_remains, remove_remains
 from crew.runner.views.quest_views import load_view
 from crew.store.database import change_count, open_database
 from crew.store.fact_log import facts_after, load_some, load_world
@@ -142,6 +149,60 @@ class Crew:
         """
         return start_run(self._workplace, agents=agents, agent=agent, drain=drain)
 
+    def prune(self, *, branches: bool = False, dry_run: bool = False) -> Remains:
+        """Remove the worktrees and merged branches of finished tasks, as `crew prune` does.
+
+        `branches` adds those that are not merged. The content is kept as checkpoints. While a
+        runner is up it removes the worktrees, and branches stay. Returns what was, or with
+        `dry_run` what would be removed.
+        """
+
+        def deed(here: Workplace) -> Remains:
+            found = find_remains(here, unmerged=branches)
+            if not (dry_run or found.is_nothing):
+                remove_remains(here, found, unmerged=branches)
+            return found
+
+        return self._do(deed)
+
+    def clean(self, *, dry_run: bool = False) -> Inventory:
+        """Remove all worktrees and all state, as `crew clean` does; tasks and checkpoints stay.
+
+        The events go too. Refused while a runner is up. Returns what was, or with `dry_run` what
+        would be removed.
+        """
+
+        def deed(here: Workplace) -> Inventory:
+            found = take_inventory(here)
+            if not dry_run:
+                remove_state(here)
+            return found
+
+        try:
+            self._forget()  # a connection that is closed later would take the new log along
+            return self._do(deed)
+        finally:
+            self._forget()
+
+    def doctor(self, *, repair: bool = False) -> list[Finding]:
+        """Check everything crew needs, as `crew doctor` does; `repair` does what is safe."""
+        return self._do(lambda here: list(examine(lambda: here, repair=repair)))
+
+    def checkpoints(self, task: str) -> list[dict[str, Any]]:
+        """The kept states of a task's worktree: the document of `crew checkpoints --json`."""
+        return kept_views(self._workplace, kept_task(self._workplace, task))
+
+    def restore(
+        self, task: str, number: int | None = None, *, into: str | Path | None = None
+    ) -> Path:
+        """Write a checkpoint to a new or empty folder, and return that; the last if none is named.
+
+        Nothing that exists is touched.
+        """
+        here, folder = self._workplace, Path(into).absolute() if into else None
+        named = kept_task(here, task)
+        return restore_work(here, named, number=number, into=folder)[0]
+
     def events(
         self,
         *,
@@ -170,6 +231,11 @@ class Crew:
                     time.sleep(LOOK_EVERY_S)
         finally:
             db.close()
+
+    def _forget(self) -> None:
+        """Open the store anew when it is needed again."""
+        self._workplace.db.close()
+        self._workplace = Workplace(root=self.root)
 
     def _do(self, deed: Callable[[Workplace], T]) -> T:
         """Without a runner it takes a loop of its own, so where one runs already, a thread."""

@@ -16,10 +16,9 @@ from crew.git.delivery.checkout_sync import (
     repair,
     sync_checkout,
 )
-from crew.git.git_command import git
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance
-from crew.git.repository import Repository, ref_tip
+from crew.git.repository import Repository, ref_tip, refs_like
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktrees import worktree_paths
 from crew.system.file_locks import held
@@ -61,11 +60,8 @@ def integration_tip(repo: Repository, target: str) -> str:
 def landed_tips(repo: Repository) -> dict[str, str]:
     """Every target that has landed work, with the tip of its integration ref."""
     start = landed_ref("")
-    listed = git(
-        repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", start.rstrip("/")
-    )
-    pairs = (line.split(" ") for line in listed.splitlines())
-    return {name.removeprefix(start): tip for name, tip in pairs}
+    tips = refs_like(repo, start.rstrip("/"))
+    return {ref.removeprefix(start): tip for ref, tip in tips.items()}
 
 
 def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:

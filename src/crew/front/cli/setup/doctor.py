@@ -2,10 +2,11 @@
 
 import click
 
+from crew.domain.upkeep.findings import Finding
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, painted, print_json, say
-from crew.front.cli.setup.doctor_checks import Finding, examine
+from crew.runner.upkeep.doctor_checks import examine
 
 
 @command("doctor", example="crew doctor\ncrew doctor --repair")
@@ -18,7 +19,7 @@ def doctor(call: Call, *, repair: bool) -> int:
 
     Each problem is printed with its fix. Exit code 1 if there is one.
     """
-    findings = list(examine(call, repair=repair))
+    findings = list(examine(call.workplace, repair=repair))
     if call.json:
         print_json([_view(finding) for finding in findings])
     else:

@@ -70,7 +70,7 @@ def list_tasks(
     wish = Wish(**wanted)
     sessions = runs_at_terminals(workplace.folder, workplace.db)
     if namespace is not None or all_namespaces:
-        from crew.front.cli.tasks.namespaces import list_namespaces  # noqa: PLC0415 - for few lists
+        from crew.front.cli.tasks.list_namespaces import list_namespaces  # noqa: PLC0415 - for few lists
 
         list_namespaces(call, workplace, wish, None if all_namespaces else namespace)
         return

@@ -22,10 +22,9 @@ from crew.front.cli.output import (
 from crew.front.cli.params import task_argument
 from crew.front.cli.quests.quest_table import role_words
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
-from crew.front.cli.undoing.restore import checkpoint_view
 from crew.front.cli.watching.open_questions import open_questions
 from crew.front.cli.watching.ps import NO_RUNNER
-from crew.git.checkpoints.checkpoints import checkpoints
+from crew.runner.upkeep.kept_work import kept_views
 from crew.runner.views.quest_views import quest_part
 from crew.runner.views.row_views import asked_view, run_view, task_view
 from crew.store.fact_log import load_world
@@ -88,7 +87,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
             asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
         ],
         "runs": [run_view(run) for run in runs],
-        "checkpoints": [checkpoint_view(kept) for kept in checkpoints(workplace.repo, task)],
+        "checkpoints": kept_views(workplace, task),
         "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
     }
 

@@ -1,17 +1,13 @@
-"""The namespaces of the task store: which there are, and how another one is read and listed."""
+"""The namespaces of the task store: which there are, and how another one is read."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import NotFound, UsageError
-from crew.domain.world import World
-from crew.front.cli.call import Call
-from crew.front.cli.output import narrate, print_json, table
-from crew.front.cli.tasks.list_tasks import HEAD, Wish, choose, rows
-from crew.runner.views.row_views import task_view
-from crew.store.fact_log import load_world
 from crew.tasks.task_source import open_source
 
 if TYPE_CHECKING:
+    from crew.domain.rows.task_item import TaskItem
     from crew.tasks.source_snapshot import Snapshot
     from crew.workplace import Workplace
 
@@ -48,22 +44,7 @@ def snapshot_of(workplace: "Workplace", name: str) -> "Snapshot":
     return source.scan()
 
 
-def list_namespaces(call: Call, workplace: "Workplace", wish: Wish, name: str | None) -> None:
-    """The tasks of one namespace, or of all of them."""
-    names = namespaces(workplace) if name is None else [name]
-    found = {one: snapshot_of(workplace, one).by_id for one in names}
-    chosen = {one: choose(wish, items) for one, items in found.items()}
-    if call.json:
-        worlds = {workplace.settings.tasks.namespace: load_world(workplace.db)}
-        print_json(
-            [
-                {"namespace": one, **task_view(found[one][task], worlds.get(one, World()))}
-                for one, tasks in chosen.items()
-                for task in tasks
-            ]
-        )
-    elif any(chosen.values()):
-        lines = [(one, *row) for one in names for row in rows(chosen[one], found[one], {})]
-        table(("NAMESPACE", *HEAD), lines, call)
-    else:
-        narrate(call, f"no such task in {', '.join(names)}: `-a` shows finished ones too")
+def all_items(workplace: "Workplace") -> Iterator["TaskItem"]:
+    """The tasks of every namespace."""
+    for name in namespaces(workplace):
+        yield from snapshot_of(workplace, name).items

@@ -1,0 +1,100 @@
+"""Clean: removes all worktrees and all runtime state; tasks, config and checkpoints stay.
+
+It leaves no facts, since it deletes them: the log of facts is a part of the state that goes. What
+it did can be read from the tasks, which their source keeps, and from the checkpoints in git.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.names import task_of_branch
+from crew.domain.rows.task import TaskState
+from crew.domain.upkeep.clean_plan import Inventory, reopened
+from crew.git.repository import commit_of, refs_like
+from crew.git.worktrees.worktrees import delete_branch, remove_worktree, worktree_paths
+from crew.runner.upkeep.keep_and_remove import keep_and_remove
+from crew.runner.upkeep.prune_remains import is_contained
+from crew.runner.writer_lock import holding_the_lock
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import LockHeld, find_runner
+from crew.system.crash_points import effect
+from crew.workplace import make_workplace
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+LABEL = "before clean"
+
+
+def take_inventory(workplace: "Workplace") -> Inventory:
+    """What would go; `LockHeld` while a runner is up."""
+    if (holder := find_runner(workplace.lock_file)) is not None:
+        raise LockHeld(holder)
+    return _inventory(workplace)
+
+
+def remove_state(workplace: "Workplace") -> None:
+    """Everything that an inventory names, and the state; the workplace is of no use after it."""
+    with holding_the_lock(workplace):
+        _clean(workplace, _inventory(workplace))
+
+
+def _inventory(workplace: "Workplace") -> Inventory:
+    paths = [
+        path
+        for path in worktree_paths(workplace.repo)
+        if path != workplace.root and path.is_relative_to(workplace.worktrees)
+    ]
+    heads = _crew_branches(workplace)
+    contained = tuple(
+        name for name, head in heads.items() if is_contained(workplace, head, workplace.target)
+    )
+    tasks, landed = reopened(workplace.snapshot().items, load_world(workplace.db))
+    return Inventory(
+        worktrees=tuple(map(str, paths)),
+        contained=contained,
+        kept=tuple(name for name in heads if name not in contained),
+        tasks=tasks,
+        landed=landed,
+    )
+
+
+def _crew_branches(workplace: "Workplace") -> dict[str, str]:
+    found = refs_like(workplace.repo, "refs/heads/crew-*")
+    named = {ref.removeprefix("refs/heads/"): head for ref, head in found.items()}
+    return {name: head for name, head in named.items() if task_of_branch(name) is not None}
+
+
+def _clean(workplace: "Workplace", found: Inventory) -> None:
+    """Each part may be repeated; the state goes last, so that a repeat finds what is left."""
+    for path in map(Path, found.worktrees):
+        if path.name.startswith("."):  # a gate's worktree holds nothing that is not committed
+            remove_worktree(workplace.repo, path)
+        else:
+            keep_and_remove(workplace.repo, path, label=LABEL)
+    _delete_branches(workplace, found.contained)
+    for task in found.tasks:
+        workplace.source.set_status(task, TaskState.TODO, at=time.time())
+    for task in found.landed:
+        workplace.source.set_status(task, TaskState.MERGED, at=time.time())
+    workplace.db.close()
+    _delete_state(workplace.folder)
+    make_workplace(workplace.root).db.close()
+
+
+def _delete_branches(workplace: "Workplace", names: tuple[str, ...]) -> None:
+    checked_out = set(worktree_paths(workplace.repo).values())
+    for name in names:
+        head = commit_of(workplace.repo, f"refs/heads/{name}")
+        if head is not None and name not in checked_out:
+            delete_branch(workplace.repo, name, expected=head)
+
+
+@effect("runner.delete_state")
+def _delete_state(folder: Path) -> None:
+    for name in ("logs", "sessions", "scripts"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("state.json", "crew.db", "crew.db-wal", "crew.db-shm"):
+        (folder / name).unlink(missing_ok=True)

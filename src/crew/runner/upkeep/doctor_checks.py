@@ -1,0 +1,113 @@
+"""What `crew doctor` looks at; each finding says how to fix it."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from crew.config.agent_programs import missing_program
+from crew.domain.kernel.errors import CrewError
+from crew.domain.upkeep.findings import Finding
+from crew.runner.upkeep.state_checks import STATE_CHECKS
+from crew.store.fact_log import load_world
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+OLDEST_GIT = (2, 38)
+
+
+def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Iterator[Finding]:
+    """Everything, in an order in which a later check may rely on the earlier ones."""
+    yield from _guarded("git", git_version)
+    try:
+        workplace = load_workplace()
+        settings = workplace.settings
+    except CrewError as error:
+        yield Finding(check="config", message=error.message, fix=error.hint, is_wrong=True)
+        return
+    yield Finding(check="config", message=f"the configuration of {workplace.root} is sound")
+    yield from _guarded("tmux", terminal)
+    yield from _guarded("sandbox", lambda: sandbox(settings.sandbox.mode))
+    yield from _guarded("agents", lambda: agents(workplace))
+    for name, look in STATE_CHECKS.items():
+        yield from _guarded(name, lambda look=look: look(workplace, repair))  # type: ignore[misc]
+
+
+def _guarded(check: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """A check that cannot be made is a finding too, and the others go on."""
+    try:
+        yield from look()
+    except CrewError as error:
+        yield Finding(check=check, message=error.message, fix=error.hint, is_wrong=True)
+
+
+def git_version() -> Iterator[Finding]:
+    from pathlib import Path  # noqa: PLC0415
+
+    from crew.git.git_command import git  # noqa: PLC0415
+
+    words = git(Path("/"), "--version")
+    match = re.search(r"(\d+)\.(\d+)", words)
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    if version < OLDEST_GIT:
+        yield Finding(
+            check="git",
+            message=f"{words} is too old: merging in memory needs 2.38",
+            fix="install a newer git",
+            is_wrong=True,
+        )
+    else:
+        yield Finding(check="git", message=words)
+
+
+def terminal() -> Iterator[Finding]:
+    """Only tasks at a terminal need it, so that its lack is advice."""
+    from crew.agents.terminal.tmux import checked_version, load_program  # noqa: PLC0415
+
+    try:
+        yield Finding(check="tmux", message=checked_version(load_program()))
+    except CrewError as error:
+        yield Finding(
+            check="tmux", message=f"{error.message}: no `crew start`, no `attach`", fix=error.hint
+        )
+
+
+def sandbox(mode: str) -> Iterator[Finding]:
+    from crew.system.processes.process import working_bwrap  # noqa: PLC0415
+
+    if mode == "off":
+        yield Finding(check="sandbox", message="the sandbox is off", fix='[sandbox] mode = "auto"')
+    elif working_bwrap() is not None:
+        yield Finding(check="sandbox", message="bubblewrap gives every step its own pid namespace")
+    elif sys.platform != "linux":
+        yield Finding(
+            check="sandbox",
+            message="bubblewrap is not available: a reaper process ends steps instead",
+        )
+    else:
+        yield Finding(
+            check="sandbox",
+            message="bubblewrap does not work here: a reaper process ends steps instead",
+            fix="install bubblewrap and allow user namespaces",
+            is_wrong=mode == "bwrap",
+        )
+
+
+def agents(workplace: "Workplace") -> Iterator[Finding]:
+    """Wrong only where it hurts: for the default worker, and for agents that exist."""
+    settings = workplace.settings.agents
+    used = {agent.agent_kind for agent in load_world(workplace.db).crew.values()}
+    for kind in sorted({settings.worker_default, *used}):
+        known = settings.by_name.get(kind)
+        missing = missing_program(known) if known else None
+        if known is None or missing:
+            yield Finding(
+                check="agents",
+                message=f"{missing or kind} is not {'installed' if missing else 'configured'}, "
+                f"and the agent {kind} needs it",
+                fix=f"install it, or set [agents.{kind}] in .crew/config.toml",
+                is_wrong=True,
+            )
+        else:
+            yield Finding(check="agents", message=f"the agent {kind} is installed")

@@ -1,0 +1,17 @@
+"""Removes a worktree after a checkpoint of all that is in it, ignored files too."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crew.git.repository import Repository
+
+
+def keep_and_remove(repo: "Repository", path: Path, *, label: str) -> None:
+    """A worktree of a task is called after it; one that is gone already is fine."""
+    from crew.git.checkpoints.checkpoints import take_checkpoint  # noqa: PLC0415 - slow to load
+    from crew.git.worktrees.worktrees import remove_worktree  # noqa: PLC0415
+
+    take_checkpoint(repo, path, path.name, label=label, at=time.time(), with_ignored=True)
+    remove_worktree(repo, path)

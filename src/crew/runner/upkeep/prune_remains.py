@@ -1,0 +1,153 @@
+"""Prune: finds what tasks that are over left behind, and removes it; content is kept first.
+
+What rows name is removed by requests, so that facts tell of it: `prune` for worktrees, which the
+runner removes if one is up, and `pruned` for branches. The rules are in `domain/upkeep`.
+"""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.names import landed_ref, made_ref, task_of_branch
+from crew.domain.requests import Request
+from crew.domain.upkeep.prune_plan import (
+    Branch,
+    Remains,
+    Worktree,
+    beside_a_runner,
+    is_over,
+    is_worktree_over,
+    live_tasks,
+    sorted_out,
+    still_over,
+    unknown_worktrees,
+)
+from crew.domain.world import World
+from crew.git.merges.merges import contains
+from crew.git.refs import delete_ref
+from crew.git.repository import commit_of, refs_like
+from crew.git.worktrees.worktree_admin import READY, git_dir_for, lock_reason
+from crew.git.worktrees.worktrees import delete_branch, state_of, worktree_paths
+from crew.runner.requests.ask_crew import ask
+from crew.runner.upkeep.keep_and_remove import keep_and_remove
+from crew.runner.views.task_namespaces import all_items
+from crew.runner.writer_lock import holding_the_lock
+from crew.store.fact_log import load_world
+from crew.store.runner_lock import find_runner
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+LABEL = "before prune"
+
+
+def find_remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
+    """What can be removed now; `unmerged` branches only if that is asked for."""
+    world = load_world(workplace.db)
+    found = _left_behind(workplace, world, unmerged=unmerged)
+    if find_runner(workplace.lock_file) is None:
+        return found
+    return beside_a_runner(found, world.tasks)
+
+
+def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) -> None:
+    """Remove what was shown, as far as it is still over; repeatable after a kill."""
+    _have_worktrees_removed(workplace, [one.task for one in shown.worktrees])
+    world = load_world(workplace.db)
+    if not (shown.branches or shown.marks or unknown_worktrees(shown, world.tasks)):
+        return
+    with holding_the_lock(workplace):
+        now = _left_behind(workplace, load_world(workplace.db), unmerged=unmerged)
+        _remove(workplace, still_over(shown, now))
+    names = [one.name for one in shown.branches]
+    ask(workplace, Request(verb="pruned", args={"branches": names}))
+
+
+def _have_worktrees_removed(workplace: "Workplace", tasks: list[str]) -> None:
+    """Through the runner, or here without one: what goes is recorded as it goes."""
+
+    def settled(world: World) -> bool:
+        return not any(world.tasks[task].cleaning for task in tasks if task in world.tasks)
+
+    ask(workplace, Request(verb="prune", args={"tasks": tasks}), settled=settled)
+
+
+def _left_behind(workplace: "Workplace", world: World, *, unmerged: bool) -> Remains:
+    live = live_tasks(world, all_items(workplace))
+    made, heads = _crew_branches(workplace)
+    over = {name: head for name, head in heads.items() if name in made and is_over(name, live)}
+    paths = worktree_paths(workplace.repo)
+    elsewhere = {branch for path, branch in paths.items() if path.parent != workplace.worktrees}
+    return sorted_out(
+        _worktrees(workplace, paths, live),
+        [_branch(workplace, world, name, head) for name, head in over.items()],
+        [name for name in made if name not in heads and is_over(name, live)],
+        checked_out=elsewhere,
+        unmerged=unmerged,
+    )
+
+
+def _crew_branches(workplace: "Workplace") -> tuple[dict[str, str], dict[str, str]]:
+    """By name, the marks of branches that crew made, and the branches that are there."""
+    mark, branch = made_ref("crew-*"), "refs/heads/crew-*"
+    found = refs_like(workplace.repo, mark, branch)
+    made, heads = (
+        {ref.rpartition("/")[2]: at for ref, at in found.items() if ref.startswith(one[:-1])}
+        for one in (mark, branch)
+    )
+    return made, heads
+
+
+def _branch(workplace: "Workplace", world: World, name: str, head: str) -> Branch:
+    return Branch(
+        task=str(task_of_branch(name)),
+        name=name,
+        head=head,
+        is_merged=_is_merged(workplace, world, name, head),
+    )
+
+
+def _is_merged(workplace: "Workplace", world: World, branch: str, head: str) -> bool:
+    """Whether all of it is in a target, or in what landed and still has to be delivered."""
+    row = world.tasks.get(str(task_of_branch(branch)))
+    targets = {workplace.target, (row.target if row else "") or workplace.target}
+    return any(is_contained(workplace, head, target) for target in targets)
+
+
+def is_contained(workplace: "Workplace", head: str, target: str) -> bool:
+    """Whether a target branch has this commit, or what landed for it has."""
+    refs = (landed_ref(target), f"refs/heads/{target}")
+    tips = [tip for ref in refs if (tip := commit_of(workplace.repo, ref)) is not None]
+    return any(contains(workplace.repo, ancestor=head, descendant=tip) for tip in tips)
+
+
+def _worktrees(
+    workplace: "Workplace", paths: Iterable[Path], live: frozenset[str]
+) -> list[Worktree]:
+    found = []
+    for path in paths:
+        if path.parent != workplace.worktrees or not is_worktree_over(path.name, live):
+            continue
+        git_dir = git_dir_for(workplace.repo, path)
+        if git_dir is None or not (git_dir / READY).exists() or lock_reason(git_dir) is not None:
+            continue
+        is_dirty = path.is_dir() and bool(state_of(path).changed)
+        found.append(Worktree(task=path.name, path=str(path), is_dirty=is_dirty))
+    return found
+
+
+def _remove(workplace: "Workplace", found: Remains) -> None:
+    """Each part may be repeated; a branch goes after its worktree, its mark after the branch."""
+    from crew.git.checkpoints.checkpoints import keep_commit  # noqa: PLC0415 - slow
+
+    repo = workplace.repo
+    for one in found.worktrees:
+        keep_and_remove(repo, Path(one.path), label=LABEL)
+    for branch in found.branches:
+        if not branch.is_merged:
+            keep_commit(repo, branch.task, branch.head, label=LABEL, at=time.time())
+        delete_branch(repo, branch.name, expected=branch.head)
+    for name in (*(branch.name for branch in found.branches), *found.marks):
+        if made := commit_of(repo, made_ref(name)):
+            delete_ref(repo, made_ref(name), expected=made)

@@ -1,0 +1,109 @@
+"""What `crew doctor` checks of a crew's state, and what `--repair` does about it.
+
+A repair holds the writer's lock, so that no runner starts in the middle of it. It leaves facts
+where a row changes: worktrees that a row names go by the request `prune`, landed work by `deliver`.
+Rows that differ from their facts are built again from them, which takes no fact.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from crew.domain.upkeep.findings import Finding, task_findings
+from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
+from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
+from crew.runner.writer_lock import holding_the_lock
+from crew.store.fact_log import differences, rebuild_rows
+from crew.store.runner_lock import find_runner
+from crew.system.processes.ownership import kill_leftovers, owned_processes
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
+
+
+def database(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    wrong = differences(workplace.db)
+    if not wrong:
+        yield Finding(check="database", message="the rows match their facts")
+    elif repair and find_runner(workplace.lock_file) is None:
+        with holding_the_lock(workplace):
+            rebuild_rows(workplace.db)
+        yield Finding(check="database", message=f"rebuilt {', '.join(wrong)}", is_repaired=True)
+    else:
+        yield Finding(
+            check="database",
+            message=f"the rows of {', '.join(wrong)} do not match their facts",
+            fix="`crew stop`, then `crew doctor --repair` rebuilds them",
+            is_wrong=True,
+        )
+
+
+def tasks(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: ARG001, FBT001
+    yield from task_findings(workplace.snapshot().items)
+
+
+def processes(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    if find_runner(workplace.lock_file) is not None:
+        return
+    left = owned_processes(workplace.repo_id)
+    if left and repair:
+        with holding_the_lock(workplace):  # which ends them by itself after a writer's death
+            kill_leftovers(workplace.repo_id)
+        yield Finding(check="processes", message=f"ended {len(left)} processes", is_repaired=True)
+    elif left:
+        pids = ", ".join(str(pid) for pid, _ in left)
+        yield Finding(
+            check="processes",
+            message=f"no runner is up, and processes of its steps still run: {pids}",
+            fix="`crew doctor --repair` ends them; so does the next `crew run`",
+            is_wrong=True,
+        )
+    else:
+        yield Finding(check="processes", message="no process was left behind")
+
+
+def worktrees(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    found = find_orphans(workplace)
+    if found and repair and find_runner(workplace.lock_file) is None:
+        remove_orphans(workplace, found)
+        for path in found:
+            yield Finding(check="worktrees", message=f"kept and removed {path}", is_repaired=True)
+        return
+    for path in found:
+        yield Finding(
+            check="worktrees",
+            message=f"the worktree {path} belongs to no task",
+            fix="`crew doctor --repair` keeps its content as a checkpoint and removes it",
+            is_wrong=True,
+        )
+    if not found:
+        yield Finding(check="worktrees", message="every worktree belongs to a task")
+
+
+def deliveries(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """Compares the landed refs, and what is recorded as landed, with the target branches."""
+    found = undelivered(workplace)
+    if repair and found and find_runner(workplace.lock_file) is None:
+        deliver_all(workplace, found)
+        left = undelivered(workplace)
+        for target in found.keys() - left.keys():
+            message = f"delivered to {target} what had landed for it"
+            yield Finding(check="deliveries", message=message, is_repaired=True)
+        found = left
+    for target, late in found.items():
+        yield Finding(
+            check="deliveries",
+            message=f"{target} does not have what landed for it: {late.what}",
+            fix=late.fix,
+            is_wrong=True,
+        )
+    if not found:
+        yield Finding(check="deliveries", message="everything that landed is delivered")
+
+
+STATE_CHECKS = {
+    "database": database,
+    "tasks": tasks,
+    "processes": processes,
+    "worktrees": worktrees,
+    "deliveries": deliveries,
+}
