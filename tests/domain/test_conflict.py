@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from crew.domain.lead_choice import LEADS
 from crew.domain.merging.conflict_text import Hunks, Landed, Sides, conflict_notes
 from crew.domain.rows.task import Task
 from crew.domain.world import with_rows
@@ -13,7 +14,7 @@ WORLD = with_rows([Task(id="3", title="Sort\x0bnames")])
 
 
 def notes(sides=SIDES, *, world=WORLD, paths=("a.py",), detail="CONFLICT (content): a.py"):
-    return conflict_notes(world, sides, commit="c" * 40, paths=paths, detail=detail)
+    return conflict_notes(world, LEADS, sides, commit="c" * 40, paths=paths, detail=detail)
 
 
 def test_it_has_the_commit_the_base_both_sides_and_whose_work_landed():

@@ -6,13 +6,12 @@ from crew.domain.agents import agent_requests
 from crew.domain.channels import channel_requests, member_requests
 from crew.domain.kernel.errors import UsageError
 from crew.domain.lead_choice import LEADS
-from crew.domain.merging import merge_requests
+from crew.domain.merging import conflict_choice, merge_requests
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
-from crew.domain.runs import messages, questions, run_requests, signals
-from crew.domain.tasks import task_requests
-from crew.domain.terminals import terminal_requests
+from crew.domain.tasks import messages, task_requests
+from crew.domain.terminals import resume_requests, terminal_requests, terminal_signals
 from crew.domain.world import World
 
 VERBS: Mapping[str, Verb] = {
@@ -20,9 +19,9 @@ VERBS: Mapping[str, Verb] = {
     **task_requests.VERBS,
     **merge_requests.VERBS,
     **terminal_requests.VERBS,
-    **run_requests.VERBS,
-    "signal": signals.signal,
-    "answer": questions.answer_question,
+    **resume_requests.VERBS,
+    "signal": terminal_signals.signal,
+    "answer": conflict_choice.answer,
     "message": messages.message,
     "fetch_messages": messages.fetch_messages,
     **quest_requests.VERBS,

@@ -42,6 +42,9 @@ class Lead(Protocol):
     def wanted_kind(self, world: World, task: Task) -> str | None:
         """The agent kind that the next run of a task is for; None if any will do."""
 
+    def purpose(self, world: World, task: Task) -> str:
+        """What a task is for, if its lead knows more than its title."""
+
     def begin(self, world: World, run: Run) -> Run:
         """A new run, with what its lead adds to it."""
 

@@ -43,6 +43,9 @@ class SlotLead:
     def wanted_kind(self, world: World, task: Task) -> str | None:
         return task.wants_agent
 
+    def purpose(self, world: World, task: Task) -> str:
+        return ""
+
     def begin(self, world: World, run: Run) -> Run:
         return run
 

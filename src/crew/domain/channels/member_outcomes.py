@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from crew.domain.agents.provider_limits import limited, served
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import addressed, shortened, without_signal, words_of_people
 from crew.domain.channels.turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
 from crew.domain.kernel.error_row import ErrorRow, one_more_error
 from crew.domain.kernel.fact import Fact
+from crew.domain.provider_limits import limited, served
 from crew.domain.rows.channel import Interrupting, Member, TurnState
 from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules

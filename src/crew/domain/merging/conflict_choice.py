@@ -9,14 +9,25 @@ from dataclasses import replace
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.merging.merge_outcomes import CONFLICT_CHOICES, returned
-from crew.domain.requests import Asked
-from crew.domain.rows.question import Question
+from crew.domain.requests import Answer, Asked
+from crew.domain.rows.question import About, Question
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
+from crew.domain.runs.questions import answer_question, answer_text, answered, open_question
 from crew.domain.runs.run_outcomes import broken_off
 from crew.domain.world import FactDraft, moved, noted
 
 AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
+
+
+def answer(asked: Asked) -> Answer:
+    """The answer to any question; the question about a conflict has choices, and a task waits."""
+    question = open_question(asked)
+    if question.about != About.CONFLICT:
+        return answer_question(asked)
+    choice = read_choice(question, answer_text(asked, question))
+    facts = (answered(question, choice, at=asked.at), *chosen(asked, question, choice))
+    return Answer(facts=facts, reply=question.id)
 
 
 def read_choice(question: Question, text: str) -> str:

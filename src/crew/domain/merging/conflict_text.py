@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import attributed, headline, quoted_start
+from crew.domain.lead import Leads
 from crew.domain.world import World
 
 MOST_FILES = 12
@@ -39,7 +40,7 @@ class Sides:
 
 
 def conflict_notes(
-    world: World, sides: Sides, *, commit: str, paths: tuple[str, ...], detail: str
+    world: World, leads: Leads, sides: Sides, *, commit: str, paths: tuple[str, ...], detail: str
 ) -> str:
     """For the agent that resolves it, within a size that leaves room for the work."""
     names = "\n".join(map(headline, paths[:MOST_FILES]))
@@ -49,36 +50,28 @@ def conflict_notes(
         f"Both sides began from: {sides.base}" if sides.base else "",
         attributed("Files in conflict", names) + more,
         attributed("git says", detail, most=LONGEST_FILE) if detail else "",
-        _landed(world, sides.landed),
+        _landed(world, leads, sides.landed),
         _hunks(sides.hunks),
     )
     return "\n\n".join(part for part in parts if part)
 
 
-def _landed(world: World, landed: tuple[Landed, ...]) -> str:
+def _landed(world: World, leads: Leads, landed: tuple[Landed, ...]) -> str:
     if not landed:
         return ""
-    shown = [_author(world, one) for one in landed[:MOST_LANDED]]
+    shown = [_author(world, leads, one) for one in landed[:MOST_LANDED]]
     return "\n".join(("What landed there, the newest first:", *shown))
 
 
-def _author(world: World, landed: Landed) -> str:
-    """The task and its purpose: a quest's item has one in its plan."""
+def _author(world: World, leads: Leads, landed: Landed) -> str:
+    """The task and its purpose, as far as its lead knows it."""
     task = world.tasks.get(landed.task)
     if task is None:
         author = "A commit by a person" if not landed.task else "A commit"
         return f"{author}:\n{quoted_start(landed.subject, most=LONGEST_PURPOSE)}"
     head = f"- task {task.id}: {headline(task.title)}"
-    purpose = _purpose(world, task.id)
+    purpose = leads.of_task(world, task.id).purpose(world, task)
     return f"{head}\n{quoted_start(purpose, most=LONGEST_PURPOSE)}" if purpose else head
-
-
-def _purpose(world: World, task: str) -> str:
-    position = world.positions.get(task)
-    if position is None or position.quest not in world.quests:
-        return ""
-    steps = world.quests[position.quest].steps
-    return next((step.description for step in steps if step.task == task), "")
 
 
 def _hunks(hunks: tuple[Hunks, ...]) -> str:

@@ -168,7 +168,7 @@ def _conflicted(
         merge_commit=onto,
         merge_paths=paths,
         merge_notes=conflict_notes(
-            world, conflicting.sides, commit=onto, paths=paths, detail=detail
+            world, leads, conflicting.sides, commit=onto, paths=paths, detail=detail
         ),
     )
 

@@ -46,6 +46,12 @@ class QuestLead(SlotLead):
     def wanted_kind(self, world: World, task: Task) -> str | None:
         return position.wanted_kind(world, task)
 
+    def purpose(self, world: World, task: Task) -> str:
+        """An item of a quest has one in its plan."""
+        quest = world.quests.get(world.positions[task.id].quest)
+        steps = quest.steps if quest else ()
+        return next((step.description for step in steps if step.task == task.id), "")
+
     def begin(self, world: World, run: Run) -> Run:
         """The role whose turn it is begins; in a slot it resumes a session that it kept."""
         run = replace(run, **position.beginning(world, run.task))

@@ -3,7 +3,6 @@
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import attributed
-from crew.domain.merging.conflict_choice import chosen, read_choice
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.message import LONGEST_MESSAGE
 from crew.domain.rows.question import About, Question, QuestionState
@@ -16,31 +15,24 @@ _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHIN
 
 def answer_question(asked: Asked) -> Answer:
     """The run goes on in its own session, with the answer."""
-    question = _question(asked)
-    text = _answer_text(asked, question)
-    if question.choices:
-        text = read_choice(question, text)
-    facts = [
-        moved(
-            question,
-            "answered",
-            to=QuestionState.ANSWERED,
-            at=asked.at,
-            answer=text,
-            answered_at=asked.at,
-        )
-    ]
+    question = open_question(asked)
+    text = answer_text(asked, question)
+    facts = [answered(question, text, at=asked.at)]
     run = asked.world.runs[question.run]
-    if question.about == About.CONFLICT:
-        facts += chosen(asked, question, text)
-    elif run.question == question.id:
+    if run.question == question.id:
         facts.append(_told(run, question, text, at=asked.at))
         lead = asked.leads.of_task(asked.world, run.task)
         facts += lead.after_answer(asked.world, run, at=asked.at)
     return Answer(facts=tuple(facts), reply=question.id)
 
 
-def _answer_text(asked: Asked, question: Question) -> str:
+def answered(question: Question, text: str, *, at: float) -> Fact:
+    return moved(
+        question, "answered", to=QuestionState.ANSWERED, at=at, answer=text, answered_at=at
+    )
+
+
+def answer_text(asked: Asked, question: Question) -> str:
     """Whoever asked for leave takes silence for a no; anybody else could not go on with it."""
     text = str(asked.args["text"])
     if not text.strip() and question.about != About.PERMISSION:
@@ -66,7 +58,7 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
     return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="", untyped=typed)
 
 
-def _question(asked: Asked) -> Question:
+def open_question(asked: Asked) -> Question:
     question = find_question(asked.world, str(asked.args["question"]))
     ends_with_run = question.about != About.CONFLICT
     is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live

@@ -10,15 +10,12 @@ from crew.domain.rows.step import Signal, SignalKind
 from crew.domain.runs.new_question import new_question
 from crew.domain.runs.signal_format import read_signal
 from crew.domain.runs.speaking_run import speaking_run
-from crew.domain.terminals.terminal_signals import signal_at_terminal
 from crew.domain.world import born, noted
 
 
-def signal(asked: Asked) -> Answer:
+def signal_of_step(asked: Asked) -> Answer:
     """The first signal of a step counts; it is recorded now and acted on when the step ends."""
     run = speaking_run(asked.world, asked.args)
-    if asked.args.get("terminal") is not None:
-        return signal_at_terminal(asked, run, read_signal(asked.args))
     if run.signal:
         raise Conflict(
             f"this step has signalled {run.signal} already, and only the first signal counts",

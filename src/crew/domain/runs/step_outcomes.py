@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from crew.domain.agents.provider_limits import limited, served
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import quoted
 from crew.domain.lead import Lead
+from crew.domain.provider_limits import limited, served
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.message import Message, MessageState
 from crew.domain.rows.question import About, QuestionState

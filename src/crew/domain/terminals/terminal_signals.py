@@ -7,8 +7,19 @@ from crew.domain.requests import Answer, Asked
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import Signal, SignalKind
 from crew.domain.runs.new_question import new_question
+from crew.domain.runs.signal_format import read_signal
+from crew.domain.runs.signals import signal_of_step
+from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.terminals.terminal_requests import complete
 from crew.domain.world import born, noted
+
+
+def signal(asked: Asked) -> Answer:
+    """The signal of an agent, in a step or at a terminal."""
+    if asked.args.get("terminal") is None:
+        return signal_of_step(asked)
+    run = speaking_run(asked.world, asked.args)
+    return signal_at_terminal(asked, run, read_signal(asked.args))
 
 
 def signal_at_terminal(asked: Asked, run: Run, told: Signal) -> Answer:
