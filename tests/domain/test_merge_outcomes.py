@@ -144,7 +144,7 @@ def test_what_is_in_the_way_of_a_delivery_is_recorded_once():
     again = replace(queue, waiting="a file", remedy="mv it")
     assert fact.trigger == "delivery_waits"
     assert delivery_held_up(again, blocked, at=2.0) == []
-    assert delivery_held_up(queue, Delivered(state="diverged"), at=2.0) == []
+    assert delivery_held_up(again, Delivered(state="diverged"), at=2.0) == []
 
 
 def test_landed_work_that_only_git_knows_gets_its_queue_back():

@@ -124,7 +124,7 @@ def with_rows(rows: Iterable[Row]) -> World:
 
 
 def row_from(kind: str, values: Mapping[str, Any]) -> Row:
-    """A row from plain values, where lists stand for tuples; a value nobody knows is left out."""
+    """A row from plain values; lists become tuples, and a value without a field is left out."""
     known = known_values(kind, values)
     return TABLES[kind](**_all_frozen(kind, known))
 
@@ -145,7 +145,7 @@ def _changed(row: Row, changes: Mapping[str, Any], fact: Fact) -> dict[str, Any]
 
 
 def _copied(row: Row, changes: Mapping[str, Any]) -> Row:
-    """As `replace` does, which takes thrice as long for so many fields."""
+    """As `replace` does, which takes three times as long for this many fields."""
     copy = object.__new__(TABLES[row.kind])
     for put, value in zip(_SLOTS[row.kind], _VALUES[row.kind](row), strict=True):
         put(copy, value)

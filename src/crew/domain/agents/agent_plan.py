@@ -59,7 +59,7 @@ def _is_sent_back(world: World, task: Task, leads: Leads) -> bool:
 
 
 def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str], leads: Leads) -> bool:
-    """A task that asks for a kind nobody is may go to anybody: a slot can run any agent."""
+    """A task that asks for a kind that no slot has may go to any slot: each can run any agent."""
     wanted = _wanted_kind(world, task, leads)
     return wanted is None or wanted == agent.agent_kind or wanted not in kinds
 
@@ -75,6 +75,6 @@ def _wanted_kind(world: World, task: Task, leads: Leads) -> str | None:
 
 
 def is_shut(world: World, kind: str, now: float, rules: Rules) -> bool:
-    """Whether the provider of this kind of agent takes nobody at the moment."""
+    """Whether the provider of this kind of agent is paused at the moment."""
     provider = world.providers.get(rules.provider(kind))
     return provider is not None and provider.is_shut(now)

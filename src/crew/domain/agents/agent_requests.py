@@ -16,7 +16,7 @@ from crew.domain.world import FIELDS, FactDraft, born, moved, noted
 
 
 def spawn(asked: Asked) -> Answer:
-    """New idle agents, by name or by number; `at_least` makes sure that so many exist."""
+    """New idle agents, by name or by number; `at_least` makes as many as are missing."""
     kind, chosen = str(asked.args["kind"]), bool(asked.args.get("chosen"))
     taken = frozenset(asked.world.crew)
     if name := asked.args.get("name"):
@@ -117,7 +117,7 @@ def cleanup(asked: Asked) -> Answer:
 def retry(asked: Asked) -> Answer:
     """Whatever is named tries again: a stuck agent, the agent stuck with a task, a failed task.
 
-    Also a task that is in progress and that nobody works at, as in a fresh clone.
+    Also a task that is in progress and has no live run, as in a fresh clone.
     """
     named = str(asked.args["subject"])
     agent = asked.world.crew.get(named) or next(

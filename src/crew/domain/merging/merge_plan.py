@@ -86,7 +86,7 @@ def queued_tasks(world: World, target: str) -> list[Task]:
 
 
 def _is_current(world: World, queue: MergeQueue) -> bool:
-    """Everybody in the chain still waits with the commit that was merged."""
+    """Every task in the queue still waits with the commit that was merged."""
     return all(
         (task := world.tasks.get(c.task)) is not None and task.is_queued and task.head == c.head
         for c in queue.candidates

@@ -48,7 +48,7 @@ def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]
 
 
 def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
-    """Nothing in itself: whoever is asked looks at what is due, such as a delivery."""
+    """No fact by itself: the runner that answers checks what is due, such as a delivery."""
     return Answer()
 
 

@@ -161,7 +161,7 @@ def layout(queue: MergeQueue, waiting: Sequence[Entry], *, rules: Rules, proven:
     """Where each task belongs when the queue is built again, on a base that is proven or not.
 
     Tasks stay where they are, except that those that passed a trial join the queue, a suspect
-    leaves it, and those behind somebody who is red start again.
+    leaves it, and those behind a red task start again.
     """
     results, present = _results(queue), frozenset(waiting)
     main = [entry for entry in queue.main.entries if entry in present]

@@ -75,7 +75,7 @@ class MergeQueue:
     """`base` is what the queue builds on: the integration tip with the commits of others.
 
     `base_proven` is false when crew itself had to merge those in: the result needs a test.
-    `held` are tasks that conflict with somebody before them, who may still fail, or wait for a
+    `held` are tasks that conflict with a task before them, which may still fail, or wait for a
     trial; `cleared` are those in the chain that passed one.
     `target_seen` is where the target was when the queue was built; `upstream`: it moved since.
     `overtaken` counts how often it moved since the last delivery, before what landed was tested

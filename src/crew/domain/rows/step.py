@@ -60,7 +60,7 @@ class Account(Protocol):
 
 @frozen
 class Usage:
-    """What one step used; a cost of None means that nobody knows it."""
+    """What one step used; a cost of None is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0

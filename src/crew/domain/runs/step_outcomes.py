@@ -65,7 +65,7 @@ def process_started(world: World, run: Run, pid: int, *, at: float) -> list[Fact
 
 
 def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
-    """Whoever asked to use a tool has ended, and the next attempt asks for itself."""
+    """The step that asked to use a tool has ended, and the next attempt asks again."""
     return [
         moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=at)
         for question in world.questions.values()
@@ -86,7 +86,7 @@ def given(message: Message, step: str, *, at: float) -> Fact:
 
 
 def messages_for(world: World, task: str) -> list[Message]:
-    """What nobody has read yet, the oldest first."""
+    """The messages that no agent has read yet, the oldest first."""
     unread = [
         message
         for message in world.messages.values()
@@ -158,7 +158,7 @@ def _went_on(
 
 
 def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[Fact]:
-    """Only a person can help: the process is over, the slot is free, the session is kept."""
+    """Only a person can help: the process has ended, the slot is free, the session is kept."""
     agent = world.agents[str(run.agent)]
     return [
         _step_recorded(run, outcome, at=at, agent=None, told="", fresh_retry=False),

@@ -76,7 +76,7 @@ def not_begun(world: World, task: Task) -> str:
 
 
 def next_step(task: Task, start: str) -> str:
-    """What can be done with a task that nobody works at; `start` is what starting it does."""
+    """What can be done with a task that has no live run; `start` is what starting it does."""
     if task.state in FINISHED:
         look = f"`crew show {task.id}` and `crew diff {task.id}` show what became of it"
         return f"{look}, `crew new` makes a task for more"

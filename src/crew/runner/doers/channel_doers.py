@@ -59,7 +59,7 @@ def _heard(ctx: Context, member: str, post: str) -> None:
 
 
 async def vacate(ctx: Context, command: Command) -> list[Fact]:
-    """What it was given and did not answer it still owes, should somebody assign it again."""
+    """It still owes an answer to what it was given, if a person assigns it again."""
     member = ctx.world().members[command.subject]
     await ctx.cancel(SpeakTurn(subject=member.id).key)
     await ctx.outside.vacate(member)

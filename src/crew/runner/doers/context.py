@@ -16,7 +16,7 @@ from crew.runner.outside.outside import Outside
 
 @frozen
 class Context:
-    """What a doer works with; `world` is asked anew whenever time may have passed."""
+    """What a doer uses; it calls `world` again whenever time may have passed."""
 
     outside: Outside
     rules: Rules

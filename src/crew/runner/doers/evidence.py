@@ -1,4 +1,4 @@
-"""What crew sees for itself when somebody says that the work is finished."""
+"""What crew itself checks when a run reports that its work is finished."""
 
 import asyncio
 from dataclasses import replace

@@ -88,7 +88,7 @@ async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[T
 
 
 async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
-    """The integration tip with everybody else's commits on the target."""
+    """The integration tip with the commits of others on the target."""
     contains = ctx.outside.contains
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return _Assembly(tips=tips, base=tips.integration, tip=tips.integration, proven=True)
@@ -113,7 +113,7 @@ def _merges_in(queue: MergeQueue) -> dict[tuple[str, str, str], str]:
 
 
 async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
-    """A task that stands where it stood needs no new merge: it would make the same commit."""
+    """A task at the same place as before needs no new merge: it would make the same commit."""
     outside = ctx.outside
     if commit := assembly.known.get((assembly.tip, task.id, task.head)):
         assembly.chain.append(Candidate(task.id, task.head, commit))
