@@ -468,6 +468,21 @@ def test_no_process_is_started_while_the_index_is_locked(repo, person, monkeypat
     assert person.git("diff-files") == ""
 
 
+def test_nothing_can_move_the_branch_while_files_are_placed(repo, person, monkeypatch):
+    """Else the files would be taken back, and an edit made meanwhile would keep landed lines."""
+    commit, refused = land(repo, person, {"new.txt": "new\n"}), []
+    started = commit_of(repo, "main")
+
+    def move():
+        tree = person.git("rev-parse", "main^{tree}")
+        other = person.git("commit-tree", "-p", started, "-m", "other", tree)
+        refused.append(person.git("update-ref", "refs/heads/main", other, check=False))
+
+    at_the_moment(monkeypatch, "place_all", move)
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert (refused, commit_of(repo, "main")) == ([""], commit)
+
+
 def test_a_command_that_starts_late_is_seen_just_before_the_lock(repo, person, monkeypatch, slow):
     land(repo, person, {"a.txt": "landed\n"})
     monkeypatch.setattr(checkout_sync, "QUIET_PATIENCE_S", 60)
@@ -636,11 +651,11 @@ def test_a_branch_that_moves_in_the_moment_of_a_delivery_is_not_overwritten(
     land(repo, person, {"a.txt": "landed\n"})
     tree = person.git("rev-parse", "main^{tree}")
     other = person.git("commit-tree", "-p", "main", "-m", "other", tree)
-    at_the_moment(
-        monkeypatch, "advance", lambda: person.git("update-ref", "refs/heads/main", other)
-    )
+    placed, move = [], lambda: person.git("update-ref", "refs/heads/main", other)
+    at_the_moment(monkeypatch, "_lock_branch", move)
+    at_the_moment(monkeypatch, "place_all", lambda: placed.append("a file"))
     assert deliver(repo, "main", hold_s=0).state == "diverged"
-    assert commit_of(repo, "main") == other
+    assert (commit_of(repo, "main"), placed) == (other, [])
     assert person.git("status", "--porcelain") == ""
 
 

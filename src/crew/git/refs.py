@@ -74,6 +74,11 @@ def begun_advance(
         yield begun
 
 
+def is_prepared(begun: GitTalk) -> bool:
+    """Lock the ref at its expected commit, so that the move cannot fail any more."""
+    return begun.ask(b"prepare\n") == b"prepare: ok"
+
+
 def _commits(begun: GitTalk, repo: Repository, ref: str, *, to: str) -> bool:
     """Whether it moved the ref. If not, it has ended, and `advance` finds the reason."""
     if begun.ask(b"commit\n") == b"commit: ok":

@@ -40,8 +40,9 @@ from crew.git.delivery.sync_journal import (
 from crew.git.delivery.uncommitted_edits import check_free, is_index_behind
 from crew.git.git_command import ask, git
 from crew.git.merges.attributes import attributes_worktree
-from crew.git.refs import advance, begun_advance, clear_own_lock
+from crew.git.refs import Moved, advance, begun_advance, clear_own_lock, is_prepared
 from crew.git.repository import Repository, commit_of
+from crew.git.spawn_git import GitTalk
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.git.worktrees.worktree_status import unfinished_in
 from crew.system.crash_points import effect
@@ -144,6 +145,7 @@ def _sync(
     with begun_advance(repo, branch, to=new, expected=old, keep_open=lock) as begun:
         index = _lock_and_copy_index(journal, hold_s=hold_s, lock=lock)
         _refuse_moved(checkout)
+        _lock_branch(repo, journal, begun)
         place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
         advance(repo, branch, to=new, expected=old, keep_open=lock, begun=begun)
         _install_index(index, checkout)
@@ -253,6 +255,23 @@ def _refuse_moved(checkout: Checkout) -> None:
     if not _has_target(checkout):
         raise wait_for(checkout, f"{checkout.target} is no longer checked out")
     _refuse_unfinished(checkout)
+
+
+def _lock_branch(repo: Repository, journal: Journal, begun: GitTalk) -> None:
+    """Before the first file is touched: a move that failed afterwards would have to be undone.
+
+    A person who edits a file in that moment would keep landed lines in it, and commit them.
+    """
+    if is_prepared(begun):
+        return
+    begun.end()
+    branch = f"refs/heads/{journal.target}"
+    at = commit_of(repo, branch)
+    if at == journal.new:  # a person switched to the branch after it moved
+        return
+    if at != journal.old:
+        raise Moved(branch, at=at, expected=journal.old)
+    raise wait_for(journal.checkout, f"another git command locks {journal.target}")
 
 
 def _has_target(checkout: Checkout) -> bool:
