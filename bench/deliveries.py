@@ -26,7 +26,7 @@ from crew.git.delivery.delivery import deliver, integration_tip
 from crew.git.delivery.sync_journal import Journal
 from crew.git.git_command import git
 from crew.git.repository import Repository
-from crew.runner.runner import make_runner
+from crew.runner.run_crew import make_runner
 
 CREW = str(Path(sys.executable).with_name("crew"))
 MERGES = 6

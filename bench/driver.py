@@ -15,7 +15,8 @@ from typing import Any
 
 from bench.processes import CpuByProgram
 from crew.domain.requests import Request
-from crew.runner.runner import Runner, run_crew
+from crew.runner.run_crew import RunnerOptions, run_crew
+from crew.runner.runner import Runner
 from crew.workplace import find_workplace
 
 
@@ -31,7 +32,7 @@ def main(repo: Path, agents: int) -> dict[str, Any]:
         )
 
     before, began_at = _own_cpu_s(), time.time()
-    runner = run_crew(workplace, prepare, drain=True)
+    runner = run_crew(workplace, prepare, options=RunnerOptions(drain=True))
     return {
         "began_at": began_at,
         "wall_s": time.time() - began_at,

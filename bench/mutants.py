@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(
         "a killed task gets no rest",
         "domain/agents/agent_plan.py",
-        "if t.not_before is None or t.not_before <= now]",
+        "if clock.has_come(task.not_before, CommandKind.RUN)]",
         "]",
     ),
     Mutant(

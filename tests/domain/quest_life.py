@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 
 from crew.config.workflow_files import BUILT_IN, load_workflow
+from crew.domain.clock import Clock
 from crew.domain.commands import CheckStage, Prepare, RemoveWorktree, Step, WriteItems
 from crew.domain.dispatch import answer
 from crew.domain.kernel.fact import Fact
@@ -68,12 +69,12 @@ class Life:
         self.now += 1
         self.facts += facts
         self.world = apply_all(self.world, facts)
-        while following := decide(self.world, self.now, rules=self.rules) or self._done():
+        while following := decide(self.world, Clock(self.now), rules=self.rules) or self._done():
             self.facts += following
             self.world = apply_all(self.world, following)
 
     def _done(self) -> list[Fact]:
-        for command in plan(self.world, self.now, rules=self.rules):
+        for command in plan(self.world, Clock(self.now), rules=self.rules):
             if isinstance(command, Prepare):
                 run = self.world.runs[command.subject]
                 where = Prepared(worktree=f"/t/{run.task}", branch=f"crew-{run.task}", base="base")
@@ -211,7 +212,7 @@ class Life:
     # What is so
 
     def due(self) -> list:
-        return plan(self.world, self.now, rules=self.rules)
+        return plan(self.world, Clock(self.now), rules=self.rules)
 
     def run(self, task: str) -> Run:
         return self.world.runs[str(self.world.tasks[task].run)]

@@ -1,14 +1,17 @@
 """A channel to try things in: requests as people and agents make them, and what came of them."""
 
-from crew.domain.channels.channel_plan import channel_waits, decide_channels, plan_channels
+from crew.domain.channels.channel_plan import decide_channels, plan_channels
 from crew.domain.channels.member_outcomes import turn_spoken, turn_started
 from crew.domain.channels.member_requests import beat
 from crew.domain.channels.posts import posts_after, unseen
+from crew.domain.clock import Clock
+from crew.domain.commands import CommandKind
 from crew.domain.dispatch import answer
 from crew.domain.requests import Request
 from crew.domain.rows.channel import Post
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import World, apply_all, fold
 
 RULES = Rules()
@@ -51,7 +54,8 @@ class Room:
     def tick(self, seconds=0.0, *, is_running=True):
         """Time passes, and everything that follows from it follows."""
         self.now += seconds
-        while facts := decide_channels(self.world, self.now, is_running=is_running):
+        scope = Scope(takes_work=is_running)
+        while facts := decide_channels(self.world, Clock(self.now), scope=scope):
             self.record(facts)
 
     def start(self, name):
@@ -103,12 +107,15 @@ class Room:
     @property
     def due(self):
         """The keys of what crew has to do now."""
-        commands = plan_channels(self.world, self.now, rules=RULES, taking_work=True)
-        return [command.key for command in commands]
+        commands = plan_channels(self.world, Clock(self.now), rules=RULES, scope=EVERYTHING)
+        return [str(command.key) for command in commands]
 
     @property
     def looks_again_at(self):
-        return channel_waits(self.world, self.now, rules=RULES).get("turn room")
+        clock, scope = Clock(self.now), Scope(channel="room")
+        decide_channels(self.world, clock, scope=scope)
+        list(plan_channels(self.world, clock, rules=RULES, scope=scope))
+        return clock.waits.get(CommandKind.TURN)
 
     def moves(self, name):
         """The log of a member's moves as (from, to, trigger)."""

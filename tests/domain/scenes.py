@@ -5,12 +5,16 @@ from functools import reduce
 
 from hypothesis import HealthCheck, settings
 
+from crew.domain.clock import Clock
+from crew.domain.commands import CommandKind
 from crew.domain.kernel.fact import Fact
+from crew.domain.plan import decide, plan
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import Row, World, apply, row_from, with_rows
 
 RULES = Rules()
@@ -23,6 +27,16 @@ _RUN_STATE = {"ready": "init", "working": "working", "done": "reviewing", "stuck
 
 def after(world: World, facts: list[Fact]) -> World:
     return reduce(apply, facts, world)
+
+
+def waits(
+    world: World, now: float, *, rules: Rules = RULES, scope: Scope = EVERYTHING
+) -> dict[CommandKind | None, float]:
+    """When time alone changes what is decided or planned, by the kind of command that follows."""
+    clock = Clock(now, kinds=scope.kinds)
+    decide(world, clock, rules=rules, scope=scope)
+    plan(world, clock, rules=rules, scope=scope)
+    return clock.waits
 
 
 def given(*rows: Row) -> World:

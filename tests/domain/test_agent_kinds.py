@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.agents.agent_kinds import left_out, needs
+from crew.domain.clock import Clock
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound, NotInstalled
 from crew.domain.plan import decide
@@ -12,6 +13,7 @@ from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import World
 from domain.scenes import after, given, holding, queued
 
@@ -26,8 +28,8 @@ def ask(world, verb, rules=MINE, **args):
     return found.reply, after(world, found.facts)
 
 
-def settled(world, rules=MINE, *, taking_work=True):
-    while facts := decide(world, 50.0, rules=rules, taking_work=taking_work):
+def settled(world, rules=MINE, *, scope=EVERYTHING):
+    while facts := decide(world, Clock(50.0), rules=rules, scope=scope):
         world = after(world, facts)
     return world
 
@@ -42,7 +44,7 @@ def test_an_idle_agent_follows_the_default_kind_before_it_takes_a_task():
 
 
 def test_a_crew_that_takes_no_work_follows_the_default_too():
-    assert settled(given(IDLE), taking_work=False).agents["A"].agent_kind == "mine"
+    assert settled(given(IDLE), scope=Scope(takes_work=False)).agents["A"].agent_kind == "mine"
 
 
 def test_a_kind_that_was_chosen_stays():
@@ -52,7 +54,7 @@ def test_a_kind_that_was_chosen_stays():
 
 @pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])
 def test_an_agent_keeps_its_kind_in_the_middle_of_a_task(state):
-    assert settled(holding(state), taking_work=False).agents["A"].agent_kind == "claude"
+    assert settled(holding(state), scope=Scope(takes_work=False)).agents["A"].agent_kind == "claude"
 
 
 def test_a_task_that_is_assigned_by_hand_is_worked_on_by_the_kind_that_holds_now():

@@ -9,8 +9,11 @@ from crew.domain.channels.member_outcomes import heard, turn_troubled
 from crew.domain.channels.member_requests import awake, beat, has_something
 from crew.domain.channels.membership import DRIVEN_ROUNDS, NewMember, default_rounds
 from crew.domain.channels.posts import addressed, injected_into, without_signal
+from crew.domain.clock import Clock
+from crew.domain.commands import Vacate
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.rows.message import LONGEST_MESSAGE
+from crew.domain.scope import EVERYTHING
 from crew.domain.world import noted
 from domain.rooms import RULES, Room
 from refusals import raises_code
@@ -667,9 +670,9 @@ def test_a_rate_limit_is_no_error_and_the_turn_waits_for_its_provider():
 
 def test_who_is_assigned_again_is_not_called_while_its_worktree_is_removed():
     room = Room(driven=("pm",), topic="hello")
-    leaving = frozenset({"vacate room/pm"})
+    leaving = frozenset({Vacate(subject="room/pm").key})
     assert room.due == ["turn room/pm"]
-    plan = plan_channels(room.world, room.now, rules=RULES, taking_work=True, busy=leaving)
+    plan = plan_channels(room.world, Clock(room.now), rules=RULES, scope=EVERYTHING, busy=leaving)
     assert list(plan) == []
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.agents.manager_board import board
+from crew.domain.clock import Clock
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.lead_choice import LEADS
@@ -13,6 +14,7 @@ from crew.domain.plan import decide
 from crew.domain.requests import Request
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask
+from crew.domain.scope import Scope
 from domain.scenes import RULES, after, given, queue_of, queued
 from refusals import raises_code
 
@@ -54,7 +56,7 @@ def test_a_conflict_asks_with_both_sides_and_the_choices(asking):
     assert question.context == "both sides"
     task = asking.tasks["1"]
     assert (task.state, task.is_queued, task.awaits_merge) == ("done", False, False)
-    assert decide(asking, 6.0, rules=ASKING) == []
+    assert decide(asking, Clock(6.0), rules=ASKING) == []
     assert "asks q1" in board(asking, LEADS, runner_up=True)[0].why
 
 
@@ -110,7 +112,7 @@ def test_a_merge_waits_for_the_answer(asking):
 )
 def test_a_task_that_goes_another_way_needs_no_answer(asking, verb, args):
     world = ask(asking, verb, task="1", **args)
-    world = after(world, decide(world, 9.0, rules=ASKING, taking_work=False))
+    world = after(world, decide(world, Clock(9.0), rules=ASKING, scope=Scope(takes_work=False)))
     assert world.questions["q1"].state == "withdrawn"
     assert world.runs["1.1"].question == ""
 

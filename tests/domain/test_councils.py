@@ -6,6 +6,8 @@ import pytest
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.membership import NewMember, close, opened
+from crew.domain.clock import Clock
+from crew.domain.commands import CommandKind, SpeakTurn
 from crew.domain.lead_choice import LEADS
 from crew.domain.plan import decide, plan
 from crew.domain.quests.council_stage import follow_councils, is_awaited
@@ -101,9 +103,10 @@ def test_the_council_is_told_the_request_and_the_plan():
 def test_it_is_opened_once_and_nobody_is_needed_for_the_task_meanwhile():
     world = convened()
     assert follow_councils(world, 2.0) == []
-    commands = plan(world, 2.0, rules=Rules())
-    assert [c.key for c in commands if c.key.startswith("run")] == []
-    assert [c.key for c in commands if c.key.startswith("turn")] == ["turn council-1-1/weaver"]
+    commands = plan(world, Clock(2.0), rules=Rules())
+    assert CommandKind.RUN not in {command.kind for command in commands}
+    assert SpeakTurn(subject="council-1-1/weaver") in commands
+    assert sum(isinstance(command, SpeakTurn) for command in commands) == 1
 
 
 def test_a_plan_that_is_agreed_on_is_walked():
@@ -231,10 +234,11 @@ def test_a_council_that_nobody_waits_for_any_more_is_closed_and_costs_nothing(ov
     assert world.channels["council-1-1"].is_open
     for table, changes in over.items():
         world = replace(world, **{table: {"1": replace(getattr(world, table)["1"], **changes)}})
-    while facts := decide(world, 5.0, rules=Rules()):
+    while facts := decide(world, Clock(5.0), rules=Rules()):
         world = apply_all(world, facts)
     assert not world.channels["council-1-1"].is_open
-    assert not [c for c in plan(world, 5.0, rules=Rules()) if c.key.startswith("turn")]
+    commands = plan(world, Clock(5.0), rules=Rules())
+    assert CommandKind.TURN not in {command.kind for command in commands}
 
 
 @pytest.mark.parametrize(("last", "agreed"), [("AGREE", True), ("OBJECT", False)])
@@ -258,7 +262,7 @@ def test_what_its_members_say_last_decides(last, agreed):
         world.channels["council-1-1"], sequence=5, holder="", queue=("weaver", "judge")
     )
     world = replace(world, members=members, channels={"council-1-1": channel})
-    while facts := decide(world, 5.0, rules=Rules()):
+    while facts := decide(world, Clock(5.0), rules=Rules()):
         world = apply_all(world, facts)
     assert world.channels["council-1-1"].agreed is agreed
     assert world.positions["1"].stage == ("walk" if agreed else "plan")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.rows.task import TASK, Task, TaskState
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S, Intake, give_up, seen
@@ -64,8 +65,8 @@ def test_a_task_that_vanished_is_missing_then_gone_and_may_come_back_at_any_time
     missing = read(given(known()))
     assert (missing.tasks["1"].missing_at, missing.tasks["1"].gone) == (INTAKE.at, False)
     over = INTAKE.at + GIVEN_UP_AFTER_S
-    assert give_up(missing, over - 1) == []
-    gone = after(missing, give_up(missing, over))
+    assert give_up(missing, Clock(over - 1)) == []
+    gone = after(missing, give_up(missing, Clock(over)))
     assert (gone.tasks["1"].missing_at, gone.tasks["1"].gone) == (None, True)
     for world in (missing, gone):
         assert not world.tasks["1"].is_there
@@ -76,7 +77,7 @@ def test_a_task_that_vanished_is_missing_then_gone_and_may_come_back_at_any_time
 @pytest.mark.parametrize("state", ["merged", "closed"])
 def test_a_finished_task_that_vanished_is_gone_at_once(state):
     missing = read(given(known(state=state)))
-    assert [fact.changes["gone"] for fact in give_up(missing, INTAKE.at)] == [True]
+    assert [fact.changes["gone"] for fact in give_up(missing, Clock(INTAKE.at))] == [True]
 
 
 def test_a_task_that_cannot_be_read_keeps_what_was_known_of_it():

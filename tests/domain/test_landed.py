@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.commands import Deliver, RemoveWorktree
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict
@@ -29,7 +30,7 @@ def asked(verb: str, **args):
 
 
 def planned(*rows):
-    return plan(given(*rows), 50.0, rules=RULES)
+    return plan(given(*rows), Clock(50.0), rules=RULES)
 
 
 @pytest.mark.parametrize("state", TaskState)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.commands import (
     ClosePane,
     Inspect,
@@ -27,7 +28,7 @@ IDLE = Agent(id="A", agent_kind="claude")
 
 
 def planned(world, *, busy=()):
-    commands = plan(world, 50.0, rules=RULES, busy=frozenset(busy))
+    commands = plan(world, Clock(50.0), rules=RULES, busy=frozenset(busy))
     return [command for command in commands if not isinstance(command, WriteTask)]
 
 
@@ -133,9 +134,9 @@ def test_a_session_that_is_to_end_is_closed_whatever_its_run_does(state, leaving
 
 def test_a_session_that_ends_while_its_work_is_inspected_waits_for_the_answer():
     world = at_terminal(run_state="reviewing", run_leaving="ended")
-    assert planned(world, busy=["inspect 1.1"]) == []
+    assert planned(world, busy=[Inspect(subject="1.1").key]) == []
     stopped = with_changes(world, run_leaving="stopped")
-    assert planned(stopped, busy=["inspect 1.1"]) == [ClosePane(subject="1.1")]
+    assert planned(stopped, busy=[Inspect(subject="1.1").key]) == [ClosePane(subject="1.1")]
 
 
 @pytest.mark.parametrize("pid", [42, None])
@@ -158,7 +159,7 @@ def test_a_failed_run_keeps_no_session_not_even_one_nobody_knows_of():
 def test_a_task_at_a_terminal_is_given_to_no_agent():
     world = at_terminal()
     world = given(IDLE, *world.runs.values(), *world.tasks.values())
-    assert decide(world, 50.0, rules=RULES) == []
+    assert decide(world, Clock(50.0), rules=RULES) == []
 
 
 def test_commands_for_one_session_never_run_at_once_and_closing_does_not_wait_for_an_inspection():
@@ -308,7 +309,7 @@ def test_a_task_that_is_handed_over_goes_on_in_the_same_session_with_the_first_f
         "continue",
     )
     world = given(IDLE, run, world.tasks["1"])
-    world = after(world, decide(world, 61.0, rules=RULES))
+    world = after(world, decide(world, Clock(61.0), rules=RULES))
     assert run_of(world).agent == "A"
     assert planned(world) == [Step(subject="1.1")]
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.lead_choice import lead_of
@@ -69,7 +70,7 @@ def test_start_makes_a_run_that_wants_a_terminal(state):
 def test_start_headless_makes_a_run_for_the_first_agent_that_is_free():
     world = start(given(Task(id="1"), Agent(id="A", agent_kind="codex")), headless=True)
     assert run_of(world).is_waiting
-    world = after(world, decide(world, 51.0, rules=RULES))
+    world = after(world, decide(world, Clock(51.0), rules=RULES))
     assert (world.agents["A"].task, run_of(world).agent) == ("1", "A")
 
 

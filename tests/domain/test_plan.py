@@ -7,9 +7,12 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from crew.domain.agents.agent_plan import starting_next
+from crew.domain.clock import Clock
 from crew.domain.commands import (
     Assemble,
     Check,
+    CommandKey,
+    CommandKind,
     Deliver,
     Kill,
     Land,
@@ -24,24 +27,38 @@ from crew.domain.commands import (
 )
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging.merge_plan import queued_tasks, returned
-from crew.domain.plan import decide, plan, waits
+from crew.domain.plan import decide, plan
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.tasks.readiness import is_ready
-from domain.scenes import RULES, after, given, holding, patient, queue_of, queued, with_changes
+from domain.scenes import (
+    RULES,
+    after,
+    given,
+    holding,
+    patient,
+    queue_of,
+    queued,
+    waits,
+    with_changes,
+)
 
 IDLE = Agent(id="A", agent_kind="claude")
 
 
-def decided(world, *, rules=RULES, taking_work=True):
-    return after(world, decide(world, 50.0, rules=rules, taking_work=taking_work))
+FINISHING = Scope(takes_work=False)
+
+
+def decided(world, *, rules=RULES, scope=EVERYTHING):
+    return after(world, decide(world, Clock(50.0), rules=rules, scope=scope))
 
 
 def planned(world, *, rules=RULES, now=50.0, **settings):
-    return plan(world, now, rules=rules, **settings)
+    return plan(world, Clock(now), rules=rules, **settings)
 
 
 def of_runs(world, **settings):
@@ -90,9 +107,9 @@ def test_a_ready_task_goes_to_an_idle_agent():
 )
 def test_a_task_that_rests_is_left_to_whoever_wants_to_change_it(not_before, state):
     world = given(IDLE, Task(id="1", not_before=not_before))
-    assert after(world, decide(world, 50.0, rules=RULES)).agents["A"].state == state
-    later = {} if not_before != 51.0 else {"run 1": 51.0}
-    assert waits(world, 50.0, rules=RULES) == later
+    assert after(world, decide(world, Clock(50.0), rules=RULES)).agents["A"].state == state
+    later = {} if not_before != 51.0 else {CommandKind.RUN: 51.0}
+    assert waits(world, 50.0) == later
 
 
 def test_the_targets_of_tasks_that_only_wait_for_an_agent_are_foreseen_in_their_order():
@@ -103,17 +120,21 @@ def test_the_targets_of_tasks_that_only_wait_for_an_agent_are_foreseen_in_their_
         Task(id="4", target="main", state="in_progress"),
         Task(id="5", target="main", not_before=51.0),
     )
-    assert starting_next(world, 50.0, leads=LEADS, rules=RULES) == ("old", "main")
-    assert starting_next(world, 51.0, leads=LEADS, rules=RULES) == ("old", "main", "main")
-    assert starting_next(world, 50.0, leads=LEADS, rules=replace(RULES, only_tasks=("1",))) == (
+    assert starting_next(world, Clock(50.0), leads=LEADS, scope=EVERYTHING) == ("old", "main")
+    assert starting_next(world, Clock(51.0), leads=LEADS, scope=EVERYTHING) == (
+        "old",
+        "main",
         "main",
     )
+    assert starting_next(world, Clock(50.0), leads=LEADS, scope=Scope(tasks=("1",))) == ("main",)
 
 
 @pytest.mark.parametrize("made", [{"branch": "crew-1"}, {"worktree": "/trees/1"}])
 def test_a_task_that_has_its_branch_or_worktree_already_needs_none_made_ahead(made):
     assert (
-        starting_next(given(Task(id="1", target="main", **made)), 50.0, leads=LEADS, rules=RULES)
+        starting_next(
+            given(Task(id="1", target="main", **made)), Clock(50.0), leads=LEADS, scope=EVERYTHING
+        )
         == ()
     )
 
@@ -151,11 +172,11 @@ def test_each_agent_gets_one_task_and_each_task_one_agent():
 
 @pytest.mark.parametrize("changes", [{"state": "stuck"}, {"state": "done"}, {"killing": True}])
 def test_an_agent_that_is_not_free_gets_nothing(changes):
-    assert decide(given(replace(IDLE, **changes), Task(id="1")), 1.0, rules=RULES) == []
+    assert decide(given(replace(IDLE, **changes), Task(id="1")), Clock(1.0), rules=RULES) == []
 
 
 def test_a_crew_that_is_stopping_takes_no_new_task():
-    assert decide(given(IDLE, Task(id="1")), 1.0, rules=RULES, taking_work=False) == []
+    assert decide(given(IDLE, Task(id="1")), Clock(1.0), rules=RULES, scope=FINISHING) == []
 
 
 def test_a_task_waits_for_the_kind_of_agent_it_wants_and_lets_others_pass():
@@ -220,23 +241,23 @@ def test_an_agent_to_be_killed_is_killed_and_nothing_else():
 
 def test_a_crew_that_is_stopping_still_kills_and_starts_no_step():
     busy, doomed = holding("working"), holding("working", agent_killing=True)
-    assert of_runs(busy, taking_work=False) == []
-    assert of_runs(doomed, taking_work=False) == [Kill(subject="A")]
+    assert of_runs(busy, scope=FINISHING) == []
+    assert of_runs(doomed, scope=FINISHING) == [Kill(subject="A")]
 
 
 def test_what_is_under_way_is_not_planned_again():
     world = holding("working")
-    assert of_runs(world, busy=frozenset({"run 1.1"})) == []
-    assert of_runs(world, busy=frozenset({"run 1.2"})) == [Step(subject="1.1")]
+    assert of_runs(world, busy=frozenset({Step(subject="1.1").key})) == []
+    assert of_runs(world, busy=frozenset({Step(subject="1.2").key})) == [Step(subject="1.1")]
 
 
 def test_a_run_does_one_thing_at_a_time():
     keys = {command(subject="1.1").key for command in (Prepare, Step, Check, Recover)}
-    assert keys == {"run 1.1"}
+    assert keys == {CommandKey(CommandKind.RUN, "1.1")}
 
 
 def test_a_line_changes_in_one_way_at_a_time():
-    assert Assemble(subject="main").key == Land(subject="main").key == "line main"
+    assert Assemble(subject="main").key == Land(subject="main").key
 
 
 def test_other_commands_are_told_apart_by_what_they_do():
@@ -328,7 +349,7 @@ def test_worktrees_stay_where_the_config_keeps_them_unless_somebody_cleans_up():
 def test_the_first_task_in_the_queue_opens_the_line_of_its_target():
     world = given(*queued("1"), *queued("2", target="dev"))
     assert set(decided(world).queues) == {"dev", "main"}
-    assert decide(decided(world), 50.0, rules=RULES) == []
+    assert decide(decided(world), Clock(50.0), rules=RULES) == []
 
 
 def test_tasks_stand_in_the_line_of_their_target_in_the_order_they_came():
@@ -397,9 +418,13 @@ def test_what_crew_merged_of_others_is_tested_although_nobody_waits():
 
 def test_a_test_that_runs_already_takes_a_slot_of_its_own_line_only():
     world = given(*queued("1", "2"), queue_of("1", "2"))
-    assert planned(world, busy=frozenset({"test main base+1+2"})) == []
-    assert len(planned(world, busy=frozenset({"test dev x"}))) == 1
-    two = planned(world, rules=Rules(test_slots=2), busy=frozenset({"test main old"}))
+
+    def busy(line, commit):
+        return frozenset({GateOn(subject=line, commit=commit).key})
+
+    assert planned(world, busy=busy("main", "base+1+2")) == []
+    assert len(planned(world, busy=busy("dev", "x"))) == 1
+    two = planned(world, rules=Rules(test_slots=2), busy=busy("main", "old"))
     assert len(two) == 1
 
 
@@ -423,13 +448,13 @@ def test_held_tasks_are_merged_anew_once_a_culprit_has_left():
 
 
 def test_nobody_is_blamed_by_a_line_that_is_not_current():
-    queue = queue_of("1", results=RED_TWICE)
-    assert decide(given(*queued("2"), queue), 1.0, rules=RULES) == []
+    line = queue_of("1", results=RED_TWICE)
+    assert decide(given(*queued("2"), line), Clock(1.0), rules=RULES) == []
 
 
 def test_nobody_is_blamed_by_a_line_that_is_to_be_built_anew():
-    queue = queue_of("1", base_proven=False, results=(("base", False, 2, "red"),), upstream=True)
-    assert decide(given(*queued("1"), queue), 1.0, rules=RULES) == []
+    line = queue_of("1", base_proven=False, results=(("base", False, 2, "red"),), upstream=True)
+    assert decide(given(*queued("1"), line), Clock(1.0), rules=RULES) == []
 
 
 def test_nobody_is_blamed_for_a_red_base_but_a_person_is_told_once():
@@ -438,7 +463,7 @@ def test_nobody_is_blamed_for_a_red_base_but_a_person_is_told_once():
     assert world.tasks["1"].is_queued
     assert world.queues["main"].waiting == "main and what crew landed are red together"
     assert "git merge refs/crew/landed/main" in world.queues["main"].remedy
-    assert decide(world, 51.0, rules=RULES) == []
+    assert decide(world, Clock(51.0), rules=RULES) == []
 
 
 def test_a_task_that_no_run_made_is_an_error_when_the_queue_refuses_it():
@@ -527,7 +552,7 @@ def test_the_first_landing_is_delivered_at_once():
 
 
 def test_the_plan_knows_when_a_waiting_agent_tries_again():
-    assert waits(holding("working", agent_retry_at=60.0), 50.0, rules=RULES) == {"run 1.1": 60.0}
+    assert waits(holding("working", agent_retry_at=60.0), 50.0) == {CommandKind.RUN: 60.0}
 
 
 @pytest.mark.parametrize(
@@ -540,13 +565,15 @@ def test_the_plan_knows_when_a_waiting_agent_tries_again():
     ],
 )
 def test_nothing_is_waited_for_that_is_due_or_will_never_come(world):
-    assert waits(world, 50.0, rules=RULES) == {}
+    assert waits(world, 50.0) == {}
 
 
 def test_the_plan_knows_when_the_next_delivery_is():
-    assert waits(given(LANDED), 50.0, rules=RULES) == {"deliver main": 55.0}
-    for queue in (replace(LANDED, delivered="new"), replace(LANDED, delivered_at=None)):
-        assert waits(given(queue), 50.0, rules=RULES) == {}
+    working = [*holding("working").agents.values(), *holding("working").tasks.values()]
+    assert waits(given(LANDED, *working), 50.0) == {CommandKind.DELIVER: 55.0}
+    assert waits(given(LANDED), 50.0) == {}  # it is due now
+    for one in (replace(LANDED, delivered="new"), replace(LANDED, delivered_at=None)):
+        assert waits(given(one, *working), 50.0) == {}
 
 
 # Any world at all
@@ -609,10 +636,10 @@ def worlds(draw):
 @for_all(worlds(), st.integers(1, 4), st.booleans(), st.booleans())
 def test_no_two_commands_have_one_key_and_none_is_busy(world, slots, serial, reset):
     rules = Rules(test_slots=slots, one_at_a_time=serial, reset_on_recovery=reset)
-    commands = plan(world, 50.0, rules=rules, epoch=1)
+    commands = plan(world, Clock(50.0), rules=rules, epoch=1)
     keys = [command.key for command in commands]
     assert len(set(keys)) == len(keys)
-    assert plan(world, 50.0, rules=rules, epoch=1, busy=frozenset(keys)) == []
+    assert plan(world, Clock(50.0), rules=rules, epoch=1, busy=frozenset(keys)) == []
 
 
 @patient
@@ -620,7 +647,7 @@ def test_no_two_commands_have_one_key_and_none_is_busy(world, slots, serial, res
 def test_what_is_decided_is_always_legal_and_soon_all_is_decided(world, serial):
     rules = Rules(one_at_a_time=serial)
     for _ in range(20):
-        facts = decide(world, 50.0, rules=rules)
+        facts = decide(world, Clock(50.0), rules=rules)
         if not facts:
             return
         world = after(world, facts)
@@ -628,6 +655,6 @@ def test_what_is_decided_is_always_legal_and_soon_all_is_decided(world, serial):
 
 
 def test_a_task_that_rests_after_a_kill_is_looked_at_again_when_its_rest_is_over():
-    world = given(Task(id="1", not_before=80.0))
-    assert waits(world, 50.0, rules=RULES) == {"run 1": 80.0}
-    assert waits(world, 80.0, rules=RULES) == {}
+    world = given(IDLE, Task(id="1", not_before=80.0))
+    assert waits(world, 50.0) == {CommandKind.RUN: 80.0}
+    assert waits(world, 80.0) == {}

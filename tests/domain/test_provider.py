@@ -1,14 +1,15 @@
 """A provider that says that a limit is reached is paused as a whole, and nobody else is."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 
-from crew.domain.commands import Step
+from crew.domain.clock import Clock
+from crew.domain.commands import CommandKind, Step
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
-from crew.domain.plan import decide, plan, waits
+from crew.domain.plan import decide, plan
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.provider import PROVIDER, Provider
 from crew.domain.rows.run import Run
@@ -17,9 +18,10 @@ from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.runs.step_outcomes import step_ended, step_started
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import TABLES, born, fold
 from domain.contract import MachineContract
-from domain.scenes import RULES, after, given, holding
+from domain.scenes import RULES, after, given, holding, waits
 
 SHARED = Rules(providers={"claude": "anthropic", "opus": "anthropic", "codex": "openai"})
 FINE = StepOutcome(session="s1")
@@ -90,7 +92,7 @@ def test_a_provider_that_does_not_say_until_when_is_left_alone_for_the_longest_w
 def test_a_limit_that_is_over_already_is_not_waited_for():
     provider = step(holding("working"), limited(5.0)).providers["anthropic"]
     assert provider.next_at == 20.0
-    assert not provider.is_shut(20.0)
+    assert Clock(20.0).has_come(provider.opens_at, None)
 
 
 def test_an_agent_whose_provider_nobody_named_is_its_own():
@@ -109,9 +111,10 @@ def paused(next_at, id_="anthropic"):
 
 
 def test_a_provider_is_shut_until_its_time_and_not_a_moment_longer():
-    assert paused(500.0).is_shut(499.9)
-    assert not paused(500.0).is_shut(500.0)
-    assert not Provider(id="anthropic", next_at=500.0).is_shut(0.0)
+    assert paused(500.0).opens_at == 500.0
+    assert not Clock(499.9).has_come(500.0, None)
+    assert Clock(500.0).has_come(500.0, None)
+    assert Provider(id="anthropic", next_at=500.0).opens_at is None
 
 
 # Who waits, and who goes on
@@ -125,9 +128,10 @@ def idle(*names, kind="claude"):
     return [Agent(id=name, agent_kind=kind) for name in names]
 
 
-def started(world, now, rules=SHARED):
+def started(world, now, rules=SHARED, scope=EVERYTHING):
     """The tasks that are given to somebody now."""
-    return [f.subject for f in decide(world, now, rules=rules) if f.trigger == "started"]
+    facts = decide(world, Clock(now), rules=rules, scope=scope)
+    return [fact.subject for fact in facts if fact.trigger == "started"]
 
 
 def test_nothing_of_a_paused_provider_starts_before_its_time():
@@ -144,8 +148,8 @@ def test_all_that_a_provider_serves_wait_and_others_go_on():
 
 def test_a_run_that_was_parked_waits_for_its_own_provider():
     world = step(holding("working"), limited(500.0))
-    assert [f.trigger for f in decide(world, 499.0, rules=SHARED)] == []
-    assert [f.trigger for f in decide(world, 500.0, rules=SHARED)] == [
+    assert [f.trigger for f in decide(world, Clock(499.0), rules=SHARED)] == []
+    assert [f.trigger for f in decide(world, Clock(500.0), rules=SHARED)] == [
         "resumed",
         "assigned",
         "let_go",
@@ -155,8 +159,8 @@ def test_a_run_that_was_parked_waits_for_its_own_provider():
 def test_an_agent_with_a_run_in_its_hands_calls_nobody_who_is_shut():
     world = given(*rows(holding("working")), paused(500.0))
     world = given(*(r for r in rows(world) if r.kind != "task"), *_written(world))
-    assert plan(world, 499.0, rules=SHARED) == []
-    assert plan(world, 500.0, rules=SHARED) == [Step(subject="1.1")]
+    assert plan(world, Clock(499.0), rules=SHARED) == []
+    assert plan(world, Clock(500.0), rules=SHARED) == [Step(subject="1.1")]
 
 
 def _written(world):
@@ -168,7 +172,7 @@ def test_after_a_limit_runs_come_back_one_after_the_other():
     world = given(*idle("A", "B", "C"), *todo("1", "2", "3"), paused(500.0))
     found = []
     for now in (500.0, 502.0, 504.9, 505.0, 510.0):
-        facts = decide(world, now, rules=SHARED)
+        facts = decide(world, Clock(now), rules=SHARED)
         found += [(now, f.subject) for f in facts if f.trigger == "started"]
         world = after(world, facts)
     assert found == [(500.0, "1"), (505.0, "2"), (510.0, "3")]
@@ -201,7 +205,7 @@ def test_a_step_that_went_well_opens_the_provider_for_all():
 
 def test_a_step_from_before_the_limit_that_went_well_opens_nothing():
     world = step(given(*rows(holding("working")), paused(500.0)), FINE, at=20.0)
-    assert world.providers["anthropic"].is_shut(499.0)
+    assert world.providers["anthropic"].opens_at == 500.0
 
 
 def test_a_step_of_somebody_else_opens_nothing():
@@ -212,10 +216,12 @@ def test_a_step_of_somebody_else_opens_nothing():
 def test_the_runner_wakes_up_for_a_paused_provider_if_somebody_waits_for_it():
     run = Run(id="1.1", task="1", agent_kind="claude", state="working")
     task = Task(id="1", state="in_progress", run="1.1")
-    assert waits(given(run, task, paused(500.0)), 100.0, rules=SHARED) == {"run anthropic": 500.0}
-    assert waits(given(*todo("1"), paused(500.0)), 100.0, rules=SHARED) == {"run anthropic": 500.0}
-    assert waits(given(run, task, paused(500.0)), 500.0, rules=SHARED) == {}
-    assert waits(given(paused(500.0)), 100.0, rules=SHARED) == {}
+    begun = given(*idle("A"), run, task, paused(500.0))
+    assert waits(begun, 100.0, rules=SHARED) == {CommandKind.RUN: 500.0}
+    assert waits(begun, 500.0, rules=SHARED) == {}
+    new = given(*idle("A"), *todo("1"), paused(500.0))
+    assert waits(new, 100.0, rules=SHARED) == {CommandKind.RUN: 500.0}
+    assert waits(given(*idle("A"), paused(500.0)), 100.0, rules=SHARED) == {}
 
 
 def test_nobody_waits_for_a_provider_with_a_run_that_waits_for_a_person():
@@ -242,22 +248,22 @@ def test_a_pause_survives_a_restart():
 
 
 def test_who_runs_one_task_takes_up_no_other():
-    alone = Rules(only_tasks=("2",))
+    alone = Scope(tasks=("2",))
     world = given(*idle("A", "B"), *todo("1", "2", "3"))
-    assert started(world, 1.0, rules=alone) == ["2"]
+    assert started(world, 1.0, scope=alone) == ["2"]
 
 
 @pytest.mark.parametrize(("only", "steps"), [("1", [Step(subject="1.1")]), ("2", [])])
 def test_who_runs_one_task_does_no_step_of_another(only, steps):
     world = holding("working", task_written="in_progress")
-    assert plan(world, 1.0, rules=Rules(only_tasks=(only,))) == steps
+    assert plan(world, Clock(1.0), rules=Rules(), scope=Scope(tasks=(only,))) == steps
 
 
 def test_who_runs_one_task_waits_for_nothing_that_concerns_another():
     """A paused provider, a rest after a kill and a retry of others do not hold it up."""
-    others = [*todo("2", not_before=900.0), paused(500.0)]
+    others = [*idle("B"), *todo("2", not_before=60.0), paused(500.0)]
     world = given(*rows(holding("working", agent_retry_at=80.0)), *others)
-    at = {"run 1.1": 80.0, "run anthropic": 500.0}
-    assert waits(world, 50.0, rules=SHARED) == {**at, "run 2": 900.0}
-    assert waits(world, 50.0, rules=replace(SHARED, only_tasks=("1",))) == at
-    assert waits(world, 50.0, rules=replace(SHARED, only_tasks=("9",))) == {}
+    for tasks, at in (((), 60.0), (("1",), 80.0), (("2",), 60.0)):
+        assert waits(world, 50.0, rules=SHARED, scope=Scope(tasks=tasks)) == {CommandKind.RUN: at}
+    assert waits(world, 50.0, rules=SHARED, scope=Scope(tasks=("9",))) == {}
+    assert waits(world, 90.0, rules=SHARED, scope=Scope(tasks=("1",))) == {CommandKind.RUN: 500.0}

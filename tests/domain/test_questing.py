@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.commands import Kill, RemoveWorktree, Step
 from crew.domain.kernel.errors import Conflict
 from crew.domain.lead_choice import lead_of
-from crew.domain.plan import decide, waits
+from crew.domain.plan import decide
 from crew.domain.quests.quest_outcomes import follow
 from crew.domain.rows.quest import PlanItem
 from crew.domain.rows.task import Task
@@ -16,6 +17,7 @@ from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S
 from crew.domain.terminals.terminal_outcomes import closed, taken_over
 from crew.domain.world import apply_all, born, moved, noted
 from domain.quest_life import ROOT, Life
+from domain.scenes import waits
 from refusals import raises_code
 
 
@@ -329,9 +331,9 @@ def test_a_request_whose_file_stays_away_is_given_up():
     life = Life().planned(a="")
     life.record([noted(life.world.tasks[ROOT], "missing", at=life.now, missing_at=life.now)])
     left = life.now + GIVEN_UP_AFTER_S - 1
-    assert waits(life.world, life.now, rules=life.rules) == {f"missing {ROOT}": left}
+    assert waits(life.world, life.now, rules=life.rules) == {None: left}
     life.now = left - 1
-    assert decide(life.world, life.now, rules=life.rules) == []
+    assert decide(life.world, Clock(life.now), rules=life.rules) == []
     life.record([])
     assert (life.quest.state, life.state("a")) == ("cancelled", "closed")
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.lead_choice import lead_of
@@ -14,6 +15,7 @@ from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terms import read_terms
 from crew.domain.runs.run_outcomes import sent_back
+from crew.domain.scope import EVERYTHING, Scope
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes
 from refusals import raises_code
 
@@ -21,9 +23,9 @@ TERMS = {"reviewers": ["bob"], "max_rounds": 3, "done_word": "READY", "proof": "
 KEPT = (("bob",), 3, "READY", "make e2e")
 
 
-def go_on(world, rules=RULES):
+def go_on(world, rules=RULES, scope=EVERYTHING):
     request = Request(verb="go_on", args={"task": "1", "default_kind": "claude"})
-    found = answer(world, request, rules=rules, at=50.0)
+    found = answer(world, request, rules=rules, scope=scope, at=50.0)
     return after(world, found.facts), found
 
 
@@ -48,14 +50,14 @@ def failed_run(**changes):
 
 def test_whoever_takes_a_task_up_works_on_its_terms():
     world = given(new_task(), Agent(id="A", agent_kind="claude"))
-    world = after(world, decide(world, 50.0, rules=RULES))
+    world = after(world, decide(world, Clock(50.0), rules=RULES))
     run = world.runs["1.1"]
     assert (run.agent, run.agent_kind, terms_of(run)) == ("A", "codex", KEPT)
 
 
 def test_a_task_without_terms_leaves_them_to_the_config():
     world = given(Task(id="1"), Agent(id="A", agent_kind="claude"))
-    world = after(world, decide(world, 50.0, rules=RULES))
+    world = after(world, decide(world, Clock(50.0), rules=RULES))
     assert terms_of(world.runs["1.1"]) == (None, RULES.max_rounds, "", "")
 
 
@@ -185,10 +187,10 @@ def test_a_run_that_gave_up_keeps_the_complaint_for_the_one_that_resumes_it():
 
 
 def test_a_runner_of_single_tasks_has_an_agent_for_each():
-    alone = replace(RULES, only_tasks=("1",))
-    world, _ = go_on(given(new_task()), rules=alone)
+    alone = Scope(tasks=("1",))
+    world, _ = go_on(given(new_task()), scope=alone)
     assert [agent.agent_kind for agent in world.agents.values()] == ["codex"]
-    assert len(go_on(holding("working"), rules=alone)[0].agents) == 1
+    assert len(go_on(holding("working"), scope=alone)[0].agents) == 1
     free = given(new_task(), Agent(id="B", agent_kind="claude"))
-    assert len(go_on(free, rules=alone)[0].agents) == 1
+    assert len(go_on(free, scope=alone)[0].agents) == 1
     assert go_on(given(new_task()))[0].agents == {}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crew.domain.clock import Clock
 from crew.domain.commands import Recover, Step
 from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide, plan
@@ -117,13 +118,13 @@ def test_a_session_that_is_gone_when_its_answer_comes_is_followed_by_one_that_is
 
 def test_a_question_is_withdrawn_as_soon_as_its_run_is_over():
     world = with_changes(ended(needing_input()), run_state="failed")
-    world = after(world, decide(world, 50.0, rules=RULES))
+    world = after(world, decide(world, Clock(50.0), rules=RULES))
     assert (world.questions["q1"].state, world.runs["1.1"].question) == ("withdrawn", "")
 
 
 def test_a_question_of_a_live_run_stays_however_long_it_takes():
     world = with_changes(ended(needing_input()), task_state="in_progress")
-    assert decide(world, 1e9, rules=RULES) == []
+    assert decide(world, Clock(1e9), rules=RULES) == []
 
 
 def test_a_new_step_starts_without_the_signal_of_another():
@@ -135,9 +136,9 @@ def test_a_new_step_starts_without_the_signal_of_another():
 def test_who_resets_after_a_crash_still_acts_on_what_a_step_had_said():
     rules = Rules(reset_on_recovery=True)
     world = under_way("complete", task_written="in_progress")
-    assert plan(world, 50.0, rules=rules, epoch=2) == [Step(subject="1.1")]
+    assert plan(world, Clock(50.0), rules=rules, epoch=2) == [Step(subject="1.1")]
     unsaid = under_way(task_written="in_progress")
-    assert plan(unsaid, 50.0, rules=rules, epoch=2) == [Recover(subject="1.1")]
+    assert plan(unsaid, Clock(50.0), rules=rules, epoch=2) == [Recover(subject="1.1")]
 
 
 # Leave to use a tool
@@ -163,7 +164,7 @@ def test_the_next_attempt_asks_for_leave_itself():
 
 def test_leave_is_not_asked_for_once_a_terminal_took_the_run_over():
     world = with_changes(asking_for_leave(), run_stepping=False, run_agent=None, run_pane="crew-1")
-    world = after(world, decide(world, 50.0, rules=RULES))
+    world = after(world, decide(world, Clock(50.0), rules=RULES))
     assert world.questions["q2"].state == "withdrawn"
 
 

@@ -8,7 +8,7 @@ from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.task import Task
 from crew.domain.world import moved, with_rows
 from crew.front.cli.crew.merge import waits_for
-from crew.runner.runner import make_runner
+from crew.runner.run_crew import make_runner
 from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S
 

@@ -21,7 +21,8 @@ from crew.git.checkpoints.checkpoints import drop_checkpoints, restore
 from crew.runner import runner as runner_module
 from crew.runner.notices import notices
 from crew.runner.requests import ask_crew
-from crew.runner.runner import Runner, run_crew
+from crew.runner.run_crew import RunnerOptions, run_crew
+from crew.runner.runner import Runner
 from crew.store.database import LOCK_WAIT_S, open_database
 from crew.store.fact_log import rebuild_rows
 from crew.system import crash_points
@@ -51,7 +52,7 @@ def main(repo: Path, scene: dict) -> None:
         for verb, args in scene.get("first", []):
             runner.heed(Request(verb=verb, args=args))
 
-    runner = run_crew(workplace, prepare, drain=scene.get("drain", True))
+    runner = run_crew(workplace, prepare, options=RunnerOptions(drain=scene.get("drain", True)))
     tasks = runner.engine.world.tasks.values()
     print(json.dumps({"tasks": {task.id: task.state for task in tasks}}))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crew.domain.requests import Request
-from crew.runner.runner import make_runner
+from crew.runner.run_crew import make_runner
 from crew.store.fact_log import differences
 from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work

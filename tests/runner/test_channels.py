@@ -14,6 +14,7 @@ from crew.domain.kernel.errors import CrewError, NotFound
 from crew.domain.requests import Request
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules
+from crew.domain.scope import Scope
 from crew.domain.world import World, apply_all
 from crew.runner.engine import Engine
 from crew.runner.requests.waiting_readers import Readers
@@ -298,7 +299,7 @@ def test_nothing_is_said_while_no_work_is_taken():
         raise AssertionError
 
     stage = Stage(act)
-    stage.engine.taking_work = False
+    stage.engine.narrow(Scope(takes_work=False))
     stage.play()
     assert stage.calls == []
 
@@ -308,7 +309,7 @@ def test_only_the_channel_that_is_meant_is_driven():
         raise AssertionError
 
     stage = Stage(act)
-    stage.engine.rules = replace(RULES, only_channel="another")
+    stage.engine.narrow(Scope(channel="another"))
     stage.play()
     assert stage.calls == []
 

@@ -15,7 +15,8 @@ from crew.runner.engine import Engine
 def test_decisions_without_an_end_end_the_runner_and_nothing_of_them_is_stored(monkeypatch):
     asked, stored = [], []
 
-    def decide(world, now, **_rules):
+    def decide(world, clock, **_rules):
+        now = clock.now
         asked.append(now)
         return [noted(world.tasks["1"], "again", at=now, priority=len(asked))]
 

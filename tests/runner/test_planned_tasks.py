@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from crew.config.workflow_files import read_workflow
-from crew.domain.commands import WriteItems
+from crew.domain.commands import CommandKind, WriteItems
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import ItemTask
@@ -20,6 +20,7 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.workflow import as_text
 from crew.domain.rules import Rules
+from crew.domain.scope import Scope
 from crew.domain.world import World, apply_all, with_rows
 from crew.runner.doers.quest_doers import write_items
 from crew.runner.engine import Engine
@@ -208,7 +209,7 @@ def test_a_step_that_cannot_be_told_is_tried_again_and_stops_nobody_else():
         store=apply_all,
         now=lambda: next(clock),
         session_of=str,
-        only=frozenset({"tellsteps"}),
+        scope=Scope(kinds=frozenset({CommandKind.WRITE_ITEMS})),
     )
     asyncio.run(engine.run(until=lambda: outside.tried == 5))
     assert engine.failure is None

@@ -6,8 +6,10 @@ import threading
 
 import pytest
 
+from crew.domain.commands import CommandKind
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import apply_all, with_rows
 from crew.git.repository import commit_of, ref_tip
 from crew.git.worktrees.worktrees import remove_worktree, state_of
@@ -169,14 +171,14 @@ def test_a_target_that_does_not_exist_is_no_reason_to_stumble(outside):
 
 
 @pytest.mark.parametrize(
-    ("only", "taking_work", "foreseen"),
+    ("scope", "foreseen"),
     [
-        (None, True, [("main",)]),
-        (None, False, []),  # it stops
-        (frozenset({"line"}), True, []),  # a short command
+        (EVERYTHING, [("main",)]),
+        (Scope(takes_work=False), []),  # it stops
+        (Scope(kinds=frozenset({CommandKind.LINE})), []),  # a short command
     ],
 )
-def test_only_a_runner_that_takes_work_has_something_made_ahead(only, taking_work, foreseen):
+def test_only_a_runner_that_takes_work_has_something_made_ahead(scope, foreseen):
     asked = []
 
     class Stage:
@@ -191,8 +193,7 @@ def test_only_a_runner_that_takes_work_has_something_made_ahead(only, taking_wor
         store=apply_all,
         now=lambda: 10.0,
         session_of=str,
-        only=only,
-        taking_work=taking_work,
+        scope=scope,
     )
     asyncio.run(engine.run(until=lambda: True))
     assert asked == foreseen

@@ -198,7 +198,7 @@ def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_b
     world, did = with_rows([agent, task, run]), []
 
     async def cancel(key):
-        did.append(key)
+        did.append(str(key))
 
     async def checkpoint(kept, label, **_more):
         did.append(f"checkpoint of {kept.id}: {label}")

@@ -1,26 +1,56 @@
 """The commands: everything the plan may ask to be done outside, each safe to repeat."""
 
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
 from crew.domain.kernel.frozen import frozen
+
+
+class CommandKind(StrEnum):
+    """What two commands about the same subject must share so that they never run at once."""
+
+    RUN = "run"
+    PANE = "pane"
+    INSPECT = "inspect"
+    KILL = "kill"
+    WRITE_ITEMS = "writeitems"
+    WRITE_TASK = "writetask"
+    REMOVE_WORKTREE = "removeworktree"
+    LINE = "line"
+    TEST = "test"
+    DELIVER = "deliver"
+    TURN = "turn"
+    VACATE = "vacate"
+
+
+class CommandKey(NamedTuple):
+    """Names what is under way. `commit` is empty but for the test of a candidate."""
+
+    kind: CommandKind
+    subject: str
+    commit: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
 
 
 @frozen
 class Command:
     """Something to do outside; two commands with the same key never run at once."""
 
+    kind: ClassVar[CommandKind]
+
     subject: str
 
     @property
-    def key(self) -> str:
-        return f"{type(self).__name__.lower()} {self.subject}"
+    def key(self) -> CommandKey:
+        return CommandKey(self.kind, self.subject)
 
 
-@frozen
 class RunCommand(Command):
     """A command about a run; a run does one thing at a time."""
 
-    @property
-    def key(self) -> str:
-        return f"run {self.subject}"
+    kind = CommandKind.RUN
 
 
 class Prepare(RunCommand):
@@ -43,13 +73,10 @@ class Recover(RunCommand):
     """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
 
 
-@frozen
 class PaneCommand(Command):
     """A command about a run that a terminal session carries; one thing at a time, as for others."""
 
-    @property
-    def key(self) -> str:
-        return f"pane {self.subject}"
+    kind = CommandKind.PANE
 
 
 class TakeOver(PaneCommand):
@@ -74,30 +101,37 @@ class Inspect(Command):
     Its key is its own, so that a session can be closed although its work is being looked at.
     """
 
+    kind = CommandKind.INSPECT
+
 
 class Kill(Command):
     """End everything an agent runs, keep its work, give its task back."""
+
+    kind = CommandKind.KILL
 
 
 class WriteItems(Command):
     """Make a quest's planned steps tasks of the source, or tell it what changed in them."""
 
+    kind = CommandKind.WRITE_ITEMS
+
 
 class WriteTask(Command):
     """Tell the task's source the state crew has it in."""
+
+    kind = CommandKind.WRITE_TASK
 
 
 class RemoveWorktree(Command):
     """The task is over: keep what is in its worktree, then remove it."""
 
+    kind = CommandKind.REMOVE_WORKTREE
 
-@frozen
+
 class LineCommand(Command):
     """A command that changes a line; a line changes one way at a time."""
 
-    @property
-    def key(self) -> str:
-        return f"line {self.subject}"
+    kind = CommandKind.LINE
 
 
 class Assemble(LineCommand):
@@ -112,30 +146,28 @@ class Land(LineCommand):
 class TestCandidate(Command):
     """Run the gate on a candidate."""
 
+    kind = CommandKind.TEST
+
     commit: str
 
     @property
-    def key(self) -> str:
-        return f"test {self.subject} {self.commit}"
+    def key(self) -> CommandKey:
+        return CommandKey(self.kind, self.subject, self.commit)
 
 
-@frozen
 class SpeakTurn(Command):
     """Call the CLI of a channel's member that has the turn."""
 
-    @property
-    def key(self) -> str:
-        return f"turn {self.subject}"
+    kind = CommandKind.TURN
 
 
 class Vacate(Command):
     """End what a member that takes no part any more still does, and remove its worktree."""
 
+    kind = CommandKind.VACATE
+
 
 class Deliver(Command):
     """Bring what landed into the target branch and the checkout that shows it."""
 
-
-def kind_of(key: str) -> str:
-    """The kind of a command, or of a wait for one: the first word of its key."""
-    return key.partition(" ")[0]
+    kind = CommandKind.DELIVER

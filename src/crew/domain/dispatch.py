@@ -10,6 +10,7 @@ from crew.domain.merging import conflict_choice, merge_requests
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.tasks import messages, task_requests
 from crew.domain.terminals import resume_requests, terminal_requests, terminal_signals
 from crew.domain.world import World
@@ -30,9 +31,12 @@ VERBS: Mapping[str, Verb] = {
 }
 
 
-def answer(world: World, request: Request, *, rules: Rules, at: float) -> Answer:
+def answer(
+    world: World, request: Request, *, rules: Rules, at: float, scope: Scope = EVERYTHING
+) -> Answer:
     """The facts and the reply, or a `CrewError` that says why not."""
     verb = VERBS.get(request.verb)
     if verb is None:
         raise UsageError(f"unknown request {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
-    return verb(Asked(args=request.args, world=world, leads=LEADS, rules=rules, at=at))
+    asked = Asked(args=request.args, world=world, leads=LEADS, rules=rules, scope=scope, at=at)
+    return verb(asked)

@@ -7,10 +7,13 @@ Both are asked again after every fact, and whatever was lost in a crash is simpl
 from collections.abc import Iterator
 
 from crew.domain.agents.agent_kinds import follow_default
-from crew.domain.agents.agent_plan import assign, is_shut
-from crew.domain.channels.channel_plan import channel_waits, decide_channels, plan_channels
+from crew.domain.agents.agent_plan import assign, opens_at
+from crew.domain.channels.channel_plan import Outlooks, decide_channels, plan_channels
+from crew.domain.clock import Clock
 from crew.domain.commands import (
     Command,
+    CommandKey,
+    CommandKind,
     Kill,
     Prepare,
     Recover,
@@ -21,30 +24,35 @@ from crew.domain.commands import (
 )
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
-from crew.domain.merging.merge_plan import delivery_waits, new_queues, plan_queues, send_back
+from crew.domain.merging.merge_plan import new_queues, plan_queues, send_back
 from crew.domain.quests.council_stage import follow_councils
 from crew.domain.quests.position import runs_plan
 from crew.domain.quests.quest_outcomes import follow
 from crew.domain.quests.quest_plan import untold
-from crew.domain.rows.agent import AT_WORK, Agent, AgentState
+from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import NEW_SESSION, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.tasks.readiness import is_ready
-from crew.domain.tasks.task_outcomes import give_up, given_up_at
+from crew.domain.scope import EVERYTHING, Scope
+from crew.domain.tasks.task_outcomes import give_up
 from crew.domain.terminals.terminal_plan import plan_panes
 from crew.domain.world import World, apply_all, moved, noted
 
-MISSING = "missing"
-"""The kind of those waits at whose end a task is given up."""
 
-
-def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
+def decide(
+    world: World,
+    clock: Clock,
+    *,
+    rules: Rules,
+    scope: Scope = EVERYTHING,
+    outlooks: Outlooks | None = None,
+) -> list[Fact]:
     """The facts that follow from the present ones without anything being done outside."""
-    if facts := decide_channels(world, now, is_running=taking_work):
+    now = clock.now
+    if facts := decide_channels(world, clock, scope=scope, outlooks=outlooks):
         return facts
-    if facts := give_up(world, now):
+    if facts := give_up(world, clock):
         return facts
     if facts := new_queues(world, now):
         return facts
@@ -56,18 +64,26 @@ def decide(world: World, now: float, *, rules: Rules, taking_work: bool = True) 
         return facts
     if facts := follow_default(world, now, rules=rules):
         return facts
-    return assign(world, now, leads=LEADS, rules=rules) if taking_work else []
+    return assign(world, clock, leads=LEADS, rules=rules, scope=scope)
 
 
 MOST_DECISIONS = 10_000
 """In a row, without anything being done: more would be a fault of ours that never ends."""
 
 
-def following(world: World, now: float, *, rules: Rules, taking_work: bool = True) -> list[Fact]:
+def following(
+    world: World,
+    clock: Clock,
+    *,
+    rules: Rules,
+    scope: Scope = EVERYTHING,
+    outlooks: Outlooks | None = None,
+) -> list[Fact]:
     """All that is decided, one thing after the other: what belongs together is stored once."""
     found: list[Fact] = []
     for _ in range(MOST_DECISIONS):
-        facts = decide(world, now, rules=rules, taking_work=taking_work)
+        clock.waits.clear()
+        facts = decide(world, clock, rules=rules, scope=scope, outlooks=outlooks)
         if not facts:
             return found
         found += facts
@@ -77,49 +93,24 @@ def following(world: World, now: float, *, rules: Rules, taking_work: bool = Tru
 
 def plan(
     world: World,
-    now: float,
+    clock: Clock,
     *,
     rules: Rules,
+    scope: Scope = EVERYTHING,
     epoch: int = 0,
-    taking_work: bool = True,
-    busy: frozenset[str] = frozenset(),
+    busy: frozenset[CommandKey] = frozenset(),
+    outlooks: Outlooks | None = None,
 ) -> list[Command]:
     """Everything that should be under way now; the caller leaves out what already is (`busy`)."""
     commands = [
         *(WriteItems(subject=quest) for quest in untold(world)),
         *_for_tasks(world, rules=rules),
-        *_for_agents(world, now, rules=rules, epoch=epoch, taking_work=taking_work),
+        *_for_agents(world, clock, rules=rules, scope=scope, epoch=epoch),
         *plan_panes(world, busy=busy),
-        *plan_queues(world, now, rules=rules, busy=busy),
-        *plan_channels(world, now, rules=rules, taking_work=taking_work, busy=busy),
+        *plan_queues(world, clock, rules=rules, busy=busy),
+        *plan_channels(world, clock, rules=rules, scope=scope, busy=busy, outlooks=outlooks),
     ]
-    return [command for command in commands if command.key not in busy]
-
-
-def waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
-    """What the plan will ask for later although nothing happens: the command's key and when."""
-    found: dict[str, float] = {}
-    for agent in world.agents.values():
-        if agent.task and agent.retry_at and agent.state in AT_WORK and rules.means(agent.task):
-            found[f"run {agent.run}"] = agent.retry_at
-    for task in world.tasks.values():
-        if task.not_before is not None and is_ready(world, task, LEADS) and rules.means(task.id):
-            found[f"run {task.id}"] = task.not_before
-    for provider in world.providers.values():
-        if provider.is_shut(now) and _is_wanted(world, provider.id, rules):
-            found[f"run {provider.id}"] = provider.next_at
-    found |= delivery_waits(world, rules)
-    found |= channel_waits(world, now, rules=rules)
-    found |= {f"{MISSING} {task}": at for task, at in given_up_at(world).items()}
-    return {key: at for key, at in found.items() if at > now}
-
-
-def _is_wanted(world: World, provider: str, rules: Rules) -> bool:
-    """Somebody waits for this provider: a run that has begun, or a task that could."""
-    begun = (run for run in world.runs.values() if run.is_live and not run.question)
-    return any(
-        rules.provider(run.agent_kind) == provider and rules.means(run.task) for run in begun
-    ) or any(is_ready(world, task, LEADS) and rules.means(task.id) for task in world.tasks.values())
+    return [one for one in commands if scope.allows(one.kind) and one.key not in busy]
 
 
 def _withdraw(world: World, now: float) -> list[Fact]:
@@ -162,7 +153,7 @@ def _is_worktree_over(world: World, task: Task, rules: Rules) -> bool:
 
 
 def _for_agents(
-    world: World, now: float, *, rules: Rules, epoch: int, taking_work: bool
+    world: World, clock: Clock, *, rules: Rules, scope: Scope, epoch: int
 ) -> Iterator[Command]:
     for agent in world.agents.values():
         if agent.killing:
@@ -171,20 +162,23 @@ def _for_agents(
         run = world.runs.get(agent.run or "")
         if run is None or agent.state in {AgentState.IDLE, AgentState.STUCK}:
             continue
-        command = _for_run(world, run, agent, now, rules=rules, epoch=epoch)
-        if command is not None and taking_work:
+        if not scope.takes_work or not scope.has_task(run.task):
+            continue
+        command = _for_run(world, run, rules=rules, epoch=epoch)
+        if command is not None and _is_time(world, run, agent, clock, rules=rules):
             yield command
 
 
-def _for_run(
-    world: World, run: Run, agent: Agent, now: float, *, rules: Rules, epoch: int
-) -> Command | None:
-    if agent.retry_at is not None and agent.retry_at > now:
-        return None
+def _is_time(world: World, run: Run, agent: Agent, clock: Clock, *, rules: Rules) -> bool:
+    """A pause after an error is over, and the provider takes the next step."""
+    is_open_at = opens_at(world, run.agent_kind, rules) if run.state == RunState.WORKING else None
+    kind = CommandKind.RUN
+    return clock.has_come(agent.retry_at, kind) and clock.has_come(is_open_at, kind)
+
+
+def _for_run(world: World, run: Run, *, rules: Rules, epoch: int) -> Command | None:
     lead = lead_of(world, run)
-    if world.tasks[run.task].cleaning or lead.is_watched or not rules.means(run.task):
-        return None
-    if run.state == RunState.WORKING and is_shut(world, run.agent_kind, now, rules):
+    if world.tasks[run.task].cleaning or lead.is_watched:
         return None
     if rules.reset_on_recovery and run.stepping and run.epoch != epoch and not run.signal:
         return Recover(subject=run.id)

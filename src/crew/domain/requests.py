@@ -10,6 +10,7 @@ from crew.domain.lead import Leads
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import World
 
 
@@ -28,6 +29,7 @@ class Asked:
     leads: Leads
     rules: Rules
     at: float
+    scope: Scope = EVERYTHING
 
     def agent(self) -> Agent:
         return find_agent(self.world, str(self.args["agent"]))

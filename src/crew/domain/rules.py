@@ -31,8 +31,6 @@ class Rules:
     keep_worktrees: bool = False
     rest_after_kill_s: float = 10.0
     done_word: str = "DONE"
-    only_tasks: tuple[str, ...] = ()
-    only_channel: str = ""
     default_kind: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
     movable_sessions: frozenset[str] = frozenset()
@@ -44,14 +42,6 @@ class Rules:
     min_reviews: int = 0
     skip_review: bool = False
     merge_completed: bool = False
-
-    def means(self, task: str) -> bool:
-        """Whether this task is one of those that the crew works at now."""
-        return (not self.only_tasks or task in self.only_tasks) and not self.only_channel
-
-    def means_channel(self, channel: str) -> bool:
-        """Whether crew drives the conversation in this channel now."""
-        return self.only_channel in ("", channel) and not self.only_tasks
 
     def provider(self, kind: str) -> str:
         """Who serves the models of a configured agent."""

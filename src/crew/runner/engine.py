@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 
 from crew.agents.adapter import Controls, Say
 from crew.domain.agents.agent_plan import starting_next
+from crew.domain.channels.channel_plan import Outlooks
 from crew.domain.channels.member_outcomes import turn_troubled
 from crew.domain.channels.posts import injected_into
+from crew.domain.clock import Clock, next_at
 from crew.domain.commands import (
     Command,
+    CommandKey,
+    CommandKind,
     Inspect,
     Land,
     OpenPane,
@@ -22,18 +26,18 @@ from crew.domain.commands import (
     SpeakTurn,
     Vacate,
     WriteItems,
-    kind_of,
 )
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
-from crew.domain.plan import MISSING, following, plan, waits
+from crew.domain.plan import following, plan
 from crew.domain.rows.channel import Member, Post
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
 from crew.domain.runs.step_outcomes import troubled
+from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
 from crew.domain.world import World, apply_all
 from crew.runner.doers.channel_doers import CHANNEL_DOERS
@@ -52,9 +56,10 @@ DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS}
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """`store` records facts and returns the world after them; `only` names the kinds of
-    commands, the first word of their keys, that may be done; None means all. `told` hears of every
-    fact once it is stored.
+    """`store` records facts and returns the world after them; `told` gets each fact once stored.
+
+    Nothing followed from the world `_settled` by the clock `_decided`; `_planned` is the clock of
+    the last tick.
     """
 
     outside: Outside
@@ -66,17 +71,16 @@ class Engine:
     session_of: Callable[[Run | Member], str]
     doing: Callable[[str, str], None] = lambda _agent, _words: None
     told: Callable[[Iterable[Fact]], None] = lambda _facts: None
-    only: frozenset[str] | None = None
-    taking_work: bool = True
+    scope: Scope = EVERYTHING
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
-    under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    under_way: dict[CommandKey, asyncio.Task[None]] = field(default_factory=dict)
     _settled: World | None = None
-    """Nothing followed from it at `_decided_at`, and nothing does before `_decide_again_at`."""
-    _decided_at: float = 0.0
-    _decide_again_at: float = 0.0
-    _later: dict[str, float] = field(default_factory=dict)
-    _failures: dict[str, int] = field(default_factory=dict)
+    _decided: Clock = field(default_factory=lambda: Clock(0.0))
+    _planned: Clock = field(default_factory=lambda: Clock(0.0))
+    _outlooks: Outlooks = field(default_factory=Outlooks)
+    _later: dict[CommandKey, float] = field(default_factory=dict)
+    _failures: dict[CommandKey, int] = field(default_factory=dict)
     _awaited: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     _controls: dict[str, Controls] = field(default_factory=dict)
 
@@ -104,10 +108,17 @@ class Engine:
             self._settled = None
             self.changed.set()
 
+    def narrow(self, scope: Scope) -> None:
+        """From now on this is what the engine is there for."""
+        if scope != self.scope:
+            self.scope = scope
+            self._settled = None
+            self.changed.set()
+
     def _pass_on(self, message: Message) -> None:
         """To the step or the reviews that are under way, if any; else it waits for the next."""
         run = self.world.tasks[message.task].run or ""
-        if f"run {run}" not in self.under_way:
+        if not self.is_running(run):
             return
         for key, controls in self._controls.items():
             if key.partition("/")[0] == run:
@@ -116,8 +127,12 @@ class Engine:
     def _inject(self, post: Post) -> None:
         """Into the turn that is under way, where the channel wants that."""
         for member in injected_into(self.world, post):
-            if member in self._controls and f"turn {member}" in self.under_way:
+            if member in self._controls and SpeakTurn(subject=member).key in self.under_way:
                 self._controls[member].tell(Say(message=post.id, text=post.shown))
+
+    def is_running(self, run: str) -> bool:
+        """Whether anything is under way for this run."""
+        return RunCommand(subject=run).key in self.under_way
 
     def _controls_of(self, run: str) -> Controls:
         self._controls[run] = Controls()
@@ -133,11 +148,12 @@ class Engine:
 
     def tick(self) -> None:
         """Decide what follows at once, then start what is due and not under way."""
-        if self.world is not self._settled or self.now() >= self._decide_again_at:
+        if self.world is not self._settled or self.now() >= next_at([self._decided]):
             if facts := self._following(self.world):
                 self.record(facts)
             self._settled = self.world
-        for command in self._due():
+        self._planned = self._clock()
+        for command in self._due(self._planned):
             task = asyncio.ensure_future(self._do(command))
             self.under_way[command.key] = task
             task.add_done_callback(functools.partial(self._ended, command.key))
@@ -155,42 +171,28 @@ class Engine:
         raise self.failure
 
     async def _wait(self) -> None:
-        deadline = min(self._waits(since=self._decided_at).values(), default=None)
-        self._decide_again_at = math.inf if deadline is None else deadline
+        deadline = next_at([self._decided, self._planned])
         try:
-            async with asyncio.timeout(None if deadline is None else deadline - self.now()):
+            async with asyncio.timeout(deadline - self.now() if deadline < math.inf else None):
                 await self.changed.wait()
         except TimeoutError:
             return
 
-    def is_quiet(self, *, ignoring: tuple[str, ...] = ()) -> bool:
-        """Nothing is under way, due, or due after a wait, but for keys of these kinds.
-
-        Nobody stays to see whether a missing task comes back.
-        """
+    def is_quiet(self, *, ignoring: frozenset[CommandKind] = frozenset()) -> bool:
+        """Nothing is under way, due, or due after a wait, but for these kinds of commands."""
         if self.under_way and not ignoring:
             return False
-        ignored = {MISSING, *ignoring}
-        keys = {
-            *self.under_way,
-            *self._waits(since=self.now()),
-            *(command.key for command in self._due()),
+        clock = self._clock()
+        due = self._due(clock)
+        kinds = {
+            *(key.kind for key in self.under_way),
+            *(command.kind for command in due),
+            *clock.waits,
+            *self._decided.waits,
         }
-        return all(kind_of(key) in ignored for key in keys)
+        return kinds <= {None, *ignoring}
 
-    def _waits(self, *, since: float) -> dict[str, float]:
-        """When to tick again although nothing happened, by the key of what is due then."""
-        put_off = {key: at for key, at in self._later.items() if at > since}
-        found = {**waits(self.world, since, rules=self.rules), **put_off}
-        return {key: at for key, at in found.items() if self._is_wanted(key)}
-
-    def _is_wanted(self, key: str) -> bool:
-        kind = kind_of(key)
-        if kind in {"run", "turn"} and not self.taking_work:
-            return False
-        return self.only is None or kind in self.only
-
-    async def cancel(self, key: str) -> None:
+    async def cancel(self, key: CommandKey) -> None:
         """End what is under way for this key, with everything it started."""
         task = self.under_way.get(key)
         if task is None or task is asyncio.current_task():
@@ -200,30 +202,35 @@ class Engine:
 
     async def shut_down(self) -> None:
         """End everything; what was interrupted is planned again by the next runner."""
-        self.taking_work = False
+        self.narrow(self.scope.finishing())
         await asyncio.gather(*(self.cancel(key) for key in self.under_way))
 
     def _following(self, world: World) -> list[Fact]:
-        self._decided_at = self.now()
-        return following(world, self._decided_at, rules=self.rules, taking_work=self.taking_work)
+        self._decided = self._clock()
+        return following(
+            world, self._decided, rules=self.rules, scope=self.scope, outlooks=self._outlooks
+        )
 
-    def _due(self) -> list[Command]:
-        now = self.now()
+    def _clock(self) -> Clock:
+        return Clock(self.now(), kinds=self.scope.kinds)
+
+    def _due(self, clock: Clock) -> list[Command]:
         commands = plan(
             self.world,
-            now,
+            clock,
             rules=self.rules,
+            scope=self.scope,
             epoch=self.epoch,
-            taking_work=self.taking_work,
             busy=frozenset(self.under_way),
+            outlooks=self._outlooks,
         )
-        due: dict[str, Command] = {}
+        due: dict[CommandKey, Command] = {}
         for command in commands:
-            if self._later.get(command.key, now) <= now and self._is_wanted(command.key):
+            if clock.has_come(self._later.get(command.key), command.kind):
                 due.setdefault(command.key, command)
         return list(due.values())
 
-    def _ended(self, key: str, task: asyncio.Task[None]) -> None:
+    def _ended(self, key: CommandKey, task: asyncio.Task[None]) -> None:
         """Most have left already, together with their facts; somebody else may have the key now."""
         if self.under_way.get(key) is task:
             del self.under_way[key]
@@ -253,10 +260,10 @@ class Engine:
             self._foresee()
 
     def _foresee(self) -> None:
-        """A runner has what comes next made ready; who only finishes something does not."""
-        if self.only is None and self.taking_work:
-            targets = starting_next(self.world, self.now(), leads=LEADS, rules=self.rules)
-            self.outside.foresee(targets)
+        """A runner that takes work has the next worktrees made ready; a short command does not."""
+        if self.scope.takes_work and self.scope.allows(CommandKind.RUN):
+            waiting = starting_next(self.world, self._clock(), leads=LEADS, scope=self.scope)
+            self.outside.foresee(waiting)
 
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
         """A run's trouble is counted by its agent; anything else is tried again a few times."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crew.domain.commands import CommandKind
+
 if TYPE_CHECKING:
     from crew.runner.engine import Engine
     from crew.runner.runner import Runner
@@ -73,8 +75,8 @@ def _catch_what_is_ignored() -> None:
 
 
 def _waits_for(engine: "Engine") -> str:
-    keys = [key.partition(" ") for key in engine.under_way]
-    runs = [engine.world.runs.get(subject) for kind, _, subject in keys if kind == "run"]
+    keys = list(engine.under_way)
+    runs = [engine.world.runs.get(key.subject) for key in keys if key.kind == CommandKind.RUN]
     steps = [f"{run.agent} (task {run.task})" for run in runs if run is not None]
     others = len(keys) - len(steps)
     jobs = [f"{others} other job{'s' if others > 1 else ''}"] if others else []

@@ -4,18 +4,18 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import (
-    AbstractAsyncContextManager,
     asynccontextmanager,
-    nullcontext,
 )
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
+from crew.domain.commands import CommandKind
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError, TryLater, UsageError
+from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.text import one_line
 from crew.domain.merging import merge_outcomes
 from crew.domain.quests.council_stage import is_awaited
@@ -26,7 +26,6 @@ from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
 from crew.runner.kind_watch import KindWatch
-from crew.runner.notices.notices import telling_people
 from crew.runner.outside.dead_terminals import pane_ends
 from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.requests.checked_requests import READING, message_from, readable, writable
@@ -35,13 +34,10 @@ from crew.runner.requests.tokens import Tokens
 from crew.runner.requests.waiting_readers import Readers
 from crew.runner.views.last_words import LastWords
 from crew.runner.views.state_files import StateFiles
-from crew.runner.writer_lock import holding_the_lock
 from crew.store.database import StoreFailed
-from crew.store.fact_log import load_world, record
-from crew.store.kept_values import keep_setting, setting
+from crew.store.fact_log import record
 from crew.store.replies import Reply
-from crew.store.request_queue import drop_requests, open_requests
-from crew.store.runner_lock import RUNNER
+from crew.store.request_queue import open_requests
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
@@ -54,6 +50,12 @@ LOOKING_SHARE = 50
 
 DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that stands in the way of a delivery."""
+
+_BLOCKED = frozenset({CommandKind.DELIVER, CommandKind.TURN})
+"""What still moves while a checkout stands in the way of a delivery."""
+
+_OUTRUN = _BLOCKED | {CommandKind.LINE, CommandKind.TEST}
+"""The same where the target branch moves faster than its tests."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class Runner:
     interrupted: bool = False
     patient: bool = True
     interrupts: Interrupts = field(default_factory=Interrupts)
+    told: Callable[[Iterable[Fact]], None] = lambda _facts: None
     readers: Readers = field(init=False)
     kinds: KindWatch = field(init=False)
     last_words: LastWords = field(init=False)
@@ -82,7 +85,11 @@ class Runner:
         self.kinds = KindWatch(workplace=self.workplace, engine=self.engine)
         self.last_words = LastWords(db=self.workplace.db, guarded=self._guarded)
         self.engine.doing = self.last_words.keep
-        self.engine.told = self.readers.tell
+        self.engine.told = self._tell
+
+    def _tell(self, facts: Iterable[Fact]) -> None:
+        self.readers.tell(facts)
+        self.told(facts)
 
     async def run(self) -> None:
         """Until stopped, or, with `drain`, until nothing more can move."""
@@ -182,29 +189,31 @@ class Runner:
             request = self._with_idleness(request)
         if request.verb == "go_on":
             self._take_on(str(request.args["task"]))
-        return answer(self.engine.world, request, rules=self.engine.rules, at=time.time())
+        return self._decided(request)
+
+    def _decided(self, request: Request) -> Answer:
+        engine = self.engine
+        return answer(engine.world, request, rules=engine.rules, scope=engine.scope, at=time.time())
 
     def _take_on(self, task: str) -> None:
         """A runner that is up for single tasks only is up for this one too, to its end."""
-        only = self.engine.rules.only_tasks
-        if channel := self.engine.rules.only_channel:
+        if channel := self.engine.scope.channel:
             raise TryLater(
                 f"the runner that is up works for the channel {channel} only",
                 hint=f"`crew resume {task}` continues it when that runner has ended",
             )
-        if only and task not in only:
-            self.engine.rules = replace(self.engine.rules, only_tasks=(*only, task))
+        self.engine.narrow(self.engine.scope.with_task(task))
 
     def _with_idleness(self, request: Request) -> Request:
         """Whether nothing runs in an agent's worktree, and nothing will before the next runner."""
         agent = self.engine.world.agents.get(str(request.args["agent"]))
-        runs = agent is not None and f"run {agent.run}" in self.engine.under_way
-        idle = not (self.engine.taking_work or runs)
+        runs = agent is not None and self.engine.is_running(agent.run or "")
+        idle = not (self.engine.scope.takes_work or runs)
         return Request(verb=request.verb, args={**request.args, "idle": idle})
 
     def _answer_step(self, request: Request) -> Answer:
         """What only a step that is under way may ask."""
-        world, rules = self.engine.world, self.engine.rules
+        world = self.engine.world
         run = speaking_run(world, request.args)
         if request.verb == "progress":
             self.last_words.keep(str(run.agent or run.pane), one_line(str(request.args["text"])))
@@ -213,13 +222,13 @@ class Runner:
             return Answer(reply=READING[request.verb](self.workplace, world, run))
         if request.verb == "post_message":
             request = message_from(run, request.args)
-        return answer(world, request, rules=rules, at=time.time())
+        return self._decided(request)
 
     def stop(self, *, now: bool = False) -> None:
         """Running steps may finish, unless it is to end now; no new ones start."""
         self.stopping_now = self.stopping_now or now
         self.stopping = True
-        self.engine.taking_work = False
+        self.engine.narrow(self.engine.scope.finishing())
         self.engine.changed.set()
 
     def interrupt(self) -> None:
@@ -231,27 +240,32 @@ class Runner:
         self.files.keep()
         if self.stopping_now:
             return True
-        if not (self.stopping or self.drain):
+        if not (self.stopping or self.drain or self._is_channel_closed()):
             return False
         if not self.stopping and self._only_channels_move():
             self.stop()  # no task can move any more: turns under way end, and no other begins
         return self.engine.is_quiet() or self._only_a_checkout_stands_in_the_way()
 
+    def _is_channel_closed(self) -> bool:
+        """A runner that is there for one channel ends when that is closed."""
+        channel = self.engine.world.channels.get(self.engine.scope.channel)
+        return channel is not None and not channel.is_open
+
     def _only_channels_move(self) -> bool:
         """Unless it is a channel that this runner is here for."""
         engine = self.engine
         channels = engine.world.channels.values()
-        if not channels or engine.rules.only_channel or any(map(is_awaited, channels)):
+        if not channels or engine.scope.channel or any(map(is_awaited, channels)):
             return False
-        return engine.is_quiet(ignoring=("turn",))
+        return engine.is_quiet(ignoring=frozenset({CommandKind.TURN}))
 
     def _only_a_checkout_stands_in_the_way(self) -> bool:
         """A person edits or commits without a pause: wait a moment, then end and say so."""
         engine = self.engine
         queues = engine.world.queues.values()
-        outrun = ("line", "test") if any(queue.is_outrun for queue in queues) else ()
+        is_outrun = any(queue.is_outrun for queue in queues)
         blocked = any(queue.waiting for queue in queues)
-        if not blocked or not engine.is_quiet(ignoring=("deliver", "turn", *outrun)):
+        if not blocked or not engine.is_quiet(ignoring=_OUTRUN if is_outrun else _BLOCKED):
             self._blocked_since = None
             return False
         self._blocked_since = self._blocked_since or time.monotonic()
@@ -303,75 +317,3 @@ def _refused(request: Request, error: CrewError) -> dict[str, Any]:
         log.warning("refused %s: %s", request.verb, error.message)
     words = {"code": error.code, "message": error.message, "hint": error.hint}
     return {"error": words, "exit_code": error.exit_code}
-
-
-def make_runner(workplace: Workplace, *, drain: bool = False, epoch: int = 0) -> Runner:
-    """The caller holds the lock."""
-    workplace.repo_id  # noqa: B018 - read here, since threads must not touch the database
-    db, outside = workplace.db, LocalOutside(workplace)
-    engine = Engine(
-        outside=outside,
-        rules=workplace.rules,
-        epoch=epoch,
-        world=load_world(db),
-        store=lambda world, facts: record(db, world, facts),
-        now=time.time,
-        session_of=workplace.session_of,
-    )
-    return Runner(
-        workplace=workplace,
-        outside=outside,
-        engine=engine,
-        tokens=Tokens(workplace.folder),
-        files=StateFiles(workplace=workplace, world=lambda: engine.world, failed=engine.fail),
-        drain=drain,
-    )
-
-
-class Companion(Protocol):
-    """Something that runs beside the runner, on its loop, and ends with it."""
-
-    def __call__(self, runner: Runner, /) -> AbstractAsyncContextManager[None]: ...
-
-
-def _nothing(_runner: Runner) -> AbstractAsyncContextManager[None]:
-    return nullcontext()
-
-
-def run_crew(
-    workplace: Workplace,
-    prepare: Callable[[Runner], None],
-    *,
-    drain: bool,
-    beside: Companion = _nothing,
-) -> Runner:
-    """Hold the lock and run; `prepare` may ask for something first, like agents to be there."""
-    with holding_the_lock(workplace, role=RUNNER):
-        epoch = int(setting(workplace.db, "epoch") or 0) + 1
-        keep_setting(workplace.db, "epoch", str(epoch))
-        drop_requests(workplace.db)
-        runner = make_runner(workplace, drain=drain, epoch=epoch)
-        prepare(runner)
-        asyncio.run(_run_with_signals(runner, beside))
-        return runner
-
-
-async def _run_with_signals(runner: Runner, beside: Companion) -> None:
-    runner.interrupts.listen(runner)
-    async with beside(runner), telling_people(runner.workplace, runner.engine):
-        await runner.run()
-
-
-def run_once(workplace: Workplace, request: Request, *, only: frozenset[str]) -> Any:
-    """Heed one request and do what follows of these kinds; the caller holds the lock."""
-    return asyncio.run(_run_once(workplace, request, only))
-
-
-async def _run_once(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
-    runner = make_runner(workplace, drain=True)
-    runner.engine.only = only
-    runner.engine.taking_work = False
-    runner.take_in()
-    reply = runner.heed(request)
-    await runner.run()
-    return reply

@@ -1,52 +1,59 @@
 """Which task goes to which agent: who is ready, who comes first, and whose provider is open."""
 
+from crew.domain.clock import Clock
+from crew.domain.commands import CommandKind
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead import Leads
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.run_outcomes import assigned
+from crew.domain.scope import Scope
 from crew.domain.tasks.readiness import is_ready
 from crew.domain.world import FactDraft, World
 
 
-def assign(world: World, now: float, *, leads: Leads, rules: Rules) -> list[Fact]:
+def assign(world: World, clock: Clock, *, leads: Leads, rules: Rules, scope: Scope) -> list[Fact]:
     """Every free agent gets the first of the waiting tasks that it may take."""
     draft = FactDraft(world)
     kinds = frozenset(agent.agent_kind for agent in world.crew.values())
     free = [agent for agent in world.agents.values() if agent.is_free]
-    if not free:
+    if not free or not scope.takes_work:
         return []
-    for task in _waiting_tasks(world, now, leads):
+    for task in _waiting_tasks(world, clock, leads, scope):
         world = draft.world
         lead = leads.of_task(world, task.id)
-        if not rules.means(task.id) or not lead.has_room(world, task):
+        if not lead.has_room(world, task):
             continue
         able = (a for a in free if rules.can_use(kind_for(world, a, task, leads)))
         agent = next((a for a in able if _may_take(world, a, task, kinds, leads)), None)
-        if agent is None or is_shut(world, kind_for(world, agent, task, leads), now, rules):
+        if agent is None:
+            continue
+        is_open_at = opens_at(world, kind_for(world, agent, task, leads), rules)
+        if not clock.has_come(is_open_at, CommandKind.RUN):
             continue
         free.remove(agent)
-        draft.add(*assigned(world, agent, task, lead=lead, rules=rules, at=now))
+        draft.add(*assigned(world, agent, task, lead=lead, rules=rules, at=clock.now))
         if not free:
             break
     return draft.facts
 
 
-def starting_next(world: World, now: float, *, leads: Leads, rules: Rules) -> tuple[str, ...]:
+def starting_next(world: World, clock: Clock, *, leads: Leads, scope: Scope) -> tuple[str, ...]:
     """The targets of the tasks that wait for nothing but an agent and are new, the first first."""
-    waiting = _waiting_tasks(world, now, leads)
-    return tuple(t.target for t in waiting if rules.means(t.id) and not (t.branch or t.worktree))
+    waiting = _waiting_tasks(world, clock, leads, scope)
+    return tuple(task.target for task in waiting if not (task.branch or task.worktree))
 
 
-def _waiting_tasks(world: World, now: float, leads: Leads) -> list[Task]:
+def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> list[Task]:
     """Tasks sent back first: their dependents wait longest; then by priority and age.
 
     Of tasks with a lead that orders them, those go first that the longest chain waits for.
     """
-    back = [task for task in world.tasks.values() if _is_sent_back(world, task, leads)]
-    rested = [t for t in world.tasks.values() if t.not_before is None or t.not_before <= now]
-    ready = [task for task in rested if is_ready(world, task, leads)]
+    tasks = [task for task in world.tasks.values() if scope.has_task(task.id)]
+    back = [task for task in tasks if _is_sent_back(world, task, leads)]
+    ready = [task for task in tasks if is_ready(world, task, leads)]
+    ready = [task for task in ready if clock.has_come(task.not_before, CommandKind.RUN)]
     behind = leads.chains_behind(world)
     ready.sort(key=lambda t: (t.priority, -behind.get(t.id, 0), t.created_at, len(t.id), t.id))
     return [*back, *ready]
@@ -74,7 +81,7 @@ def _wanted_kind(world: World, task: Task, leads: Leads) -> str | None:
     return run.agent_kind if run else leads.of_task(world, task.id).wanted_kind(world, task)
 
 
-def is_shut(world: World, kind: str, now: float, rules: Rules) -> bool:
-    """Whether the provider of this kind of agent is paused at the moment."""
+def opens_at(world: World, kind: str, rules: Rules) -> float | None:
+    """When the provider of this kind of agent takes the next step; None unless it is paused."""
     provider = world.providers.get(rules.provider(kind))
-    return provider is not None and provider.is_shut(now)
+    return provider.opens_at if provider is not None else None

@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from itertools import zip_longest
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import has_news
 from crew.domain.channels.turns import deadlines, lapse, settle
-from crew.domain.commands import Command, SpeakTurn, Vacate
+from crew.domain.clock import Clock
+from crew.domain.commands import Command, CommandKey, CommandKind, SpeakTurn, Vacate
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.channel import Channel, Member, TurnState, member_id
 from crew.domain.rules import Rules
+from crew.domain.scope import Scope
 from crew.domain.world import World
 
 
 @frozen
-class _Outlook:
+class Outlook:
     """What follows from the rows of one channel: at once, and at `next_at` by time alone.
 
     Posts come with a change of their channel, so that these rows tell everything.
@@ -30,30 +31,49 @@ class _Outlook:
     to_leave: tuple[Member, ...]
 
 
-@frozen
-class _Outlooks:
-    """The outlooks of all channels, and the tables that they were made from."""
+class Outlooks:
+    """The outlooks of all channels of the world that was asked about last.
 
-    channels: Mapping[str, Channel] = field(default_factory=dict)
-    members: Mapping[str, Member] = field(default_factory=dict)
-    by_name: Mapping[str, _Outlook] = field(default_factory=dict)
+    Of many channels few change at a time, and rows never change: what was found for the same rows
+    still holds. Whoever plans again and again keeps one of these, and the answers are the same as
+    without it.
+    """
+
+    def __init__(self) -> None:
+        self._channels: Mapping[str, Channel] = {}
+        self._members: Mapping[str, Member] = {}
+        self._by_name: Mapping[str, Outlook] = {}
+
+    def of(self, world: World) -> Mapping[str, Outlook]:
+        if world.channels is not self._channels or world.members is not self._members:
+            touched, known = self._touched(world), self._by_name
+            self._by_name = {
+                name: _looked(world, channel) if name in touched else known[name]
+                for name, channel in world.channels.items()
+            }
+            self._channels, self._members = world.channels, world.members
+        return self._by_name
+
+    def _touched(self, world: World) -> set[str]:
+        """The channels of which a row is another one by now, or stands at another place."""
+        channels = zip_longest(world.channels.values(), self._channels.values())
+        members = zip_longest(world.members.values(), self._members.values())
+        return {
+            *(new.id for new, old in channels if new is not old and new is not None),
+            *(new.channel for new, old in members if new is not old and new is not None),
+        }
 
 
-_latest = [_Outlooks()]
-"""Of many channels few change at a time, and values never do: what is known of the others is true.
-
-It is replaced as a whole, so that somebody who asks about another world, in another thread too,
-makes this one slower and nothing wrong.
-"""
-
-
-def decide_channels(world: World, now: float, *, is_running: bool) -> list[Fact]:
-    """Time counts only while a runner is up: nobody could speak in vain before."""
+def decide_channels(
+    world: World, clock: Clock, *, scope: Scope, outlooks: Outlooks | None = None
+) -> list[Fact]:
+    """Time counts only while a runner takes work: no member could speak before."""
     facts: list[Fact] = []
-    for name, outlook in _outlooks(world).items():
-        lapses = is_running and outlook.next_at <= now
+    for name, outlook in (outlooks or Outlooks()).of(world).items():
+        then = CommandKind.TURN if scope.has_channel(name) else None
+        lapses = scope.takes_work and clock.has_come(outlook.next_at, then)
         if outlook.settles or lapses:
-            draft = ChannelDraft(world, name, at=now)
+            draft = ChannelDraft(world, name, at=clock.now)
             if lapses:
                 lapse(draft)
             settle(draft)
@@ -63,74 +83,39 @@ def decide_channels(world: World, now: float, *, is_running: bool) -> list[Fact]
 
 def plan_channels(
     world: World,
-    now: float,
+    clock: Clock,
     *,
     rules: Rules,
-    taking_work: bool,
-    busy: frozenset[str] = frozenset(),
+    scope: Scope,
+    busy: frozenset[CommandKey] = frozenset(),
+    outlooks: Outlooks | None = None,
 ) -> Iterator[Command]:
-    """Who is assigned again while its worktree is being removed speaks when that is done."""
-    leaving = {key for key in busy if key.startswith("vacate ")}
-    for name, outlook in _outlooks(world).items():
+    """A member that is assigned again while its worktree is removed speaks after that."""
+    leaving = {key.subject for key in busy if key.kind == CommandKind.VACATE}
+    for name, outlook in (outlooks or Outlooks()).of(world).items():
         for member in outlook.to_leave:
             yield Vacate(subject=member.id)
-        if taking_work and rules.means_channel(name):
+        if scope.takes_work and scope.has_channel(name):
             for member in outlook.to_speak:
-                is_leaving = leaving and Vacate(subject=member.id).key in leaving
-                if not is_leaving and _opens_at(world, member, rules) <= now:
+                opens_at = _opens_at(world, member, rules)
+                if member.id not in leaving and clock.has_come(opens_at, CommandKind.TURN):
                     yield SpeakTurn(subject=member.id)
 
 
-def channel_waits(world: World, now: float, *, rules: Rules) -> dict[str, float]:
-    """One moment a channel: the next at which time alone changes something in it."""
-    found: dict[str, float] = {}
-    for name, outlook in _outlooks(world).items():
-        next_at = outlook.next_at if outlook.next_at > now else math.inf
-        for member in outlook.to_speak if world.providers else ():
-            if now < (opens_at := _opens_at(world, member, rules)) < next_at:
-                next_at = opens_at
-        if next_at < math.inf and rules.means_channel(name):
-            found[f"turn {name}"] = next_at
-    return found
-
-
 def is_resting(world: World, name: str) -> bool:
-    """Nothing more is said in it by those whom crew drives, until somebody else speaks."""
-    outlook = _outlooks(world)[name]
+    """No member that crew drives says anything more, until another participant speaks."""
+    outlook = _looked(world, world.channels[name])
     return not outlook.to_speak and not any(
         one.takes_part and one.speaking for one in outlook.members
     )
 
 
-def _outlooks(world: World) -> Mapping[str, _Outlook]:
-    known = _latest[0]
-    if world.channels is not known.channels or world.members is not known.members:
-        touched = _touched(world, known)
-        by_name = {
-            name: _looked(world, channel) if name in touched else known.by_name[name]
-            for name, channel in world.channels.items()
-        }
-        known = _Outlooks(channels=world.channels, members=world.members, by_name=by_name)
-        _latest[0] = known
-    return known.by_name
-
-
-def _touched(world: World, known: _Outlooks) -> set[str]:
-    """The channels of which a row is another one by now, or stands at another place."""
-    channels = zip_longest(world.channels.values(), known.channels.values())
-    members = zip_longest(world.members.values(), known.members.values())
-    return {
-        *(new.id for new, old in channels if new is not old and new is not None),
-        *(new.channel for new, old in members if new is not old and new is not None),
-    }
-
-
-def _looked(world: World, channel: Channel) -> _Outlook:
+def _looked(world: World, channel: Channel) -> Outlook:
     members = tuple(world.members[member_id(channel.id, name)] for name in channel.members)
     draft = ChannelDraft(world, channel.id, at=0.0)
     settle(draft)
     times = [at for one in members for at in deadlines(channel, one)] if channel.is_open else []
-    return _Outlook(
+    return Outlook(
         members=members,
         settles=bool(draft.facts),
         next_at=min(times, default=math.inf),
@@ -139,10 +124,10 @@ def _looked(world: World, channel: Channel) -> _Outlook:
     )
 
 
-def _opens_at(world: World, member: Member, rules: Rules) -> float:
-    """When its provider lets it speak; long ago, unless that is paused."""
+def _opens_at(world: World, member: Member, rules: Rules) -> float | None:
+    """When its provider lets it speak; None unless that is paused."""
     provider = world.providers.get(rules.provider(member.agent_kind))
-    return provider.next_at if provider is not None else 0.0
+    return provider.opens_at if provider is not None else None
 
 
 def _is_to_leave(channel: Channel, member: Member) -> bool:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+from crew.domain.clock import Clock
 from crew.domain.commands import (
     Assemble,
     Command,
+    CommandKey,
+    CommandKind,
     Deliver,
     Land,
     TestCandidate,
@@ -94,17 +97,17 @@ def _is_current(world: World, queue: MergeQueue) -> bool:
 
 
 def plan_queues(
-    world: World, now: float, *, rules: Rules, busy: frozenset[str]
+    world: World, clock: Clock, *, rules: Rules, busy: frozenset[CommandKey]
 ) -> Iterator[Command]:
     """`busy` are the keys of what is under way: a commit is not tested twice at once."""
     for queue in world.queues.values():
         yield from _queue_work(world, queue, rules=rules, busy=busy)
-        if _should_deliver(world, queue, now, rules=rules):
+        if _should_deliver(world, queue, clock, rules=rules):
             yield Deliver(subject=queue.id)
 
 
 def _queue_work(
-    world: World, queue: MergeQueue, *, rules: Rules, busy: frozenset[str]
+    world: World, queue: MergeQueue, *, rules: Rules, busy: frozenset[CommandKey]
 ) -> Iterator[Command]:
     waiting = queued_tasks(world, queue.id)[: rules.longest_queue]
     current = _is_current(world, queue)
@@ -117,32 +120,24 @@ def _queue_work(
     ):
         yield Assemble(subject=queue.id)
     if current and (queue.candidates or not queue.base_proven):
-        prefix = f"test {queue.id} "
-        under_test = frozenset(key.removeprefix(prefix) for key in busy if key.startswith(prefix))
+        tests = (key for key in busy if key.kind == CommandKind.TEST and key.subject == queue.id)
+        under_test = frozenset(key.commit for key in tests)
         for commit in commits_to_test(queue, rules, busy=under_test):
             yield TestCandidate(subject=queue.id, commit=commit)
 
 
-def _should_deliver(world: World, queue: MergeQueue, now: float, *, rules: Rules) -> bool:
+def _should_deliver(world: World, queue: MergeQueue, clock: Clock, *, rules: Rules) -> bool:
     is_current = queue.delivered == queue.integration and not undelivered(world, queue.id)
     if is_current or queue.upstream:
         return False
     working = any(agent.run and agent.state in AT_WORK for agent in world.agents.values())
     working = working or any(task.is_queued for task in world.tasks.values())
+    if not working or queue.delivered_at is None:
+        return True
     pause_s = rules.deliver_every_s if queue.is_shown else 0.0
-    recently = queue.delivered_at is not None and now - queue.delivered_at < pause_s
-    return not (working and recently)
+    return clock.has_come(queue.delivered_at + pause_s, CommandKind.DELIVER)
 
 
 def undelivered(world: World, target: str) -> list[Task]:
     """The tasks that have landed for this target, whose branch does not have them yet."""
     return [t for t in world.tasks.values() if t.awaits_delivery and t.target == target]
-
-
-def delivery_waits(world: World, rules: Rules) -> dict[str, float]:
-    """When what landed is to be delivered, although nothing happens until then."""
-    return {
-        f"deliver {queue.id}": queue.delivered_at + rules.deliver_every_s
-        for queue in world.queues.values()
-        if queue.delivered != queue.integration and queue.delivered_at is not None
-    }

@@ -35,5 +35,7 @@ class Provider:
     next_at: float = 0.0
     reason: str = ""
 
-    def is_shut(self, now: float) -> bool:
-        return self.state == ProviderState.PAUSED and now < self.next_at
+    @property
+    def opens_at(self) -> float | None:
+        """When the next run may start; None unless it is paused."""
+        return self.next_at if self.state == ProviderState.PAUSED else None

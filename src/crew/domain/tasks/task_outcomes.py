@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from crew.domain.clock import Clock
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.task import Task, TaskState
@@ -63,22 +64,20 @@ def worktree_cleaned(task: Task, *, at: float) -> list[Fact]:
     return [noted(task, "worktree_removed", at=at, worktree="", cleaning=False)]
 
 
-def give_up(world: World, now: float) -> list[Fact]:
-    """Tasks that stayed away so long that they must have been removed; finished ones at once."""
+def give_up(world: World, clock: Clock) -> list[Fact]:
+    """Tasks that stayed away so long that they must have been removed; finished ones at once.
+
+    No runner stays up to see whether a missing task comes back.
+    """
     return [
-        noted(world.tasks[task], "gone", at=now, gone=True, missing_at=None)
-        for task, at in given_up_at(world).items()
-        if at <= now
+        noted(task, "gone", at=clock.now, gone=True, missing_at=None)
+        for task in world.tasks.values()
+        if task.missing_at is not None and clock.has_come(_given_up_at(task, task.missing_at), None)
     ]
 
 
-def given_up_at(world: World) -> dict[str, float]:
-    """When each task that is missing now will be gone."""
-    return {
-        task.id: task.missing_at + (0.0 if task.is_over else GIVEN_UP_AFTER_S)
-        for task in world.tasks.values()
-        if task.missing_at is not None
-    }
+def _given_up_at(task: Task, missing_at: float) -> float:
+    return missing_at + (0.0 if task.is_over else GIVEN_UP_AFTER_S)
 
 
 def _new(item: TaskItem, intake: Intake) -> Fact:

@@ -48,7 +48,7 @@ def _tried_again(asked: Asked, run: Run) -> tuple[Fact, ...]:
 def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
     """A runner that is up for single tasks only has an agent for each of them."""
     agents = asked.world.agents.values()
-    if not asked.rules.only_tasks or any(one.is_free or one.task == task.id for one in agents):
+    if not asked.scope.tasks or any(one.is_free or one.task == task.id for one in agents):
         return ()
     kind = task.wants_agent or asked.args["default_kind"]
     return spawn(replace(asked, args={"kind": kind, "count": 1})).facts

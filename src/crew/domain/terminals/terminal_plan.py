@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from crew.domain.commands import (
     ClosePane,
     Command,
+    CommandKey,
     Inspect,
     OpenPane,
     PaneCommand,
@@ -17,7 +18,7 @@ from crew.domain.terminals.terminal_outcomes import is_over
 from crew.domain.world import World
 
 
-def plan_panes(world: World, *, busy: frozenset[str]) -> Iterator[Command]:
+def plan_panes(world: World, *, busy: frozenset[CommandKey]) -> Iterator[Command]:
     for run in world.runs.values():
         if run.pane and (command := _for_pane(run, world.tasks[run.task])):
             # Whoever said `complete` gets an answer, although the session ended in the meantime.

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from crew.agents.adapter import Controls
-from crew.domain.commands import Command
+from crew.domain.commands import Command, CommandKey
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.channel import Member
@@ -26,7 +26,7 @@ class Context:
     record: Callable[[list[Fact]], None]
     session_of: Callable[[Run | Member], str]
     doing: Callable[[str, str], None]
-    cancel: Callable[[str], Awaitable[None]]
+    cancel: Callable[[CommandKey], Awaitable[None]]
     later: Callable[[Command, float], None]
     signalled: Callable[[str], Awaitable[None]]
     answered: Callable[[str], Awaitable[None]]

@@ -84,7 +84,7 @@ async def recover(ctx: Context, command: Command) -> list[Fact]:
 async def kill(ctx: Context, command: Command) -> list[Fact]:
     agent = ctx.world().agents[command.subject]
     if agent.run is not None:
-        await ctx.cancel(f"run {agent.run}")
+        await ctx.cancel(commands.RunCommand(subject=agent.run).key)
     task = ctx.world().tasks.get(agent.task or "")
     if task is not None:
         await kept(ctx, task, f"kill of agent {agent.id}")
@@ -110,7 +110,7 @@ async def remove_worktree(ctx: Context, command: Command) -> list[Fact]:
 
 async def take_over(ctx: Context, command: Command) -> list[Fact]:
     run, task = ctx.run(command)
-    await ctx.cancel(f"run {run.id}")
+    await ctx.cancel(commands.RunCommand(subject=run.id).key)
     await kept(ctx, task, f"run {run.id} goes to a terminal")
     return terminal_outcomes.taken_over(ctx.world(), ctx.run(command)[0], at=ctx.now())
 

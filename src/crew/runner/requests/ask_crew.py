@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from crew.domain.commands import CommandKind
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.requests import Request
 from crew.domain.world import World
@@ -14,13 +15,21 @@ from crew.workplace import Workplace
 
 PATIENCE_S = 60.0
 
-HOUSEKEEPING = frozenset({"kill", "writetask", "removeworktree", "pane", "vacate"})
+HOUSEKEEPING = frozenset(
+    {
+        CommandKind.KILL,
+        CommandKind.WRITE_TASK,
+        CommandKind.REMOVE_WORKTREE,
+        CommandKind.PANE,
+        CommandKind.VACATE,
+    }
+)
 """What a short command may do besides its own request: finish and tidy, start no agent."""
 
-CHECKING = HOUSEKEEPING | {"inspect"}
+CHECKING = HOUSEKEEPING | {CommandKind.INSPECT}
 """What `crew complete` does without a runner."""
 
-LANDING = HOUSEKEEPING | {"line", "test", "deliver"}
+LANDING = HOUSEKEEPING | {CommandKind.LINE, CommandKind.TEST, CommandKind.DELIVER}
 """What `crew merge` does without a runner."""
 
 Settled = Callable[[World], bool]
@@ -39,7 +48,7 @@ def ask(
     request: Request,
     *,
     settled: Settled | None = None,
-    only: frozenset[str] = HOUSEKEEPING,
+    only: frozenset[CommandKind] = HOUSEKEEPING,
     timeout_s: float = PATIENCE_S,
 ) -> Any:
     """Have a request answered and wait until what it asked for is done (`settled`)."""
@@ -89,7 +98,9 @@ def _wait_until(
     return True
 
 
-def _carry_out(workplace: Workplace, request: Request, only: frozenset[str], *, role: str) -> Any:
+def _carry_out(
+    workplace: Workplace, request: Request, only: frozenset[CommandKind], *, role: str
+) -> Any:
     from crew.runner.requests.without_runner import answer_alone  # noqa: PLC0415 - a runner that is up does without
 
     return answer_alone(workplace, request, only=only, role=role)

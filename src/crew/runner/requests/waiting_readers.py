@@ -35,7 +35,7 @@ class Readers:
     def welcome(self) -> None:
         """Nobody could reach crew before the runner was up: everybody's time begins now."""
         engine = self.runner.engine
-        if engine.taking_work:
+        if engine.scope.takes_work:
             engine.record(awake(engine.world, at=time.time()))
 
     def tell(self, facts: Iterable[Fact]) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from crew.domain.commands import kind_of
+from crew.domain.clock import Clock
+from crew.domain.commands import CommandKind
 from crew.domain.dispatch import VERBS, answer
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
-from crew.domain.plan import following, plan, waits
+from crew.domain.plan import following, plan
 from crew.domain.requests import Answer, Request
+from crew.domain.scope import Scope
 from crew.domain.world import World
 from crew.runner.arrivals import arrivals, is_taken_in, keep_taken_in
 from crew.runner.outside.dead_terminals import pane_ends
@@ -25,37 +27,40 @@ from crew.store.fact_log import load_world, record
 from crew.workplace import Workplace
 
 
-def answer_alone(workplace: Workplace, request: Request, *, only: frozenset[str], role: str) -> Any:
+def answer_alone(
+    workplace: Workplace, request: Request, *, only: frozenset[CommandKind], role: str
+) -> Any:
     """The reply; commands of these kinds that follow are carried out before it."""
     with holding_the_lock(workplace, role=role):
+        scope = Scope(kinds=only, takes_work=False)
         if "token" in request.args or request.verb not in VERBS:
-            return _run_engine(workplace, request, only)
-        asked = _answer(workplace, request, only)
+            return _run_engine(workplace, request, scope)
+        asked = _answer(workplace, request, scope)
     if isinstance(asked, CrewError):  # raised inside, it would look as if this writer had failed
         raise asked
     return asked.reply
 
 
-def _answer(workplace: Workplace, request: Request, only: frozenset[str]) -> Answer | CrewError:
+def _answer(workplace: Workplace, request: Request, scope: Scope) -> Answer | CrewError:
     """A refusal is an answer too."""
     before = load_world(workplace.db)
-    alone = _Alone(workplace=workplace, world=before)
+    alone = _Alone(workplace=workplace, world=before, scope=scope)
     alone.take_in()
     try:
         asked = alone.answer(request)
     except CrewError as refusal:
         return refusal
-    if alone.has_due(only):
-        _run_engine(workplace, Request(verb="look", args={}), only)
+    if alone.has_due():
+        _run_engine(workplace, Request(verb="look", args={}), scope)
     else:
         Documents(workplace=workplace, runs=before.runs).write(alone.world, runner_up=False)
     return asked
 
 
-def _run_engine(workplace: Workplace, request: Request, only: frozenset[str]) -> Any:
-    from crew.runner.runner import run_once  # noqa: PLC0415 - the heaviest import of all
+def _run_engine(workplace: Workplace, request: Request, scope: Scope) -> Any:
+    from crew.runner.run_crew import run_once  # noqa: PLC0415 - the heaviest import of all
 
-    return run_once(workplace, request, only=only)
+    return run_once(workplace, request, scope)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +69,7 @@ class _Alone:
 
     workplace: Workplace
     world: World
+    scope: Scope
 
     def take_in(self) -> None:
         """Nothing is read when the source is as it was the last time."""
@@ -82,13 +88,14 @@ class _Alone:
         asked = answer(self.world, writable(request), rules=rules, at=now)
         self._record(asked.facts)
         self._record(pane_ends(self.world, at=now))
-        self._record(following(self.world, now, rules=rules, taking_work=False))
+        self._record(following(self.world, Clock(now), rules=rules, scope=self.scope))
         return asked
 
-    def has_due(self, only: frozenset[str]) -> bool:
-        rules, now = self.workplace.rules, time.time()
-        due = [command.key for command in plan(self.world, now, rules=rules, taking_work=False)]
-        return any(kind_of(key) in only for key in (*due, *waits(self.world, now, rules=rules)))
+    def has_due(self) -> bool:
+        """Now, or later although nothing happens until then."""
+        clock = Clock(time.time(), kinds=self.scope.kinds)
+        due = plan(self.world, clock, rules=self.workplace.rules, scope=self.scope)
+        return bool(due or clock.waits)
 
     def _record(self, facts: Iterable[Fact]) -> None:
         self.world = record(self.workplace.db, self.world, facts)

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crew.domain.channels.channel_plan import is_resting
 from crew.domain.channels.channel_requests import find_channel
+from crew.domain.commands import CommandKind
 from crew.domain.requests import Request
+from crew.domain.scope import Scope
 from crew.domain.world import row_from
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
@@ -225,27 +226,21 @@ def _has_guests(world: "World", name: str) -> bool:
 def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int, stays: bool) -> int:
     from crew.front.cli.crew.run_command import open_log  # noqa: PLC0415 - for those who drive
     from crew.front.mcp.autostart import mcp_server  # noqa: PLC0415 - loads asyncio
-    from crew.runner.runner import run_crew  # noqa: PLC0415 - the heaviest import of all
+    from crew.runner.run_crew import RunnerOptions, run_crew  # noqa: PLC0415 - the heaviest import of all
 
     def prepare(runner: "Runner") -> None:
+        channel = runner.engine.world.channels[name]
+        print_posts(call, load_posts(workplace.db, channel, after=after))
         runner.heed(Request(verb="look", args={}))
-        engine = runner.engine
-        engine.rules = replace(engine.rules, only_channel=name)
-        engine.only = frozenset({"turn", "vacate"})
-        runner.patient = False
-        hear = engine.told
-        print_posts(call, load_posts(workplace.db, engine.world.channels[name], after=after))
 
-        def told(facts: "Iterable[Fact]") -> None:
-            hear(facts)
-            print_posts(call, _new_posts(facts, name))
-            if not engine.world.channels[name].is_open:
-                runner.drain = True
-
-        engine.told = told
-
+    options = RunnerOptions(
+        drain=not stays,
+        scope=Scope(channel=name, kinds=frozenset({CommandKind.TURN, CommandKind.VACATE})),
+        patient=False,
+        told=lambda facts: print_posts(call, _new_posts(facts, name)),
+    )
     open_log(workplace)
-    runner = run_crew(workplace, prepare, drain=not stays, beside=mcp_server)
+    runner = run_crew(workplace, prepare, options=options, beside=mcp_server)
     return 130 if runner.interrupted else 0
 
 

@@ -131,16 +131,12 @@ def _detach(
 def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: bool) -> int:
     from crew.front.cli.crew.narration import narrated  # noqa: PLC0415 - not needed to detach
     from crew.front.mcp.autostart import mcp_server  # noqa: PLC0415 - loads asyncio
-    from crew.runner.runner import run_crew  # noqa: PLC0415 - the heaviest import of all
+    from crew.runner.run_crew import RunnerOptions, run_crew  # noqa: PLC0415 - the heaviest import of all
 
     open_log(workplace)
     with narrated(call, workplace) as tell:
-
-        def prepare(runner: "Runner") -> None:
-            runner.interrupts = interrupts(call, tell)
-            wanted.prepare(runner)
-
-        runner = run_crew(workplace, prepare, drain=drain, beside=mcp_server)
+        options = RunnerOptions(drain=drain, interrupts=interrupts(call, tell))
+        runner = run_crew(workplace, wanted.prepare, options=options, beside=mcp_server)
     world = runner.engine.world
     left = unfinished(wanted.before, world)
     code = drained_code(world, left) if drain else 0

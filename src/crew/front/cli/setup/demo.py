@@ -95,7 +95,7 @@ def _add_tasks(workplace: "Workplace", tasks: list[dict[str, Any]]) -> None:
 
 def _run(call: Call, workplace: "Workplace") -> World:
     from crew.front.cli.crew.narration import narrated  # noqa: PLC0415
-    from crew.runner.runner import run_crew  # noqa: PLC0415
+    from crew.runner.run_crew import RunnerOptions, run_crew  # noqa: PLC0415
 
     def prepare(runner: "Runner") -> None:
         runner.take_in()
@@ -105,7 +105,7 @@ def _run(call: Call, workplace: "Workplace") -> World:
 
     while True:
         with narrated(call, workplace):
-            world = run_crew(workplace, prepare, drain=True).engine.world
+            world = run_crew(workplace, prepare, options=RunnerOptions(drain=True)).engine.world
         if not _answered(call, workplace, world):
             return world
 

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.kernel.errors import CheckFailed, TryLater
@@ -11,6 +10,7 @@ from crew.domain.requests import Request
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.question import Question
 from crew.domain.rows.task import FINISHED, Task
+from crew.domain.scope import Scope
 from crew.domain.tasks.readiness import is_ready
 from crew.domain.world import World
 from crew.front.cli.call import Call
@@ -23,7 +23,8 @@ from crew.front.cli.output import line, narrate, print_json
 from crew.front.cli.setup.gate_notice import tell_gate
 from crew.front.mcp.autostart import mcp_server
 from crew.runner.requests.ask_crew import ask
-from crew.runner.runner import Runner, run_crew
+from crew.runner.run_crew import RunnerOptions, run_crew
+from crew.runner.runner import Runner
 from crew.runner.views.row_views import run_view
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import LockHeld, find_runner
@@ -74,31 +75,32 @@ def _follow(call: Call, workplace: "Workplace", request: Request, task: str) -> 
 
 
 def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -> int | None:
-    """Be the runner, for this task alone. None: another one started a moment before."""
+    """Be the runner, for this task alone. None: another one started a moment before.
+
+    Other processes may ask this runner for their tasks too; Ctrl-C ends the step at once.
+    """
+
+    def prepare(runner: Runner) -> None:
+        runner.take_in()
+        runner.heed(request)
+
     tell_gate(call, workplace)
     open_log(workplace)
     try:
         with narrated(call, workplace) as tell:
-
-            def prepare(runner: Runner) -> None:
-                runner.interrupts = interrupts(call, tell)
-                _prepare(runner, request, task)
-
-            runner = run_crew(workplace, prepare, drain=True, beside=mcp_server)
+            options = RunnerOptions(
+                drain=True,
+                scope=Scope(tasks=(task,)),
+                patient=False,
+                interrupts=interrupts(call, tell),
+            )
+            runner = run_crew(workplace, prepare, options=options, beside=mcp_server)
     except LockHeld:
         return None
     if not runner.stopping or _is_at_rest(runner.engine.world, task):
         return 0
     narrate(call, f"everything is kept; `crew resume {task}` continues it")
     return INTERRUPTED if runner.interrupted else TryLater.exit_code
-
-
-def _prepare(runner: Runner, request: Request, task: str) -> None:
-    """Only this task, and those that others ask this runner for; Ctrl-C ends the step at once."""
-    runner.take_in()
-    runner.patient = False
-    runner.engine.rules = replace(runner.engine.rules, only_tasks=(task,))
-    runner.heed(request)
 
 
 def _is_at_rest(world: World, task: str) -> bool:
