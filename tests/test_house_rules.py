@@ -140,6 +140,18 @@ def _calls(path):
     return [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
 
 
+def test_a_module_of_the_domain_keeps_nothing():
+    """No list or set that a call could fill, no cache without a limit, no global name set later."""
+    for path in (ROOT / "src" / "crew" / "domain").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        kept = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        fillable = (ast.List, ast.Set, ast.ListComp, ast.SetComp)
+        assert not [node for node in kept if isinstance(node.value, fillable)], path
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Global)], path
+        named = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert "functools.cache" not in named, path
+
+
 def test_layers_import_only_what_is_below_them():
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)

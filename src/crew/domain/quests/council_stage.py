@@ -41,7 +41,7 @@ def follow_councils(world: World, at: float) -> list[Fact]:
     return []
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _holds_councils(definition: str) -> bool:
     workflow = from_text(definition)
     return any(one.does is Does.COUNCIL for one in (*workflow.stages, *workflow.step_stages))

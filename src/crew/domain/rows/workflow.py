@@ -140,7 +140,7 @@ def as_text(workflow: Workflow) -> str:
     return json.dumps(asdict(workflow), ensure_ascii=False)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def from_text(text: str) -> Workflow:
     values = json.loads(text)
     roles = {name: Role(**_tuples(role)) for name, role in values.pop("roles").items()}
