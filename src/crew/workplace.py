@@ -118,6 +118,18 @@ class Workplace:
 
         return target_branch(self.repo, self.settings.merge.target)
 
+    @property
+    def current_branch(self) -> str | None:
+        """The branch of the main checkout; None when HEAD is detached."""
+        from crew.git.repository import current_branch  # noqa: PLC0415 - lists do without git
+
+        return current_branch(self.repo)
+
+    def has_branch(self, branch: str) -> bool:
+        from crew.git.repository import has_branch  # noqa: PLC0415 - lists do without git
+
+        return has_branch(self.repo, branch)
+
     @functools.cached_property
     def worktrees(self) -> Path:
         configured = self.settings.worktree.dir
@@ -211,16 +223,27 @@ def find_workplace(start: Path) -> Workplace:
     return Workplace(root=load_folder(start).parent)
 
 
-def make_workplace(start: Path) -> Workplace:
-    """Create `.crew/` in this repository. Safe to repeat: existing files stay unchanged."""
-    from crew.git.repository import (  # noqa: PLC0415 - only `init` needs them
-        check_usable,
-        exclude_locally,
-        find_repository,
-    )
+def find_root(start: Path) -> Path:
+    """The root of the repository that `start` is in, with or without a crew."""
+    from crew.git.repository import find_repository  # noqa: PLC0415 - few commands need it
+
+    return find_repository(start).root
+
+
+def usable_repository(start: Path) -> "Repository":
+    """The repository that `start` is in, unless crew cannot work on it."""
+    from crew.git.repository import check_usable, find_repository  # noqa: PLC0415 - only for `init`
 
     repo = find_repository(start)
     check_usable(repo)
+    return repo
+
+
+def make_workplace(start: Path) -> Workplace:
+    """Create `.crew/` in this repository. Safe to repeat: existing files stay unchanged."""
+    from crew.git.repository import exclude_locally  # noqa: PLC0415 - only `init` needs it
+
+    repo = usable_repository(start)
     workplace = Workplace(root=repo.root)
     _make_folders(workplace)
     exclude_locally(repo, EXCLUDED)

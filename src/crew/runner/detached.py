@@ -22,9 +22,8 @@ DRAINED = frozenset({CheckFailed.exit_code, TryLater.exit_code})
 def start_runner(workplace: "Workplace", args: list[str]) -> int:
     """The pid of the new runner, once it holds the lock."""
     log = workplace.logs / "crew.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
     begins_at = log.stat().st_size if log.exists() else 0
-    pid = start_detached(runner_argv(workplace, args), log=log)
+    pid = launch_runner(workplace, args)
     give_up_at = time.monotonic() + START_LIMIT_S
     while time.monotonic() < give_up_at:
         holder = find_runner(workplace.lock_file)
@@ -37,7 +36,13 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
     raise TimedOut("the runner did not start in time", hint=f"look into {log}")
 
 
-def runner_argv(workplace: "Workplace", args: list[str]) -> tuple[str, ...]:
+def launch_runner(workplace: "Workplace", args: list[str]) -> int:
+    """The pid of the new process, which may not hold the lock yet."""
+    workplace.logs.mkdir(parents=True, exist_ok=True)
+    return start_detached(_argv(workplace, args), log=workplace.logs / "crew.log")
+
+
+def _argv(workplace: "Workplace", args: list[str]) -> tuple[str, ...]:
     # -P: a folder called `crew` where the user stands must not be taken for the package.
     return (sys.executable, "-P", "-m", "crew", "-C", str(workplace.root), "--no-color", *args)
 

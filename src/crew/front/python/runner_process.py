@@ -6,10 +6,9 @@ from typing import Self
 
 from crew.domain.kernel.errors import TimedOut
 from crew.domain.requests import Request
-from crew.runner.detached import runner_argv
+from crew.runner.detached import launch_runner
 from crew.runner.requests.runner_pipe import ask_runner
 from crew.store.runner_lock import LockHeld, find_runner
-from crew.system.processes.process import start_detached
 from crew.workplace import Workplace
 
 LOOK_EVERY_S = 0.05
@@ -26,9 +25,7 @@ def start_run(
     args += ["--agents", str(agents)] if agents else []
     args += ["--agent", agent] if agent else []
     args += ["--drain"] if drain else []
-    workplace.logs.mkdir(parents=True, exist_ok=True)
-    pid = start_detached(runner_argv(workplace, args), log=workplace.logs / "crew.log")
-    return Running(workplace, pid)
+    return Running(workplace, launch_runner(workplace, args))
 
 
 class Running:

@@ -21,7 +21,7 @@ from crew.domain.kernel.suggest import nearest
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command, common_flags
 from crew.front.cli.output import narrate, print_json, say
-from crew.git.repository import find_repository
+from crew.workplace import find_root
 
 
 @click.group("config", params=common_flags())
@@ -93,7 +93,7 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
     Values are written plainly: 5, true, 10m, a,b,c. TOML works as well. Put `--` before a value
     that begins with a dash.
     """
-    root = _root_if_any(call) if scope == "user" else find_repository(call.directory).root
+    root = _root_if_any(call) if scope == "user" else find_root(call.directory)
     change = set_key(root, os.environ, scope=scope, key=key, said=value)
     if change.is_overridden:
         narrate(
@@ -125,14 +125,14 @@ for _command in (show, get, set_, template):
 
 def _layers(call: Call) -> tuple[Layer, ...]:
     """Checked as a whole too: an agent may inherit from one that does not exist."""
-    layers = load_layers(find_repository(call.directory).root)
+    layers = load_layers(find_root(call.directory))
     merged_settings(layers)
     return layers
 
 
 def _root_if_any(call: Call) -> Path | None:
     try:
-        return find_repository(call.directory).root
+        return find_root(call.directory)
     except CrewError:  # one's own config needs no repository
         return None
 

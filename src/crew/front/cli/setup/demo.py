@@ -51,18 +51,11 @@ def demo(call: Call, *, keep: bool) -> int:
 
 def _shop(root: Path) -> "Workplace":
     """The sample repository with its crew set up."""
-    from crew.git.git_command import git  # noqa: PLC0415
+    from crew.runner.sample_repository import make_repository  # noqa: PLC0415
     from crew.workplace import make_workplace  # noqa: PLC0415
 
     shop = tomllib.loads(SHOP.read_text(encoding="utf-8"))
-    root.mkdir()
-    for name, text in shop["files"].items():
-        (root / name).write_text(text.lstrip("\n"))
-    git(root, "init", "--quiet", "--initial-branch=main")
-    for name, value in {"user.name": "Demo", "user.email": "demo@localhost"}.items():
-        git(root, "config", name, value)
-    git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message", "The shop has prices")
+    make_repository(root, shop["files"], message="The shop has prices")
     _configure(root / ".crew", shop)
     workplace = make_workplace(root)
     _add_tasks(workplace, shop["tasks"])
@@ -125,9 +118,9 @@ def _answered(call: Call, workplace: "Workplace", world: World) -> bool:
 
 
 def _tell(call: Call, workplace: "Workplace", world: World, *, seconds: float) -> None:
-    from crew.git.git_command import git  # noqa: PLC0415
+    from crew.runner.sample_repository import drawn_history  # noqa: PLC0415
 
-    graph = git(workplace.root, "log", "--graph", "--format=%h %s", "main")
+    graph = drawn_history(workplace.root)
     if call.json:
         print_json(_document(workplace, world, seconds))
         return

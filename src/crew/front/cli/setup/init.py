@@ -18,9 +18,8 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.setup.agent_needs import another_agent
 from crew.front.cli.setup.gate_notice import SUBMODULES
-from crew.git.repository import check_usable, find_repository
 from crew.system.crash_points import effect
-from crew.workplace import make_workplace
+from crew.workplace import make_workplace, usable_repository
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -54,9 +53,7 @@ def init(call: Call, tasks: str | None) -> None:
 
 def _keep_source(call: Call, source: str) -> None:
     """Before anything else is made: the source decides where tasks go."""
-    repo = find_repository(call.directory)
-    check_usable(repo)
-    file = repo.root / ".crew" / "config.toml"
+    file = usable_repository(call.directory).root / ".crew" / "config.toml"
     present = file.read_text(encoding="utf-8") if file.exists() else ""
     is_set = _TABLE.search(present) is not None
     if source != "files" or is_set:

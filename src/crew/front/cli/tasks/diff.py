@@ -1,60 +1,22 @@
 """`crew diff`: what a task has changed, shown by the configured command."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from crew.domain.kernel.errors import Conflict, CrewError, NotFound
-from crew.domain.kernel.frozen import frozen
-from crew.domain.kernel.names import branch_name
 from crew.domain.kernel.templates import PLACE_NAMES, Value, check, shell_command
-from crew.domain.rows.task import TaskState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json
 from crew.front.cli.params import task_argument
-from crew.git.repository import commit_of
-from crew.git.worktrees.worktrees import ensure_detached, remove_worktree, worktree_paths
-from crew.store.fact_log import load_world
-from crew.system.crash_points import effect
-from crew.system.processes.process import run_in_terminal
+from crew.runner.by_hand.task_diff import ShownDiff, diff_of, files_of, run_diff
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 NAMES = ("Args", *PLACE_NAMES)
 """What the template `[diff] command` may say."""
-
-ELSEWHERE = frozenset(
-    [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_NAMESPACE",
-        "GIT_SHALLOW_FILE",
-        "GIT_GRAFT_FILE",
-    ]
-)
-"""An inherited one of these would aim git at another repository than the worktree's."""
-
-
-@frozen
-class ShownDiff:
-    """What is to be shown; `landed` is the commit that brought it in, once its branch is gone."""
-
-    task: str
-    branch: str
-    base: str
-    landed: str = ""
 
 
 @command("diff", example="crew diff 12\ncrew diff 12 -- --stat\ncrew diff 12 --json")
@@ -71,58 +33,13 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     workplace = call.workplace()
     template = workplace.settings.diff.command
     check(template, names=NAMES)
-    change = _change(workplace, workplace.source.resolve(task))
-    with _place(workplace, change) as folder:
+    change = diff_of(workplace, workplace.source.resolve(task))
+    with files_of(workplace, change) as folder:
         argv = shell_command(template, _values(workplace, change, folder, args))
-        code, output = _show(argv, folder, keep_output=call.json)
+        code, output = run_diff(argv, folder, keep_output=call.json)
     if call.json:
         _tell(change, code, output)
     return code
-
-
-def _change(workplace: "Workplace", task: str) -> ShownDiff:
-    item = workplace.source.show(task)
-    row = load_world(workplace.db).tasks.get(task)
-    change = ShownDiff(
-        task=task,
-        branch=(row.branch if row else "") or branch_name(task, item.issue),
-        base=(row.target if row else "") or item.base or workplace.target,
-    )
-    is_there = commit_of(workplace.repo, f"refs/heads/{change.branch}") is not None
-    if is_there or row is None or not row.landed_commit:
-        return change
-    return replace(change, base=f"{row.landed_commit}^1", landed=row.landed_commit)
-
-
-@contextmanager
-def _place(workplace: "Workplace", change: ShownDiff) -> Iterator[Path]:
-    """The task's worktree; without one, the files of its branch for as long as it takes."""
-    repo = workplace.repo
-    own = workplace.worktrees / change.task
-    if own in worktree_paths(repo) and own.is_dir():
-        yield own
-        return
-    head = change.landed or commit_of(repo, f"refs/heads/{change.branch}")
-    if head is None:
-        raise _nothing_to_show(workplace, change)
-    folder = workplace.worktrees / f".diff-{change.task}-{os.getpid()}"
-    try:
-        ensure_detached(repo, folder, head)
-        yield folder
-    finally:
-        remove_worktree(repo, folder)
-
-
-def _nothing_to_show(workplace: "Workplace", change: ShownDiff) -> CrewError:
-    task = change.task
-    status = workplace.source.show(task).status
-    if status == TaskState.TODO:
-        return Conflict(
-            f"task {task} has changed nothing yet: it was not started",
-            hint="`crew run` lets the agents start, `crew list` shows what they do",
-        )
-    hint = f"`crew checkpoints {task}` lists what was kept of it"
-    return NotFound(f"task {task} has neither a worktree nor a branch {change.branch}", hint=hint)
 
 
 def _values(
@@ -137,13 +54,6 @@ def _values(
         "RepoRoot": str(workplace.root),
         "GitDir": str(workplace.repo.common_dir),
     }
-
-
-@effect("front.run_diff")
-def _show(argv: tuple[str, ...], folder: Path, *, keep_output: bool) -> tuple[int, bytes]:
-    """With the caller's own environment: it is their pager, their colours, their diff tool."""
-    env = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
-    return run_in_terminal(argv, cwd=folder, env=env, keep_output=keep_output)
 
 
 def _tell(change: ShownDiff, code: int, output: bytes) -> None:

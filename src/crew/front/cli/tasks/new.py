@@ -149,18 +149,14 @@ def _add_all(source: TaskSource, drafts: list[TaskDraft]) -> dict[int, str]:
 
 def _default_base(workplace: "Workplace") -> str | None:
     """The branch a person is on, if the config says so and it is not the target itself."""
-    from crew.git.repository import current_branch  # noqa: PLC0415
-
     if workplace.settings.tasks.new_task_base != "current":
         return None
-    branch = current_branch(workplace.repo)
+    branch = workplace.current_branch
     return branch if branch != workplace.target else None
 
 
 def _refuse_no_branch(workplace: "Workplace", branch: str | None) -> None:
-    from crew.git.repository import has_branch  # noqa: PLC0415
-
-    if branch and not has_branch(workplace.repo, branch):
+    if branch and not workplace.has_branch(branch):
         raise NotFound(f"there is no branch {branch!r}", hint="`git branch` lists them")
 
 

@@ -1,11 +1,8 @@
 """`crew attach`: show the terminal session of a task."""
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from crew.agents.terminal import tmux
-from crew.agents.terminal.tmux import Tmux
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.kernel.names import pane_name
 from crew.domain.rows.task import Task
@@ -14,8 +11,8 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.params import task_argument
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.runner.by_hand.task_access import attach_to, has_terminal
 from crew.store.fact_log import load_world
-from crew.system.processes.process import become
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -35,18 +32,14 @@ def attach(call: Call, task: str) -> None:
         raise UsageError(
             "attach needs a terminal", hint=f"`crew peek {task}` prints what the terminal shows"
         )
-    become(tmux.attach_argv(server(workplace), name), dict(os.environ))
+    attach_to(workplace, name)
 
 
 def live_pane(workplace: "Workplace", task: str) -> str:
     """The name of the task's session, which is there."""
     name = pane_name(task)
-    if tmux.find_session(server(workplace), name) is None:
+    if not has_terminal(workplace, name):
         runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
         row = load_world(workplace.db).tasks.get(task) or Task(id=task)
         raise Conflict(f"task {task} has no terminal", hint=next_step(row, "opens one"))
     return name
-
-
-def server(workplace: "Workplace") -> Tmux:
-    return Tmux(folder=workplace.folder)

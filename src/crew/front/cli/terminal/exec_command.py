@@ -12,9 +12,9 @@ from crew.domain.tasks.readiness import next_step
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.params import task_argument
+from crew.runner.by_hand.task_access import run_there
 from crew.runner.prompts.step_orders import step_environment
 from crew.store.fact_log import load_world
-from crew.system.processes.process import become
 
 if TYPE_CHECKING:
     from crew.domain.rows.run import Run
@@ -41,8 +41,7 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     environment = {**os.environ, **_environment(workplace, world.runs.get(row.run or ""), row)}
     if shutil.which(argv[0], path=environment.get("PATH")) is None:
         raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")
-    os.chdir(path)
-    become(argv, environment)
+    run_there(argv, environment, folder=path)
 
 
 def _environment(workplace: "Workplace", run: "Run | None", task: Task) -> dict[str, str]:

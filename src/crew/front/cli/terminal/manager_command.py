@@ -1,13 +1,11 @@
 """`crew manager`: an agent that works with crew's own commands, at a terminal or by itself."""
 
 import asyncio
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from crew.agents.terminal import tmux
 from crew.config.prompts import prompt
 from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.agents.manager_board import Point
@@ -18,9 +16,8 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds
-from crew.front.cli.terminal.attach import server
+from crew.runner.by_hand.task_access import attach_to
 from crew.runner.manager import PANE, AutoManager, board_text, close_manager, open_manager
-from crew.system.processes.process import become
 
 if TYPE_CHECKING:
     from crew.config.model import AgentsSettings
@@ -89,7 +86,7 @@ def _show(call: Call, workplace: "Workplace") -> None:
     if call.json:
         print_json({"session": PANE})
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        become(tmux.attach_argv(server(workplace), PANE), dict(os.environ))
+        attach_to(workplace, PANE)
     else:
         narrate(call, "the manager is up; `crew manager` in a terminal shows it")
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crew.agents.terminal import tmux
 from crew.domain.kernel.names import pane_name
 from crew.domain.requests import Request
 from crew.domain.rows.run import RunState
@@ -13,8 +12,8 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import task_argument, text_or_stdin
-from crew.front.cli.terminal.attach import server
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
+from crew.runner.by_hand.task_access import has_terminal, type_into
 from crew.runner.requests.ask_crew import ask
 from crew.store.fact_log import load_world
 
@@ -39,10 +38,10 @@ def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
     task = workplace.source.resolve(task)
     words = text_or_stdin(text) or ""
     name = pane_name(task)
-    if tmux.find_session(server(workplace), name) is None:
+    if not has_terminal(workplace, name):
         _leave_message(call, workplace, task, words)
         return
-    tmux.send_text(server(workplace), name, words, enter=not no_enter)
+    type_into(workplace, name, words, enter=not no_enter)
     if call.json:
         print_json({"task": task, "session": name, "sent": len(words)})
     else:

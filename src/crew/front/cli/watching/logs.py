@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crew.agents.terminal.tmux import Tmux, capture, find_session
 from crew.domain.kernel.names import pane_name
 from crew.domain.kernel.text import LineSplitter, plain
 from crew.front.cli.call import Call, pass_call
@@ -15,6 +14,7 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json_line, print_json_list, safe, say
 from crew.front.cli.params import DURATION, subject_argument
 from crew.front.cli.resolve_ids import task_of
+from crew.runner.by_hand.task_access import has_terminal, shown_lines
 from crew.runner.views.log_end import BLOCK, size_of, start_of_last, steps_from_end
 from crew.store.fact_log import facts_after
 
@@ -35,10 +35,8 @@ def peek(call: Call, subject: str, count: int) -> None:
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
-    server = Tmux(folder=workplace.folder)
-    if find_session(server, pane_name(task)):
-        shown = capture(server, pane_name(task), lines=count, colours=True)
-        _print(call, task, shown.splitlines())
+    if has_terminal(workplace, pane_name(task)):
+        _print(call, task, shown_lines(workplace, pane_name(task), count=count))
         return
     _print(call, task, _last_lines(workplace.task_log(task), count))
 

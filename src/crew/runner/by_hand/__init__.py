@@ -1,0 +1,1 @@
+"""What people do themselves next to the agents: attach, look, run a command, diff, review."""

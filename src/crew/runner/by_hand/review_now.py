@@ -1,0 +1,37 @@
+"""A review that a person asks for: of a task's last commit, now, whoever works on it."""
+
+import asyncio
+
+from crew.domain.agents.agent_kinds import refuse_unusable
+from crew.domain.kernel.errors import Conflict
+from crew.domain.quests.brief import brief_of
+from crew.domain.requests import Request, find_task
+from crew.domain.runs.verdicts import Verdict
+from crew.domain.tasks.readiness import next_step
+from crew.git.repository import commit_of
+from crew.runner.outside.outside import ReviewCall
+from crew.runner.outside.review_runs import Reviews
+from crew.runner.requests.ask_crew import ask
+from crew.store.fact_log import load_world
+from crew.workplace import Workplace
+
+
+def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
+    """What is to be reviewed; refused without a branch, or with a reviewer that cannot be used."""
+    world = load_world(workplace.db)
+    row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
+    commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
+    if run is None or commit is None:
+        raise Conflict(f"task {task} has no branch now", hint=next_step(row, "makes one"))
+    other = f"`crew review {task} --agent NAME` (`crew agents` lists them)"
+    refuse_unusable(reviewer, workplace.rules, instead=other)
+    brief = brief_of(world, run)
+    return ReviewCall(run=run, task=row, commit=commit, reviewer=reviewer, brief=brief)
+
+
+def review_now(workplace: Workplace, wanted: ReviewCall) -> Verdict:
+    """The verdict, recorded for exactly that commit."""
+    found = asyncio.run(Reviews(workplace).run(wanted))
+    verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
+    ask(workplace, Request(verb="reviewed", args={"task": wanted.task.id, "verdict": verdict}))
+    return found

@@ -1,0 +1,36 @@
+"""Where a person reaches an agent's place: its terminal, and a command in its worktree."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from crew.agents.terminal import tmux
+from crew.agents.terminal.tmux import Tmux
+from crew.system.processes.process import become
+from crew.workplace import Workplace
+
+
+def has_terminal(workplace: Workplace, name: str) -> bool:
+    return tmux.find_session(Tmux(folder=workplace.folder), name) is not None
+
+
+def attach_to(workplace: Workplace, name: str) -> NoReturn:
+    """Show a terminal in this one: the process becomes its client."""
+    become(tmux.attach_argv(Tmux(folder=workplace.folder), name), dict(os.environ))
+
+
+def type_into(workplace: Workplace, name: str, text: str, *, enter: bool) -> None:
+    tmux.send_text(Tmux(folder=workplace.folder), name, text, enter=enter)
+
+
+def shown_lines(workplace: Workplace, name: str, *, count: int) -> list[str]:
+    """The last lines that a terminal shows now, with their colours."""
+    shown = tmux.capture(Tmux(folder=workplace.folder), name, lines=count, colours=True)
+    return shown.splitlines()
+
+
+def run_there(argv: Sequence[str], environment: Mapping[str, str], *, folder: Path) -> NoReturn:
+    """The process becomes this command, in a task's worktree."""
+    os.chdir(folder)
+    become(argv, environment)
