@@ -80,7 +80,7 @@ def test_a_shell_that_cannot_be_told_is_asked_for(bare_scene, shell):
 def test_a_kill_between_the_files_is_mended_by_a_repeat(bare_scene, folders):
     killed = bare_scene.crew(
         *("completion", "--install", "bash"),
-        CREW_CRASH_AT="agents.put_session_file.after:1",
+        CREW_CRASH_AT="front.write_completion.after:1",
         **folders,
     )
     assert killed.code == -9

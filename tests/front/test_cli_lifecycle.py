@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 
+import pytest
+
 from crew.front.cli.tasks.poll import PollTarget
 from crew.workplace import find_workplace
 from front.conftest import CREW, PATIENCE_S, until, worktree
@@ -172,6 +174,14 @@ def test_an_interrupted_poll_ends_with_130(scene):
     waiting.send_signal(signal.SIGINT)
     waiting.communicate(timeout=PATIENCE_S)
     assert waiting.returncode == 130
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_diff_that_was_killed_leaves_nothing_in_the_way_of_the_next(closed, when):
+    closed.ok("prune", "--yes")
+    died = closed.crew("diff", "1", CREW_CRASH_AT=f"runner.run_diff.{when}")
+    assert died.code == -signal.SIGKILL
+    assert "+hello" in closed.ok("diff", "1").out
 
 
 def test_a_pager_gets_the_terminal_and_ctrl_c(stuck, on_screen):

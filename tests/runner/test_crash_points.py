@@ -57,6 +57,7 @@ ELSEWHERE = {
     "tasks/test_batches.py": ("tasks.write_files",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
     "front/test_upkeep.py": ("runner.delete_state",),
+    "front/test_cli_lifecycle.py": ("runner.run_diff",),
 }
 """What has a test of its own in which it is killed before and after."""
 ASKED = ("store.ask", "runner.wake")

@@ -5,8 +5,8 @@ import re
 import socket
 from pathlib import Path
 
-from crew.agents.terminal.terminal_script import put_file
 from crew.runner.prompts.mcp_connection import address_file
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def url_of(listener: socket.socket) -> str:
 def keep_address(folder: Path, url: str) -> None:
     """Without the file everything works but a client that has to find the server anew."""
     try:
-        put_file(address_file(folder), f"{url}\n", mode=0o600)
+        write_file(address_file(folder), f"{url}\n".encode(), mode=0o600)
     except OSError as error:
         log.warning("the address of the MCP server cannot be kept: %s", error)
 

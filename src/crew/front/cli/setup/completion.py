@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from crew.agents.terminal.terminal_script import put_file
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
@@ -20,6 +19,7 @@ from crew.front.cli.completion_files import (
 )
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.root import COMPLETE_VARIABLE
+from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
 
 EXAMPLE = """crew completion --install            # for the shell that $SHELL names
@@ -78,10 +78,13 @@ def _install(shell: str) -> dict[Path, str]:
     return {path: _written(path, text) for path, text in files.items()}
 
 
+@effect("front.write_completion")
 def _written(path: Path, text: str) -> str:
-    if path.exists() and path.read_text(encoding="utf-8") == text:
+    content = text.encode()
+    if has_content(path, content):
         return "unchanged"
-    put_file(path, text, mode=0o644)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content, mode=0o644)
     return "written"
 
 

@@ -1,0 +1,73 @@
+"""Puts files in place in one move: a reader, or a kill at any moment, finds the old or the new.
+
+The unfinished file has a name of its own, so that two writers never share one. Where a lock keeps
+other writers away, give a fixed name as `unfinished`: a repeat after a kill writes over it.
+"""
+
+import os
+from pathlib import Path
+
+_DEFAULT_MODE = 0o666
+
+
+def write_file(
+    path: Path,
+    content: bytes,
+    *,
+    mode: int | None = None,
+    is_durable: bool = False,
+    unfinished: Path | None = None,
+) -> None:
+    """Replace the file with this content; a durable one is on the disk before it is in place."""
+    fresh = unfinished or path.with_name(f".{path.name}.crew-{os.urandom(8).hex()}")
+    try:
+        write_unfinished(fresh, content, mode=mode, is_durable=is_durable)
+        put_in_place(fresh, path)
+    except OSError:  # such as a full disk: an unfinished file is of no use to anything
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def rewrite_file(
+    path: Path, content: bytes, *, mode: int | None = None, is_durable: bool = False
+) -> None:
+    """Replace a file that people keep: a link stays a link, and its target keeps its mode.
+
+    `mode` is for a file that is not there yet.
+    """
+    path = path.resolve()
+    kept = path.stat().st_mode & 0o7777 if path.exists() else mode
+    write_file(path, content, mode=kept, is_durable=is_durable)
+
+
+def has_content(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
+
+
+def write_unfinished(
+    fresh: Path, content: bytes, *, mode: int | None = None, is_durable: bool = False
+) -> None:
+    """The first half of a write, for those who put it in place themselves."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    first = _DEFAULT_MODE if mode is None else mode & 0o700
+    with os.fdopen(os.open(fresh, flags, first), "wb") as file:
+        file.write(content)
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        if is_durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def put_in_place(fresh: Path, path: Path) -> None:
+    """The second half: one move, also for a file that another program has written."""
+    fresh.replace(path)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Wait until the disk has this file, or the names that were changed in this folder."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
