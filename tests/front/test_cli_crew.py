@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.names import made_ref
 from crew.runner.detached import start_runner
 from crew.system.processes.ownership import find_process
 from crew.workplace import find_workplace
@@ -348,13 +349,16 @@ def test_clean_removes_state_and_worktrees_and_keeps_tasks_and_work(scene, runni
 
 
 def test_clean_names_the_branches_it_keeps(scene):
+    for made in ("crew-7", "crew-8"):
+        scene.git("update-ref", made_ref(made), "main")
     scene.git("branch", "crew-7")
+    scene.git("branch", "crew-9")  # a person's own, which crew did not make
     scene.git("checkout", "-q", "-b", "crew-8")
     scene.git("commit", "-q", "--allow-empty", "-m", "only here")
     scene.git("checkout", "-q", "main")
     said = scene.ok("clean", "--yes")
     assert "keeps the branch crew-8" in said.err
-    assert scene.git("branch", "--list", "crew-*") == "crew-8"
+    assert scene.git("branch", "--list", "crew-*").split() == ["crew-8", "crew-9"]
 
 
 def test_a_conflict_that_a_person_must_solve_ends_the_drain_with_6(scene):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crew.domain.kernel.names import task_of_branch
+from crew.domain.kernel.names import made_ref
 from crew.domain.rows.task import TaskState
 from crew.domain.upkeep.clean_plan import Inventory, reopened
 from crew.git.repository import commit_of, refs_like
@@ -62,9 +62,11 @@ def _inventory(workplace: "Workplace") -> Inventory:
 
 
 def _crew_branches(workplace: "Workplace") -> dict[str, str]:
+    """The branches that crew made; a person's own branch may have such a name too."""
     found = refs_like(workplace.repo, "refs/heads/crew-*")
+    marked = refs_like(workplace.repo, made_ref("crew-*"))
     named = {ref.removeprefix("refs/heads/"): head for ref, head in found.items()}
-    return {name: head for name, head in named.items() if task_of_branch(name) is not None}
+    return {name: head for name, head in named.items() if made_ref(name) in marked}
 
 
 def _clean(workplace: "Workplace", found: Inventory) -> None:
