@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, replace
 from operator import attrgetter
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
@@ -17,6 +17,9 @@ from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import Moved, Noted
 
 Row = (
     Agent
@@ -194,7 +197,7 @@ def born(row: Row, trigger: str, *, at: float, **extra: Any) -> Fact:
     )
 
 
-def moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact:
+def _moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact:
     """A fact that moves a machine."""
     if with_move := _WITH_MOVE.get(row.kind):
         changes |= with_move(row, str(to))
@@ -209,9 +212,13 @@ def moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact
     )
 
 
-def noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
+def _noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
     """A fact that changes fields and moves nothing."""
     return Fact(kind=row.kind, subject=row.id, trigger=trigger, at=at, changes=changes)
+
+
+moved: "Moved" = _moved
+noted: "Noted" = _noted
 
 
 class FactDraft:

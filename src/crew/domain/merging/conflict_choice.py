@@ -55,8 +55,10 @@ def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
     elif choice == GIVE_UP:
         _give_up(draft, task, run, at=asked.at)
     else:
-        again = {"conflict": "", "favours": choice, "queued_at": asked.at}
-        draft.add(noted(task, "settled", at=asked.at, **again))
+        settled = noted(
+            task, "settled", at=asked.at, conflict="", favours=choice, queued_at=asked.at
+        )
+        draft.add(settled)
     return draft.facts
 
 

@@ -1,7 +1,7 @@
 """What follows when a merge queue was built, tested, landed or delivered, or sends a task back."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
@@ -139,14 +139,21 @@ def assembled(
     return draft.facts
 
 
-def _obstacle(queue: MergeQueue, waiting: str) -> dict[str, str]:
+class Obstacle(TypedDict, total=False):
+    """What keeps a queue from being delivered, and what a person does about it."""
+
+    waiting: str
+    remedy: str
+
+
+def _obstacle(queue: MergeQueue, waiting: str) -> Obstacle:
     """What a person has to know while the queue cannot be delivered."""
     if waiting:
         return {"waiting": waiting, "remedy": f"git merge {landed_ref(queue.id)}"}
     return _outrun(queue) if queue.is_outrun else {"waiting": "", "remedy": ""}
 
 
-def _outrun(queue: MergeQueue) -> dict[str, str]:
+def _outrun(queue: MergeQueue) -> Obstacle:
     return {
         "waiting": f"{queue.id} gets new commits before they are tested with what landed",
         "remedy": "make no commit there for as long as the gate takes",
@@ -244,7 +251,7 @@ def target_moved(queue: MergeQueue, tips: Tips, *, overtaken: int, at: float) ->
     """Commits of others are on the target: they are tested together with what landed first."""
     if tips.target == queue.target_seen or queue.upstream:
         return []
-    words = _outrun(queue) if overtaken >= OVERTAKEN_LIMIT else {}
+    words: Obstacle = _outrun(queue) if overtaken >= OVERTAKEN_LIMIT else {}
     return [noted(queue, "diverged", at=at, upstream=True, overtaken=overtaken, **words)]
 
 

@@ -1,6 +1,7 @@
 """What people ask of merge queues: merge a done task, deliver what landed."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
@@ -8,6 +9,9 @@ from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.task import TaskState
 from crew.domain.tasks.readiness import SHOW, no_commit
 from crew.domain.world import World, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import MergeQueueChanges
 
 
 def merge(asked: Asked) -> Answer:
@@ -43,7 +47,7 @@ def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]
     queue = world.queues.get(target)
     if queue is None:
         return ()
-    fresh = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
+    fresh: MergeQueueChanges = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
     return (noted(queue, "delivery_asked", at=at, **fresh),)
 
 

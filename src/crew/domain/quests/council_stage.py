@@ -2,6 +2,7 @@
 
 import functools
 from itertools import count
+from typing import TYPE_CHECKING
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.membership import NewMember, close, opened
@@ -16,6 +17,9 @@ from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.workflow import Does, from_text
 from crew.domain.world import FactDraft, World, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import PositionChanges
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 
@@ -66,7 +70,7 @@ def _broken_off(world: World, position: Position, *, at: float) -> list[Fact]:
     stages = stages_of(workflow_of(world, position), position)
     leading = (one for one in stages if role_in(one) and position.stage in one.routes.values())
     before = next(leading, stages[0])
-    there = {"stage": before.name, "role": role_in(before), "council": ""}
+    there: PositionChanges = {"stage": before.name, "role": role_in(before), "council": ""}
     draft = FactDraft(world)
     draft.add(*_closed(world, position.council, at=at))
     draft.add(noted(position, "council_broken_off", at=at, **there))

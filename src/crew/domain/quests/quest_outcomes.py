@@ -1,6 +1,7 @@
 """What follows for quests and walks from what happened to their tasks."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting, first_position
@@ -12,6 +13,9 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.runs.run_outcomes import abandoned
 from crew.domain.tasks.task_outcomes import Intake, seen_one
 from crew.domain.world import FactDraft, World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import PositionChanges
 
 _LOST = "its source does not have it any more"
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
@@ -129,7 +133,7 @@ def _finished_by_hand(position: Position, role: str, *, at: float) -> list[Fact]
     """A person did what roles waited for each other with: nobody but the last one is left."""
     if position.asker:
         return [moved(position, "dropped", to=ItemState.DROPPED, at=at)]
-    last = {"acting": "", "role": role}
+    last: PositionChanges = {"acting": "", "role": role}
     if position.state == ItemState.WAITING_FOR_ROLE:
         return [moved(position, "role_completed", to=ItemState.IN_PROGRESS, at=at, **last)]
     return [noted(position, "handed_back", at=at, **last)]

@@ -1,7 +1,7 @@
 """A task: the unit of work, with its branch and worktree (seed 001)."""
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine, Move
@@ -151,5 +151,14 @@ class Task:
         return is_done and self.queued_at is None and self.is_there
 
 
-SENT_BACK = {"head": "", "queued_at": None, "conflict": "", "favours": ""}
+class OutOfQueue(TypedDict):
+    """The fields of a task that is no longer queued."""
+
+    head: str
+    queued_at: float | None
+    conflict: str
+    favours: str
+
+
+SENT_BACK: OutOfQueue = {"head": "", "queued_at": None, "conflict": "", "favours": ""}
 """What a task loses that leaves the queue for more work."""

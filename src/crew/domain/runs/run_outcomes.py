@@ -2,7 +2,7 @@
 
 import shlex
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
@@ -297,6 +297,12 @@ def broken_off(world: World, run: Run, reason: str, *, at: float, **told: Any) -
     return facts
 
 
+class Unknown(TypedDict, total=False):
+    """What a step has cost that was cut off: its program reports no figures."""
+
+    cost_usd: float | None
+
+
 def killed(
     world: World, agent: Agent, *, at: float, trigger: str = "killed", rest_s: float = 0.0
 ) -> list[Fact]:
@@ -308,7 +314,7 @@ def killed(
     run = world.runs.get(agent.run or "")
     is_stopped = run is not None and bool(run.leaving)
     # What the step that was cut off has used, its program never said.
-    unknown = {"cost_usd": None} if run is not None and run.stepping else {}
+    unknown: Unknown = {"cost_usd": None} if run is not None and run.stepping else {}
     if run is not None and run.is_live:
         facts.append(
             moved(

@@ -1,5 +1,7 @@
 """What follows from what happens to a terminal session that carries a run (seed 001)."""
 
+from typing import TypedDict
+
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.run import Ask, Leaving, Run, RunState
@@ -16,7 +18,17 @@ class Opened:
     started: int
 
 
-_CLOSED = {
+class Closed(TypedDict):
+    """The fields of a run whose terminal session is closed."""
+
+    pane: str
+    pane_pid: int | None
+    pane_started: int | None
+    leaving: str
+    untyped: bool
+
+
+_CLOSED: Closed = {
     "pane": "",
     "pane_pid": None,
     "pane_started": None,

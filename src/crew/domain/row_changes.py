@@ -1,0 +1,382 @@
+"""The fields of each row that a fact may change: a type checker refuses a misspelt one.
+
+`moved` and `noted` of `world` have these signatures; nothing of this is loaded when crew runs.
+"""
+
+from typing import Any, Protocol, TypedDict, Unpack, overload
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.channel import Channel, Member, Post
+from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue, TestResult, Trial
+from crew.domain.rows.message import Message
+from crew.domain.rows.provider import Provider
+from crew.domain.rows.quest import Position, Quest
+from crew.domain.rows.question import Question
+from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
+from crew.domain.rows.terms import Terms
+
+
+class AgentChanges(TypedDict, total=False):
+    agent_kind: str
+    kind_chosen: bool
+    started_at: float
+    task: str | None
+    run: str | None
+    task_assigned_at: float | None
+    last_step_at: float | None
+    error_count: int
+    last_error: str
+    retry_at: float | None
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    killing: bool
+    pid: int | None
+    dismissed: bool
+
+
+class TaskChanges(TypedDict, total=False):
+    title: str
+    written: str
+    deps: tuple[str, ...]
+    priority: int
+    created_at: float
+    wants_agent: str | None
+    target: str
+    issue: int | None
+    skip_review: bool | None
+    terms: Terms
+    corrupt: bool
+    quest: str
+    run: str | None
+    run_count: int
+    branch: str
+    worktree: str
+    head: str
+    gate: str
+    queued_at: float | None
+    landed_commit: str
+    conflict: str
+    favours: str
+    close_reason: str
+    missing_at: float | None
+    gone: bool
+    cleaning: bool
+    not_before: float | None
+
+
+class RunChanges(TypedDict, total=False):
+    task: str
+    number: int
+    agent: str | None
+    agent_kind: str
+    model: str
+    told: str
+    history: tuple[str, ...]
+    round: int
+    max_rounds: int
+    step: int
+    steps: int
+    attempt: int
+    stepping: bool
+    epoch: int
+    session: str
+    session_number: int
+    session_used: bool
+    fresh_retry: bool
+    base: str
+    ask: str
+    notes: str
+    out_of_steps: bool
+    complaint: str
+    complaints: int
+    merge_commit: str
+    merge_head: str
+    merge_paths: tuple[str, ...]
+    merge_notes: str
+    merge_tries: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    error: str
+    started_at: float
+    ended_at: float | None
+    pane: str
+    pane_number: int
+    pane_pid: int | None
+    pane_started: int | None
+    leaving: str
+    untyped: bool
+    merges: bool
+    signal: str
+    signal_notes: str
+    question: str
+    role: str
+    signal_role: str
+    signal_resume: bool
+    done_word: str
+    proof: str
+    reviewers: tuple[str, ...] | None
+    verdicts: tuple[tuple[str, str, bool], ...]
+
+
+class MergeQueueChanges(TypedDict, total=False):
+    integration: str
+    base: str
+    base_proven: bool
+    chain: Chain
+    trials: tuple[Trial, ...]
+    held: tuple[Entry, ...]
+    cleared: tuple[Entry, ...]
+    results: tuple[TestResult, ...]
+    failure_rate: float
+    delivered: str
+    delivered_at: float | None
+    is_shown: bool
+    waiting: str
+    remedy: str
+    upstream: bool
+    overtaken: int
+    target_seen: str
+
+
+class QuestionChanges(TypedDict, total=False):
+    task: str
+    run: str
+    role: str
+    question: str
+    context: str
+    about: str
+    choices: tuple[str, ...]
+    asked_at: float
+    answer: str
+    answered_at: float | None
+
+
+class MessageChanges(TypedDict, total=False):
+    task: str
+    sender: str
+    text: str
+    step: str
+
+
+class ProviderChanges(TypedDict, total=False):
+    next_at: float
+    reason: str
+
+
+class QuestChanges(TypedDict, total=False):
+    workflow: str
+    definition: str
+    slots: int
+    plan: tuple[tuple[object, ...], ...]
+    plan_number: int
+    created_at: float
+    sessions: tuple[tuple[str, str, str], ...]
+
+
+class PositionChanges(TypedDict, total=False):
+    quest: str
+    task: str
+    key: str
+    role: str
+    stage: str
+    acting: str
+    asker: str
+    resume: bool
+    followups: int
+    agent_kind: str
+    session: str
+    session_used: bool
+    session_number: int
+    visits: tuple[tuple[str, int], ...]
+    failures: int
+    story: tuple[tuple[object, ...], ...]
+    council: str
+
+
+class ChannelChanges(TypedDict, total=False):
+    mode: str
+    order: str
+    interrupting: str
+    topic: str
+    members: tuple[str, ...]
+    queue: tuple[str, ...]
+    holder: str
+    sequence: int
+    held: tuple[tuple[Any, ...], ...]
+    rounds: int | None
+    timeout_s: float
+    wait_timeout_s: float
+    heartbeat_s: float
+    announces_timeouts: bool
+    announces_disconnects: bool
+    detects_turn_end: bool
+    silence_s: float
+    council: bool
+    decision: str
+    agreed: bool
+    task: str
+    opened_at: float
+    closed_at: float | None
+
+
+class MemberChanges(TypedDict, total=False):
+    channel: str
+    name: str
+    way: str
+    agent_kind: str
+    assigned: bool
+    disabled: bool
+    priority: int
+    timeout_s: float | None
+    turn: int
+    turns: int
+    turn_ends_at: float | None
+    said_at: float | None
+    was_late: bool
+    waits_for: str
+    wait_ends_at: float | None
+    heartbeat_at: float
+    given: int
+    heard: tuple[int, ...]
+    acknowledged: int
+    speaking: bool
+    owes_answer: bool
+    attempt: int
+    session: str
+    session_number: int
+    session_used: bool
+    fresh_retry: bool
+    housed: bool
+    errors: int
+    last_error: str
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
+class PostChanges(TypedDict, total=False):
+    channel: str
+    sequence: int
+    sender: str
+    text: str
+    author: str
+    late: bool
+
+
+class Moved(Protocol):
+    @overload
+    def __call__(
+        self, row: Agent, trigger: str, *, to: str, at: float, **changes: Unpack[AgentChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Task, trigger: str, *, to: str, at: float, **changes: Unpack[TaskChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Run, trigger: str, *, to: str, at: float, **changes: Unpack[RunChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Question, trigger: str, *, to: str, at: float, **changes: Unpack[QuestionChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Message, trigger: str, *, to: str, at: float, **changes: Unpack[MessageChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Provider, trigger: str, *, to: str, at: float, **changes: Unpack[ProviderChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Quest, trigger: str, *, to: str, at: float, **changes: Unpack[QuestChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Position, trigger: str, *, to: str, at: float, **changes: Unpack[PositionChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Channel, trigger: str, *, to: str, at: float, **changes: Unpack[ChannelChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Member, trigger: str, *, to: str, at: float, **changes: Unpack[MemberChanges]
+    ) -> Fact: ...
+
+
+class Noted(Protocol):
+    @overload
+    def __call__(
+        self, row: Agent, trigger: str, *, at: float, **changes: Unpack[AgentChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Task, trigger: str, *, at: float, **changes: Unpack[TaskChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Run, trigger: str, *, at: float, **changes: Unpack[RunChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: MergeQueue, trigger: str, *, at: float, **changes: Unpack[MergeQueueChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Question, trigger: str, *, at: float, **changes: Unpack[QuestionChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Message, trigger: str, *, at: float, **changes: Unpack[MessageChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Provider, trigger: str, *, at: float, **changes: Unpack[ProviderChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Quest, trigger: str, *, at: float, **changes: Unpack[QuestChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Position, trigger: str, *, at: float, **changes: Unpack[PositionChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Channel, trigger: str, *, at: float, **changes: Unpack[ChannelChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Member, trigger: str, *, at: float, **changes: Unpack[MemberChanges]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Post, trigger: str, *, at: float, **changes: Unpack[PostChanges]
+    ) -> Fact: ...
