@@ -19,7 +19,7 @@ NOT_CHANGED = {"id", "state", "at", "to"}
 
 @pytest.mark.parametrize("row", TABLES.values(), ids=lambda row: row.__name__)
 def test_each_row_has_its_fields_with_their_types(row):
-    changes = getattr(row_changes, f"{row.__name__}Changes")
+    changes = getattr(row_changes, f"{row.__name__}Fields")
     hints = get_type_hints(row)
     named = {one.name: hints[one.name] for one in fields(row) if one.name not in NOT_CHANGED}
     assert get_type_hints(changes) == named
@@ -31,9 +31,9 @@ def test_each_row_can_be_noted_and_each_with_a_machine_moved():
     found = {
         node.name: {ast.unparse(one.args.args[1].annotation) for one in node.body}
         for node in ast.parse(Path(row_changes.__file__).read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name in ("Moved", "Noted")
+        if isinstance(node, ast.ClassDef) and node.name in ("MovedFact", "NotedFact")
     }
-    assert found == {"Moved": moved, "Noted": noted}
+    assert found == {"MovedFact": moved, "NotedFact": noted}
 
 
 def test_mypy_refuses_a_field_that_the_row_does_not_have(tmp_path):

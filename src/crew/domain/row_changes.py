@@ -268,7 +268,7 @@ class PostChanges(TypedDict, total=False):
     late: bool
 
 
-class Moved(Protocol):
+class MovedFact(Protocol):
     @overload
     def __call__(
         self, row: Agent, trigger: str, *, to: str, at: float, **changes: Unpack[AgentChanges]
@@ -320,7 +320,7 @@ class Moved(Protocol):
     ) -> Fact: ...
 
 
-class Noted(Protocol):
+class NotedFact(Protocol):
     @overload
     def __call__(
         self, row: Agent, trigger: str, *, at: float, **changes: Unpack[AgentChanges]

@@ -19,7 +19,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import Moved, Noted
+    from crew.domain.row_changes import MovedFact, NotedFact
 
 Row = (
     Agent
@@ -217,8 +217,8 @@ def _noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
     return Fact(kind=row.kind, subject=row.id, trigger=trigger, at=at, changes=changes)
 
 
-moved: "Moved" = _moved
-noted: "Noted" = _noted
+moved: "MovedFact" = _moved
+noted: "NotedFact" = _noted
 
 
 class FactDraft:

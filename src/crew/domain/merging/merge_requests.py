@@ -11,7 +11,7 @@ from crew.domain.tasks.readiness import SHOW, no_commit
 from crew.domain.world import World, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import MergeQueueChanges
+    from crew.domain.row_changes import MergeQueueFields
 
 
 def merge(asked: Asked) -> Answer:
@@ -47,7 +47,7 @@ def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]
     queue = world.queues.get(target)
     if queue is None:
         return ()
-    fresh: MergeQueueChanges = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
+    fresh: MergeQueueFields = {"delivered": "", "delivered_at": None, "waiting": "", "remedy": ""}
     return (noted(queue, "delivery_asked", at=at, **fresh),)
 
 

@@ -19,7 +19,7 @@ from crew.domain.rows.workflow import Does, from_text
 from crew.domain.world import FactDraft, World, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import PositionChanges
+    from crew.domain.row_changes import PositionFields
 
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 
@@ -70,7 +70,7 @@ def _broken_off(world: World, position: Position, *, at: float) -> list[Fact]:
     stages = stages_of(workflow_of(world, position), position)
     leading = (one for one in stages if role_in(one) and position.stage in one.routes.values())
     before = next(leading, stages[0])
-    there: PositionChanges = {"stage": before.name, "role": role_in(before), "council": ""}
+    there: PositionFields = {"stage": before.name, "role": role_in(before), "council": ""}
     draft = FactDraft(world)
     draft.add(*_closed(world, position.council, at=at))
     draft.add(noted(position, "council_broken_off", at=at, **there))

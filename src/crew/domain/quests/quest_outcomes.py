@@ -15,7 +15,7 @@ from crew.domain.tasks.task_outcomes import Intake, seen_one
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import PositionChanges
+    from crew.domain.row_changes import PositionFields
 
 _LOST = "its source does not have it any more"
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
@@ -133,7 +133,7 @@ def _finished_by_hand(position: Position, role: str, *, at: float) -> list[Fact]
     """A person did what roles waited for each other with: nobody but the last one is left."""
     if position.asker:
         return [moved(position, "dropped", to=ItemState.DROPPED, at=at)]
-    last: PositionChanges = {"acting": "", "role": role}
+    last: PositionFields = {"acting": "", "role": role}
     if position.state == ItemState.WAITING_FOR_ROLE:
         return [moved(position, "role_completed", to=ItemState.IN_PROGRESS, at=at, **last)]
     return [noted(position, "handed_back", at=at, **last)]
