@@ -18,7 +18,7 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.terms import Terms
 
 
-class AgentChanges(TypedDict, total=False):
+class AgentFields(TypedDict, total=False):
     agent_kind: str
     kind_chosen: bool
     started_at: float
@@ -37,7 +37,7 @@ class AgentChanges(TypedDict, total=False):
     dismissed: bool
 
 
-class TaskChanges(TypedDict, total=False):
+class TaskFields(TypedDict, total=False):
     title: str
     written: str
     deps: tuple[str, ...]
@@ -67,7 +67,7 @@ class TaskChanges(TypedDict, total=False):
     not_before: float | None
 
 
-class RunChanges(TypedDict, total=False):
+class RunFields(TypedDict, total=False):
     task: str
     number: int
     agent: str | None
@@ -122,7 +122,7 @@ class RunChanges(TypedDict, total=False):
     verdicts: tuple[tuple[str, str, bool], ...]
 
 
-class MergeQueueChanges(TypedDict, total=False):
+class MergeQueueFields(TypedDict, total=False):
     integration: str
     base: str
     base_proven: bool
@@ -142,7 +142,7 @@ class MergeQueueChanges(TypedDict, total=False):
     target_seen: str
 
 
-class QuestionChanges(TypedDict, total=False):
+class QuestionFields(TypedDict, total=False):
     task: str
     run: str
     role: str
@@ -155,19 +155,19 @@ class QuestionChanges(TypedDict, total=False):
     answered_at: float | None
 
 
-class MessageChanges(TypedDict, total=False):
+class MessageFields(TypedDict, total=False):
     task: str
     sender: str
     text: str
     step: str
 
 
-class ProviderChanges(TypedDict, total=False):
+class ProviderFields(TypedDict, total=False):
     next_at: float
     reason: str
 
 
-class QuestChanges(TypedDict, total=False):
+class QuestFields(TypedDict, total=False):
     workflow: str
     definition: str
     slots: int
@@ -177,7 +177,7 @@ class QuestChanges(TypedDict, total=False):
     sessions: tuple[tuple[str, str, str], ...]
 
 
-class PositionChanges(TypedDict, total=False):
+class PositionFields(TypedDict, total=False):
     quest: str
     task: str
     key: str
@@ -197,7 +197,7 @@ class PositionChanges(TypedDict, total=False):
     council: str
 
 
-class ChannelChanges(TypedDict, total=False):
+class ChannelFields(TypedDict, total=False):
     mode: str
     order: str
     interrupting: str
@@ -223,7 +223,7 @@ class ChannelChanges(TypedDict, total=False):
     closed_at: float | None
 
 
-class MemberChanges(TypedDict, total=False):
+class MemberFields(TypedDict, total=False):
     channel: str
     name: str
     way: str
@@ -259,7 +259,7 @@ class MemberChanges(TypedDict, total=False):
     cost_usd: float | None
 
 
-class PostChanges(TypedDict, total=False):
+class PostFields(TypedDict, total=False):
     channel: str
     sequence: int
     sender: str
@@ -271,112 +271,112 @@ class PostChanges(TypedDict, total=False):
 class MovedFact(Protocol):
     @overload
     def __call__(
-        self, row: Agent, trigger: str, *, to: str, at: float, **changes: Unpack[AgentChanges]
+        self, row: Agent, trigger: str, *, to: str, at: float, **changes: Unpack[AgentFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Task, trigger: str, *, to: str, at: float, **changes: Unpack[TaskChanges]
+        self, row: Task, trigger: str, *, to: str, at: float, **changes: Unpack[TaskFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Run, trigger: str, *, to: str, at: float, **changes: Unpack[RunChanges]
+        self, row: Run, trigger: str, *, to: str, at: float, **changes: Unpack[RunFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Question, trigger: str, *, to: str, at: float, **changes: Unpack[QuestionChanges]
+        self, row: Question, trigger: str, *, to: str, at: float, **changes: Unpack[QuestionFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Message, trigger: str, *, to: str, at: float, **changes: Unpack[MessageChanges]
+        self, row: Message, trigger: str, *, to: str, at: float, **changes: Unpack[MessageFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Provider, trigger: str, *, to: str, at: float, **changes: Unpack[ProviderChanges]
+        self, row: Provider, trigger: str, *, to: str, at: float, **changes: Unpack[ProviderFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Quest, trigger: str, *, to: str, at: float, **changes: Unpack[QuestChanges]
+        self, row: Quest, trigger: str, *, to: str, at: float, **changes: Unpack[QuestFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Position, trigger: str, *, to: str, at: float, **changes: Unpack[PositionChanges]
+        self, row: Position, trigger: str, *, to: str, at: float, **changes: Unpack[PositionFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Channel, trigger: str, *, to: str, at: float, **changes: Unpack[ChannelChanges]
+        self, row: Channel, trigger: str, *, to: str, at: float, **changes: Unpack[ChannelFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Member, trigger: str, *, to: str, at: float, **changes: Unpack[MemberChanges]
+        self, row: Member, trigger: str, *, to: str, at: float, **changes: Unpack[MemberFields]
     ) -> Fact: ...
 
 
 class NotedFact(Protocol):
     @overload
     def __call__(
-        self, row: Agent, trigger: str, *, at: float, **changes: Unpack[AgentChanges]
+        self, row: Agent, trigger: str, *, at: float, **changes: Unpack[AgentFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Task, trigger: str, *, at: float, **changes: Unpack[TaskChanges]
+        self, row: Task, trigger: str, *, at: float, **changes: Unpack[TaskFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Run, trigger: str, *, at: float, **changes: Unpack[RunChanges]
+        self, row: Run, trigger: str, *, at: float, **changes: Unpack[RunFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: MergeQueue, trigger: str, *, at: float, **changes: Unpack[MergeQueueChanges]
+        self, row: MergeQueue, trigger: str, *, at: float, **changes: Unpack[MergeQueueFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Question, trigger: str, *, at: float, **changes: Unpack[QuestionChanges]
+        self, row: Question, trigger: str, *, at: float, **changes: Unpack[QuestionFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Message, trigger: str, *, at: float, **changes: Unpack[MessageChanges]
+        self, row: Message, trigger: str, *, at: float, **changes: Unpack[MessageFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Provider, trigger: str, *, at: float, **changes: Unpack[ProviderChanges]
+        self, row: Provider, trigger: str, *, at: float, **changes: Unpack[ProviderFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Quest, trigger: str, *, at: float, **changes: Unpack[QuestChanges]
+        self, row: Quest, trigger: str, *, at: float, **changes: Unpack[QuestFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Position, trigger: str, *, at: float, **changes: Unpack[PositionChanges]
+        self, row: Position, trigger: str, *, at: float, **changes: Unpack[PositionFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Channel, trigger: str, *, at: float, **changes: Unpack[ChannelChanges]
+        self, row: Channel, trigger: str, *, at: float, **changes: Unpack[ChannelFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Member, trigger: str, *, at: float, **changes: Unpack[MemberChanges]
+        self, row: Member, trigger: str, *, at: float, **changes: Unpack[MemberFields]
     ) -> Fact: ...
 
     @overload
     def __call__(
-        self, row: Post, trigger: str, *, at: float, **changes: Unpack[PostChanges]
+        self, row: Post, trigger: str, *, at: float, **changes: Unpack[PostFields]
     ) -> Fact: ...
