@@ -37,7 +37,7 @@ from crew.domain.rules import Rules
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.tasks.task_outcomes import give_up
 from crew.domain.terminals.terminal_plan import plan_panes
-from crew.domain.world import World, apply_all, moved, noted
+from crew.domain.world import FactDraft, World, moved, noted
 
 
 def decide(
@@ -80,15 +80,15 @@ def following(
     outlooks: Outlooks | None = None,
 ) -> list[Fact]:
     """All that is decided, one thing after the other: what belongs together is stored once."""
-    found: list[Fact] = []
+    draft = FactDraft(world)
     for _ in range(MOST_DECISIONS):
         clock.waits.clear()
-        facts = decide(world, clock, rules=rules, scope=scope, outlooks=outlooks)
+        facts = decide(draft.world, clock, rules=rules, scope=scope, outlooks=outlooks)
         if not facts:
-            return found
-        found += facts
-        world = apply_all(world, facts)
-    raise RuntimeError(f"endless decisions: {found[-1].trigger} {found[-1].subject}")
+            return draft.facts
+        draft.add(*facts)
+    last = draft.facts[-1]
+    raise RuntimeError(f"endless decisions: {last.trigger} {last.subject}")
 
 
 def plan(
