@@ -38,5 +38,20 @@ def answer(
     verb = VERBS.get(request.verb)
     if verb is None:
         raise UsageError(f"unknown request {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
-    asked = Asked(args=request.args, world=world, leads=LEADS, rules=rules, scope=scope, at=at)
-    return verb(asked)
+    args = _Arguments(request.args, verb=request.verb)
+    return verb(Asked(args=args, world=world, leads=LEADS, rules=rules, scope=scope, at=at))
+
+
+class _Arguments(dict[str, object]):
+    """The arguments of a request; one that is needed and missing is the caller's mistake."""
+
+    def __init__(self, args: Mapping[str, object], *, verb: str) -> None:
+        super().__init__(args)
+        self._verb = verb
+
+    def __missing__(self, name: str) -> object:
+        raise UsageError(
+            f"the request {self._verb} lacks the argument {name!r}",
+            hint=f"send {self._verb} again with a value for {name!r}",
+            code="missing_argument",
+        )

@@ -44,12 +44,12 @@ from crew.domain.world import World
 
 
 def new_channel(asked: Asked) -> Answer:
-    args = dict(asked.args)
+    name = free_id(asked.world, str(asked.args["channel"]))
+    args = {key: value for key, value in asked.args.items() if key != "channel"}
     members = [NewMember(**one) for one in args.pop("members", ())]
     by = str(args.pop("sender", CREW))
     args["topic"] = sayable(str(args.get("topic", "")))
     args.setdefault("rounds", default_rounds(members))
-    name = free_id(asked.world, str(args.pop("channel")))
     channel = Channel(id=name, opened_at=asked.at, **args)
     facts = opened(asked.world, channel, members, at=asked.at, asked_by=by)
     return Answer(facts=tuple(facts), reply=channel.id)
