@@ -531,7 +531,7 @@ def test_what_is_given_wins_over_the_issue(gh):
         ("9", 3, "no issue 9"),
         ("5", 1, "HTTP 502"),
         ("6", 1, "larger than 1 MiB"),
-        ("8", 1, "something else"),
+        ("8", 1, "something other"),
     ],
 )
 def test_an_issue_that_cannot_be_had_makes_no_task(gh, number, code, words):
