@@ -135,6 +135,37 @@ def test_no_row_is_forged_in_the_domain():
     assert forged == []
 
 
+FLOORS = {
+    "system/atomic_files.py": {"os.fsync", "tempfile.mkstemp", "NamedTemporaryFile", "os.replace"},
+    "system/file_locks.py": {"fcntl.flock", "fcntl.lockf"},
+    "system/threads.py": {"asyncio.shield"},
+}
+"""What is done in one place only, and the calls that show that it is done by hand elsewhere."""
+NO_THREAD = {"front/mcp/mcp_server.py"}  # it shields a server that it then asks to end
+
+
+def test_files_locks_and_threads_have_one_place_each():
+    by_hand = [
+        f"{inside}: {call}"
+        for path in SOURCES
+        if (inside := path.relative_to(ROOT / "src" / "crew").as_posix())
+        not in PROGRAMS | NO_THREAD
+        for call in [*_calls(path), *_moves_over(path)]
+        for floor, calls in FLOORS.items()
+        if inside != floor and call in calls
+    ]
+    assert by_hand == []
+
+
+def _moves_over(path):
+    """`Path.replace` has one argument; `str.replace` has two, and that of a date has keywords."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    for call in calls:
+        is_move = isinstance(call.func, ast.Attribute) and call.func.attr == "replace"
+        if is_move and len(call.args) == 1 and not call.keywords:
+            yield "os.replace"
+
+
 def _calls(path):
     nodes = ast.walk(ast.parse(path.read_text()))
     return [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]

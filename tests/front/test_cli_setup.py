@@ -56,7 +56,7 @@ def test_init_keeps_the_rest_of_a_config(bare_scene):
     bare_scene.ok("init", "--tasks", "tk")
     bare_scene.ok("init", "--tasks", "tk")
     assert (
-        config.read_text() == '[tasks] # mine\nsource = "tk"\nnamespace = "n"\n[run]\nagents = 5\n'
+        config.read_text() == '[tasks] # mine\nnamespace = "n"\nsource = "tk"\n[run]\nagents = 5\n'
     )
     bare_scene.ok("init", "--tasks", "files")
     assert 'source = "files"' in config.read_text()

@@ -1,12 +1,12 @@
 """The environment and the files of one step: its prompt, and the agent's `crew` command."""
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from crew.agents.adapter import StepOrder
+from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
 from crew.system.processes.allowed_environment import allowed_environment
 
@@ -71,10 +71,6 @@ def _shim() -> str:
 def _write(path: Path, text: str, *, mode: int) -> None:
     """Replace a file atomically if its text differs, since steps run in parallel."""
     content = text.encode(errors="surrogateescape")
-    if path.is_file() and path.read_bytes() == content:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_bytes(content)
-    fresh.chmod(mode)
-    fresh.replace(path)
+    if not has_content(path, content):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content, mode=mode)

@@ -3,15 +3,14 @@
 Only missing keys are added. A person's choices stay.
 """
 
-import contextlib
-import fcntl
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from crew.system.atomic_files import rewrite_file
 from crew.system.crash_points import effect
+from crew.system.file_locks import folder_held
 
 _KEY_TAIL = 20  # Claude Code identifies a key by this many last characters
 
@@ -40,7 +39,8 @@ def answer_first_run(
 def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
     """Add the missing keys. A file with an unexpected structure stays unchanged."""
     try:
-        with _held(file.parent):
+        _make_folder(file.parent)
+        with folder_held(file.parent):
             document = json.loads(file.read_bytes()) if file.exists() else {}
             added = [_add(document, key, value) for key, value in wanted]
             if any(added):
@@ -79,18 +79,6 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
     return value
 
 
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Lock the folder for one crew at a time. Leaves no lock file."""
-    _make_folder(folder)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 @effect("agents.first_run_folder")
 def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,14 +86,5 @@ def _make_folder(folder: Path) -> None:
 
 @effect("agents.first_run")
 def _write(file: Path, text: str) -> None:
-    """Replace a person's file atomically, synced to disk. A symlink stays one."""
-    file = file.resolve()
-    fresh = file.with_name(f".{file.name}.crew-{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    if file.exists():
-        fresh.chmod(file.stat().st_mode & 0o7777)
-    fresh.replace(file)
+    """Replace a person's file, synced to disk."""
+    rewrite_file(file, text.encode(), mode=0o600, is_durable=True)

@@ -14,11 +14,12 @@ from crew.config.layers.layers import (
     read_file,
 )
 from crew.config.layers.provenance import Origin, merged_values, origin_of, value_at
-from crew.config.toml.toml_edit import folder_held, with_value, write_config
+from crew.config.toml.toml_edit import make_config_folder, with_value, write_config
 from crew.config.toml.toml_spans import key_parts
 from crew.config.validate_config import Layer, check, typed_value
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.frozen import frozen
+from crew.system.file_locks import folder_held
 
 Scope = Literal["user", "root", "repo"]
 
@@ -45,6 +46,7 @@ def set_key(
     path = own_path(key_parts(key))
     value = checked(path, said)
     name, file = _file_of(repo_root, environ, scope)
+    make_config_folder(file.parent)
     with folder_held(file.parent):
         text, _ = parsed(name, read_file(file) or b"")
         changed = with_value(text, path, value)

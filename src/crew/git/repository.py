@@ -8,6 +8,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import Conflict, CrewError, UsageError
 from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import ask, configured_branch, failure, git
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
 
@@ -146,9 +147,7 @@ def exclude_locally(repo: Repository, patterns: Iterable[str]) -> None:
 @effect("git.exclude")
 def _replace(file: Path, content: bytes) -> None:
     file.parent.mkdir(exist_ok=True)
-    fresh = file.with_name(file.name + ".crew-new")
-    fresh.write_bytes(content)
-    fresh.replace(file)
+    write_file(file, content, unfinished=file.with_name(file.name + ".crew-new"))
 
 
 def _not_found(start: Path, problem: CrewError) -> CrewError:

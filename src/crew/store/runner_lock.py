@@ -1,6 +1,5 @@
 """The lock that allows one writer, with the process that holds it and its start time."""
 
-import fcntl
 import json
 import os
 import time
@@ -11,6 +10,7 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.system.crash_points import effect
+from crew.system.file_locks import open_lock, try_lock, unlock
 
 
 class LockHeld(Conflict):
@@ -58,14 +58,13 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
         yield is_in_order
         os.ftruncate(handle, 0)
     finally:
-        # Closing alone is not enough: a process that another thread is starting shares the handle.
-        fcntl.flock(handle, fcntl.LOCK_UN)
+        unlock(handle)
         os.close(handle)
 
 
 def _opened(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return open_lock(path, mode=0o644)
     except OSError as error:
         raise CrewError(
             f"cannot write {path}: {error.strerror}",
@@ -75,17 +74,12 @@ def _opened(path: Path) -> int:
 
 def _take(handle: int, path: Path, *, asks: frozenset[str]) -> None:
     give_up_at = time.monotonic() + _SHORT_WAIT_S
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = {} if _is_only_looked_at(handle) else _holder(path)
-            is_asked = holder.get("role") in asks and _is_alive(holder)
-            if is_asked or time.monotonic() > give_up_at:
-                raise LockHeld(holder) from error
-            time.sleep(0.02)
-        else:
-            return
+    while not _is_taken(handle):
+        holder = {} if _is_only_looked_at(handle) else _holder(path)
+        is_asked = holder.get("role") in asks and _is_alive(holder)
+        if is_asked or time.monotonic() > give_up_at:
+            raise LockHeld(holder)
+        time.sleep(0.02)
 
 
 def _is_alive(holder: dict[str, Any]) -> bool:
@@ -99,11 +93,9 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 
 def _is_only_looked_at(handle: int) -> bool:
     """Whether no process writes, so that the signature is that of a killed one."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    if not _is_taken(handle, is_shared=True):
         return False
-    fcntl.flock(handle, fcntl.LOCK_UN)
+    unlock(handle)
     return True
 
 
@@ -120,13 +112,16 @@ def find_holder(path: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return _holder(path)
-    else:
-        return None
+        return None if _is_taken(handle, is_shared=True) else _holder(path)
     finally:
         os.close(handle)
+
+
+def _is_taken(handle: int, *, is_shared: bool = False) -> bool:
+    try:
+        return try_lock(handle, is_shared=is_shared)
+    except OSError:  # a file system without locks: what the file says is all there is
+        return False
 
 
 @effect("store.lock")

@@ -1,6 +1,5 @@
 """All access to task files: scans a folder, locks it, and replaces whole files."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crew.domain.kernel.errors import CrewError, UsageError
+from crew.system.atomic_files import put_in_place, sync_to_disk, write_file, write_unfinished
 from crew.system.crash_points import effect
+from crew.system.file_locks import wait_for_lock
 from crew.tasks.source_snapshot import Signature
 
 TEMP_SUFFIX = ".crew-tmp"
@@ -116,7 +117,7 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        wait_for_lock(handle, is_shared=not exclusive)
         yield
     finally:
         os.close(handle)
@@ -165,40 +166,27 @@ def finish_batch(batch: Path, folder: Path) -> None:
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:
     """Sync the disk once, since a sync for each file would take most of the time."""
     for name, text in files.items():
-        temporary = folder / f"{name}{TEMP_SUFFIX}"
-        temporary.write_bytes(text.encode())
-        temporary.replace(folder / name)
+        write_file(folder / name, text.encode(), unfinished=folder / f"{name}{TEMP_SUFFIX}")
     os.sync()
 
 
 @effect("tasks.write_temporary")
 def _write_temporary(temporary: Path, content: bytes) -> None:
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    write_unfinished(temporary, content, is_durable=True)
 
 
 @effect("tasks.put_in_place")
 def _put_in_place(temporary: Path, path: Path) -> None:
-    temporary.replace(path)
-    _sync_folder(path.parent)
+    put_in_place(temporary, path)
+    sync_to_disk(path.parent)
 
 
 @effect("tasks.delete_file")
 def delete_file(path: Path) -> None:
     path.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_to_disk(path.parent)
 
 
 @effect("tasks.make_folder")
 def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

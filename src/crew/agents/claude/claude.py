@@ -23,6 +23,7 @@ from crew.agents.environment import agent_environment
 from crew.agents.step_process import run_agent
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.processes.process import ProcessEnd
 
@@ -173,6 +174,4 @@ def _total_before(memory: Path) -> float | None:
 
 @effect("agents.remember_total")
 def _remember_total(memory: Path, total: float) -> None:
-    fresh = memory.with_suffix(".new")
-    fresh.write_text(json.dumps({"total_cost_usd": total}))
-    fresh.replace(memory)
+    write_file(memory, json.dumps({"total_cost_usd": total}).encode())

@@ -1,7 +1,6 @@
 """Locks a session of Claude Code, since two steps at once silently lose messages."""
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 from crew.agents.adapter import StepOrder
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.system.crash_points import effect
+from crew.system.file_locks import open_lock, try_lock, unlock
 from crew.system.processes.ownership import find_process
 
 
@@ -33,8 +33,7 @@ def held_session(order: StepOrder, env: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         if file is not None:
-            # Closing alone is not enough: a process that another thread starts shares the file.
-            fcntl.flock(file, fcntl.LOCK_UN)
+            unlock(file)
             os.close(file)
 
 
@@ -54,13 +53,11 @@ def _lock_file(order: StepOrder) -> Path:
 def _lock(path: Path) -> int | None:
     """Lock the file. A killed crew leaves no lock, since closing the file ends it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    return file
+    file = open_lock(path, mode=0o600)
+    if try_lock(file):
+        return file
+    os.close(file)
+    return None
 
 
 def _open_elsewhere(session: str, env: Mapping[str, str]) -> int | None:

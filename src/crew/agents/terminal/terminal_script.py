@@ -7,11 +7,11 @@ report; crew then finds that the terminal is gone.
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from crew.domain.kernel.errors import UsageError
+from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -81,14 +81,10 @@ def write_session_script(
 def put_file(path: Path, text: str, *, mode: int) -> None:
     """Replace a file atomically: a shell that reads the old one continues to read it."""
     content = text.encode(errors="surrogateescape")
-    if path.is_file() and path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+    if has_content(path, content) and path.stat().st_mode & 0o777 == mode:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        os.fchmod(handle, mode)
-    Path(fresh).replace(path)
+    write_file(path, content, mode=mode)
 
 
 def _check(name: str, command: str, end_command: Sequence[str]) -> None:

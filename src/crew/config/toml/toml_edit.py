@@ -1,15 +1,13 @@
 """Sets one key in the text of a config file. Every other byte stays unchanged."""
 
-import contextlib
-import fcntl
-import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from crew.config.toml.toml_spans import TomlSpan, spans, written_key, written_value
 from crew.domain.kernel.errors import UsageError
+from crew.system.atomic_files import rewrite_file
 from crew.system.crash_points import effect
 
 
@@ -24,32 +22,14 @@ def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
     return changed
 
 
-@contextlib.contextmanager
-def folder_held(folder: Path) -> Iterator[None]:
-    """Lock this folder, so that only one process changes its files. Leaves no lock file."""
-    _make_folder(folder)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 @effect("config.make_folder")
-def _make_folder(folder: Path) -> None:
+def make_config_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
 @effect("config.write")
 def write_config(file: Path, text: str) -> None:
-    """Replace the file atomically. A symlink stays one, and its target keeps its permissions."""
-    file = file.resolve()
-    fresh = file.with_name(f".{file.name}.{os.getpid()}.new")
-    fresh.write_bytes(text.encode())
-    if file.exists():
-        fresh.chmod(file.stat().st_mode & 0o7777)
-    fresh.replace(file)
+    rewrite_file(file, text.encode())
 
 
 def _spliced(text: str, path: tuple[str, ...], written: str) -> str:

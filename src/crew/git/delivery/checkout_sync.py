@@ -45,6 +45,7 @@ from crew.git.repository import Repository, commit_of
 from crew.git.spawn_git import GitTalk
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.git.worktrees.worktree_status import unfinished_in
+from crew.system.atomic_files import put_in_place, sync_to_disk
 from crew.system.crash_points import effect
 
 SYNC_LOCK = "crew-sync.lock"
@@ -187,7 +188,7 @@ def _refresh_installed(journal: Journal, files: Sequence[FileChange], *, lock: i
         before = _index_signature(checkout)
         index = _copied_index(journal)
         _refresh(checkout, index, files, lock=lock)
-        _write_through(index)
+        sync_to_disk(index)  # or the disk might be waited for later, under the lock
         with suppress(Waiting):
             _take_index_lock(journal)
             is_same = _index_signature(checkout) == before
@@ -204,12 +205,6 @@ def _copied_index(journal: Journal) -> Path:
     journal.home.mkdir(parents=True, exist_ok=True)
     shutil.copy2(journal.checkout.git_dir / "index", index)
     return index
-
-
-def _write_through(index: Path) -> None:
-    """Sync now, or a file system may write it to the disk during the rename, under the lock."""
-    with index.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _await_quiet(checkout: Checkout) -> None:
@@ -316,7 +311,7 @@ def _next_index(journal: Journal, *, lock: int) -> Path:
     args = ("read-tree", "-i", "-m", journal.old, journal.new)
     if ask(checkout.path, *args, env=env, keep_open=lock).code != 0:
         raise wait_for(checkout, "a staged change conflicts with the landed work")
-    _write_through(index)
+    sync_to_disk(index)  # or the disk might be waited for later, under the lock
     return index
 
 
@@ -355,7 +350,7 @@ def _refresh(checkout: Checkout, index: Path, changes: Sequence[FileChange], *, 
 
 @effect("git.sync_install_index")
 def _install_index(index: Path, checkout: Checkout) -> None:
-    index.replace(checkout.git_dir / "index")
+    put_in_place(index, checkout.git_dir / "index")
 
 
 @effect("git.sync_place_folders")

@@ -13,6 +13,7 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 from crew.git.delivery.checkout import Checkout, Signature, signature_of, wait_for
 from crew.git.delivery.commit_diff import FileChange
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
 SEEN = "seen.json"
@@ -99,9 +100,7 @@ def rescue_edited(moves: Sequence[FileMove]) -> tuple[Path, ...]:
 
 @effect("git.sync_seen")
 def _write_seen(staging: Path, text: str) -> None:
-    fresh = staging / (SEEN + ".new")
-    fresh.write_text(text)
-    fresh.replace(staging / SEEN)
+    write_file(staging / SEEN, text.encode(), unfinished=staging / (SEEN + ".new"))
 
 
 @effect("git.sync_set_aside")

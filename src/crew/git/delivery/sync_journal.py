@@ -9,6 +9,7 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 from crew.git.delivery.checkout import Checkout
 from crew.git.repository import Repository
+from crew.system.atomic_files import put_in_place, write_file
 from crew.system.crash_points import effect
 
 JOURNAL = "crew-sync.json"
@@ -43,12 +44,9 @@ class Journal:
 
 @effect("git.sync_journal")
 def write_journal(repo: Repository, journal: Journal) -> None:
+    content = json.dumps(asdict(journal)).encode()
     fresh = repo.common_dir / (JOURNAL + ".new")
-    with fresh.open("w") as file:
-        json.dump(asdict(journal), file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(repo.common_dir / JOURNAL)
+    write_file(repo.common_dir / JOURNAL, content, is_durable=True, unfinished=fresh)
 
 
 def read_journal(repo: Repository, name: str = JOURNAL) -> Journal | None:
@@ -62,5 +60,5 @@ def read_journal(repo: Repository, name: str = JOURNAL) -> Journal | None:
 def forget_journal(repo: Repository) -> None:
     """End the sync. The journal stays for a later check of writes by other programs."""
     with suppress(FileNotFoundError):
-        (repo.common_dir / JOURNAL).replace(repo.common_dir / LAST)
+        put_in_place(repo.common_dir / JOURNAL, repo.common_dir / LAST)
         os.utime(repo.common_dir / LAST)

@@ -14,6 +14,7 @@ from pathlib import Path
 from crew.git.git_command import ask, git
 from crew.git.repository import Repository
 from crew.git.worktrees import worktree_admin
+from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
 
@@ -97,12 +98,9 @@ def _include(repo: Repository, config: str, *, lock: int) -> None:
 
 @effect("git.write_excludes")
 def _write(file: Path, content: bytes) -> None:
-    if file.is_file() and file.read_bytes() == content:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f"{file.name}.crew-new")
-    fresh.write_bytes(content)
-    fresh.replace(file)
+    if not has_content(file, content):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, content, unfinished=file.with_name(f"{file.name}.crew-new"))
 
 
 @effect("git.delete_excludes")

@@ -12,6 +12,7 @@ from pathlib import Path
 from crew.git.git_command import ask, git
 from crew.git.repository import Repository
 from crew.git.worktrees import worktree_admin
+from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
 
 _OURS = "crew.lock"
@@ -106,4 +107,4 @@ def _brought_along(
 
 @effect("git.finish_commit")
 def _install(index: Path, git_dir: Path) -> None:
-    index.replace(git_dir / "index")
+    put_in_place(index, git_dir / "index")

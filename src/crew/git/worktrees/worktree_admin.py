@@ -11,6 +11,7 @@ from pathlib import Path
 from crew.domain.kernel.names import is_task_id
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
 READY = "crew-ready"
@@ -99,9 +100,7 @@ def lock_reason(git_dir: Path) -> str | None:
 def point(git_dir: Path, path: Path) -> None:
     """Write the worktree's `.git` file again."""
     path.mkdir(parents=True, exist_ok=True)
-    fresh = path / f".git.crew-{uuid.uuid4().hex}"
-    fresh.write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
-    fresh.replace(path / ".git")
+    write_file(path / ".git", b"gitdir: " + os.fsencode(git_dir) + b"\n")
 
 
 @effect("git.register_worktree")
@@ -153,9 +152,7 @@ def _written(repo: Repository, path: Path, *, branch: str) -> Path:
 
 def detach(git_dir: Path, commit: str) -> None:
     """Set the HEAD of a worktree to a commit, atomically."""
-    fresh = git_dir / f"HEAD.crew-{uuid.uuid4().hex}"
-    fresh.write_text(f"{commit}\n")
-    fresh.replace(git_dir / "HEAD")
+    write_file(git_dir / "HEAD", f"{commit}\n".encode())
 
 
 @effect("git.forget_worktree")

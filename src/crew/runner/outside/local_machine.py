@@ -1,13 +1,10 @@
 """The outside on this machine: real git, real processes, the task source of this repository."""
 
-import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from crew.agents.adapter import Watch, adapter_for
 from crew.domain.kernel.errors import Conflict
@@ -54,27 +51,14 @@ from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
 from crew.runner.views.step_log import says_done, start_step
 from crew.system.processes.git_processes import have_gits_ended
+from crew.system.threads import in_thread
 from crew.tasks.task_source import NewComment
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
 LOCK_PATIENCE_S = 5.0
 """How long a git that is alive may take before the locks beside it are left to it."""
-
-
-async def _thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Off the loop, and to its end: a git call that is under way must not be left half done."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
-        raise
 
 
 @dataclass(slots=True)
@@ -99,7 +83,7 @@ class LocalOutside:
         self.planned = PlannedTasks(self.workplace.source)
 
     async def tips(self, target: str) -> Tips:
-        return await _thread(self._tips, target)
+        return await in_thread(self._tips, target)
 
     def _tips(self, target: str) -> Tips:
         """The integration ref is made when it is not there yet."""
@@ -113,7 +97,7 @@ class LocalOutside:
             return True
         asked = (ancestor, descendant)
         if asked not in self._contained:
-            self._contained[asked] = self._is_known_in(ancestor, descendant) or await _thread(
+            self._contained[asked] = self._is_known_in(ancestor, descendant) or await in_thread(
                 merges.contains, self.workplace.repo, ancestor=ancestor, descendant=descendant
             )
         return self._contained[asked]
@@ -134,7 +118,7 @@ class LocalOutside:
         path = self.workplace.worktrees / task.id
         is_new = not path.exists()
         spare = await self.spares.take(base) if is_new and not task.branch else None
-        await _thread(self._ensure_worktree, task, path, branch, base, spare)
+        await in_thread(self._ensure_worktree, task, path, branch, base, spare)
         if spare is not None and spare.files.exists():
             self.spares.give_back(spare)
         settings = worker_settings(self.workplace, task)
@@ -166,7 +150,7 @@ class LocalOutside:
 
     async def clear_locks(self, task: Task) -> None:
         if task.worktree:
-            await _thread(self._clear_locks, Path(task.worktree), task.branch)
+            await in_thread(self._clear_locks, Path(task.worktree), task.branch)
 
     def _clear_locks(self, path: Path, branch: str) -> None:
         """A git that is alive there is a person's, or outlived the crew that started it."""
@@ -176,7 +160,7 @@ class LocalOutside:
                 stale_locks.clear_stale_locks(repo, path, [lock])
 
     async def look_at(self, task: Task) -> WorkSeen | None:
-        return await _thread(self._look_at, task)
+        return await in_thread(self._look_at, task)
 
     def _look_at(self, task: Task) -> WorkSeen | None:
         path = Path(task.worktree)
@@ -203,7 +187,7 @@ class LocalOutside:
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
-        seen = await _thread(self._made_ready, call)
+        seen = await in_thread(self._made_ready, call)
         order = step_order(workplace, call, step_prompt(workplace, call, seen))
         settings = agent_settings(workplace, call.run.agent_kind)
         spec = agent_spec(
@@ -232,7 +216,7 @@ class LocalOutside:
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""
         if task.worktree and not worktree_admin.is_bare_of_files(Path(task.worktree)):
-            await _thread(
+            await in_thread(
                 checkpoints.take_checkpoint,
                 self.workplace.repo,
                 Path(task.worktree),
@@ -244,10 +228,10 @@ class LocalOutside:
 
     async def remove_worktree(self, task: Task) -> None:
         if task.worktree:
-            await _thread(worktrees.remove_worktree, self.workplace.repo, Path(task.worktree))
+            await in_thread(worktrees.remove_worktree, self.workplace.repo, Path(task.worktree))
 
     async def delete_branch(self, task: Task) -> None:
-        await _thread(self._delete_branch, task)
+        await in_thread(self._delete_branch, task)
 
     def _delete_branch(self, task: Task) -> None:
         """Only when everything on it is in what landed."""
@@ -265,14 +249,14 @@ class LocalOutside:
         return await self.gates.run(commit, task=task, command=command)
 
     async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
-        item = await _thread(self.workplace.source.show, task.id)
-        return await _thread(self.panes.open, run, task, item, session=session)
+        item = await in_thread(self.workplace.source.show, task.id)
+        return await in_thread(self.panes.open, run, task, item, session=session)
 
     async def tell_pane(self, run: Run, task: Task) -> bool:
-        return await _thread(self.panes.tell, run, task)
+        return await in_thread(self.panes.tell, run, task)
 
     async def close_pane(self, run: Run) -> None:
-        await _thread(self.panes.close, run)
+        await in_thread(self.panes.close, run)
 
     async def review(self, call: ReviewCall) -> Verdict:
         return await self.reviews.run(call)
@@ -298,11 +282,11 @@ class LocalOutside:
     async def tidy(self) -> None:
         """What nobody uses any more goes; gates come last, for the folder goes with them."""
         await self.spares.end()
-        await _thread(self.reviews.tidy)
-        await _thread(self.gates.tidy)
+        await in_thread(self.reviews.tidy)
+        await in_thread(self.gates.tidy)
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]:
-        return await _thread(self._lost_sides, run, head)
+        return await in_thread(self._lost_sides, run, head)
 
     def _lost_sides(self, run: Run, head: str) -> tuple[str, ...]:
         """Also outside of the conflict: `merge -s ours` undoes all that landed and stays green."""
@@ -313,7 +297,7 @@ class LocalOutside:
         return merges.dropped_sides(repo, ours=ours, theirs=theirs, result=head, paths=paths)
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
-        return await _thread(
+        return await in_thread(
             conflict_sides, self.workplace.repo, ours=ours, theirs=theirs, paths=paths
         )
 
@@ -321,7 +305,7 @@ class LocalOutside:
         self, *, onto: str, head: str, message: str, at: float, favours: str = ""
     ) -> MergeResult:
         sides = {"onto": onto, "head": head, "favours": favours}
-        done = await _thread(merges.merge, self.workplace.repo, message=message, at=at, **sides)
+        done = await in_thread(merges.merge, self.workplace.repo, message=message, at=at, **sides)
         if isinstance(done, merges.Merged):
             self._parents[done.commit] = (onto, head)
             return MergeResult(commit=done.commit)
@@ -329,7 +313,7 @@ class LocalOutside:
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
         """Dated by the newer of the two, so that a repeat makes the same commit."""
-        at = await _thread(self._newest, tips)
+        at = await in_thread(self._newest, tips)
         message = f"Merge {target} into what crew landed\n"
         return await self.merge(onto=tips.integration, head=tips.target, message=message, at=at)
 
@@ -341,17 +325,17 @@ class LocalOutside:
         return max(float(date) for date in dates.split())
 
     async def advance(self, target: str, *, to: str, expected: str) -> None:
-        await _thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
+        await in_thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
 
     async def deliver(self, target: str) -> Delivered:
-        done = await _thread(delivery.deliver, self.workplace.repo, target)
+        done = await in_thread(delivery.deliver, self.workplace.repo, target)
         return Delivered(**asdict(done))
 
     async def write_task(self, task: Task) -> None:
-        await _thread(self._write_task, task)
+        await in_thread(self._write_task, task)
 
     async def tell_step(self, step: ItemTask) -> TaskItem:
-        return await _thread(self.planned.tell, step)
+        return await in_thread(self.planned.tell, step)
 
     def _write_task(self, task: Task) -> None:
         source = self.workplace.source

@@ -17,6 +17,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import git
 from crew.git.repository import Repository
 from crew.git.worktrees.excludes import pattern_for
+from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -209,7 +210,7 @@ def _place_copy(source: Path, target: Path) -> None:
     fresh = target.with_name(f".{target.name}.crew-new")
     _copy_content(source, fresh)
     shutil.copystat(source, fresh)
-    fresh.replace(target)
+    put_in_place(fresh, target)
 
 
 def _copy_content(source: Path, target: Path) -> None:

@@ -4,10 +4,7 @@ A mark in the worktree's git dir says that it is furnished, and another one, wri
 is put into it, that nothing of anybody's was in it. Killed anywhere in between, all is done again.
 """
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec
 
 from crew.config.model import AgentSettings
 from crew.domain.kernel.errors import CrewError
@@ -31,10 +28,8 @@ from crew.runner.outside.setup_commands import (
 from crew.runner.outside.worktree_files import bring_belongings
 from crew.store.quick_rows import find_run
 from crew.system.crash_points import effect
-from crew.system.processes.end_process import even_if_cancelled
+from crew.system.threads import in_thread
 from crew.workplace import Workplace
-
-P = ParamSpec("P")
 
 FURNISHED = "crew-furnished"
 UNTOUCHED = "crew-untouched"
@@ -92,12 +87,12 @@ async def furnish(
     if _is_plain(site):
         _mark(git_dir, FURNISHED, path)
         return
-    await _in_thread(_look_before, site, task, branch, is_new=is_new)
+    await in_thread(_look_before, site, task, branch, is_new=is_new)
     try:
         await _furnish(site)
     except CrewError:
         if _has_mark(git_dir, UNTOUCHED, path):
-            await _in_thread(_take_back, site, task, branch)
+            await in_thread(_take_back, site, task, branch)
         raise
 
 
@@ -116,12 +111,12 @@ async def furnish_gate(workplace: Workplace, path: Path, *, task: str) -> None:
     try:
         await _furnish(site)
     except CrewError:
-        await _in_thread(remove_worktree, workplace.repo, path)
+        await in_thread(remove_worktree, workplace.repo, path)
         raise
 
 
 async def _furnish(site: _Site) -> None:
-    await _in_thread(_bring_in, site)
+    await in_thread(_bring_in, site)
     for setup in site.setups:
         await run_setup(site.workplace, setup, path=site.path, log=site.log)
     _mark(site.git_dir, FURNISHED, site.path)
@@ -192,11 +187,6 @@ def _take_back(site: _Site, task: Task, branch: str) -> None:
     if _is_held_elsewhere(repo, task, branch, head):
         delete_branch(repo, branch, expected=head)
         delete_ref(repo, made_ref(branch), expected=made)
-
-
-async def _in_thread(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Off the loop, and to its end: what is under way must not be left half done."""
-    await even_if_cancelled(asyncio.to_thread(function, *args, **kwargs))
 
 
 def _git_dir(workplace: Workplace, path: Path) -> Path:

@@ -1,13 +1,13 @@
 """The manifest of a run: a file for other programs, with the state names of seed 004."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from crew.domain.rows.run import PERSISTED, Run, RunState
 from crew.domain.world import World
 from crew.runner.views.row_views import moment
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.workplace import Workplace
 
@@ -44,8 +44,5 @@ def manifest_file(workplace: Workplace, run: str) -> Path:
 
 @effect("runner.write_manifest")
 def write_manifest(file: Path, document: dict[str, Any]) -> None:
-    """Whole or as before, never half."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".manifest.{os.getpid()}")
-    fresh.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    fresh.replace(file)
+    write_file(file, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())

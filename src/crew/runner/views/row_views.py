@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
 if TYPE_CHECKING:
@@ -233,9 +233,7 @@ def state_document(world: World, *, runner_up: bool) -> Mapping[str, Any]:
 
 @effect("state.write")
 def write_state(path: Path, document: Mapping[str, Any]) -> None:
-    """`.crew/state.json`: whole or as before, never half; one agent a line."""
+    """Write `.crew/state.json`, with one agent on each line."""
     agents = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in document["agents"])
     text = f'{{\n  "version": {document["version"]},\n  "agents": [\n    {agents}\n  ]\n}}\n'
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text)
-    fresh.replace(path)
+    write_file(path, text.encode())

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Coroutine
 
 from crew.domain.kernel.frozen import frozen
 from crew.system.crash_points import effect
@@ -52,20 +51,6 @@ async def end(child: Child, pipes: Pipes, exited: "asyncio.Task[None]") -> None:
         exited.cancel()
         pipes.close()
         child.close()
-
-
-async def even_if_cancelled(work: Coroutine[None, None, None]) -> None:
-    """Await a clean-up to its end, and raise a cancellation only after it."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled:
-        raise cancelled
 
 
 async def exit_of(process: subprocess.Popen[bytes]) -> None:

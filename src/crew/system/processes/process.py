@@ -16,10 +16,11 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import Tail
 from crew.system.crash_points import effect
-from crew.system.processes.end_process import Child, end, even_if_cancelled, exit_of
+from crew.system.processes.end_process import Child, end, exit_of
 from crew.system.processes.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
 from crew.system.processes.pipes import Log, Pipes, Take, Talk
 from crew.system.processes.sandbox import PROBE_ARGUMENTS, Sandbox, below_keeper, in_pid_namespace
+from crew.system.threads import even_if_cancelled
 
 __all__ = [
     "ProcessEnd",

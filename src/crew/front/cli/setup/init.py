@@ -1,15 +1,16 @@
 """`crew init`: makes `.crew/` and says what it found."""
 
-import re
+import os
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crew.config.agent_programs import missing_program
 from crew.config.gate_command import Gate, choose_gate, read_gate_files
+from crew.config.layers.layers import load_settings
+from crew.config.set_key import set_key
 from crew.config.suggested_gate import suggest_gate
 from crew.domain.rules import Rules
 from crew.domain.runs.gate import SET_GATE
@@ -18,15 +19,10 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.setup.agent_needs import another_agent
 from crew.front.cli.setup.gate_notice import SUBMODULES
-from crew.system.crash_points import effect
 from crew.workplace import make_workplace, usable_repository
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
-
-_TABLE = re.compile(r"^\[tasks\][ \t]*(#.*)?$", re.MULTILINE)
-_SOURCE = re.compile(r"^source[ \t]*=.*$", re.MULTILINE)
-_NEXT_TABLE = re.compile(r"^\[", re.MULTILINE)
 
 
 @command("init", example="crew init\ncrew init --tasks tk")
@@ -53,36 +49,9 @@ def init(call: Call, tasks: str | None) -> None:
 
 def _keep_source(call: Call, source: str) -> None:
     """Before anything else is made: the source decides where tasks go."""
-    file = usable_repository(call.directory).root / ".crew" / "config.toml"
-    present = file.read_text(encoding="utf-8") if file.exists() else ""
-    is_set = _TABLE.search(present) is not None
-    if source != "files" or is_set:
-        _write(file, with_source(present, source))
-
-
-def with_source(text: str, source: str) -> str:
-    """The config with `[tasks] source` set and everything else as it was."""
-    line = f'source = "{source}"'
-    table = _TABLE.search(text)
-    if table is None:
-        gap = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{gap}[tasks]\n{line}\n"
-    following = _NEXT_TABLE.search(text, table.end())
-    end = following.start() if following else len(text)
-    inside = text[table.end() : end]
-    if _SOURCE.search(inside):
-        return text[: table.end()] + _SOURCE.sub(line, inside, count=1) + text[end:]
-    return f"{text[: table.end()]}\n{line}{text[table.end() :]}"
-
-
-@effect("front.config")
-def _write(file: Path, text: str) -> None:
-    if file.exists() and file.read_text(encoding="utf-8") == text:
-        return
-    file.parent.mkdir(exist_ok=True)
-    fresh = file.with_name(f"{file.name}.new")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(file)
+    root = usable_repository(call.directory).root
+    if load_settings(root).tasks.source != source:
+        set_key(root, os.environ, scope="repo", key="tasks.source", said=source)
 
 
 def _found(workplace: "Workplace") -> dict[str, Any]:

@@ -1,0 +1,27 @@
+"""Work that no cancellation cuts short: threads, and what must be cleaned up."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run it off the loop: a call of git that is under way must not be left half done."""
+    return await even_if_cancelled(asyncio.to_thread(function, *args, **kwargs))
+
+
+async def even_if_cancelled(work: Coroutine[Any, Any, R]) -> R:
+    """Await the work until it has ended; a cancellation that came meanwhile follows then."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    return task.result()
