@@ -17,11 +17,11 @@ from crew.runner.notices.notices import telling_people
 from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.requests.tokens import Tokens
 from crew.runner.runner import Runner
+from crew.runner.startup import repair_before_rows
 from crew.runner.views.state_files import StateFiles
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.fact_log import load_world, record
 from crew.store.kept_values import keep_setting, setting
-from crew.store.request_queue import drop_requests
 from crew.store.runner_lock import RUNNER
 from crew.workplace import Workplace
 
@@ -92,7 +92,7 @@ def run_crew(
     with holding_the_lock(workplace, role=RUNNER):
         epoch = int(setting(workplace.db, "epoch") or 0) + 1
         keep_setting(workplace.db, "epoch", str(epoch))
-        drop_requests(workplace.db)
+        repair_before_rows(workplace)
         runner = make_runner(workplace, options, epoch=epoch)
         prepare(runner)
         asyncio.run(_run_with_signals(runner, beside))

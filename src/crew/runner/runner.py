@@ -17,11 +17,9 @@ from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError, TryLater, UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.text import one_line
-from crew.domain.merging import merge_outcomes
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.requests import Answer, Request
 from crew.domain.runs.speaking_run import speaking_run
-from crew.git.delivery.delivery import landed_tips
 from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
@@ -32,6 +30,7 @@ from crew.runner.requests.checked_requests import READING, message_from, readabl
 from crew.runner.requests.tokens import VERBS as STEP_VERBS
 from crew.runner.requests.tokens import Tokens
 from crew.runner.requests.waiting_readers import Readers
+from crew.runner.startup import repair_before_plan
 from crew.runner.views.last_words import LastWords
 from crew.runner.views.state_files import StateFiles
 from crew.store.database import StoreFailed
@@ -96,11 +95,7 @@ class Runner:
         async with self._listening():
             looking = asyncio.ensure_future(self._look_now_and_then())
             try:
-                self.take_in()
-                self._find_landed()
-                self.look_at_panes()
-                self.readers.welcome()
-                await asyncio.to_thread(self.outside.sweep)
+                await repair_before_plan(self)
                 await self.engine.run(until=self._is_over)
                 keep_taken_in(self.workplace, self._stamp)
             finally:
@@ -127,11 +122,6 @@ class Runner:
         """A terminal session that ended without a word, as when its server was killed."""
         if facts := pane_ends(self.engine.world, at=time.time()):
             self.engine.record(facts)
-
-    def _find_landed(self) -> None:
-        """What landed is in git, whatever became of the database: it must still be delivered."""
-        tips = landed_tips(self.workplace.repo)
-        self.engine.record(merge_outcomes.found(self.engine.world, tips, at=time.time()))
 
     def hear_requests(self) -> None:
         """Answer what other processes asked; a refusal is an answer too."""

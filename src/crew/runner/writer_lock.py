@@ -17,13 +17,7 @@ def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[N
     started = str(moment(time.time()))
     with writer_lock(workplace.lock_file, role=role, started=started) as is_in_order:
         if role == RUNNER or not is_in_order:
-            _end_leftovers(workplace)
+            from crew.runner.startup import repair_after_kill  # noqa: PLC0415 - rarely needed
+
+            repair_after_kill(workplace)
         yield
-
-
-def _end_leftovers(workplace: Workplace) -> None:
-    from crew.git.delivery.delivery import repair_sync  # noqa: PLC0415 - rarely needed
-    from crew.system.processes.ownership import kill_leftovers  # noqa: PLC0415 - rarely needed
-
-    kill_leftovers(workplace.repo_id)
-    repair_sync(workplace.repo)

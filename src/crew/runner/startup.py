@@ -1,0 +1,104 @@
+"""The repairs of a start, in the order in which they run.
+
+There is no recovery mode. After a kill the world outside and the rows may disagree in the ways
+that are listed here; once they agree again, crew plans as after any other fact. Each repair may be
+repeated, and does nothing when there is nothing to repair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.merging import merge_outcomes
+from crew.git.delivery.delivery import landed_tips, repair_sync
+from crew.store.request_queue import drop_requests
+from crew.system.processes.ownership import kill_leftovers
+
+if TYPE_CHECKING:
+    from crew.runner.runner import Runner
+    from crew.workplace import Workplace
+
+T = TypeVar("T")
+
+
+@frozen
+class Repair(Generic[T]):
+    """What a start does, and why it has to."""
+
+    act: Callable[[T], object]
+    why: str
+    in_thread: bool = False
+    """For a repair that takes long and reads no database."""
+
+
+def _find_landed(runner: Runner) -> None:
+    tips = landed_tips(runner.workplace.repo)
+    runner.engine.record(merge_outcomes.found(runner.engine.world, tips, at=time.time()))
+
+
+AFTER_A_KILL: tuple[Repair[Workplace], ...] = (
+    Repair(
+        act=lambda workplace: kill_leftovers(workplace.repo_id),
+        why="processes of a killed writer still run, and would change what is planned next",
+    ),
+    Repair(
+        act=lambda workplace: repair_sync(workplace.repo),
+        why="a delivery was killed half-way through the files of a person's checkout",
+    ),
+)
+"""By every writer that follows a killed one, and by every runner, before rows are read."""
+
+BEFORE_ROWS: tuple[Repair[Workplace], ...] = (
+    Repair(
+        act=lambda workplace: drop_requests(workplace.db),
+        why="a request to a dead runner is stale; a process that still waits for it sends it again",
+    ),
+)
+"""By a runner alone, before rows are read."""
+
+BEFORE_PLAN: tuple[Repair[Runner], ...] = (
+    Repair(
+        act=lambda runner: runner.take_in(),
+        why="people and programs changed tasks while no runner was up",
+    ),
+    Repair(
+        act=_find_landed,
+        why="git knows what has landed, even if the database was lost: it must still be delivered",
+    ),
+    Repair(
+        act=lambda runner: runner.look_at_panes(),
+        why="a terminal ended and could not report it, as when the tmux server was killed",
+    ),
+    Repair(
+        act=lambda runner: runner.readers.welcome(),
+        why="members of channels could not reach crew: their time limits begin now",
+    ),
+    Repair(
+        act=lambda runner: runner.outside.sweep(),
+        why="a killed runner left worktrees of reviews, spare worktrees and locks on its own refs",
+        in_thread=True,
+    ),
+)
+"""By a runner that has loaded its rows, before the first plan."""
+
+
+def repair_after_kill(workplace: Workplace) -> None:
+    for repair in AFTER_A_KILL:
+        repair.act(workplace)
+
+
+def repair_before_rows(workplace: Workplace) -> None:
+    for repair in BEFORE_ROWS:
+        repair.act(workplace)
+
+
+async def repair_before_plan(runner: Runner) -> None:
+    for repair in BEFORE_PLAN:
+        if repair.in_thread:
+            await asyncio.to_thread(repair.act, runner)
+        else:
+            repair.act(runner)
