@@ -1,12 +1,12 @@
 """Where each kind of agent gets its system prompt: nowhere is it lost, and nowhere sent twice."""
 
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 
 from agents.contract import order  # noqa: F401 - a fixture
-from crew.agents.adapter import AdapterName, AgentSpec, placed, remembers
+from crew.agents.adapter import AgentSpec, placed, remembers
+from crew.domain.kernel.adapter_names import ADAPTERS
 
 IN_PROMPT = ("", "be kind\n\ndo it")
 ASIDE = ("be kind", "do it")
@@ -26,7 +26,7 @@ TABLE = {
 
 
 def test_the_table_is_complete():
-    assert set(TABLE) == set(get_args(AdapterName))
+    assert set(TABLE) == set(ADAPTERS)
 
 
 @pytest.mark.parametrize("adapter", TABLE)

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crew.config.set_key import set_key
-from crew.config.template_names import AGENT_NAMES, template_problem
 from crew.config.toml.toml_edit import with_value
 from crew.config.toml.toml_spans import key_parts, line_of, spans, written_key, written_value
 from crew.domain.kernel.errors import CrewError, UsageError
-from crew.domain.kernel.templates import check
+from crew.domain.kernel.templates import AGENT_NAMES, check, expand, template_problem
 from refusals import raises_code
 
 FULL = '''\
@@ -129,12 +128,17 @@ def test_whatever_is_written_is_read_back_and_the_rest_with_it(table, others, ke
     ).map("".join)
 )
 def test_the_config_refuses_exactly_the_templates_that_cannot_be_filled_in(template):
-    try:
-        check(template, names=AGENT_NAMES)
-        refused = False
-    except UsageError:
-        refused = True
-    assert (template_problem(template, AGENT_NAMES) is not None) == refused
+    problem = template_problem(template, AGENT_NAMES)
+    for value in ("", "set"):  # each takes other branches of the template
+        try:
+            expand(template, dict.fromkeys(AGENT_NAMES, value), quote=str)
+        except UsageError:
+            assert problem is not None
+    if problem is None:
+        check(template)
+    else:
+        with pytest.raises(UsageError):
+            check(template)
 
 
 def test_lines_are_found_past_texts_that_look_like_toml():

@@ -9,13 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
+from crew.domain.kernel.adapter_names import AdapterName
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.step import StepOutcome
 from crew.system.processes.sandbox import Sandbox
 
-AdapterName = Literal[
-    "command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp"
-]
 PromptVia = Literal["arg", "stdin", "file"]
 
 DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"

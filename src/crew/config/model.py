@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from crew.config.template_names import AGENT_NAMES, DIFF_NAMES, PLACE_NAMES
 from crew.config.toml.value_kinds import (
     answers,
     choice,
@@ -20,13 +19,12 @@ from crew.config.toml.value_kinds import (
     whole,
     words,
 )
+from crew.domain.kernel.adapter_names import ADAPTERS
 from crew.domain.kernel.errors import NotFound
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.suggest import nearest
+from crew.domain.kernel.templates import AGENT_NAMES, DIFF_NAMES, PLACE_NAMES
 from crew.domain.rows.workflow import KeepsSession
-
-ADAPTERS = ("command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp")
-"""The ways to drive an agent's program."""
 
 MOVABLE_SESSIONS = frozenset({"claude", "codex", "codex-exec", "scripted"})
 """Adapters whose program can resume a session in a different folder."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field
 from typing import Any, TypeAlias
 
-from crew.config.template_names import template_problem
 from crew.config.toml.cli_value import as_it_is, literal, many, one_or_many, yes_or_no
+from crew.domain.kernel.templates import template_problem
 
 Reader: TypeAlias = Callable[[Any], Any]
 """Reads one TOML value. Its ValueError describes the expected value."""

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.suggest import nearest
 
 Value = str | Sequence[str]
 """A text is one word of the command; a sequence is as many words as it has members."""
 
 PLACE_NAMES = ("Worktree", "TaskID", "Branch", "GitDir", "RepoRoot", "BaseBranch")
-NAMES = (
+DIFF_NAMES = ("Args", *PLACE_NAMES)
+AGENT_NAMES = (
     *("Command", "SystemArgs", "Args", "Prompt", "Model", *PLACE_NAMES),
     *("PromptFile", "Session", "Resume"),
 )
@@ -36,7 +38,7 @@ _QUOTE = re.compile("['\"]")
 class _Piece:
     """A stretch of literal text, or a tag with what it names."""
 
-    kind: str  # "text", "value", "if", "else" or "end"
+    kind: str  # "text", "value", "if", "else" or "end"; "fault" ends a template that is wrong
     text: str
 
 
@@ -84,6 +86,8 @@ def expand(template: str, values: Mapping[str, Value], *, quote: Callable[[str],
                 shown[-1] = not shown[-1]
             case "end":
                 shown.pop()
+            case "fault":
+                raise _refused(template, piece.text, tuple(values))
             case _ if not all(shown):
                 continue
             case "value":
@@ -97,16 +101,25 @@ def expand(template: str, values: Mapping[str, Value], *, quote: Callable[[str],
     return "".join(written)
 
 
-def check(template: str, *, names: Sequence[str] = NAMES) -> None:
+def check(template: str, *, names: Sequence[str] = AGENT_NAMES) -> None:
     """Refuse a template that cannot be expanded."""
+    if problem := template_problem(template, names):
+        raise _refused(template, problem, names)
+
+
+def template_problem(template: str, names: Sequence[str]) -> str | None:
+    """Why this template cannot be expanded with values of these names, if so."""
     for piece in _pieces(template):
+        if piece.kind == "fault":
+            return piece.text
         if piece.kind in {"value", "if"} and piece.text not in names:
-            raise _unknown(piece.text, names)
+            return _unknown(piece.text, names)
+    return None
 
 
 def _value(values: Mapping[str, Value], name: str) -> Value:
     if name not in values:
-        raise _unknown(name, tuple(values))
+        raise UsageError(_unknown(name, tuple(values)), hint=_hint(tuple(values)))
     return values[name]
 
 
@@ -115,27 +128,38 @@ def _quoted(value: Value, quote: Callable[[str], str]) -> str:
     return " ".join(quote(word) for word in words)
 
 
-def _unknown(name: str, names: Sequence[str]) -> UsageError:
-    return UsageError(
-        f"a template cannot say {{{{.{name}}}}}",
-        hint=f"known names: {', '.join(names)}",
-    )
+def _unknown(name: str, names: Sequence[str]) -> str:
+    near = nearest(name, names)
+    other = f", did you mean {{{{.{near}}}}}?" if near else f"; known: {', '.join(names)}"
+    return f"{{{{.{name}}}}} is unknown{other}"
+
+
+def _refused(template: str, problem: str, names: Sequence[str]) -> UsageError:
+    return UsageError(f"{problem}, in {template!r}", hint=_hint(names))
+
+
+def _hint(names: Sequence[str]) -> str:
+    grammar = "templates know {{.Name}} and {{if .Name}}…{{else}}…{{end}}"
+    return f"{grammar}; the names are {', '.join(names)}"
 
 
 def _pieces(template: str) -> Iterator[_Piece]:
-    """The template in order; every `if` is known to have its `end`."""
+    """The template in order, up to its first fault."""
     position = 0
     open_ifs: list[bool] = []  # for each open `if`, whether its `else` has been seen
     for tag in _TAG.finditer(template):
         yield _Piece(kind="text", text=template[position : tag.start()])
         position = tag.end()
-        yield _tag(tag[1], open_ifs, template)
-    if open_ifs:
-        raise _malformed(template, "an {{if}} has no {{end}}")
+        piece = _tag(tag[1], open_ifs)
+        yield piece
+        if piece.kind == "fault":
+            return
     yield _Piece(kind="text", text=template[position:])
+    if open_ifs:
+        yield _Piece(kind="fault", text="an {{if}} has no {{end}}")
 
 
-def _tag(words: str, open_ifs: list[bool], template: str) -> _Piece:
+def _tag(words: str, open_ifs: list[bool]) -> _Piece:
     if value := _VALUE.fullmatch(words):
         return _Piece(kind="value", text=value[1])
     if condition := _IF.fullmatch(words):
@@ -147,14 +171,7 @@ def _tag(words: str, open_ifs: list[bool], template: str) -> _Piece:
     if words == "end" and open_ifs:
         open_ifs.pop()
         return _Piece(kind="end", text="")
-    raise _malformed(template, f"{{{{{words}}}}} has no meaning here")
-
-
-def _malformed(template: str, why: str) -> UsageError:
-    return UsageError(
-        f"{why}, in {template!r}",
-        hint="templates know {{.Name}} and {{if .Name}}…{{else}}…{{end}}",
-    )
+    return _Piece(kind="fault", text=f"{{{{{words}}}}} has no meaning there")
 
 
 def _open_quote(script: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crew.domain.kernel.templates import PLACE_NAMES, Value, check, shell_command
+from crew.domain.kernel.templates import DIFF_NAMES, Value, check, shell_command
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json
@@ -14,9 +14,6 @@ from crew.runner.by_hand.task_diff import ShownDiff, diff_of, files_of, run_diff
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
-
-NAMES = ("Args", *PLACE_NAMES)
-"""What the template `[diff] command` may say."""
 
 
 @command("diff", example="crew diff 12\ncrew diff 12 -- --stat\ncrew diff 12 --json")
@@ -32,7 +29,7 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     """
     workplace = call.workplace()
     template = workplace.settings.diff.command
-    check(template, names=NAMES)
+    check(template, names=DIFF_NAMES)
     change = diff_of(workplace, workplace.source.resolve(task))
     with files_of(workplace, change) as folder:
         argv = shell_command(template, _values(workplace, change, folder, args))

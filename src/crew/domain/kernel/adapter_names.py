@@ -1,0 +1,8 @@
+"""The names of the adapters: the ways in which crew drives the program of an agent."""
+
+from typing import Literal, get_args
+
+AdapterName = Literal[
+    "command", "scripted", "claude", "codex", "codex-exec", "opencode", "gemini", "acp"
+]
+ADAPTERS: tuple[AdapterName, ...] = get_args(AdapterName)
