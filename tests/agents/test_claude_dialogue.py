@@ -13,16 +13,9 @@ from agents.contract import SILENT, order
 from agents.running import finish, put_clock_forward, wait_until, written
 from crew.agents.adapter import AgentSpec, Controls, Interrupt, Permission, Say, adapter_for
 from crew.agents.claude import claude_live
-from crew.agents.claude.claude_dialogue import (
-    ClaudeEnded,
-    ClaudeInput,
-    ClaudeQuestion,
-    ClaudeWithdrawn,
-    Dialogue,
-    SendToClaude,
-    Woken,
-)
+from crew.agents.claude.claude_dialogue import ClaudeQuestion, Dialogue, Woken
 from crew.agents.claude.claude_session import held_session
+from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.domain.rows.step import ErrorKind
 
 __all__ = ["order"]
@@ -63,12 +56,12 @@ def told(dialogue, word):
 
 def number_of(acts):
     (tell,) = acts
-    assert tell.line["message"]["content"] == [{"type": "text", "text": "hello"}]
-    return tell.line["uuid"]
+    assert tell.message["message"]["content"] == [{"type": "text", "text": "hello"}]
+    return tell.message["uuid"]
 
 
 def requests(acts):
-    return [act.line["request"] for act in acts if isinstance(act, SendToClaude)]
+    return [act.message["request"] for act in acts if isinstance(act, SendMessage)]
 
 
 def test_words_are_kept_back_until_a_tool_runs():
@@ -88,7 +81,7 @@ def test_words_are_heard_once_they_are_replayed():
     hear(dialogue, INIT, tool("t1"))
     number = number_of(told(dialogue, HELLO))
     hear(dialogue, tool_result("t1"))
-    assert hear(dialogue, replay(number)) == [ClaudeInput("m1")]
+    assert hear(dialogue, replay(number)) == [MessageRead("m1")]
     assert hear(dialogue, replay(number)) == []
 
 
@@ -101,7 +94,7 @@ def test_words_that_missed_the_result_are_taken_back_and_said_to_the_next_tool()
     assert hear(dialogue, taken_back(first)) == []
     again = number_of(hear(dialogue, tool("t2")))
     assert again != first
-    assert hear(dialogue, tool_result("t2"), replay(again))[-1] == ClaudeInput("m1")
+    assert hear(dialogue, tool_result("t2"), replay(again))[-1] == MessageRead("m1")
 
 
 def test_words_are_not_taken_back_while_another_tool_still_runs():
@@ -117,7 +110,7 @@ def test_words_that_were_taken_in_the_last_moment_are_heard_although_they_were_c
     hear(dialogue, INIT, tool("t1"))
     number = number_of(told(dialogue, HELLO))
     acts = hear(dialogue, tool_result("t1"), replay(number))
-    assert acts[-1] == ClaudeInput("m1")
+    assert acts[-1] == MessageRead("m1")
 
 
 def test_a_helpers_tools_are_not_the_agents():
@@ -128,21 +121,21 @@ def test_a_helpers_tools_are_not_the_agents():
 
 def test_nothing_more_is_said_after_the_result():
     dialogue = Dialogue()
-    assert hear(dialogue, INIT, tool("t1"), tool_result("t1"), RESULT) == [ClaudeEnded()]
+    assert hear(dialogue, INIT, tool("t1"), tool_result("t1"), RESULT) == [DialogueEnded()]
     assert told(dialogue, HELLO) == []
 
 
 def test_a_command_in_the_background_keeps_unfinished_work_open():
-    assert hear(Dialogue(), INIT, BUSY, RESULT, IDLE, INIT, RESULT) == [ClaudeEnded()]
+    assert hear(Dialogue(), INIT, BUSY, RESULT, IDLE, INIT, RESULT) == [DialogueEnded()]
 
 
 def test_a_command_in_the_background_does_not_keep_finished_work_open():
-    assert hear(Dialogue(), INIT, BUSY, RESULT, is_done=True) == [ClaudeEnded()]
+    assert hear(Dialogue(), INIT, BUSY, RESULT, is_done=True) == [DialogueEnded()]
 
 
 def test_whoever_is_woken_after_all_was_said_may_take_their_time():
     acts = hear(Dialogue(), INIT, BUSY, RESULT, INIT, RESULT, is_done=True)
-    assert acts == [ClaudeEnded(), Woken(), ClaudeEnded()]
+    assert acts == [DialogueEnded(), Woken(), DialogueEnded()]
 
 
 def test_an_interrupt_takes_back_what_was_said_and_is_the_last_word():
@@ -154,7 +147,7 @@ def test_an_interrupt_takes_back_what_was_said_and_is_the_last_word():
         {"subtype": "cancel_async_message", "message_uuid": number},
         {"subtype": "interrupt"},
     ]
-    assert acts[-1] == ClaudeEnded()
+    assert acts[-1] == DialogueEnded()
     assert hear(dialogue, taken_back(number), tool_result("t1"), INIT) == []
     assert told(dialogue, Interrupt()) == []
 
@@ -174,13 +167,13 @@ def test_a_question_says_what_would_be_done_and_why_it_is_asked():
 
 def test_a_question_can_be_withdrawn():
     cancel = {"type": "control_cancel_request", "request_id": "r1"}
-    assert hear(Dialogue(), cancel) == [ClaudeWithdrawn("r1")]
+    assert hear(Dialogue(), cancel) == [QuestionWithdrawn("r1")]
 
 
 @pytest.mark.parametrize("request_", [asks(subtype="hook_callback"), {"type": "control_request"}])
 def test_what_crew_cannot_answer_is_refused_rather_than_left_open(request_):
     (tell,) = hear(Dialogue(), request_)
-    assert tell.line["response"]["subtype"] == "error"
+    assert tell.message["response"]["subtype"] == "error"
 
 
 PLAYER = """

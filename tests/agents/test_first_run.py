@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crew.agents.first_run import answer_first_run
-from crew.config.layers.layers import default_settings
+from crew.config.layers.layers import merged_settings
 
 TRUST = {
     "file": ".cli/config.json",
@@ -131,7 +131,7 @@ def test_a_crash_at_any_point_leaves_the_old_or_the_new_file(tmp_path, point):
 
 
 def test_the_built_in_answers_are_those_that_claude_asks_for(tmp_path):
-    answers = default_settings().agents.named("claude-reviewer").first_run
+    answers = merged_settings(()).agents.named("claude-reviewer").first_run
     environ = {"ANTHROPIC_API_KEY": "sk-ant-" + "k" * 30}
     assert answer(tmp_path, *answers, environ=environ) == ()
     assert json.loads((tmp_path / ".claude.json").read_text()) == {

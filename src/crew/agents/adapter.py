@@ -3,8 +3,9 @@
 import asyncio
 import importlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
@@ -124,6 +125,25 @@ class Adapter(Protocol):
     async def run_step(
         self, order: StepOrder, watch: Watch, controls: Controls | None = None
     ) -> StepOutcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneWayAdapter(ABC):
+    """An adapter whose program reads nothing during a step: no control reaches it."""
+
+    spec: AgentSpec
+    caller: Mapping[str, str]
+
+    async def run_step(
+        self,
+        order: StepOrder,
+        watch: Watch,
+        controls: Controls | None = None,  # noqa: ARG002
+    ) -> StepOutcome:
+        return await self._step(order, watch)
+
+    @abstractmethod
+    async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome: ...
 
 
 class PromptPlace(StrEnum):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
+from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment, prompt_file
 from crew.agents.step_process import TEXT_TAIL, last_words, process_error, run_agent
 from crew.domain.kernel.errors import CrewError
@@ -18,18 +18,10 @@ _SHELL_CANNOT_RUN_IT = (126, 127)
 
 
 @dataclass(frozen=True, slots=True)
-class CommandAdapter:
+class CommandAdapter(OneWayAdapter):
     """Runs the configured command template with `sh`."""
 
-    spec: AgentSpec
-    caller: Mapping[str, str]
-
-    async def run_step(
-        self,
-        order: StepOrder,
-        watch: Watch,
-        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
-    ) -> StepOutcome:
+    async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
         if error := _refusal(self.spec, environment):
             return StepOutcome(session=order.session, error=error)

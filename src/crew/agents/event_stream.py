@@ -2,7 +2,9 @@
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from crew.agents.step_process import TEXT_TAIL
@@ -53,6 +55,29 @@ class Words:
         if short and short != self._last_doing:
             self._last_doing = short
             self._doing(short)
+
+
+@dataclass(slots=True)
+class EventReader(ABC):
+    """Reads the events that a program prints in one step."""
+
+    words: Words
+    _lines: EventLines = field(default_factory=EventLines, kw_only=True)
+
+    def take(self, chunk: bytes) -> None:
+        for event in self._lines.feed(chunk):
+            self._read(event)
+
+    def finish(self) -> None:
+        for event in self._lines.close():
+            self._read(event)
+        self._end_message()
+
+    @abstractmethod
+    def _read(self, event: Event) -> None: ...
+
+    def _end_message(self) -> None:  # noqa: B027 - most programs print whole messages
+        """A message that comes in pieces is whole now."""
 
 
 def mapping(event: Event, name: str) -> Event:

@@ -11,25 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crew.agents.adapter import Interrupt, Permission, Say
+from crew.agents.dialogue_acts import (
+    DialogueEnded,
+    MessageRead,
+    QuestionWithdrawn,
+    SendMessage,
+)
 from crew.agents.event_stream import Event, mapping
 from crew.domain.kernel.frozen import frozen
 
 _DENIAL = "This is not allowed. Do it in another way, or say what you need, and why."
 _LONGEST_DETAIL = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class SendToClaude:
-    """A line for the program."""
-
-    line: Event
-
-
-@dataclass(frozen=True, slots=True)
-class ClaudeInput:
-    """The model has this message."""
-
-    message: str
 
 
 @frozen
@@ -42,23 +34,11 @@ class ClaudeQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaudeWithdrawn:
-    """The question needs no answer any more."""
-
-    request: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClaudeEnded:
-    """There is nothing more to send."""
-
-
-@dataclass(frozen=True, slots=True)
 class Woken:
     """The program continues although its input has ended, and may take its time."""
 
 
-Act = SendToClaude | ClaudeInput | ClaudeQuestion | ClaudeWithdrawn | ClaudeEnded | Woken
+Act = SendMessage | MessageRead | ClaudeQuestion | QuestionWithdrawn | DialogueEnded | Woken
 
 
 @dataclass(slots=True)
@@ -80,7 +60,7 @@ class Dialogue:
         elif not self.is_interrupted:
             self.is_interrupted = True
             yield from self._take_back()
-            yield SendToClaude(_request("interrupt"))
+            yield SendMessage(_request("interrupt"))
             yield from self._end()
 
     def hear(self, event: Event, *, is_done: bool) -> Iterator[Act]:
@@ -96,7 +76,7 @@ class Dialogue:
             case "control_request":
                 yield _question(event)
             case "control_cancel_request":
-                yield ClaudeWithdrawn(str(event.get("request_id")))
+                yield QuestionWithdrawn(str(event.get("request_id")))
             case "system" | "result":
                 yield from self._hear_of_turn(event, is_done=is_done)
             case _:
@@ -105,7 +85,7 @@ class Dialogue:
     def _hear_user(self, event: Event) -> Iterator[Act]:
         number = str(event.get("uuid"))
         if event.get("isReplay") and number in self._said:
-            yield ClaudeInput(self._said.pop(number).message)
+            yield MessageRead(self._said.pop(number).message)
         if results := {str(block.get("tool_use_id")) for block in _blocks(event, "tool_result")}:
             self._tools -= results
             if not self._tools:
@@ -129,7 +109,7 @@ class Dialogue:
 
     def _end(self) -> Iterator[Act]:
         self._is_over = True
-        yield ClaudeEnded()
+        yield DialogueEnded()
 
     def _speak(self) -> Iterator[Act]:
         if not self._tools or self.is_interrupted:
@@ -137,13 +117,13 @@ class Dialogue:
         for word in self._kept_back:
             number = str(uuid.uuid4())
             self._said[number] = word
-            yield SendToClaude(user_message(word.text, number=number))
+            yield SendMessage(user_message(word.text, number=number))
         self._kept_back.clear()
 
     def _take_back(self) -> Iterator[Act]:
         """Withdraw messages. Harmless if the model has just read one: its replay follows."""
         for number in self._said:
-            yield SendToClaude(_request("cancel_async_message", message_uuid=number))
+            yield SendMessage(_request("cancel_async_message", message_uuid=number))
 
 
 def user_message(text: str, *, number: str = "") -> Event:
@@ -163,7 +143,7 @@ def _question(event: Event) -> Act:
     """A permission request, or an error for other requests: without one it waits forever."""
     request, number = mapping(event, "request"), str(event.get("request_id"))
     if request.get("subtype") != "can_use_tool":
-        return SendToClaude(
+        return SendMessage(
             _response(number, subtype="error", error="crew does not know this request")
         )
     values = mapping(request, "input")

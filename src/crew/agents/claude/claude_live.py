@@ -7,17 +7,14 @@ from crew.agents.adapter import Controls, Watch
 from crew.agents.background import Background
 from crew.agents.claude.claude_dialogue import (
     Act,
-    ClaudeEnded,
-    ClaudeInput,
     ClaudeQuestion,
-    ClaudeWithdrawn,
     Dialogue,
-    SendToClaude,
     Woken,
     answer,
     user_message,
 )
 from crew.agents.claude.claude_events import Conversation
+from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.agents.event_stream import Event
 from crew.system.processes.pipes import Talk
 
@@ -41,7 +38,7 @@ class Live:
     def begin(self, prompt: str, controls: Controls | None) -> None:
         if controls is not None:
             self._beside.start("controls", self._pass_on(controls))
-        self._act([SendToClaude(user_message(prompt))])
+        self._act([SendMessage(user_message(prompt))])
 
     def take(self, chunk: bytes) -> None:
         before = self._heard.doing
@@ -58,15 +55,15 @@ class Live:
     def _act(self, acts: Iterable[Act]) -> None:
         for act in acts:
             match act:
-                case SendToClaude(line=line):
+                case SendMessage(message=line):
                     self.talk.say(_line(line))
-                case ClaudeInput(message=message):
+                case MessageRead(message=message):
                     self._watch.heard(message)
                 case ClaudeQuestion():
                     self._beside.start(act.request, self._ask(act))
-                case ClaudeWithdrawn(request=request):
+                case QuestionWithdrawn(request=request):
                     self._beside.cancel(request)
-                case ClaudeEnded():
+                case DialogueEnded():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
                 case Woken():
                     self.talk.close()

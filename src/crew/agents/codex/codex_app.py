@@ -7,19 +7,11 @@ from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.background import Background
-from crew.agents.codex.codex_dialogue import (
-    Act,
-    AwaitTools,
-    CodexDialogue,
-    CodexEnded,
-    CodexInput,
-    CodexQuestion,
-    CodexWithdrawn,
-    SendToCodex,
-)
+from crew.agents.codex.codex_dialogue import Act, AwaitTools, CodexDialogue, CodexQuestion
 from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import TOOLS_WITHIN_S, codex_flags, configured
 from crew.agents.codex.codex_turn import AppTurn
+from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Event, EventLines, Words, mapping
 from crew.agents.session_memory import SessionMemory, session_memory
@@ -115,17 +107,17 @@ class LiveTurn:
     def _act(self, acts: Iterable[Act]) -> None:
         for act in acts:
             match act:
-                case SendToCodex(message=message):
+                case SendMessage(message=message):
                     self.talk.say(_line(message))
-                case CodexInput(message=message_id):
+                case MessageRead(message=message_id):
                     self._watch.heard(message_id)
                 case CodexQuestion():
                     self._beside.start(act.number, self._ask(act))
-                case CodexWithdrawn(number=number):
+                case QuestionWithdrawn(request=number):
                     self._beside.cancel(number)
                 case AwaitTools():
                     self._beside.start("tools", self._await_tools())
-                case CodexEnded():
+                case DialogueEnded():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
 
     async def _await_tools(self) -> None:

@@ -12,22 +12,14 @@ from typing import Any
 from crew import __version__
 from crew.agents.adapter import Interrupt, Permission, Say
 from crew.agents.codex.codex_permissions import decided, permission_asked, refused
+from crew.agents.dialogue_acts import (
+    DialogueEnded,
+    MessageRead,
+    QuestionWithdrawn,
+    SendMessage,
+)
 from crew.agents.event_stream import Event, mapping, session_name, text_of
 from crew.domain.kernel.frozen import frozen
-
-
-@dataclass(frozen=True, slots=True)
-class SendToCodex:
-    """A message for the program."""
-
-    message: Event
-
-
-@dataclass(frozen=True, slots=True)
-class CodexInput:
-    """The model has this message of ours."""
-
-    message: str
 
 
 @frozen
@@ -43,23 +35,11 @@ class CodexQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class CodexWithdrawn:
-    """The question needs no answer any more."""
-
-    number: str
-
-
-@dataclass(frozen=True, slots=True)
 class AwaitTools:
     """The turn waits for crew's tools. The caller limits this wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodexEnded:
-    """There is nothing more to send."""
-
-
-Act = SendToCodex | CodexInput | CodexQuestion | CodexWithdrawn | AwaitTools | CodexEnded
+Act = SendMessage | MessageRead | CodexQuestion | QuestionWithdrawn | AwaitTools | DialogueEnded
 
 TOOLS = "crew"
 """The name of crew's tool server. Its state is unknown until Codex reports its start."""
@@ -130,7 +110,7 @@ class CodexDialogue:
         match asked:
             case "initialize":
                 self.is_ready = True
-                yield SendToCodex({"method": "initialized"})
+                yield SendMessage({"method": "initialized"})
                 known = {"threadId": self.thread, "excludeTurns": True} if self.thread else {}
                 method = "thread/resume" if self.thread else "thread/start"
                 yield self._request(method, **known, **self.opening)
@@ -148,11 +128,11 @@ class CodexDialogue:
         """End if the turn cannot start. A message that came too late waits for the next step."""
         if asked not in {"turn/steer", "turn/interrupt"}:
             self.refusal = f"{asked}: {message or 'refused without a reason'}"
-            yield CodexEnded()
+            yield DialogueEnded()
 
     def _start_turn(self) -> Iterator[Act]:
         if self.is_interrupted:
-            yield CodexEnded()
+            yield DialogueEnded()
         else:
             words = [{"type": "text", "text": self.prompt}]
             yield self._request("turn/start", threadId=self.thread, input=words)
@@ -170,12 +150,12 @@ class CodexDialogue:
                 yield from self._steer()
             case "item/started":
                 if client := text_of(mapping(params, "item"), "clientId"):
-                    yield CodexInput(client)
+                    yield MessageRead(client)
             case "serverRequest/resolved":
-                yield CodexWithdrawn(str(params.get("requestId")))
+                yield QuestionWithdrawn(str(params.get("requestId")))
             case "turn/completed":
                 self._can_steer = False
-                yield CodexEnded()
+                yield DialogueEnded()
             case _:
                 pass
 
@@ -197,10 +177,10 @@ class CodexDialogue:
     def _question(self, request: Event) -> Act:
         permission = permission_asked(request)
         if permission is None:
-            return SendToCodex(refused(request))
+            return SendMessage(refused(request))
         return CodexQuestion(number=str(request["id"]), permission=permission, request=request)
 
-    def _request(self, method: str, **params: Any) -> SendToCodex:
+    def _request(self, method: str, **params: Any) -> SendMessage:
         self._count += 1
         self._asked[self._count] = method
-        return SendToCodex({"id": self._count, "method": method, "params": params})
+        return SendMessage({"id": self._count, "method": method, "params": params})

@@ -1,15 +1,14 @@
 """Runs a step with `codex exec --json`: one process, the prompt on stdin, no messages."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
+from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import codex_flags, toml
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import (
     Event,
-    EventLines,
+    EventReader,
     Words,
     count_of,
     mapping,
@@ -23,18 +22,10 @@ from crew.system.processes.process import ProcessEnd
 
 
 @dataclass(frozen=True, slots=True)
-class CodexExecAdapter:
+class CodexExecAdapter(OneWayAdapter):
     """Runs `codex exec`, or the program in `command`, and reads its events."""
 
-    spec: AgentSpec
-    caller: Mapping[str, str]
-
-    async def run_step(
-        self,
-        order: StepOrder,
-        watch: Watch,
-        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
-    ) -> StepOutcome:
+    async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         memory = session_memory("codex", order)
         thread = memory.name_for(order.session) if order.resume else ""
         turn = ExecTurn(words=Words(order.done_word, watch.doing))
@@ -78,24 +69,14 @@ def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]
 
 
 @dataclass(slots=True)
-class ExecTurn:
+class ExecTurn(EventReader):
     """The events of one run of `codex exec` so far."""
 
-    words: Words
     thread: str = ""
     total: Usage | None = None  # of the whole thread
     complaint: str = ""  # the last reported error, from which it may have recovered
     failure: str = ""
     has_ended: bool = False
-    _lines: EventLines = field(default_factory=EventLines)
-
-    def take(self, chunk: bytes) -> None:
-        for event in self._lines.feed(chunk):
-            self._read(event)
-
-    def finish(self) -> None:
-        for event in self._lines.close():
-            self._read(event)
 
     def _read(self, event: Event) -> None:
         match event.get("type"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
+from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Words
 from crew.agents.first_run import answer_first_run
@@ -41,18 +41,10 @@ exec "$@"
 
 
 @dataclass(frozen=True, slots=True)
-class GeminiAdapter:
+class GeminiAdapter(OneWayAdapter):
     """Runs `gemini`, or the program in `command`, and reads its events."""
 
-    spec: AgentSpec
-    caller: Mapping[str, str]
-
-    async def run_step(
-        self,
-        order: StepOrder,
-        watch: Watch,
-        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
-    ) -> StepOutcome:
+    async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
         if error := await asyncio.to_thread(_refusal, self.spec, order, environment):
             return StepOutcome(session=order.session, error=error)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from crew.agents.adapter import AgentSpec
 from crew.agents.event_stream import (
     Event,
-    EventLines,
-    Words,
+    EventReader,
     argument_of,
     count_of,
     mapping,
@@ -36,25 +35,14 @@ _STATUS = re.compile(r'\\?"code\\?": ?(\d{3})\b|\bstatus: (\d{3})\b')
 
 
 @dataclass(slots=True)
-class GeminiRun:
+class GeminiRun(EventReader):
     """The events of one run of the program so far."""
 
-    words: Words
     session: str = ""
     usage: Usage = field(default_factory=lambda: Usage(cost_usd=None))
     has_result: bool = False
     complaint: str | None = None  # why its result is an error
     _message: list[str] = field(default_factory=list)  # arrives in pieces
-    _lines: EventLines = field(default_factory=EventLines)
-
-    def take(self, chunk: bytes) -> None:
-        for event in self._lines.feed(chunk):
-            self._read(event)
-
-    def finish(self) -> None:
-        for event in self._lines.close():
-            self._read(event)
-        self._end_message()
 
     def _read(self, event: Event) -> None:
         match event.get("type"):

@@ -4,11 +4,10 @@ The worktree's own configuration stays off: its MCP commands and plugins would r
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
+from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import Words
 from crew.agents.opencode.opencode_events import OpenCodeRun, judge
@@ -26,18 +25,10 @@ _CONTENT = "OPENCODE_CONFIG_CONTENT"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCodeAdapter:
+class OpenCodeAdapter(OneWayAdapter):
     """Runs `opencode`, or the program in `command`, and reads its events."""
 
-    spec: AgentSpec
-    caller: Mapping[str, str]
-
-    async def run_step(
-        self,
-        order: StepOrder,
-        watch: Watch,
-        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
-    ) -> StepOutcome:
+    async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         memory = session_memory("opencode", order)
         session = memory.name_for(order.session) if order.resume else ""
         run = OpenCodeRun(words=Words(order.done_word, watch.doing))

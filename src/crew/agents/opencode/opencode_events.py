@@ -1,12 +1,11 @@
 """Parses the output of `opencode run --format json`: actions, usage and errors of a step."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.event_stream import (
     Event,
-    EventLines,
-    Words,
+    EventReader,
     argument_of,
     count_of,
     mapping,
@@ -38,10 +37,9 @@ _BY_WORDS = (
 
 
 @dataclass(slots=True)
-class OpenCodeRun:
+class OpenCodeRun(EventReader):
     """The events of one run of the program so far. The last one decides how it ended."""
 
-    words: Words
     session: str = ""
     reason: str = ""  # why its last message ended
     error: StepError | None = None  # None if it recovered
@@ -49,15 +47,6 @@ class OpenCodeRun:
     _input: int = 0
     _output: int = 0
     _cost_usd: float = 0.0
-    _lines: EventLines = field(default_factory=EventLines)
-
-    def take(self, chunk: bytes) -> None:
-        for event in self._lines.feed(chunk):
-            self._read(event)
-
-    def finish(self) -> None:
-        for event in self._lines.close():
-            self._read(event)
 
     @property
     def is_hopeless(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
+from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.scripted import script_player
 from crew.agents.step_process import TEXT_TAIL, process_error, run_agent
@@ -16,18 +16,10 @@ from crew.system.processes.process import ProcessEnd
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedAdapter:
+class ScriptedAdapter(OneWayAdapter):
     """Plays the next step of the task's script in a real process."""
 
-    spec: AgentSpec
-    caller: Mapping[str, str]
-
-    async def run_step(
-        self,
-        order: StepOrder,
-        watch: Watch,
-        controls: Controls | None = None,  # noqa: ARG002 - it hears nothing during a step
-    ) -> StepOutcome:
+    async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         heard = _Heard(order.done_word, watch)
         end = await run_agent(
             order,
