@@ -1,19 +1,20 @@
 """Reads stored rows without building the domain's values, for commands that must be fast.
 
-Building those values costs more than the rest of `crew ps`. Plain rows have the same field names.
+Building those values costs more than the rest of `crew ps`. Plain rows have the same field names,
+which no type checker can see: they are `Any`, and a test compares them.
 """
 
 import json
-from collections.abc import Iterable
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from crew.store.database import Database, translated
 
 if TYPE_CHECKING:
-    from crew.domain.rows.question import Question
-    from crew.domain.rows.run import Run
     from crew.domain.world import World
+
+Rows: TypeAlias = Mapping[str, Any]
+"""Stored rows by their ids."""
 
 
 class PlainRow:
@@ -33,14 +34,41 @@ class PlainRow:
         return getattr(row_from(self._kind, self._values), name)
 
 
-def load_agents(db: Database) -> "World":
+class QuickWorld:
+    """The part of the world that a command shows; the other tables are empty."""
+
+    __slots__ = ("agents", "members", "questions", "queues", "runs", "tasks")
+
+    def __init__(
+        self,
+        *,
+        queues: Rows,
+        tasks: Rows,
+        agents: Rows | None = None,
+        runs: Rows | None = None,
+        members: Rows | None = None,
+        questions: Rows | None = None,
+    ) -> None:
+        self.queues = queues
+        self.tasks = tasks
+        self.agents = agents or {}
+        self.runs = runs or {}
+        self.members = members or {}
+        self.questions = questions or {}
+
+
+ShownWorld: TypeAlias = "World | QuickWorld"
+"""What a command may show: the whole world, or the part that was read quickly."""
+
+
+def load_agents(db: Database) -> QuickWorld:
     """A world of the agents: their tasks, runs, merge queues, speakers and open questions."""
     agents = _rows(db, "agent")
     queues, landed = _queues(db)
     runs = _rows(db, "run", {row.run for row in agents.values()})
     tasks = _rows(db, "task", {row.task for row in agents.values()}) | landed
     members = {row.id: row for row in _rows_where(db, "member", "$.speaking")}
-    world = SimpleNamespace(
+    return QuickWorld(
         agents=agents,
         tasks=tasks,
         runs=runs,
@@ -48,23 +76,22 @@ def load_agents(db: Database) -> "World":
         members=members,
         questions={one.id: one for one in load_questions(db)},
     )
-    return cast("World", world)
 
 
-def load_questions(db: Database) -> "list[Question]":
+def load_questions(db: Database) -> list[Any]:
     """The questions that wait for a person."""
     with translated():
         found = db.execute(
             "SELECT value FROM rows WHERE kind = 'question' AND instr(value, '\"open\"')"
             " AND json_extract(value, '$.state') = 'open'"
         ).fetchall()
-    return cast("list[Question]", [PlainRow("question", json.loads(value)) for (value,) in found])
+    return [PlainRow("question", json.loads(value)) for (value,) in found]
 
 
-def load_queues(db: Database) -> "World":
+def load_queues(db: Database) -> QuickWorld:
     """A world of the merge queues and the tasks that landed but are not delivered yet."""
     queues, landed = _queues(db)
-    return cast("World", SimpleNamespace(queues=queues, tasks=landed))
+    return QuickWorld(queues=queues, tasks=landed)
 
 
 def _queues(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
@@ -76,13 +103,13 @@ def _queues(db: Database) -> tuple[dict[str, PlainRow], dict[str, PlainRow]]:
     return queues, {row.id: row for row in found}
 
 
-def find_run(db: Database, run: str) -> "Run | None":
-    return cast("Run | None", _rows(db, "run", {run}).get(run))
+def find_run(db: Database, run: str) -> Any | None:
+    return _rows(db, "run", {run}).get(run)
 
 
-def load_panes(db: Database) -> "list[Run]":
+def load_panes(db: Database) -> list[Any]:
     """The runs that have an open terminal."""
-    return cast("list[Run]", _rows_where(db, "run", "$.pane_pid"))
+    return list(_rows_where(db, "run", "$.pane_pid"))
 
 
 def load_unmerged(db: Database) -> list[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crew.domain.rows.task_item import TaskItem
     from crew.domain.rows.terms import Terms
     from crew.domain.world import World
+    from crew.store.quick_rows import ShownWorld
 
 
 def moment(at: float | None) -> str | None:
@@ -31,7 +32,7 @@ def moment(at: float | None) -> str | None:
     return text.replace("+00:00", "Z")
 
 
-def agent_view(world: World, agent: Agent, *, runner_up: bool = True) -> dict[str, Any]:
+def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> dict[str, Any]:
     """Without a runner no process of an agent lives, whatever was recorded last."""
     run = world.runs.get(agent.run or "")
     task = world.tasks.get(agent.task or "")
@@ -57,7 +58,7 @@ def agent_view(world: World, agent: Agent, *, runner_up: bool = True) -> dict[st
     }
 
 
-def agents_by_age(world: World) -> list[Agent]:
+def agents_by_age(world: ShownWorld) -> list[Agent]:
     """In the order in which they were made; the store keeps them by name."""
     return sorted(
         (a for a in world.agents.values() if not a.dismissed),

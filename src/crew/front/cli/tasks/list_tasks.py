@@ -19,14 +19,13 @@ from crew.front.cli.tab_completion import complete_tasks
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_words, count_words, open_questions
 from crew.store.fact_log import load_rows, load_world
-from crew.store.quick_rows import load_questions, load_queues, load_unmerged
+from crew.store.quick_rows import QuickWorld, load_questions, load_queues, load_unmerged
 from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
     from crew.domain.rows.question import Question
     from crew.domain.rows.run import Run
     from crew.domain.rows.task import Task
-    from crew.domain.world import World
     from crew.tasks.source_snapshot import Items
     from crew.workplace import Workplace
 
@@ -109,7 +108,7 @@ class Shown:
 
     chosen: list[str]
     items: "Items"
-    landed: "World"
+    landed: QuickWorld
     sessions: "Mapping[str, Run]"
 
 

@@ -17,7 +17,7 @@ from crew.store.quick_rows import load_agents, load_unmerged
 from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
-    from crew.domain.world import World
+    from crew.store.quick_rows import ShownWorld
 
 HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 
@@ -47,7 +47,7 @@ def ps(call: Call) -> None:
         narrate(call, words)
 
 
-def _bring_up_to_date(agents: list[dict[str, Any]], world: "World", root: Path) -> None:
+def _bring_up_to_date(agents: list[dict[str, Any]], world: "ShownWorld", root: Path) -> None:
     """The config may have changed since the rows were written: it decides what an idle agent is."""
     seen = glance(root) if agents else None
     if seen is None:
@@ -100,7 +100,7 @@ MOST_UNMERGED = 5
 
 
 def around(
-    world: "World", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
+    world: "ShownWorld", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
 ) -> Iterable[str]:
     """What a person should know besides the agents: the runner, the speakers, what waits."""
     if runner is None:
@@ -121,7 +121,7 @@ def waits_for_merge(task: str) -> str:
     return f"done and waits for its merge: crew merge {task}"
 
 
-def speakers(world: "World") -> Iterable[str]:
+def speakers(world: "ShownWorld") -> Iterable[str]:
     """Who works for a channel at this moment; a turn costs what a step does."""
     for one in world.members.values():
         if one.speaking:
@@ -129,7 +129,7 @@ def speakers(world: "World") -> Iterable[str]:
             yield f"{one.name} speaks in {where}: crew channel tail {one.channel} -f"
 
 
-def deliveries(world: "World", *, runner_up: bool) -> Iterable[str]:
+def deliveries(world: "ShownWorld", *, runner_up: bool) -> Iterable[str]:
     """What landed and is not in its target branch yet: why, and the command that delivers it."""
     for queue in world.queues.values():
         if queue.waiting:
@@ -142,7 +142,7 @@ def deliveries(world: "World", *, runner_up: bool) -> Iterable[str]:
             yield f"landed, and not in {queue.id} yet: {', '.join(landed)} ({how})"
 
 
-def _landed(world: "World", target: str) -> list[str]:
+def _landed(world: "ShownWorld", target: str) -> list[str]:
     """By the fields that are stored: a property would be asked of the domain's own value."""
     done = [task for task in world.tasks.values() if task.state == "done"]
     return sorted(task.id for task in done if task.landed_commit and task.target == target)
