@@ -1,6 +1,5 @@
 """do, for channels: let a driven member speak once, and clear up after one that left."""
 
-import asyncio
 from collections.abc import Mapping
 
 from crew.agents.adapter import Interrupt
@@ -10,6 +9,7 @@ from crew.domain.commands import Command, SpeakTurn, Vacate
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.step import StepOutcome
 from crew.runner.doers.context import Context, Doer
+from crew.runner.doers.cut_short import outcome_of
 from crew.runner.outside.outside import TurnCall
 
 
@@ -39,18 +39,13 @@ async def speak_turn(ctx: Context, command: Command) -> list[Fact]:
 
 async def _until_it_ends(ctx: Context, call: TurnCall) -> StepOutcome:
     """A person may interrupt it: it is told to stop, and ended when it cannot hear that."""
-    interrupted = asyncio.ensure_future(ctx.interrupted(call.member.id))
-    running = asyncio.ensure_future(ctx.outside.speak(call))
-    try:
-        await asyncio.wait({running, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done():
-            call.controls.tell(Interrupt())
-            await asyncio.wait({running}, timeout=ctx.rules.interrupt_grace_s)
-        return running.result() if running.done() else StepOutcome(session=call.member.session)
-    finally:
-        interrupted.cancel()
-        running.cancel()
-        await asyncio.gather(running, interrupted, return_exceptions=True)
+    return await outcome_of(
+        ctx.outside.speak(call),
+        stopped_by=ctx.interrupted(call.member.id),
+        grace_s=ctx.rules.interrupt_grace_s,
+        session=call.member.session,
+        stop=lambda: call.controls.tell(Interrupt()),
+    )
 
 
 def _heard(ctx: Context, member: str, post: str) -> None:

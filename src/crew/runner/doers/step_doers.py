@@ -1,7 +1,5 @@
 """do, for steps: call the agent once, hear what it says of itself, keep its work."""
 
-import asyncio
-
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import lead_of
@@ -21,6 +19,7 @@ from crew.domain.runs.step_outcomes import (
 )
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.runner.doers.context import Context, kept
+from crew.runner.doers.cut_short import outcome_of
 from crew.runner.outside.outside import StepCall
 
 YES = frozenset({"y", "yes", "allow", "ok"})
@@ -74,16 +73,12 @@ def _ended(ctx: Context, command: Command, outcome: StepOutcome) -> list[Fact]:
 
 async def _until_it_ends(ctx: Context, call: StepCall) -> StepOutcome:
     """A step that has signalled is to end its turn; one that does not is ended."""
-    signalled = asyncio.ensure_future(ctx.signalled(call.run.id))  # listens before it can speak
-    running = asyncio.ensure_future(ctx.outside.run_step(call))
-    try:
-        await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({running}, timeout=ctx.rules.signal_grace_s)
-        return running.result() if running.done() else StepOutcome(session=call.run.session)
-    finally:
-        signalled.cancel()
-        running.cancel()
-        await asyncio.gather(running, signalled, return_exceptions=True)
+    return await outcome_of(
+        ctx.outside.run_step(call),
+        stopped_by=ctx.signalled(call.run.id),
+        grace_s=ctx.rules.signal_grace_s,
+        session=call.run.session,
+    )
 
 
 def _pid_known(ctx: Context, run: Run, pid: int) -> None:

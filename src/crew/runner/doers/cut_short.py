@@ -1,0 +1,29 @@
+"""Runs a step to its end, or ends it some time after it was to stop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from crew.domain.rows.step import StepOutcome
+
+
+async def outcome_of(
+    step: Awaitable[StepOutcome],
+    *,
+    stopped_by: Awaitable[object],
+    grace_s: float,
+    session: str,
+    stop: Callable[[], None] = lambda: None,
+) -> StepOutcome:
+    """Once `stopped_by` has come, the step gets this grace to end by itself."""
+    stopped = asyncio.ensure_future(stopped_by)  # listens before the step can speak
+    running = asyncio.ensure_future(step)
+    try:
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            stop()
+        await asyncio.wait({running}, timeout=grace_s)
+        return running.result() if running.done() else StepOutcome(session=session)
+    finally:
+        stopped.cancel()
+        running.cancel()
+        await asyncio.gather(running, stopped, return_exceptions=True)
