@@ -6,7 +6,7 @@ import os
 import pytest
 
 from crew.config import model
-from crew.config.layers.layers import default_settings, load_settings
+from crew.config.layers.layers import load_settings, merged_settings
 from crew.config.reserved_keys import NOT_YET
 from crew.config.toml.toml_spans import line_of
 from crew.config.validate_config import has_key, readers
@@ -43,7 +43,7 @@ def mistake(repo, text):
 
 def test_the_defaults_are_those_of_the_contract(repo):
     settings = load_settings(repo)
-    assert settings == default_settings()
+    assert settings == merged_settings(())
     run = settings.run
     assert (run.agents, run.max_steps, run.step_timeout_s, run.idle_timeout_s) == (3, 20, 1800, 600)
     assert (run.backoff_s, run.max_backoff_s, run.stuck_after) == (2.0, 60.0, 5)
@@ -263,7 +263,7 @@ def test_an_agent_that_says_nothing_to_run_is_refused(repo):
 
 def test_an_agent_that_is_not_there_names_the_nearest():
     with pytest.raises(NotFound) as unknown:
-        default_settings().agents.named("claud")
+        merged_settings(()).agents.named("claud")
     assert "did you mean claude?" in unknown.value.hint
 
 
@@ -395,7 +395,7 @@ def test_the_six_files_are_read_in_their_order_and_variables_win(repo, monkeypat
     for file in files:
         file.unlink()
     monkeypatch.delenv("CREW_RUN_AGENTS")
-    assert load_settings(repo) == default_settings()
+    assert load_settings(repo) == merged_settings(())
 
 
 def test_the_users_config_is_where_xdg_says(repo, monkeypatch):
@@ -406,9 +406,9 @@ def test_the_users_config_is_where_xdg_says(repo, monkeypatch):
     with raises_code(UsageError, "invalid_value", str(folder)):
         load_settings(repo)
     monkeypatch.setenv("XDG_CONFIG_HOME", "not/absolute")
-    assert load_settings(repo) == default_settings()
+    assert load_settings(repo) == merged_settings(())
     monkeypatch.delenv("HOME")
-    assert load_settings(repo) == default_settings()
+    assert load_settings(repo) == merged_settings(())
 
 
 def test_a_mistake_in_the_users_config_names_it_below_the_home(repo):
@@ -470,7 +470,7 @@ def test_what_crew_tells_its_agents_is_no_config(repo):
         "STATE_DIR SCRIPT DONE_WORD RESUME COMMIT RUN_MAX_STEPZ AGENTS_CLAUDE"
     )
     told = {f"CREW_{name}": "?" for name in names.split()}
-    assert load_settings(repo, told) == default_settings()
+    assert load_settings(repo, told) == merged_settings(())
 
 
 def test_an_agents_role_keeps_its_flags_when_args_are_set(repo):
@@ -482,7 +482,7 @@ def test_an_agents_role_keeps_its_flags_when_args_are_set(repo):
 
 @pytest.mark.parametrize("cli", ["claude", "codex", "opencode", "gemini"])
 def test_every_built_in_cli_is_a_worker_a_reviewer_and_a_manager(cli):
-    agents = default_settings().agents
+    agents = merged_settings(()).agents
     roles = {"": "worker", "-reviewer": "reviewer", "-manager": "manager"}
     for ending, role in roles.items():
         agent = agents.named(f"{cli}{ending}")

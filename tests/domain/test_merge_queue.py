@@ -16,7 +16,6 @@ from crew.domain.merging.queue_search import (
     longest_green,
     needs_layout,
     prefix_to_land,
-    shortest_red,
 )
 from crew.domain.merging.queue_search import tested as with_result
 from crew.domain.rows.merge_queue import Candidate
@@ -39,14 +38,14 @@ def with_results(*results, **changes):
 
 def test_nothing_is_known_of_a_new_line_but_its_base():
     queue = with_results()
-    assert (longest_green(queue), shortest_red(queue)) == (0, 4)
+    assert longest_green(queue) == 0
     assert prefix_to_land(queue) is None
     assert culprit(queue) is None
 
 
 def test_the_longest_green_prefix_lands_whatever_was_red_before_it():
     queue = with_results((ONE, 1), (TWO, True), (THREE, 1))
-    assert (longest_green(queue), shortest_red(queue), prefix_to_land(queue)) == (2, 3, 2)
+    assert (longest_green(queue), prefix_to_land(queue)) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from crew.config.layers.layers import default_settings
+from crew.config.layers.layers import merged_settings
 from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
 
@@ -114,7 +114,7 @@ def test_a_change_of_the_config_reaches_a_running_crew(scene, running):
 
 def test_an_agent_that_works_keeps_its_configuration_until_its_run_ends(scene):
     """The file that configures it may go away with another branch."""
-    workplace, fresh = find_workplace(scene.root), default_settings().agents
+    workplace, fresh = find_workplace(scene.root), merged_settings(()).agents
     workplace.renew_agents(fresh, keep={"sh"})
     assert "sh" in workplace.settings.agents.by_name
     assert workplace.settings.agents.worker_default == "claude"

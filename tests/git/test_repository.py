@@ -15,7 +15,6 @@ from crew.git.repository import (
     find_repository,
     head_commit,
     target_branch,
-    tree_of,
 )
 from git.people import Person
 from refusals import raises_code
@@ -70,7 +69,6 @@ def test_a_folder_outside_any_repository_is_a_usage_error(tmp_path):
 def test_revisions_become_ids_or_nothing(repo, person):
     head = person.git("rev-parse", "HEAD")
     assert head_commit(repo) == commit_of(repo, "main") == commit_of(repo, head) == head
-    assert tree_of(repo, "main") == person.git("rev-parse", "HEAD^{tree}")
     assert commit_of(repo, "nothing") is None
     assert commit_of(repo, "--all") is None
 

@@ -1,7 +1,6 @@
 """Loads the prompts for agents from data files and fills in their fields."""
 
 import functools
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from string import Template
 
@@ -14,19 +13,6 @@ def prompt(name: str, **values: str) -> str:
     Extra values are ignored, so that one set serves all prompts.
     """
     return _template(name).substitute(values)
-
-
-def prompt_names() -> tuple[str, ...]:
-    """The prompts that crew sends to agents, without the help pages of `crew --help-…`."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.md") if not _is_help(path)))
-
-
-def prompt_fields(name: str) -> AbstractSet[str]:
-    return frozenset(_template(name).get_identifiers())
-
-
-def _is_help(path: Path) -> bool:
-    return path.name.startswith("help_")
 
 
 @functools.cache

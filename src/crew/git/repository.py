@@ -76,10 +76,6 @@ def _may_be_packed(repo: Repository, ref: str) -> bool:
     return b" " + os.fsencode(ref) + b"\n" in packed
 
 
-def tree_of(repo: Repository, rev: str) -> str | None:
-    return _resolve(repo.common_dir, f"{rev}^{{tree}}")
-
-
 def refs_like(repo: Repository, *patterns: str) -> dict[str, str]:
     """The full name of every ref that is like one of these, and the object that it is at."""
     listed = git(repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", *patterns)

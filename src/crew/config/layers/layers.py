@@ -21,10 +21,6 @@ def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> 
     return merged_settings(load_layers(repo_root, environ))
 
 
-def default_settings() -> Settings:
-    return merged_settings(())
-
-
 def load_layers(
     repo_root: Path | None,
     environ: Mapping[str, str] | None = None,

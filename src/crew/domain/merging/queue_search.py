@@ -42,11 +42,6 @@ def longest_green(queue: MergeQueue) -> int:
     return _span(queue.main, _results(queue))[0]
 
 
-def shortest_red(queue: MergeQueue) -> int:
-    """The shortest prefix known to be red beyond the green ones; one past the end if none is."""
-    return _span(queue.main, _results(queue))[1]
-
-
 def _span(stack: Stack, results: Mapping[str, TestResult]) -> tuple[int, int]:
     """The longest green length and the shortest red one beyond it."""
     past_the_end = len(stack.chain) + 1

@@ -97,11 +97,6 @@ PERSISTED = {
 """The names of the states in a run's manifest."""
 
 
-def state_from(persisted: str) -> RunState:
-    """The state a manifest tells; a name that nobody knows is a failure, as in the seed."""
-    return next((state for state, name in PERSISTED.items() if name == persisted), RunState.FAILED)
-
-
 @frozen
 class Run:
     """`stepping` is true from before a step starts until its end is recorded.
