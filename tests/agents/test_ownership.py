@@ -197,6 +197,17 @@ def test_a_process_without_an_environment_is_nobodys():
         process.kill()
 
 
+def test_a_system_that_does_not_show_its_processes_is_warned_about(monkeypatch, caplog):
+    """As on macOS: the leftovers of a killed runner are then left to people."""
+    monkeypatch.setattr(ownership.os, "listdir", lambda _path: raise_missing())
+    assert kill_leftovers("any/") == 0
+    assert "cannot be found" in caplog.text
+
+
+def raise_missing():
+    raise FileNotFoundError
+
+
 def test_an_empty_prefix_is_refused():
     with pytest.raises(UsageError):
         kill_leftovers("")
