@@ -288,7 +288,7 @@ def test_after_ctrl_c_resume_goes_on_in_the_same_session(stage):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "`crew resume 1` goes on" in err
+    assert "`crew resume 1` continues" in err
     assert manifest(stage)["state"] == "working"
     stage.let_go()
     stage.ok("resume", "1.1")
@@ -469,7 +469,7 @@ def test_a_signal_is_refused_without_a_token_with_a_wrong_one_and_with_a_late_on
     for wrong in ("x", "a/b/c", "1.1/1/", token[:-1], f"2{token}", "1.1/x/y", "\udcff"):
         assert stage.crew(*signal_it, CREW_TOKEN=wrong).code == 4, wrong
     late = stage.crew(*signal_it, CREW_TOKEN=token)
-    assert (late.code, "that step is over" in late.err) == (5, True)
+    assert (late.code, "that step has ended" in late.err) == (5, True)
 
 
 def test_the_second_signal_and_one_that_lacks_something_are_refused_to_the_agents_face(stage):
