@@ -8,11 +8,6 @@ from crew.domain.kernel.quotation import LONGEST_NOTES
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging.conflict_text import Sides
 from crew.domain.merging.merge_outcomes import (
-    Assembled,
-    Conflicting,
-    Delivered,
-    MergeResult,
-    Tips,
     assembled,
     candidate_tested,
     delivered,
@@ -22,6 +17,7 @@ from crew.domain.merging.merge_outcomes import (
     prefix_landed,
     target_moved,
 )
+from crew.domain.merging.merge_reports import Assembled, Conflicting, Delivered, MergeResult, Tips
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate
 from crew.domain.rows.merge_queue import TestResult as Result
 from crew.domain.rows.task import TaskState

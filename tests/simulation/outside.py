@@ -7,7 +7,7 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.conflict_text import Hunks, Sides
-from crew.domain.merging.merge_outcomes import Delivered, MergeResult, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage

@@ -8,7 +8,7 @@ import pytest
 
 from crew.domain.commands import Deliver, Kill, Land
 from crew.domain.kernel.errors import Conflict
-from crew.domain.merging.merge_outcomes import Delivered, Tips
+from crew.domain.merging.merge_reports import Delivered, Tips
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate, MergeQueue
 from crew.domain.rows.merge_queue import TestResult as Result

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
-from crew.domain.merging.merge_outcomes import CONFLICT_CHOICES, returned
+from crew.domain.merging.sent_back import CONFLICT_CHOICES, returned
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.question import About, Question
 from crew.domain.rows.run import Ask, Run

@@ -16,7 +16,6 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
 from crew.domain.kernel.quotation import quoted
 from crew.domain.lead import Leads
-from crew.domain.merging.merge_outcomes import returned
 from crew.domain.merging.queue_search import (
     commits_to_test,
     culprit,
@@ -24,6 +23,7 @@ from crew.domain.merging.queue_search import (
     needs_layout,
     prefix_to_land,
 )
+from crew.domain.merging.sent_back import returned
 from crew.domain.rows.agent import AT_WORK
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Ask

@@ -8,14 +8,8 @@ from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging import merge_outcomes
-from crew.domain.merging.merge_outcomes import (
-    Assembled,
-    Conflicting,
-    Delivered,
-    MergeResult,
-    Tips,
-)
 from crew.domain.merging.merge_plan import queued_tasks, undelivered
+from crew.domain.merging.merge_reports import Assembled, Conflicting, Delivered, MergeResult, Tips
 from crew.domain.merging.queue_search import layout, prefix_to_land
 from crew.domain.rows.merge_queue import Candidate, Entry, MergeQueue, Trial
 from crew.domain.rows.run import Run

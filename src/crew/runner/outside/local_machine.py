@@ -10,7 +10,7 @@ from crew.agents.adapter import Watch, adapter_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref, made_ref
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.merging.merge_outcomes import Delivered, MergeResult, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Member
 from crew.domain.rows.run import Run

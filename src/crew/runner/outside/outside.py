@@ -6,7 +6,7 @@ from typing import Protocol
 from crew.agents.adapter import Controls
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.conflict_text import Sides
-from crew.domain.merging.merge_outcomes import Delivered, MergeResult, Tips
+from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
 from crew.domain.quests.brief import Brief
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Channel, Member, Post

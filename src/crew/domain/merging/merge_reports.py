@@ -1,0 +1,71 @@
+"""What doers report about a merge queue: tips, merges, a queue that was built, a delivery."""
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.merging.conflict_text import Sides
+from crew.domain.rows.merge_queue import Chain, Entry, Trial
+from crew.domain.rows.task import Task
+
+
+@frozen
+class Tips:
+    """Where the integration ref and the target branch are."""
+
+    integration: str
+    target: str
+
+
+@frozen
+class MergeResult:
+    """A merge commit, or the paths that conflict and git's words about them."""
+
+    commit: str = ""
+    conflicts: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@frozen
+class Conflicting:
+    """A task that does not merge with the base of its queue, and both sides of the conflict."""
+
+    task: Task
+    merge: MergeResult
+    sides: Sides
+
+
+@frozen
+class Assembled:
+    """A queue as it was built just now.
+
+    `landed` are the tasks that the target has already, each with the tip that has it; `waiting` is
+    why the target itself cannot be merged.
+    """
+
+    tips: Tips
+    base: str
+    proven: bool
+    waiting: str
+    chain: Chain
+    trials: tuple[Trial, ...]
+    cleared: tuple[Entry, ...]
+    held: tuple[Entry, ...]
+    landed: tuple[tuple[Task, str], ...]
+    conflicts: tuple[Conflicting, ...]
+
+    @property
+    def commits(self) -> frozenset[str]:
+        chains = (self.chain, *(trial.chain for trial in self.trials))
+        return frozenset((self.base, *(one.commit for chain in chains for one in chain)))
+
+
+@frozen
+class Delivered:
+    """What came of a delivery: current, delivered, waiting or diverged.
+
+    `commit` is where the target branch is now; `is_shown` says that a checkout shows it.
+    """
+
+    state: str
+    commit: str = ""
+    is_shown: bool = True
+    reason: str = ""
+    remedy: str = ""
