@@ -13,9 +13,9 @@ def find_folder(start: Path) -> Path | None:
     for folder in (start, *start.parents):
         git_dir = folder / ".git"
         if git_dir.is_dir():
-            return _made(folder)
+            return _crew_in(folder)
         if git_dir.is_file():
-            return _made_beside(git_dir)
+            return _crew_of_main(git_dir)
     return None
 
 
@@ -28,22 +28,22 @@ def load_folder(start: Path) -> Path:
     from crew.git.repository import find_repository  # noqa: PLC0415 - slow, and rarely needed
 
     root = find_repository(start).root
-    if _made(root) is None:
+    if _crew_in(root) is None:
         raise UsageError(
             f"{root} has no crew yet", hint="run `crew init` there; your files stay as they are"
         )
     return root / ".crew"
 
 
-def _made(root: Path) -> Path | None:
+def _crew_in(root: Path) -> Path | None:
     folder = root / ".crew"
     return folder if (folder / "crew.db").exists() else None
 
 
-def _made_beside(pointer: Path) -> Path | None:
+def _crew_of_main(pointer: Path) -> Path | None:
     try:
         own = pointer.parent / pointer.read_text().removeprefix("gitdir:").strip()
         common = (own / (own / "commondir").read_text().strip()).resolve()
     except (OSError, UnicodeDecodeError):
         return None
-    return _made(common.parent) if common.name == ".git" else None
+    return _crew_in(common.parent) if common.name == ".git" else None

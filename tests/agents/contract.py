@@ -47,7 +47,7 @@ def run_and_tell(adapter, order, watch, *, when, words):
         step = asyncio.ensure_future(adapter.run_step(order, watch, controls))
         await asyncio.to_thread(wait_until, lambda: written(when) or step.done())
         for word in words:
-            controls.tell(word)
+            controls.send(word)
         return await step
 
     return asyncio.run(run())

@@ -47,11 +47,11 @@ def taken_back(number):
 
 
 def hear(dialogue, *events, is_done=False):
-    return [act for event in events for act in dialogue.hear(event, is_done=is_done)]
+    return [act for event in events for act in dialogue.read(event, is_done=is_done)]
 
 
 def told(dialogue, word):
-    return list(dialogue.tell(word))
+    return list(dialogue.send(word))
 
 
 def number_of(acts):
@@ -256,14 +256,14 @@ def test_a_program_that_does_not_heed_an_interrupt_is_ended_without_an_error(
 ):
     monkeypatch.setattr(claude_live, "ENDS_WITHIN_S", 0.5)
     controls = Controls()
-    controls.tell(Interrupt())
+    controls.send(Interrupt())
     outcome = run(player("import time; time.sleep(600)"), order, controls=controls)
     assert (outcome.error, outcome.done) == (None, False)
 
 
 def test_work_that_was_finished_before_the_interrupt_stays_finished(player, order):
     controls = Controls()
-    controls.tell(Interrupt())
+    controls.send(Interrupt())
     outcome = run(player('say(type="result", result="DONE")'), order, controls=controls)
     assert (outcome.error, outcome.done) == (None, True)
 
@@ -276,7 +276,7 @@ def test_a_second_step_in_the_same_session_is_refused_while_the_first_runs(playe
         first = asyncio.ensure_future(adapter.run_step(order, SILENT, controls))
         await asyncio.to_thread(wait_until, lambda: written(order.worktree / "up"))
         second = await adapter.run_step(replace(order, resume=True), SILENT)
-        controls.tell(Interrupt())
+        controls.send(Interrupt())
         return await first, second
 
     first, second = asyncio.run(both())
@@ -308,7 +308,7 @@ end()
 """
     controls, heard = Controls(), []
     for number in range(30):
-        controls.tell(Say(message=f"m{number}", text="z" * 100_000))
+        controls.send(Say(message=f"m{number}", text="z" * 100_000))
     outcome = run(player(part), order, replace(SILENT, heard=heard.append), controls)
     assert outcome.error is None
     assert heard == [f"m{number}" for number in range(30)]
@@ -331,9 +331,9 @@ end()
         step = asyncio.ensure_future(player(part).run_step(order, watch, controls))
         await asyncio.to_thread(wait_until, lambda: doing)
         for number in range(20):
-            controls.tell(Say(message=f"m{number}", text="z" * 200_000))
-        await asyncio.to_thread(wait_until, lambda: controls._said.qsize() < 20)
-        left = controls._said.qsize()
+            controls.send(Say(message=f"m{number}", text="z" * 200_000))
+        await asyncio.to_thread(wait_until, lambda: controls._queue.qsize() < 20)
+        left = controls._queue.qsize()
         (order.worktree / "go").touch()
         return await step, left
 

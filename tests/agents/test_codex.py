@@ -516,7 +516,7 @@ def test_words_that_come_too_late_are_not_taken_for_heard(app, order):
 def test_words_that_come_before_the_turn_wait_for_it(app, order, heard):
     async def run():
         controls = Controls()
-        controls.tell(Say(message="m-1", text="hurry"))
+        controls.send(Say(message="m-1", text="hurry"))
         return await app(("steered", None), say("DONE")).run_step(order, SILENT, controls)
 
     assert asyncio.run(run()).done
@@ -526,7 +526,7 @@ def test_words_that_come_before_the_turn_wait_for_it(app, order, heard):
 def test_an_interrupt_before_the_turn_starts_none(app, order, heard):
     async def run():
         controls = Controls()
-        controls.tell(Interrupt())
+        controls.send(Interrupt())
         return await app(say("DONE")).run_step(order, SILENT, controls)
 
     outcome = asyncio.run(run())

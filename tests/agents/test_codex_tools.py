@@ -18,8 +18,8 @@ def opened(*before, wants_tools=True):
     """A dialogue whose thread is open, and what it then does."""
     dialogue = CodexDialogue(prompt="do it", opening={}, wants_tools=wants_tools)
     for message in (None, INITIALIZED, *before):
-        list(dialogue.begin() if message is None else dialogue.hear(message))
-    return dialogue, list(dialogue.hear(OPENED))
+        list(dialogue.begin() if message is None else dialogue.read(message))
+    return dialogue, list(dialogue.read(OPENED))
 
 
 def names(acts):
@@ -35,10 +35,10 @@ def test_a_turn_without_tools_begins_at_once():
 def test_a_turn_begins_when_it_is_known_what_became_of_the_tools(status):
     dialogue, acts = opened()
     assert names(acts) == [AwaitTools]
-    assert names(dialogue.hear(told("starting"))) == []
-    assert names(dialogue.hear(told("ready", name="another"))) == []
-    assert names(dialogue.hear(told(status))) == ["turn/start"]
-    assert names(dialogue.hear(told(status))) == []
+    assert names(dialogue.read(told("starting"))) == []
+    assert names(dialogue.read(told("ready", name="another"))) == []
+    assert names(dialogue.read(told(status))) == ["turn/start"]
+    assert names(dialogue.read(told(status))) == []
     assert names(dialogue.begin_turn()) == []
 
 
@@ -60,5 +60,5 @@ def test_tools_that_never_come_are_given_up():
 
 def test_an_interrupt_while_the_tools_are_awaited_starts_no_turn():
     dialogue, _ = opened()
-    assert names(dialogue.tell(Interrupt())) == [Over]
-    assert names(dialogue.hear(told("ready"))) == []
+    assert names(dialogue.send(Interrupt())) == [Over]
+    assert names(dialogue.read(told("ready"))) == []

@@ -168,7 +168,7 @@ def test_a_silent_program_is_stalled_and_a_busy_one_runs_into_its_limit(tmp_path
 def test_output_on_stderr_is_a_sign_of_life(tmp_path, sandbox, marker):
     async def speak(talk, heard):
         for count in (1, 2, 3):
-            talk.say(b"\n")
+            talk.send(b"\n")
             await until(lambda count=count: written(start.log).count(".") == count)
             put_clock_forward(40.0)
         talk.close()
@@ -434,12 +434,12 @@ async def until(condition):
 
 def test_a_program_can_be_spoken_to_while_it_runs(tmp_path, sandbox, marker):
     async def speak(talk, heard):
-        talk.say(b"one\n")
+        talk.send(b"one\n")
         await until(lambda: b"got one" in heard)
-        talk.say(b"two\n")
+        talk.send(b"two\n")
         await until(lambda: b"got two" in heard)
         talk.close()
-        talk.say(b"after the end\n")
+        talk.send(b"after the end\n")
 
     script = "while read -r line; do echo got $line; done; echo the end"
     end, heard = talk_with(
@@ -454,7 +454,7 @@ def test_much_that_is_said_and_much_that_is_answered_do_not_wait_for_each_other(
 
     async def speak(talk, heard):
         for _ in range(40):
-            talk.say(line)
+            talk.send(line)
             await talk.taken()
         talk.close()
 
@@ -468,7 +468,7 @@ def test_whoever_speaks_is_held_up_by_a_program_that_does_not_listen(tmp_path, m
     async def speak(talk, heard):
         await until(lambda: b"up" in heard)
         while not talk.is_closed:
-            talk.say(b"x" * 50_000)
+            talk.send(b"x" * 50_000)
             await talk.taken()
             said.append(talk.is_closed)
 
@@ -483,7 +483,7 @@ def test_words_for_a_program_that_has_closed_its_input_are_dropped(tmp_path, mar
     async def speak(talk, heard):
         await until(lambda: b"deaf" in heard)
         for _ in range(10):
-            talk.say(b"x" * 100_000)
+            talk.send(b"x" * 100_000)
             await talk.taken()
 
     script = "exec <&-; echo deaf; sleep 0.5; exit 6"
@@ -509,7 +509,7 @@ def test_silence_while_somebody_decides_what_to_answer_is_no_stall(tmp_path, mar
             await until(lambda: b"up" in heard)
             put_clock_forward(100.0)
             await asyncio.sleep(0.1)  # a limit that counts is noticed now
-        talk.say(b"yes\n")
+        talk.send(b"yes\n")
         talk.close()
 
     end, heard = talk_with(

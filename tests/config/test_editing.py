@@ -155,7 +155,7 @@ def repo(tmp_path):
 
 def put(repo, key, said, *, scope="repo", **environ):
     environ = {"HOME": str(repo / "home"), **environ}
-    return set_key(repo, environ, scope=scope, key=key, said=said)
+    return set_key(repo, environ, scope=scope, key=key, typed=said)
 
 
 def test_a_file_is_made_where_there_was_none(repo):
@@ -231,7 +231,7 @@ def test_a_link_stays_a_link_and_rights_stay(repo):
 
 SETTER = (
     "import sys; from pathlib import Path; from crew.config.set_key import set_key;"
-    "[set_key(Path(sys.argv[1]), {}, scope='repo', key=key, said='1') for key in sys.argv[2:]]"
+    "[set_key(Path(sys.argv[1]), {}, scope='repo', key=key, typed='1') for key in sys.argv[2:]]"
 )
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from crew.git import spawn_git
-from crew.git.spawn_git import run, talking
+from crew.git.spawn_git import run, started_git
 
 
 def shell(script, *, stdin=None, timeout_s=60.0, keep_open=None, env=os.environ):
@@ -50,7 +50,7 @@ def test_one_that_takes_too_long_is_killed_and_reaped(monkeypatch):
 
 
 def started(script, timeout_s=60.0):
-    return talking(("sh", "-c", script), env=os.environ, timeout_s=timeout_s, keep_open=None)
+    return started_git(("sh", "-c", script), env=os.environ, timeout_s=timeout_s, keep_open=None)
 
 
 def test_a_program_that_waits_for_its_work_answers_in_lines():

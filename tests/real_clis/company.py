@@ -27,7 +27,7 @@ class Company:
         return self.answers.pop(0)
 
     def say(self, message, text):
-        self.controls.tell(Say(message=message, text=text))
+        self.controls.send(Say(message=message, text=text))
 
     def run(self, adapter, order, play=None, watch=None):
         """Run a step; `play` is a function that runs on a thread of its own beside it."""

@@ -90,7 +90,7 @@ def test_an_interrupted_step_ends_its_tool_and_its_session_goes_on(agent, script
     def play(on_loop):
         wait_until((order.worktree / "up").exists)
         on_loop(company.say, "m1", "never read")
-        on_loop(company.controls.tell, Interrupt())
+        on_loop(company.controls.send, Interrupt())
 
     outcome = company.run(agent(), order, play)
     assert (outcome.error, outcome.done, company.heard) == (None, False, [])
@@ -110,7 +110,7 @@ def test_a_model_that_is_interrupted_while_it_speaks_is_no_error(agent, script, 
 
     def play(on_loop):
         wait_until(lambda: steps.turns)
-        on_loop(company.controls.tell, Interrupt())
+        on_loop(company.controls.send, Interrupt())
 
     outcome = company.run(agent(), order, play)
     assert (outcome.error, outcome.done) == (None, False)
@@ -157,7 +157,7 @@ def test_a_question_that_is_open_when_the_step_is_interrupted_is_dropped(agent, 
 
     def play(on_loop):
         wait_until(lambda: asked)
-        on_loop(company.controls.tell, Interrupt())
+        on_loop(company.controls.send, Interrupt())
 
     outcome = company.run(agent(), order, play)
     assert (outcome.error, outcome.done) == (None, False)

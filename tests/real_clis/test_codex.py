@@ -252,7 +252,7 @@ def test_an_interrupted_step_ends_its_command_and_its_session_goes_on(
 
     def interrupt(on_loop):
         wait_until((order.worktree / "up").exists)
-        on_loop(company.controls.tell, Interrupt())
+        on_loop(company.controls.send, Interrupt())
 
     outcome = company.run(app_server, order, interrupt)
     assert (outcome.error, outcome.done) == (None, False)

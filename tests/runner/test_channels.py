@@ -167,7 +167,7 @@ def test_words_of_people_wait_for_the_end_of_the_turn_or_disturb_nobody():
         async def act(stage, call):
             if len(stage.calls) == 1:
                 stage.say("by the way")
-            assert call.controls._said.empty()
+            assert call.controls._queue.empty()
             return _said(call, f"I am {call.member.name}")
 
         stage = Stage(act, interrupting=mode)

@@ -91,7 +91,7 @@ class Talk:
         """What came in during the step: passed on by crew, or fetched."""
         if self.chance.random() < 0.5:
             await asyncio.sleep(self.chance.uniform(0, 20))
-            while not call.controls._said.empty():
+            while not call.controls._queue.empty():
                 word = await call.controls.next()
                 if isinstance(word, Say):
                     self.got.add(word.message)

@@ -48,7 +48,7 @@ class Permission:
     detail: str
 
 
-async def _nobody(_permission: Permission) -> bool:
+async def _always_no(_permission: Permission) -> bool:
     """The answer is no if no person can be asked."""
     return False
 
@@ -64,11 +64,11 @@ class Watch:
     started: Callable[[int], None]
     doing: Callable[[str], None]
     heard: Callable[[str], None] = lambda _message: None
-    asked: Callable[[Permission], Awaitable[bool]] = _nobody
+    asked: Callable[[Permission], Awaitable[bool]] = _always_no
 
     @property
     def can_ask(self) -> bool:
-        return self.asked is not _nobody
+        return self.asked is not _always_no
 
 
 @frozen
@@ -87,13 +87,13 @@ class Controls:
     """Messages and interrupts for a running step. Some adapters do not support them."""
 
     def __init__(self) -> None:
-        self._said: asyncio.Queue[Say | Interrupt] = asyncio.Queue()
+        self._queue: asyncio.Queue[Say | Interrupt] = asyncio.Queue()
 
-    def tell(self, word: Say | Interrupt) -> None:
-        self._said.put_nowait(word)
+    def send(self, control: Say | Interrupt) -> None:
+        self._queue.put_nowait(control)
 
     async def next(self) -> Say | Interrupt:
-        return await self._said.get()
+        return await self._queue.get()
 
 
 @frozen

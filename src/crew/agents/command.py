@@ -25,7 +25,7 @@ class CommandAdapter(OneWayAdapter):
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
         if error := _refusal(self.spec, environment):
             return StepOutcome(session=order.session, error=error)
-        heard = _Heard(order.done_word, watch)
+        printed = _Printed(order.done_word, watch)
         end = await run_agent(
             order,
             self.spec,
@@ -33,13 +33,13 @@ class CommandAdapter(OneWayAdapter):
             env=environment,
             stdin=order.prompt if self.spec.prompt_via == "stdin" else "",
             watch=watch,
-            on_output=heard.take,
+            on_output=printed.take,
         )
-        heard.finish()
+        printed.finish()
         return StepOutcome(
             session=order.session,
-            done=heard.scanner.found,
-            text=heard.tail.text,
+            done=printed.scanner.found,
+            text=printed.tail.text,
             usage=Usage(cost_usd=None),
             error=_judge(end, self.spec),
         )
@@ -85,7 +85,7 @@ def prompt_argument(prompt: str, file: Path) -> str:
     )
 
 
-class _Heard:
+class _Printed:
     """The output of the program so far."""
 
     def __init__(self, done_word: str, watch: Watch) -> None:

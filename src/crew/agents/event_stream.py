@@ -30,7 +30,7 @@ class EventLines:
         return _events(self._lines.close())
 
 
-class Words:
+class AgentMessages:
     """The messages and actions of an agent in one step. Each message is complete."""
 
     def __init__(self, done_word: str, doing: Callable[[str], None]) -> None:
@@ -40,7 +40,7 @@ class Words:
         self._doing = doing
         self._last_doing = ""
 
-    def say(self, message: str) -> None:
+    def add(self, message: str) -> None:
         text = plain(message)
         if not text.strip():
             return
@@ -48,9 +48,9 @@ class Words:
         scanner = SignalScanner(self._done_word)
         scanner.feed(text)
         self.has_signal = self.has_signal or scanner.found
-        self.do(text)
+        self.report(text)
 
-    def do(self, what: str) -> None:
+    def report(self, what: str) -> None:
         short = one_line(what)
         if short and short != self._last_doing:
             self._last_doing = short
@@ -61,7 +61,7 @@ class Words:
 class EventReader(ABC):
     """Reads the events that a program prints in one step."""
 
-    words: Words
+    messages: AgentMessages
     _lines: EventLines = field(default_factory=EventLines, kw_only=True)
 
     def take(self, chunk: bytes) -> None:
@@ -102,8 +102,8 @@ def number_of(event: Event, name: str) -> float | None:
 
 def session_name(event: Event, name: str) -> str:
     """A session's name from a CLI; empty if it could pass for an option or a path."""
-    told = text_of(event, name)
-    return told if _SESSION_NAME.fullmatch(told) else ""
+    found = text_of(event, name)
+    return found if _SESSION_NAME.fullmatch(found) else ""
 
 
 def argument_of(values: Event) -> str:

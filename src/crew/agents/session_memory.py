@@ -51,10 +51,10 @@ class SessionMemory:
 
     def _recall(self, session: str) -> dict[str, Any]:
         try:
-            told: Any = json.loads(self._file(session).read_bytes())
+            stored: Any = json.loads(self._file(session).read_bytes())
         except (OSError, ValueError, RecursionError):
             return {}
-        return told if isinstance(told, dict) else {}
+        return stored if isinstance(stored, dict) else {}
 
     def _keep(self, session: str, values: dict[str, Any]) -> None:
         # A failure costs little: the next step starts a new session or counts usage twice.

@@ -40,11 +40,11 @@ class KeyChange:
 
 
 def set_key(
-    repo_root: Path | None, environ: Mapping[str, str], *, scope: Scope, key: str, said: str
+    repo_root: Path | None, environ: Mapping[str, str], *, scope: Scope, key: str, typed: str
 ) -> KeyChange:
     """Write the key only if the whole config is valid with it."""
     path = own_path(key_parts(key))
-    value = checked(path, said)
+    value = checked(path, typed)
     name, file = _file_of(repo_root, environ, scope)
     make_config_folder(file.parent)
     with folder_held(file.parent):
@@ -63,17 +63,17 @@ def set_key(
     )
 
 
-def checked(path: tuple[str, ...], said: str) -> Any:
+def checked(path: tuple[str, ...], typed: str) -> Any:
     """The value for this key. Raises for an unknown key or a value of the wrong type."""
     if len(path) < 2:
         raise UsageError(
             f"{'.'.join(path)!r} is not a key", hint="name its table too, as in run.agents"
         )
     try:
-        said.encode()
+        typed.encode()
     except UnicodeEncodeError as error:
         raise UsageError("the value is not UTF-8 text", hint="TOML files hold UTF-8") from error
-    value = typed_value(path, said)
+    value = typed_value(path, typed)
     nested = value
     for part in reversed(path):
         nested = {part: nested}

@@ -33,11 +33,11 @@ def readers(table: type) -> Mapping[str, tuple[str, Reader]]:
     }
 
 
-def typed_value(path: tuple[str, ...], said: str) -> Any:
+def typed_value(path: tuple[str, ...], typed: str) -> Any:
     """Convert the text that a person typed for this key to a TOML value, unchecked."""
     model = _model(path)
     read = typed_readers(model).get(path[-1]) if model else None
-    return read(said) if read else said
+    return read(typed) if read else typed
 
 
 def has_key(path: tuple[str, ...]) -> bool:
@@ -147,7 +147,7 @@ def unknown_key(layer: Layer, path: tuple[str, ...], known: Iterable[str]) -> Us
     choices = list(known)
     near = nearest(path[-1], choices)
     hint = f"did you mean {near}?" if near else f"known here: {', '.join(choices)}"
-    return _mistake(layer, path, "is not a key crew knows", hint=hint, code="unknown_key")
+    return _mistake(layer, path, "is not a known key", hint=hint, code="unknown_key")
 
 
 def _mistake(layer: Layer, path: tuple[str, ...], what: str, *, hint: str, code: str) -> UsageError:

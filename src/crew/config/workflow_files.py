@@ -175,10 +175,10 @@ def _stage(values: Mapping[str, Any]) -> Stage:
 
 
 def _does(table: Table) -> Does:
-    said = [does for does in Does if table.values.get(does)]
-    if len(said) != 1:
+    named = [does for does in Does if table.values.get(does)]
+    if len(named) != 1:
         raise Wrong(f"{table.name}: name exactly one of {', '.join(Does)}")
-    return said[0]
+    return named[0]
 
 
 def _roles(table: Table, does: Does) -> tuple[str, ...]:

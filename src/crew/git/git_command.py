@@ -10,7 +10,7 @@ from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.frozen import frozen
 from crew.git import hardening, spawn_git
 from crew.git.hardening import Configured
-from crew.git.spawn_git import GitTalk
+from crew.git.spawn_git import StartedGit
 
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # the holder of a lock may itself be delayed for seconds
@@ -140,10 +140,12 @@ def _varied(wait_s: float) -> float:
 
 
 @contextmanager
-def talk(where: Path, *args: str, keep_open: int, timeout_s: float = 120) -> Iterator[GitTalk]:
+def start_git(
+    where: Path, *args: str, keep_open: int, timeout_s: float = 120
+) -> Iterator[StartedGit]:
     """Start git now and send its input later, when each millisecond counts."""
     env = hardening.environment(_settings(where, {}, allow_lfs=False), {})
-    git_there = spawn_git.talking(
+    git_there = spawn_git.started_git(
         _argv(where, args), env=env, timeout_s=timeout_s, keep_open=keep_open
     )
     with ExitStack() as stack:
@@ -170,12 +172,12 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
         if sign in answer.err:
             return GitFailed(means, hint=hint)
     lines = [line for line in answer.err.splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith(_PREFIXES)), None)
-    said = said or (lines[0] if lines else f"exit code {answer.code}")
+    message = next((line for line in lines if line.startswith(_PREFIXES)), None)
+    message = message or (lines[0] if lines else f"exit code {answer.code}")
     for prefix in _PREFIXES:
-        said = said.removeprefix(prefix).strip()
+        message = message.removeprefix(prefix).strip()
     return GitFailed(
-        f"`git {args[0]}` failed: {said}", hint=f"run it by hand to see its output: {command}"
+        f"`git {args[0]}` failed: {message}", hint=f"run it by hand to see its output: {command}"
     )
 
 

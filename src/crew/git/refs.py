@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
-from crew.git.git_command import ask, failure, talk
+from crew.git.git_command import ask, failure, start_git
 from crew.git.repository import Repository, commit_of
-from crew.git.spawn_git import GitTalk
+from crew.git.spawn_git import StartedGit
 from crew.git.worktrees.worktree_admin import clear_lock
 from crew.system.crash_points import effect
 
@@ -37,7 +37,7 @@ def advance(
     to: str,
     expected: str | None,
     keep_open: int | None = None,
-    begun: GitTalk | None = None,
+    begun: StartedGit | None = None,
 ) -> None:
     """Move a ref (full name) from `expected` to `to`. None: the ref must not exist yet.
 
@@ -62,24 +62,24 @@ def advance(
 @contextmanager
 def begun_advance(
     repo: Repository, ref: str, *, to: str, expected: str, keep_open: int
-) -> Iterator[GitTalk]:
+) -> Iterator[StartedGit]:
     """Start a git for `advance` that knows the move. The rest takes half a millisecond.
 
     Until then it holds no lock. If crew dies before the commit, git ends by itself and moves
     nothing.
     """
     args = ("update-ref", "-m", "crew", "--stdin")
-    with talk(repo.common_dir, *args, keep_open=keep_open) as begun:
+    with start_git(repo.common_dir, *args, keep_open=keep_open) as begun:
         begun.ask(f"start\nupdate {ref} {to} {expected}\n".encode())
         yield begun
 
 
-def is_prepared(begun: GitTalk) -> bool:
+def is_prepared(begun: StartedGit) -> bool:
     """Lock the ref at its expected commit, so that the move cannot fail any more."""
     return begun.ask(b"prepare\n") == b"prepare: ok"
 
 
-def _commits(begun: GitTalk, repo: Repository, ref: str, *, to: str) -> bool:
+def _commits(begun: StartedGit, repo: Repository, ref: str, *, to: str) -> bool:
     """Whether it moved the ref. If not, it has ended, and `advance` finds the reason."""
     if begun.ask(b"commit\n") == b"commit: ok":
         return True

@@ -56,14 +56,14 @@ def ref_tip(repo: Repository, ref: str) -> str | None:
     packed refs, or deleted. Therefore the packed refs are read second.
     """
     try:
-        told = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
+        content = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
     except (FileNotFoundError, NotADirectoryError):
         if not _may_be_packed(repo, ref):
             return None
-        told = ""
+        content = ""
     except (OSError, UnicodeDecodeError):
-        told = ""
-    return told if is_object_id(told) else commit_of(repo, ref)
+        content = ""
+    return content if is_object_id(content) else commit_of(repo, ref)
 
 
 def _may_be_packed(repo: Repository, ref: str) -> bool:
@@ -180,12 +180,12 @@ def _origin_head(repo: Repository) -> str | None:
 def _points_to(repo: Repository, name: str) -> str | None:
     """The ref that a symbolic ref names. Runs git only if its file does not show it."""
     try:
-        told = os.fsdecode((repo.common_dir / name).read_bytes()).strip()
+        content = os.fsdecode((repo.common_dir / name).read_bytes()).strip()
     except OSError:
-        told = ""
-    if told.startswith("ref: ") and not told.endswith("/.invalid"):  # not with reftable
-        return told.removeprefix("ref: ")
-    if is_object_id(told) or (not told and not (repo.common_dir / "reftable").exists()):
+        content = ""
+    if content.startswith("ref: ") and not content.endswith("/.invalid"):  # not with reftable
+        return content.removeprefix("ref: ")
+    if is_object_id(content) or (not content and not (repo.common_dir / "reftable").exists()):
         return None
     answer = ask(repo.common_dir, "symbolic-ref", "--quiet", name)
     return answer.out.decode().strip() or None

@@ -43,26 +43,28 @@ def run(
 
     `keep_open` is a descriptor that stays open in it.
     """
-    with _input(stdin) as source, _pipe() as (hear, out), _pipe() as (overhear, err):
+    with _input(stdin) as source, _pipe() as (out_reader, out), _pipe() as (err_reader, err):
         pid = _start(argv, env, (source, out, err), keep_open)
         out.close()
         err.close()
         try:
-            said = _read((hear, overhear), ends_at=time.monotonic() + timeout_s)
+            output = _read((out_reader, err_reader), ends_at=time.monotonic() + timeout_s)
         except BaseException:
             os.kill(pid, signal.SIGKILL)
             reap(pid)
             raise
-    return GitOutput(code=reap(pid), out=bytes(said[0]), err=bytes(said[1]))
+    return GitOutput(code=reap(pid), out=bytes(output[0]), err=bytes(output[1]))
 
 
-class GitTalk:
+class StartedGit:
     """A program that is started before its input is known, and answers line by line."""
 
-    def __init__(self, pid: int, mouth: io.FileIO, ear: io.FileIO, *, timeout_s: float) -> None:
+    def __init__(
+        self, pid: int, write_end: io.FileIO, read_end: io.FileIO, *, timeout_s: float
+    ) -> None:
         self._pid = pid
-        self._mouth = mouth
-        self._ear = ear
+        self._stdin = write_end
+        self._stdout = read_end
         self._timeout_s = timeout_s
         self._code: int | None = None
 
@@ -71,17 +73,17 @@ class GitTalk:
         if self._code is not None:
             return b""
         try:
-            self._mouth.write(text)
+            self._stdin.write(text)
         except BrokenPipeError:
             return b""
         ends_at = time.monotonic() + self._timeout_s
         answer = b""
         with selectors.PollSelector() as awaited:
-            awaited.register(self._ear, selectors.EVENT_READ)
+            awaited.register(self._stdout, selectors.EVENT_READ)
             while not answer.endswith(b"\n"):
                 if not awaited.select(max(0.0, ends_at - time.monotonic())):
                     return b""
-                piece = os.read(self._ear.fileno(), _PIECE)
+                piece = os.read(self._stdout.fileno(), _PIECE)
                 if not piece:
                     break
                 answer += piece
@@ -90,9 +92,9 @@ class GitTalk:
     def end(self) -> int:
         """Close its input, wait for its end, and return its exit code. Safe to repeat."""
         if self._code is None:
-            self._mouth.close()
+            self._stdin.close()
             try:
-                _read((self._ear,), ends_at=time.monotonic() + self._timeout_s)
+                _read((self._stdout,), ends_at=time.monotonic() + self._timeout_s)
             except BaseException as error:
                 os.kill(self._pid, signal.SIGKILL)
                 if not isinstance(error, TimeoutError):
@@ -103,26 +105,26 @@ class GitTalk:
 
 
 @contextmanager
-def talking(
+def started_git(
     argv: tuple[str, ...],
     *,
     env: Mapping[str, str],
     timeout_s: float,
     keep_open: int | None,
-) -> Iterator[GitTalk]:
+) -> Iterator[StartedGit]:
     """Start a program that waits for its input. It has ended when the block ends.
 
     Its answers include its stderr.
     """
-    with _pipe() as (ear, out), _pipe() as (source, mouth):
+    with _pipe() as (read_end, out), _pipe() as (source, write_end):
         pid = _start(argv, env, (source, out, out), keep_open)
         source.close()
         out.close()
-        talk = GitTalk(pid, mouth, ear, timeout_s=timeout_s)
+        git = StartedGit(pid, write_end, read_end, timeout_s=timeout_s)
         try:
-            yield talk
+            yield git
         finally:
-            talk.end()
+            git.end()
 
 
 def reap(pid: int) -> int:
@@ -170,9 +172,12 @@ def _input(content: bytes | None) -> Iterator[io.FileIO]:
 @contextmanager
 def _pipe() -> Iterator[tuple[io.FileIO, io.FileIO]]:
     """The read end and the write end of a pipe."""
-    hear, say = os.pipe()
-    with io.FileIO(_above_stdio(hear)) as ear, io.FileIO(_above_stdio(say), "w") as mouth:
-        yield ear, mouth
+    reader, writer = os.pipe()
+    with (
+        io.FileIO(_above_stdio(reader)) as read_end,
+        io.FileIO(_above_stdio(writer), "w") as write_end,
+    ):
+        yield read_end, write_end
 
 
 def _above_stdio(descriptor: int) -> int:
@@ -186,9 +191,9 @@ def _above_stdio(descriptor: int) -> int:
 
 def _read(pipes: tuple[io.FileIO, ...], *, ends_at: float) -> list[bytearray]:
     """The output of each pipe, read until all are closed."""
-    said = [bytearray() for _ in pipes]
+    output = [bytearray() for _ in pipes]
     with selectors.PollSelector() as still_open:
-        for pipe, pieces in zip(pipes, said, strict=True):
+        for pipe, pieces in zip(pipes, output, strict=True):
             still_open.register(pipe, selectors.EVENT_READ, pieces)
         while still_open.get_map():
             ready = still_open.select(max(0.0, ends_at - time.monotonic()))
@@ -199,4 +204,4 @@ def _read(pipes: tuple[io.FileIO, ...], *, ends_at: float) -> list[bytearray]:
                 key.data.extend(piece)
                 if not piece:
                     still_open.unregister(key.fileobj)
-    return said
+    return output

@@ -122,13 +122,13 @@ class Engine:
             return
         for key, controls in self._controls.items():
             if key.partition("/")[0] == run:
-                controls.tell(Say(message=message.id, text=message.shown))
+                controls.send(Say(message=message.id, text=message.shown))
 
     def _inject(self, post: Post) -> None:
         """Into the turn that is under way, where the channel wants that."""
         for member in injected_into(self.world, post):
             if member in self._controls and SpeakTurn(subject=member).key in self.under_way:
-                self._controls[member].tell(Say(message=post.id, text=post.shown))
+                self._controls[member].send(Say(message=post.id, text=post.shown))
 
     def is_running(self, run: str) -> bool:
         """Whether anything is under way for this run."""

@@ -29,11 +29,11 @@ def first_setting(db: Database, name: str, value: str) -> str:
 
 
 @effect("store.doing")
-def keep_doing(db: Database, agent: str, words: str, *, at: float) -> None:
+def keep_doing(db: Database, agent: str, text: str, *, at: float) -> None:
     """Store the current activity of an agent. It is not a fact: the next one replaces it."""
     with translated(), unhurried(db):
         db.execute(
-            "INSERT OR REPLACE INTO doing (agent, at, words) VALUES (?, ?, ?)", (agent, at, words)
+            "INSERT OR REPLACE INTO doing (agent, at, words) VALUES (?, ?, ?)", (agent, at, text)
         )
 
 

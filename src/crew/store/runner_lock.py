@@ -75,7 +75,7 @@ def _opened(path: Path) -> int:
 def _take(handle: int, path: Path, *, asks: frozenset[str]) -> None:
     give_up_at = time.monotonic() + _SHORT_WAIT_S
     while not _is_taken(handle):
-        holder = {} if _is_only_looked_at(handle) else _holder(path)
+        holder = {} if _has_only_readers(handle) else _holder(path)
         is_asked = holder.get("role") in asks and _is_alive(holder)
         if is_asked or time.monotonic() > give_up_at:
             raise LockHeld(holder)
@@ -91,7 +91,7 @@ def _is_alive(holder: dict[str, Any]) -> bool:
     return True
 
 
-def _is_only_looked_at(handle: int) -> bool:
+def _has_only_readers(handle: int) -> bool:
     """Whether no process writes, so that the signature is that of a killed one."""
     if not _is_taken(handle, is_shared=True):
         return False

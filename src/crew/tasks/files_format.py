@@ -114,16 +114,16 @@ def _count(fields: Mapping[str, Any], key: str) -> int:
 
 def extra_fields(front: FrontMatter, extras: str | None) -> dict[str, Any]:
     """Dependencies, priority and terms. A line in the front matter wins."""
-    beside = json_text.read_object(extras) if extras is not None else {}
-    deps = beside.get("deps", [])
+    extra_fields = json_text.read_object(extras) if extras is not None else {}
+    deps = extra_fields.get("deps", [])
     if (line := front.get("deps")) is not None:
         deps = [dep.removeprefix("#") for dep in front_matter.parse_list(line)]
-    priority = front.get("priority") or beside.get("priority", DEFAULT_PRIORITY)
+    priority = front.get("priority") or extra_fields.get("priority", DEFAULT_PRIORITY)
     if not isinstance(deps, list) or not all(isinstance(dep, str) for dep in deps):
         raise ValueError("deps is not a list of ids")
     if str(priority) not in {"0", "1", "2", "3", "4"}:
         raise ValueError(f"the priority {priority!r} is not a number from 0 to 4")
-    terms = read_terms(beside.get("terms", {}))
+    terms = read_terms(extra_fields.get("terms", {}))
     return {"deps": tuple(dict.fromkeys(deps)), "priority": int(priority), "terms": terms}
 
 

@@ -76,14 +76,14 @@ class FilesSource:
         self._batch = repo_root / ".crew" / f"new-tasks-{namespace}"
 
     def stamp(self) -> object:
-        return task_folder.look_at(self.folder, _PARTS).stamp
+        return task_folder.scan_folder(self.folder, _PARTS).stamp
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
         self._finish_batch()
-        look = task_folder.look_at(self.folder, _PARTS)
-        if previous and previous.stamp == look.stamp:
+        scan = task_folder.scan_folder(self.folder, _PARTS)
+        if previous and previous.stamp == scan.stamp:
             return previous
-        return rescan(previous, self._signatures(look), self._read_locked, stamp=look.stamp)
+        return rescan(previous, self._signatures(scan), self._read_locked, stamp=scan.stamp)
 
     def show(self, task: str) -> TaskItem:
         item = self._read_locked(task) if is_number(task) else None
@@ -97,7 +97,7 @@ class FilesSource:
     def ensure(self) -> None:
         task_folder.make_folder(self.folder)
         with self._exclusive():
-            self._keep_next_id(max(self._told_next_id() or 1, self._first_unused()))
+            self._keep_next_id(max(self._recorded_next_id() or 1, self._first_unused()))
 
     def add(self, new: NewTask, *, at: float) -> str:
         new = _checked(new)
@@ -163,19 +163,19 @@ class FilesSource:
     def comment(self, task: str, comment: NewComment) -> None:
         comment = checked_comment(comment)
         with self._exclusive():
-            said = self._readable(task).comments
-            if comment.key and any(one.key == comment.key for one in said):
+            comments = self._readable(task).comments
+            if comment.key and any(one.key == comment.key for one in comments):
                 return
             front = front_matter.parse(self._text(task, ".md"))
-            rest = comment_blocks.with_comment(front.rest, comment, index=len(said))
+            rest = comment_blocks.with_comment(front.rest, comment, index=len(comments))
             self._replace(task, ".md", front.with_rest(rest).text())
 
     def change_comment(self, task: str, index: int, text: str) -> None:
         text = checked_comment_text(text)
         with self._exclusive():
-            said = self._readable(task).comments
-            if not 0 <= index < len(said):
-                known = f"0 to {len(said) - 1}" if said else "none yet"
+            comments = self._readable(task).comments
+            if not 0 <= index < len(comments):
+                known = f"0 to {len(comments) - 1}" if comments else "none yet"
                 raise NotFound(f"task {task} has no comment {index}", hint=f"its comments: {known}")
             front = front_matter.parse(self._text(task, ".md"))
             rest = comment_blocks.with_text(front.rest, index, text)
@@ -250,11 +250,11 @@ class FilesSource:
         if front.get("priority"):
             front = front.with_value("priority", str(priority))
         self._replace(task, ".md", front.text())
-        beside = task_folder.read_text(self._path(task, ".crew.json"))
-        if beside is None:
+        extras = task_folder.read_text(self._path(task, ".crew.json"))
+        if extras is None:
             text = files_format.new_extras(deps=deps, priority=priority)
         else:
-            text = json_text.with_fields(beside, {"deps": list(deps), "priority": priority})
+            text = json_text.with_fields(extras, {"deps": list(deps), "priority": priority})
         self._replace(task, ".crew.json", text)
 
     def _replace(self, task: str, part: str, text: str) -> None:
@@ -282,20 +282,20 @@ class FilesSource:
             with suppress(CrewError), self._exclusive():
                 pass
 
-    def _signatures(self, look: task_folder.FolderScan) -> dict[str, Signature]:
-        found = task_folder.signatures(look, _PARTS)
+    def _signatures(self, scan: task_folder.FolderScan) -> dict[str, Signature]:
+        found = task_folder.signatures(scan, _PARTS)
         return {task: signature for task, signature in found.items() if is_number(task)}
 
     def _ids(self) -> list[str]:
         self._finish_batch()
-        look = task_folder.look_at(self.folder, _PARTS)
-        return sorted(self._signatures(look), key=natural_order)
+        scan = task_folder.scan_folder(self.folder, _PARTS)
+        return sorted(self._signatures(scan), key=natural_order)
 
     def _next_id(self) -> int:
         """The next id of meta.json. The files are listed only if it cannot be right."""
-        told = self._told_next_id()
-        wanted = max(told or 1, self._last_given() + 1)
-        if told is None or any(self._path(str(wanted), part).exists() for part in _PARTS):
+        recorded = self._recorded_next_id()
+        wanted = max(recorded or 1, self._last_given() + 1)
+        if recorded is None or any(self._path(str(wanted), part).exists() for part in _PARTS):
             return max(wanted, self._first_unused())
         return wanted
 
@@ -306,7 +306,7 @@ class FilesSource:
             return 0
         return int(last) if is_number(last) else 0
 
-    def _told_next_id(self) -> int | None:
+    def _recorded_next_id(self) -> int | None:
         try:
             fields = json_text.read_object(self._text("meta", ".json"))
         except ValueError:
@@ -316,8 +316,8 @@ class FilesSource:
                 f"the tasks in {self.folder} have schema {fields['schema']}",
                 hint="a newer crew wrote them; install that one",
             )
-        told = fields.get("next_id")
-        return told if isinstance(told, int) and told > 0 else None
+        recorded = fields.get("next_id")
+        return recorded if isinstance(recorded, int) and recorded > 0 else None
 
     def _first_unused(self) -> int:
         used = [

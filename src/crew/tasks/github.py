@@ -36,7 +36,7 @@ async def fetch_issue(
     number: int, *, repo_root: Path, caller: Mapping[str, str], timeout_s: float = TIMEOUT_S
 ) -> Issue:
     """The issue with this number in the repository's GitHub project."""
-    heard = bytearray()
+    output = bytearray()
     order = ProcessOrder(
         argv=("gh", "issue", "view", str(number), "--json", "title,body,labels"),
         cwd=repo_root,
@@ -48,15 +48,15 @@ async def fetch_issue(
         sandbox="off",
     )
 
-    def hear(chunk: bytes) -> None:
-        heard.extend(chunk[: MAX_BYTES + 1 - len(heard)])
+    def collect(chunk: bytes) -> None:
+        output.extend(chunk[: MAX_BYTES + 1 - len(output)])
 
-    end = await run_process(order, on_started=lambda _pid: None, on_output=hear)
+    end = await run_process(order, on_started=lambda _pid: None, on_output=collect)
     if end.reason != "exited" or end.code != 0:
         raise _refusal(number, end)
-    if len(heard) > MAX_BYTES:
+    if len(output) > MAX_BYTES:
         raise CrewError(f"issue {number} is larger than 1 MiB", hint=f"shorten it, {_BY_HAND}")
-    return _read(number, bytes(heard))
+    return _read(number, bytes(output))
 
 
 def _environment(caller: Mapping[str, str]) -> dict[str, str]:
@@ -76,20 +76,20 @@ def _refusal(number: int, end: ProcessEnd) -> CrewError:
         return NotFound(
             f"there is no issue {number}", hint=f"`gh issue list` shows them, {_BY_HAND}"
         )
-    said = one_line(end.stderr_tail) or end.message or f"exit code {end.code}"
+    reason = one_line(end.stderr_tail) or end.message or f"exit code {end.code}"
     return CrewError(
-        f"gh cannot read issue {number}: {said}", hint=f"run `gh issue view {number}`, {_BY_HAND}"
+        f"gh cannot read issue {number}: {reason}", hint=f"run `gh issue view {number}`, {_BY_HAND}"
     )
 
 
 def _read(number: int, answer: bytes) -> Issue:
     try:
-        told = json.loads(answer)
+        fields = json.loads(answer)
         return Issue(
             number=number,
-            title=_text(told["title"]),
-            body=_text(told["body"]),
-            labels=tuple(_text(label["name"]) for label in told["labels"]),
+            title=_text(fields["title"]),
+            body=_text(fields["body"]),
+            labels=tuple(_text(label["name"]) for label in fields["labels"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CrewError(

@@ -30,12 +30,12 @@ class Items(Mapping[str, TaskItem]):
 
     def __init__(self, rows: Mapping[str, Row]) -> None:
         self.rows = rows
-        self._made: dict[str, TaskItem] = {}
+        self._built: dict[str, TaskItem] = {}
 
     def __getitem__(self, task: str) -> TaskItem:
-        item = self._made.get(task)
+        item = self._built.get(task)
         if item is None:
-            item = self._made[task] = _item(self.rows[task])
+            item = self._built[task] = _item(self.rows[task])
         return item
 
     def column(self, name: str) -> dict[str, Any]:
@@ -112,9 +112,9 @@ def natural_order(task: str) -> tuple[bool, int, str]:
 
 def _row(value: TaskItem | Comment) -> Row:
     row = {
-        name: told
+        name: field_value
         for name, default in _DEFAULTS[type(value)].items()
-        if (told := getattr(value, name)) != default
+        if (field_value := getattr(value, name)) != default
     }
     if "comments" in row:
         row["comments"] = [_row(comment) for comment in row["comments"]]
@@ -122,9 +122,9 @@ def _row(value: TaskItem | Comment) -> Row:
 
 
 def _item(row: Row) -> TaskItem:
-    if row.keys().isdisjoint(_MADE_ANEW):
+    if row.keys().isdisjoint(_CONVERSIONS):
         return TaskItem(**row)
-    anew = {name: make(row[name]) for name, make in _MADE_ANEW.items() if name in row}
+    anew = {name: make(row[name]) for name, make in _CONVERSIONS.items() if name in row}
     return TaskItem(**row | anew)
 
 
@@ -132,7 +132,7 @@ def _comments(rows: list[Row]) -> tuple[Comment, ...]:
     return tuple(Comment(**row) for row in rows)
 
 
-_MADE_ANEW: dict[str, Callable[[Any], Any]] = {
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "status": TaskState,
     "labels": tuple,
     "deps": tuple,

@@ -31,7 +31,7 @@ class FolderScan(NamedTuple):
     files: Mapping[str, tuple[int, int, int]]
 
 
-def look_at(folder: Path, endings: tuple[str, ...]) -> FolderScan:
+def scan_folder(folder: Path, endings: tuple[str, ...]) -> FolderScan:
     """Every file with one of these suffixes."""
     try:
         # Relative to the open folder, the kernel need not resolve the whole path for each file.
@@ -49,12 +49,12 @@ def look_at(folder: Path, endings: tuple[str, ...]) -> FolderScan:
     return FolderScan(stamp=f"{itself.st_mtime_ns}:{itself.st_ctime_ns}:{numbers}", files=files)
 
 
-def signatures(look: FolderScan, endings: tuple[str, ...]) -> dict[str, Signature]:
+def signatures(scan: FolderScan, endings: tuple[str, ...]) -> dict[str, Signature]:
     """The signature of each task's files.
 
     A task exists if its file with the first suffix does. The other suffixes are additional files.
     """
-    seen = look.files.items()
+    seen = scan.files.items()
     files = {name: f"{changed}:{inode}:{size}" for name, (changed, inode, size) in seen}
     first, *others = endings
     found = {name.removesuffix(first): sign for name, sign in files.items() if name.endswith(first)}

@@ -68,13 +68,13 @@ class TkSource:
         self._choose = choose
 
     def stamp(self) -> object:
-        return task_folder.look_at(self.folder, _PARTS).stamp
+        return task_folder.scan_folder(self.folder, _PARTS).stamp
 
     def scan(self, previous: Snapshot | None = None) -> Snapshot:
-        look = task_folder.look_at(self.folder, _PARTS)
-        if previous and previous.stamp == look.stamp:
+        scan = task_folder.scan_folder(self.folder, _PARTS)
+        if previous and previous.stamp == scan.stamp:
             return previous
-        return rescan(previous, task_folder.signatures(look, _PARTS), self._read, stamp=look.stamp)
+        return rescan(previous, task_folder.signatures(scan, _PARTS), self._read, stamp=scan.stamp)
 
     def show(self, task: str) -> TaskItem:
         item = self._read(task) if is_task_id(task) else None
@@ -117,8 +117,8 @@ class TkSource:
         new = checked_comment(comment)
 
         def noted(front: FrontMatter) -> FrontMatter:
-            said = tk_format.comments(tk_format.cut(front.rest).notes)
-            if new.key and any(one.key == new.key for one in said):
+            comments = tk_format.comments(tk_format.cut(front.rest).notes)
+            if new.key and any(one.key == new.key for one in comments):
                 return front
             return front.with_rest(tk_format.with_note(front.rest, new))
 
@@ -184,7 +184,7 @@ class TkSource:
                 return task
 
     def _ids(self) -> list[str]:
-        return sorted(task_folder.signatures(task_folder.look_at(self.folder, _PARTS), _PARTS))
+        return sorted(task_folder.signatures(task_folder.scan_folder(self.folder, _PARTS), _PARTS))
 
     def _path(self, task: str) -> Path:
         return self.folder / f"{task}.md"

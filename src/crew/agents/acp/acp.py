@@ -14,7 +14,7 @@ from crew.agents.acp.acp_turn import AcpTurn
 from crew.agents.acp.acp_wire import Wire
 from crew.agents.adapter import AgentSpec, Controls, Interrupt, StepOrder, Watch
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import Words
+from crew.agents.event_stream import AgentMessages
 from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
@@ -38,10 +38,10 @@ class AcpAdapter:
         if error := _refusal(self.spec):
             return StepOutcome(session=order.session, error=error)
         memory = session_memory("acp", order)
-        turn = AcpTurn(order.session, Words(order.done_word, watch.doing))
-        wire = Wire(turn.hear)
+        turn = AcpTurn(order.session, AgentMessages(order.done_word, watch.doing))
+        wire = Wire(turn.read)
         talking = asyncio.ensure_future(self._talk(order, wire, turn, watch, memory))
-        hearing = asyncio.ensure_future(_hear(controls, turn))
+        reading = asyncio.ensure_future(_read_controls(controls, turn))
         try:
             end = await run_agent(
                 order,
@@ -55,9 +55,9 @@ class AcpAdapter:
             wire.end()
             await talking
         finally:
-            for task in (talking, hearing):
+            for task in (talking, reading):
                 task.cancel()
-            await asyncio.gather(talking, hearing, return_exceptions=True)
+            await asyncio.gather(talking, reading, return_exceptions=True)
         return _outcome(self.spec, turn, memory, end)
 
     async def _talk(
@@ -74,7 +74,7 @@ class AcpAdapter:
             wire.talk.close(linger_s=ENDS_WITHIN_S)
 
 
-async def _hear(controls: Controls | None, turn: AcpTurn) -> None:
+async def _read_controls(controls: Controls | None, turn: AcpTurn) -> None:
     while controls is not None:
         if isinstance(await controls.next(), Interrupt):
             turn.interrupted.set()
@@ -99,8 +99,8 @@ def _outcome(spec: AgentSpec, turn: AcpTurn, memory: SessionMemory, end: Process
         cost = memory.used_since(turn.session, total).cost_usd
     return StepOutcome(
         session=turn.session,
-        done=turn.words.has_signal and turn.stop_reason == "end_turn",
-        text=turn.words.tail.text,
+        done=turn.messages.has_signal and turn.stop_reason == "end_turn",
+        text=turn.messages.tail.text,
         usage=Usage(
             input_tokens=turn.input_tokens, output_tokens=turn.output_tokens, cost_usd=cost
         ),

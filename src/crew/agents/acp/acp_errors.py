@@ -11,7 +11,7 @@ from crew.domain.rows.step import ErrorKind, StepError
 from crew.system.processes.process import ProcessEnd
 
 _BY_CODE = {-32000: ErrorKind.AUTH, -32002: ErrorKind.SESSION_UNKNOWN}  # unknown id
-_BY_WORDS = (
+_BY_TEXT = (
     ("authentication required", ErrorKind.AUTH),
     ("unauthorized", ErrorKind.AUTH),
     ("invalid api key", ErrorKind.AUTH),
@@ -44,9 +44,9 @@ def ended_badly(error: Exception, *, is_opening: bool) -> StepError | None:
     code = getattr(error, "code", None)
     if isinstance(error, ConnectionError):
         return None
-    said = " ".join((str(error), _told(getattr(error, "data", None))))
-    kind = _kind(code, getattr(error, "data", None), said)
-    message = one_line(said, limit=300) or type(error).__name__
+    message_text = " ".join((str(error), _message_of(getattr(error, "data", None))))
+    kind = _kind(code, getattr(error, "data", None), message_text)
+    message = one_line(message_text, limit=300) or type(error).__name__
     return StepError(kind=kind, message=message if not is_opening else f"cannot start: {message}")
 
 
@@ -67,16 +67,16 @@ def judge(end: ProcessEnd, turn: AcpTurn, spec: AgentSpec) -> StepError | None:
     return StepError(kind=ErrorKind.CRASHED, message=message)
 
 
-def _kind(code: object, data: object, said: str) -> ErrorKind:
+def _kind(code: object, data: object, message_text: str) -> ErrorKind:
     if isinstance(code, int) and code in _BY_CODE:
         return _BY_CODE[code]
     status = data.get("statusCode") or data.get("status") if isinstance(data, dict) else None
-    lower = said.lower()
-    by_words = next((kind for words, kind in _BY_WORDS if words in lower), None)
-    return kind_of_status(code) or kind_of_status(status) or by_words or ErrorKind.CRASHED
+    lower = message_text.lower()
+    by_text = next((kind for part, kind in _BY_TEXT if part in lower), None)
+    return kind_of_status(code) or kind_of_status(status) or by_text or ErrorKind.CRASHED
 
 
-def _told(data: object) -> str:
+def _message_of(data: object) -> str:
     if isinstance(data, str):
         return data
     return json.dumps(data, default=str) if data else ""

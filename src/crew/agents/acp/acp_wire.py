@@ -18,9 +18,9 @@ LONGEST_MESSAGE = 1 << 24
 class Wire:
     """A transport. `send` and `receive` are the SDK's side, `take` and `talk` the process's."""
 
-    def __init__(self, hear: Callable[[Event], None]) -> None:
+    def __init__(self, on_update: Callable[[Event], None]) -> None:
         self.talk = Talk()
-        self._hear = hear
+        self._on_update = on_update
         self._lines = EventLines(LONGEST_MESSAGE)
         self._messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
@@ -36,7 +36,7 @@ class Wire:
         self._messages.put_nowait(None)
 
     async def send(self, message: dict[str, Any]) -> None:
-        self.talk.say(json.dumps(message).encode() + b"\n")
+        self.talk.send(json.dumps(message).encode() + b"\n")
         await self.talk.taken()
 
     async def receive(self) -> dict[str, Any] | None:
@@ -49,4 +49,4 @@ class Wire:
         if "id" in message:
             self._messages.put_nowait(dict(message))
         elif message.get("method") == "session/update":
-            self._hear(mapping(message, "params"))
+            self._on_update(mapping(message, "params"))

@@ -57,9 +57,9 @@ class ClaudeAdapter:
     async def _run(
         self, order: StepOrder, env: Mapping[str, str], watch: Watch, controls: Controls | None
     ) -> StepOutcome:
-        heard = Conversation(done_word=order.done_word)
-        async with Background() as beside:
-            live = Live(heard, watch, beside)
+        conversation = Conversation(done_word=order.done_word)
+        async with Background() as background:
+            live = Live(conversation, watch, background)
             live.begin(order.prompt, controls)
             end = await run_agent(
                 order,
@@ -70,20 +70,20 @@ class ClaudeAdapter:
                 on_output=live.take,
                 talk=live.talk,
             )
-        heard.finish()
-        return self._outcome(order, heard, live, end)
+        conversation.finish()
+        return self._outcome(order, conversation, live, end)
 
     def _outcome(
-        self, order: StepOrder, heard: Conversation, live: Live, end: ProcessEnd
+        self, order: StepOrder, conversation: Conversation, live: Live, end: ProcessEnd
     ) -> StepOutcome:
         ran = end.reason not in {"not_found", "failed"}
-        cut_short = ran and live.was_interrupted and not heard.ended_well
+        cut_short = ran and live.was_interrupted and not conversation.ended_well
         return StepOutcome(
-            session=heard.session or order.session,
-            done=heard.has_signal and not cut_short,
-            text=heard.tail.text,
-            usage=_usage(order, heard),
-            error=None if cut_short else judge(end, heard, self.spec),
+            session=conversation.session or order.session,
+            done=conversation.has_signal and not cut_short,
+            text=conversation.tail.text,
+            usage=_usage(order, conversation),
+            error=None if cut_short else judge(end, conversation, self.spec),
         )
 
 
@@ -148,13 +148,13 @@ def _mcp(order: StepOrder) -> tuple[str, ...]:
     return ("--mcp-config", json.dumps({"mcpServers": {"crew": server}}))
 
 
-def _usage(order: StepOrder, heard: Conversation) -> Usage:
+def _usage(order: StepOrder, conversation: Conversation) -> Usage:
     """The usage of this run. The reported cost is the session's, so the last one is subtracted."""
-    usage = heard.usage
-    total = heard.last_result.total_cost_usd if heard.last_result else None
+    usage = conversation.usage
+    total = conversation.last_result.total_cost_usd if conversation.last_result else None
     if total is None:
         return usage
-    memory = order.log.parent / f"claude-{heard.session or order.session}.json"
+    memory = order.log.parent / f"claude-{conversation.session or order.session}.json"
     before = _total_before(memory) if order.resume else 0.0
     with contextlib.suppress(OSError):  # then the next cost is unknown, not wrong
         _remember_total(memory, total)
@@ -166,8 +166,8 @@ def _usage(order: StepOrder, heard: Conversation) -> Usage:
 
 def _total_before(memory: Path) -> float | None:
     try:
-        told: Any = json.loads(memory.read_bytes())
-        return float(told["total_cost_usd"])
+        stored: Any = json.loads(memory.read_bytes())
+        return float(stored["total_cost_usd"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -48,14 +48,14 @@ class Dialogue:
     is_interrupted: bool = False
     _is_over: bool = False
     _kept_back: list[Say] = field(default_factory=list)
-    _said: dict[str, Say] = field(default_factory=dict)  # by their numbers
+    _sent: dict[str, Say] = field(default_factory=dict)  # by their numbers
     _tools: set[str] = field(default_factory=set)  # running
     _has_background: bool = False
 
-    def tell(self, word: Say | Interrupt) -> Iterator[Act]:
+    def send(self, control: Say | Interrupt) -> Iterator[Act]:
         """Handle a message for the agent."""
-        if isinstance(word, Say):
-            self._kept_back.append(word)
+        if isinstance(control, Say):
+            self._kept_back.append(control)
             yield from self._speak()
         elif not self.is_interrupted:
             self.is_interrupted = True
@@ -63,40 +63,40 @@ class Dialogue:
             yield SendMessage(_request("interrupt"))
             yield from self._end()
 
-    def hear(self, event: Event, *, is_done: bool) -> Iterator[Act]:
+    def read(self, event: Event, *, is_done: bool) -> Iterator[Act]:
         """Handle an event of the program. `is_done`: the agent has finished its work."""
         match event.get("type"):
             case "assistant" if _is_own(event):
                 self._tools |= {str(block.get("id")) for block in _blocks(event, "tool_use")}
                 yield from self._speak()
             case "user" if _is_own(event):
-                yield from self._hear_user(event)
+                yield from self._read_user(event)
             case "command_lifecycle" if event.get("state") == "cancelled":
-                yield from self._hear_taken_back(str(event.get("command_uuid")))
+                yield from self._read_withdrawn(str(event.get("command_uuid")))
             case "control_request":
                 yield _question(event)
             case "control_cancel_request":
                 yield QuestionWithdrawn(str(event.get("request_id")))
             case "system" | "result":
-                yield from self._hear_of_turn(event, is_done=is_done)
+                yield from self._read_turn(event, is_done=is_done)
             case _:
                 pass
 
-    def _hear_user(self, event: Event) -> Iterator[Act]:
+    def _read_user(self, event: Event) -> Iterator[Act]:
         number = str(event.get("uuid"))
-        if event.get("isReplay") and number in self._said:
-            yield MessageRead(self._said.pop(number).message)
+        if event.get("isReplay") and number in self._sent:
+            yield MessageRead(self._sent.pop(number).message)
         if results := {str(block.get("tool_use_id")) for block in _blocks(event, "tool_result")}:
             self._tools -= results
             if not self._tools:
                 yield from self._take_back()
 
-    def _hear_taken_back(self, number: str) -> Iterator[Act]:
-        if number in self._said:
-            self._kept_back.insert(0, self._said.pop(number))
+    def _read_withdrawn(self, number: str) -> Iterator[Act]:
+        if number in self._sent:
+            self._kept_back.insert(0, self._sent.pop(number))
             yield from self._speak()
 
-    def _hear_of_turn(self, event: Event, *, is_done: bool) -> Iterator[Act]:
+    def _read_turn(self, event: Event, *, is_done: bool) -> Iterator[Act]:
         if event.get("subtype") == "init" and self._is_over and not self.is_interrupted:
             yield Woken()
         elif event.get("subtype") == "background_tasks_changed":
@@ -114,15 +114,15 @@ class Dialogue:
     def _speak(self) -> Iterator[Act]:
         if not self._tools or self.is_interrupted:
             return
-        for word in self._kept_back:
+        for control in self._kept_back:
             number = str(uuid.uuid4())
-            self._said[number] = word
-            yield SendMessage(user_message(word.text, number=number))
+            self._sent[number] = control
+            yield SendMessage(user_message(control.text, number=number))
         self._kept_back.clear()
 
     def _take_back(self) -> Iterator[Act]:
         """Withdraw messages. Harmless if the model has just read one: its replay follows."""
-        for number in self._said:
+        for number in self._sent:
             yield SendMessage(_request("cancel_async_message", message_uuid=number))
 
 

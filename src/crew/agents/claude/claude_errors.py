@@ -16,7 +16,7 @@ _BY_NAME = {
     "rate_limit": ErrorKind.RATE_LIMIT,
     "server_error": ErrorKind.OVERLOADED,
 }
-_BY_WORDS = (
+_BY_TEXT = (
     ("is already in use", ErrorKind.SESSION_IN_USE),
     ("No conversation found", ErrorKind.SESSION_UNKNOWN),
     ("cannot be used with root", ErrorKind.PERMISSION_DENIED),
@@ -30,13 +30,14 @@ _ENDED_BY_US = ("stalled", "lingered")
 _ENDS_A_LIMIT = re.compile(r"\|(\d{10})\b")
 
 
-def judge(end: ProcessEnd, heard: Conversation, spec: AgentSpec) -> StepError | None:
+def judge(end: ProcessEnd, conversation: Conversation, spec: AgentSpec) -> StepError | None:
     """None for a good step: exit code 0, and a result without an error flag."""
-    if end.reason in {"timeout", "stalled", "not_found", "failed"} and not _only_waited(end, heard):
+    has_failed = end.reason in {"timeout", "stalled", "not_found", "failed"}
+    if has_failed and not _only_waited(end, conversation):
         return process_error(end, spec)
-    result = heard.last_result
+    result = conversation.last_result
     if result and not result.is_good:
-        return _result_error(result, end, heard)
+        return _result_error(result, end, conversation)
     if end.code and end.reason not in _ENDED_BY_US:
         return _exit_error(end, spec)
     if result is None:
@@ -47,39 +48,39 @@ def judge(end: ProcessEnd, heard: Conversation, spec: AgentSpec) -> StepError | 
     return None
 
 
-def _only_waited(end: ProcessEnd, heard: Conversation) -> bool:
+def _only_waited(end: ProcessEnd, conversation: Conversation) -> bool:
     """Whether its turn had ended, and it only waited for a background command."""
-    return end.reason == "stalled" and heard.ended_well and not heard.is_in_turn
+    return end.reason == "stalled" and conversation.ended_well and not conversation.is_in_turn
 
 
-def _result_error(result: Result, end: ProcessEnd, heard: Conversation) -> StepError:
-    said = f"{result.words}\n{end.stderr_tail}"
-    kind = _kind(result, heard, said)
-    ends = _ENDS_A_LIMIT.search(said)
-    reset_at = heard.reset_at if ends is None else float(ends[1])
+def _result_error(result: Result, end: ProcessEnd, conversation: Conversation) -> StepError:
+    text = f"{result.error_text}\n{end.stderr_tail}"
+    kind = _kind(result, conversation, text)
+    ends = _ENDS_A_LIMIT.search(text)
+    reset_at = conversation.reset_at if ends is None else float(ends[1])
     return StepError(
         kind=kind,
-        message=one_line(said, limit=300) or f"ended by {result.terminal_reason or 'an error'}",
+        message=one_line(text, limit=300) or f"ended by {result.terminal_reason or 'an error'}",
         reset_at=reset_at if kind is ErrorKind.RATE_LIMIT else None,
     )
 
 
-def _kind(result: Result, heard: Conversation, said: str) -> ErrorKind:
+def _kind(result: Result, conversation: Conversation, text: str) -> ErrorKind:
     if result.terminal_reason == "prompt_too_long":
         return ErrorKind.CONTEXT_FULL
     if (by_status := kind_of_status(result.api_status)) is not None:
         return by_status
-    if (by_words := _by_words(said)) is not None:
-        return by_words
-    name = heard.error_names[-1] if heard.error_names else ""
+    if (by_text := _by_text(text)) is not None:
+        return by_text
+    name = conversation.error_names[-1] if conversation.error_names else ""
     return _BY_NAME.get(name, ErrorKind.CRASHED)
 
 
 def _exit_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
     error = process_error(end, spec)
-    kind = _by_words(end.stderr_tail)
+    kind = _by_text(end.stderr_tail)
     return error if kind is None else StepError(kind=kind, message=error.message)
 
 
-def _by_words(said: str) -> ErrorKind | None:
-    return next((kind for words, kind in _BY_WORDS if words in said), None)
+def _by_text(text: str) -> ErrorKind | None:
+    return next((kind for part, kind in _BY_TEXT if part in text), None)

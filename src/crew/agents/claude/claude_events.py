@@ -36,7 +36,7 @@ class Result:
         return not self.is_error and not self.terminal_reason.startswith("aborted")
 
     @property
-    def words(self) -> str:
+    def error_text(self) -> str:
         """All texts in it that may contain the error."""
         return "\n".join((self.text, self.api_error, *self.errors))
 
@@ -89,7 +89,7 @@ class Conversation:
         self.session = session_name(event, "session_id") or self.session
         match event.get("type"):
             case "assistant":
-                self._hear(event)
+                self._read_message(event)
             case "result":
                 self._conclude(_result(event))
             case "system" if event.get("subtype") == "init":
@@ -97,11 +97,11 @@ class Conversation:
             case "system" if event.get("subtype") == "api_retry":
                 self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
             case "rate_limit_event":
-                self._hear_of_limit(mapping(event, "rate_limit_info"))
+                self._read_limit(mapping(event, "rate_limit_info"))
             case _:
                 pass
 
-    def _hear(self, event: Event) -> None:
+    def _read_message(self, event: Event) -> None:
         message = mapping(event, "message")
         if event.get("error"):
             self.error_names.append(str(event["error"]))
@@ -111,13 +111,13 @@ class Conversation:
         is_own = event.get("parent_tool_use_id") is None
         for block in message.get("content") or ():
             if isinstance(block, dict):
-                self._hear_block(block, is_own=is_own)
+                self._read_block(block, is_own=is_own)
 
-    def _hear_of_limit(self, limit: Event) -> None:
+    def _read_limit(self, limit: Event) -> None:
         """Record when a limit ends, but only of a rejected request: others report it too."""
         self.reset_at = number_of(limit, "resetsAt") if limit.get("status") == "rejected" else None
 
-    def _hear_block(self, block: Event, *, is_own: bool) -> None:
+    def _read_block(self, block: Event, *, is_own: bool) -> None:
         if block.get("type") == "tool_use":
             self.doing = one_line(f"{block.get('name')}: {argument_of(mapping(block, 'input'))}")
         elif block.get("type") == "text":

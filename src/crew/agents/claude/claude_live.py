@@ -24,11 +24,11 @@ ENDS_WITHIN_S = 10.0  # after its input is closed
 class Live:
     """One run of the program. Open questions end with it."""
 
-    def __init__(self, heard: Conversation, watch: Watch, beside: Background) -> None:
+    def __init__(self, conversation: Conversation, watch: Watch, background: Background) -> None:
         self.talk = Talk()
-        self._heard = heard
+        self._conversation = conversation
         self._watch = watch
-        self._beside = beside
+        self._background = background
         self._dialogue = Dialogue()
 
     @property
@@ -37,32 +37,32 @@ class Live:
 
     def begin(self, prompt: str, controls: Controls | None) -> None:
         if controls is not None:
-            self._beside.start("controls", self._pass_on(controls))
+            self._background.start("controls", self._pass_on(controls))
         self._act([SendMessage(user_message(prompt))])
 
     def take(self, chunk: bytes) -> None:
-        before = self._heard.doing
-        for event in self._heard.take(chunk):
-            self._act(self._dialogue.hear(event, is_done=self._heard.has_signal))
-        if self._heard.doing != before:
-            self._watch.doing(self._heard.doing)
+        before = self._conversation.doing
+        for event in self._conversation.take(chunk):
+            self._act(self._dialogue.read(event, is_done=self._conversation.has_signal))
+        if self._conversation.doing != before:
+            self._watch.doing(self._conversation.doing)
 
     async def _pass_on(self, controls: Controls) -> None:
         while not self.talk.is_closed:
-            self._act(self._dialogue.tell(await controls.next()))
+            self._act(self._dialogue.send(await controls.next()))
             await self.talk.taken()
 
     def _act(self, acts: Iterable[Act]) -> None:
         for act in acts:
             match act:
                 case SendMessage(message=line):
-                    self.talk.say(_line(line))
+                    self.talk.send(_line(line))
                 case MessageRead(message=message):
                     self._watch.heard(message)
                 case ClaudeQuestion():
-                    self._beside.start(act.request, self._ask(act))
+                    self._background.start(act.request, self._ask(act))
                 case QuestionWithdrawn(request=request):
-                    self._beside.cancel(request)
+                    self._background.cancel(request)
                 case DialogueEnded():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
                 case Woken():
@@ -75,7 +75,7 @@ class Live:
             with self.talk.waiting():
                 allowed = await self._watch.asked(question.permission)
         finally:
-            self.talk.say(_line(answer(question, allowed=allowed)))
+            self.talk.send(_line(answer(question, allowed=allowed)))
 
 
 def _line(event: Event) -> bytes:

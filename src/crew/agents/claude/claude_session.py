@@ -65,16 +65,16 @@ def _open_elsewhere(session: str, env: Mapping[str, str]) -> int | None:
     home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
     for file in Path(home, "sessions").glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(file.read_bytes())
-            if told["sessionId"] == session and _is_alive(told):
-                return int(told["pid"])
+            entry = json.loads(file.read_bytes())
+            if entry["sessionId"] == session and _is_alive(entry):
+                return int(entry["pid"])
     return None
 
 
-def _is_alive(told: Mapping[str, Any]) -> bool:
+def _is_alive(entry: Mapping[str, Any]) -> bool:
     """Whether the process is alive. A pid of another namespace, as in a sandbox, is not."""
     namespace = Path("/proc/self/ns/pid").readlink()
-    if not str(told["pidDomain"]).endswith(str(namespace)):
+    if not str(entry["pidDomain"]).endswith(str(namespace)):
         return False
-    found = find_process(int(told["pid"]))
-    return found is not None and found.started == int(told["procStart"])
+    found = find_process(int(entry["pid"]))
+    return found is not None and found.started == int(entry["procStart"])

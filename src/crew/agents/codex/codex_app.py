@@ -13,7 +13,7 @@ from crew.agents.codex.codex_flags import TOOLS_WITHIN_S, codex_flags, configure
 from crew.agents.codex.codex_turn import AppTurn
 from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import Event, EventLines, Words, mapping
+from crew.agents.event_stream import AgentMessages, Event, EventLines, mapping
 from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import process_error, run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
@@ -33,8 +33,8 @@ async def run_app_server_step(
 ) -> StepOutcome | None:
     """None if the program ended before its first answer: it has no app-server."""
     memory = session_memory("codex", order)
-    async with Background() as beside:
-        live = LiveTurn(spec, order, watch, beside, memory)
+    async with Background() as background:
+        live = LiveTurn(spec, order, watch, background, memory)
         live.begin(controls)
         end = await run_agent(
             order,
@@ -59,11 +59,11 @@ class LiveTurn:
         spec: AgentSpec,
         order: StepOrder,
         watch: Watch,
-        beside: Background,
+        background: Background,
         memory: SessionMemory,
     ) -> None:
         self.talk = Talk()
-        self.turn = AppTurn(words=Words(order.done_word, watch.doing))
+        self.turn = AppTurn(messages=AgentMessages(order.done_word, watch.doing))
         self.memory = memory
         self.dialogue = CodexDialogue(
             prompt=as_text(order.prompt),
@@ -73,50 +73,50 @@ class LiveTurn:
         )
         self._order = order
         self._watch = watch
-        self._beside = beside
+        self._background = background
         self._lines = EventLines()
 
     def begin(self, controls: Controls | None) -> None:
         if controls is not None:
-            self._beside.start("controls", self._pass_on(controls))
+            self._background.start("controls", self._pass_on(controls))
         self._act(self.dialogue.begin())
 
     def take(self, chunk: bytes) -> None:
-        self._hear(self._lines.feed(chunk))
+        self._read(self._lines.feed(chunk))
 
     def finish(self) -> None:
-        self._hear(self._lines.close())
+        self._read(self._lines.close())
 
-    def _hear(self, messages: Iterable[Event]) -> None:
+    def _read(self, messages: Iterable[Event]) -> None:
         for message in messages:
             thread = self.dialogue.thread
-            self._act(self.dialogue.hear(message))
+            self._act(self.dialogue.read(message))
             if self.dialogue.thread != thread:
                 self.memory.keep_name(self._order.session, self.dialogue.thread)
             method, params = message.get("method"), mapping(message, "params")
             if method == "account/rateLimits/updated":
-                self.turn.hear_of_limits(params)
+                self.turn.read_limits(params)
             elif isinstance(method, str) and self.dialogue.is_about_us(method, params):
-                self.turn.hear(method, params)
+                self.turn.read(method, params)
 
     async def _pass_on(self, controls: Controls) -> None:
         while True:
-            self._act(self.dialogue.tell(await controls.next()))
+            self._act(self.dialogue.send(await controls.next()))
             await self.talk.taken()
 
     def _act(self, acts: Iterable[Act]) -> None:
         for act in acts:
             match act:
                 case SendMessage(message=message):
-                    self.talk.say(_line(message))
+                    self.talk.send(_line(message))
                 case MessageRead(message=message_id):
                     self._watch.heard(message_id)
                 case CodexQuestion():
-                    self._beside.start(act.number, self._ask(act))
+                    self._background.start(act.number, self._ask(act))
                 case QuestionWithdrawn(request=number):
-                    self._beside.cancel(number)
+                    self._background.cancel(number)
                 case AwaitTools():
-                    self._beside.start("tools", self._await_tools())
+                    self._background.start("tools", self._await_tools())
                 case DialogueEnded():
                     self.talk.close(linger_s=ENDS_WITHIN_S)
 
@@ -130,12 +130,12 @@ class LiveTurn:
     async def _ask(self, question: CodexQuestion) -> None:
         with self.talk.waiting():
             allowed = await self._watch.asked(question.permission)
-        self.talk.say(_line(question.answer(allowed=allowed)))
+        self.talk.send(_line(question.answer(allowed=allowed)))
 
 
-def as_text(words: str) -> str:
+def as_text(text: str) -> str:
     """The text without invalid bytes, which JSON cannot hold."""
-    return words.encode(errors="replace").decode()
+    return text.encode(errors="replace").decode()
 
 
 def _opening(spec: AgentSpec, order: StepOrder, *, asks: bool) -> dict[str, Any]:
@@ -157,8 +157,8 @@ def _outcome(order: StepOrder, spec: AgentSpec, live: LiveTurn, end: ProcessEnd)
     turn, session = live.turn, live.dialogue.thread or order.session
     return StepOutcome(
         session=session,
-        done=turn.words.has_signal and turn.status == "completed",
-        text=turn.words.tail.text,
+        done=turn.messages.has_signal and turn.status == "completed",
+        text=turn.messages.tail.text,
         usage=live.memory.used_since(session, turn.total) if turn.total else Usage(cost_usd=None),
         error=_judge(end, live, spec),
     )

@@ -70,14 +70,14 @@ class CodexDialogue:
         client = {"name": "crew", "title": "crew", "version": __version__}
         yield self._request("initialize", clientInfo=client)
 
-    def tell(self, word: Say | Interrupt) -> Iterator[Act]:
+    def send(self, control: Say | Interrupt) -> Iterator[Act]:
         """Handle a message for the agent. It waits until the turn has begun."""
-        if isinstance(word, Interrupt):
+        if isinstance(control, Interrupt):
             self.is_interrupted = True
             yield from self._interrupt()
             yield from self.begin_turn()
         else:
-            self._kept_back.append(word)
+            self._kept_back.append(control)
             yield from self._steer()
 
     def begin_turn(self, *, unless_starting: bool = False) -> Iterator[Act]:
@@ -86,18 +86,18 @@ class CodexDialogue:
             self._awaits_tools = False
             yield from self._start_turn()
 
-    def hear(self, message: Event) -> Iterator[Act]:
+    def read(self, message: Event) -> Iterator[Act]:
         method = message.get("method")
         if isinstance(method, str) and "id" in message:
             yield self._question(message)
         elif isinstance(method, str):
-            yield from self._hear_of(method, mapping(message, "params"))
+            yield from self._read_event(method, mapping(message, "params"))
         elif isinstance(number := message.get("id"), int) and number in self._asked:
             asked = self._asked.pop(number)
             if "error" in message:
-                yield from self._hear_refusal(asked, text_of(mapping(message, "error"), "message"))
+                yield from self._read_refusal(asked, text_of(mapping(message, "error"), "message"))
             else:
-                yield from self._hear_answer(asked, mapping(message, "result"))
+                yield from self._read_answer(asked, mapping(message, "result"))
 
     def is_about_us(self, method: str, params: Event) -> bool:
         """Whether this is our thread, not a helper's, and not the end of an older turn."""
@@ -106,7 +106,7 @@ class CodexDialogue:
         turn = mapping(params, "turn").get("id")
         return method != "turn/completed" or not self.turn or turn == self.turn
 
-    def _hear_answer(self, asked: str, result: Event) -> Iterator[Act]:
+    def _read_answer(self, asked: str, result: Event) -> Iterator[Act]:
         match asked:
             case "initialize":
                 self.is_ready = True
@@ -124,7 +124,7 @@ class CodexDialogue:
             case _:
                 pass
 
-    def _hear_refusal(self, asked: str, message: str) -> Iterator[Act]:
+    def _read_refusal(self, asked: str, message: str) -> Iterator[Act]:
         """End if the turn cannot start. A message that came too late waits for the next step."""
         if asked not in {"turn/steer", "turn/interrupt"}:
             self.refusal = f"{asked}: {message or 'refused without a reason'}"
@@ -137,7 +137,7 @@ class CodexDialogue:
             words = [{"type": "text", "text": self.prompt}]
             yield self._request("turn/start", threadId=self.thread, input=words)
 
-    def _hear_of(self, method: str, params: Event) -> Iterator[Act]:
+    def _read_event(self, method: str, params: Event) -> Iterator[Act]:
         if method == "mcpServer/startupStatus/updated" and params.get("name") == TOOLS:
             self._tools = text_of(params, "status")
             yield from self.begin_turn(unless_starting=True)
@@ -163,10 +163,10 @@ class CodexDialogue:
         if not self._can_steer or self.is_interrupted:
             return
         place = {"threadId": self.thread, "expectedTurnId": self.turn}
-        for word in self._kept_back:
-            words = [{"type": "text", "text": word.text}]
+        for message in self._kept_back:
+            content = [{"type": "text", "text": message.text}]
             yield self._request(
-                "turn/steer", **place, input=words, clientUserMessageId=word.message
+                "turn/steer", **place, input=content, clientUserMessageId=message.message
             )
         self._kept_back.clear()
 

@@ -23,7 +23,7 @@ _BY_NAME = {
     "responseStreamDisconnected": ErrorKind.OVERLOADED,
     "responseTooManyFailedAttempts": ErrorKind.OVERLOADED,
 }
-_BY_WORDS = (
+_BY_TEXT = (
     ("no rollout found", ErrorKind.SESSION_UNKNOWN),
     ("invalid session id", ErrorKind.SESSION_UNKNOWN),
     ("already has an active writer", ErrorKind.SESSION_IN_USE),
@@ -47,7 +47,7 @@ def turn_error(
     message: str, *, info: object = None, reset_at: float | None = None, details: str = ""
 ) -> StepError:
     """The error of a turn that Codex reports as failed."""
-    kind = _by_words(message) or _by_info(info) or _by_words(details) or ErrorKind.CRASHED
+    kind = _by_text(message) or _by_info(info) or _by_text(details) or ErrorKind.CRASHED
     return StepError(
         kind=kind,
         message=one_line(message, limit=300) or "the turn failed without a message",
@@ -55,16 +55,16 @@ def turn_error(
     )
 
 
-def exit_error(end: ProcessEnd, spec: AgentSpec, said: str = "") -> StepError:
-    """The error of a process that failed. `said` is the message in its earlier events."""
+def exit_error(end: ProcessEnd, spec: AgentSpec, earlier: str = "") -> StepError:
+    """The error of a process that failed. `earlier` is the message in its earlier events."""
     error = process_error(end, spec)
-    lines = [said, *plain(end.stderr_tail).splitlines()]
+    lines = [earlier, *plain(end.stderr_tail).splitlines()]
     for line in lines:
-        if (kind := _by_words(line)) is not None:
+        if (kind := _by_text(line)) is not None:
             return StepError(kind=kind, message=one_line(line, limit=300))
-    told = [line for line in lines if line.strip() and not _is_backtrace(line)]
-    if end.reason == "exited" and told:
-        what = f"exited with code {end.code}: {one_line(told[-1], limit=300)}"
+    lines_left = [line for line in lines if line.strip() and not _is_backtrace(line)]
+    if end.reason == "exited" and lines_left:
+        what = f"exited with code {end.code}: {one_line(lines_left[-1], limit=300)}"
         return StepError(kind=error.kind, message=f"{spec.name}: {what}")
     return error
 
@@ -73,8 +73,8 @@ def _is_backtrace(line: str) -> bool:
     return line.startswith("Stack backtrace") or line.strip().endswith("<unknown>")
 
 
-def _by_words(said: str) -> ErrorKind | None:
-    return next((kind for words, kind in _BY_WORDS if words in said), None)
+def _by_text(text: str) -> ErrorKind | None:
+    return next((kind for part, kind in _BY_TEXT if part in text), None)
 
 
 def _by_info(info: object) -> ErrorKind | None:

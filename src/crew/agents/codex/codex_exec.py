@@ -7,9 +7,9 @@ from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import codex_flags, toml
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import (
+    AgentMessages,
     Event,
     EventReader,
-    Words,
     count_of,
     mapping,
     session_name,
@@ -28,7 +28,7 @@ class CodexExecAdapter(OneWayAdapter):
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         memory = session_memory("codex", order)
         thread = memory.name_for(order.session) if order.resume else ""
-        turn = ExecTurn(words=Words(order.done_word, watch.doing))
+        turn = ExecTurn(messages=AgentMessages(order.done_word, watch.doing))
 
         def on_output(chunk: bytes) -> None:
             before = turn.thread
@@ -49,8 +49,8 @@ class CodexExecAdapter(OneWayAdapter):
         session = turn.thread or thread or order.session
         return StepOutcome(
             session=session,
-            done=turn.words.has_signal,
-            text=turn.words.tail.text,
+            done=turn.messages.has_signal,
+            text=turn.messages.tail.text,
             usage=memory.used_since(session, turn.total) if turn.total else Usage(cost_usd=None),
             error=_judge(end, turn, self.spec),
         )
@@ -58,10 +58,10 @@ class CodexExecAdapter(OneWayAdapter):
 
 def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]:
     """The command. Flags come before `resume`, which does not accept all of them."""
-    told = spec.system_prompt
+    instructions = spec.system_prompt
     return (
         *(spec.command or "codex", "exec", "--json"),
-        *(("-c", f"developer_instructions={toml(told)}") if told else ()),
+        *(("-c", f"developer_instructions={toml(instructions)}") if instructions else ()),
         *codex_flags(spec, order),
         *(("resume", thread) if thread else ()),
         "-",
@@ -83,7 +83,7 @@ class ExecTurn(EventReader):
             case "thread.started":
                 self.thread = session_name(event, "thread_id") or self.thread
             case "item.started" | "item.completed":
-                self._hear(mapping(event, "item"), is_whole=event["type"] == "item.completed")
+                self._read_item(mapping(event, "item"), is_whole=event["type"] == "item.completed")
             case "turn.completed":
                 self.has_ended = True
                 self.total = _tokens(mapping(event, "usage"))
@@ -91,16 +91,16 @@ class ExecTurn(EventReader):
                 self.failure = text_of(mapping(event, "error"), "message") or "the turn failed"
             case "error":
                 self.complaint = text_of(event, "message")
-                self.words.do(self.complaint)
+                self.messages.report(self.complaint)
             case _:
                 pass
 
-    def _hear(self, item: Event, *, is_whole: bool) -> None:
+    def _read_item(self, item: Event, *, is_whole: bool) -> None:
         if item.get("type") == "agent_message":
             if is_whole:
-                self.words.say(text_of(item, "text"))
+                self.messages.add(text_of(item, "text"))
         else:
-            self.words.do(_what_it_does(item))
+            self.messages.report(_what_it_does(item))
 
 
 def _what_it_does(item: Event) -> str:

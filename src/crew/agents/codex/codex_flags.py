@@ -37,14 +37,14 @@ def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     return (*flags, *quiet, *spec.system_args, *spec.args)
 
 
-def configured(spec: AgentSpec, name: str, unsaid: str) -> str:
+def configured(spec: AgentSpec, name: str, default: str) -> str:
     """The value of a setting in the agent's own arguments. The last one wins."""
     arguments = (*spec.system_args, *spec.args)
     prefix = f"{name}="
-    said = [
+    values = [
         word.removeprefix(prefix).strip("\"' ") for word in arguments if word.startswith(prefix)
     ]
-    return said[-1] if said else unsaid
+    return values[-1] if values else default
 
 
 def git_folders(order: StepOrder) -> tuple[Path, ...]:
@@ -90,8 +90,8 @@ def _mcp(order: StepOrder) -> dict[str, Any]:
 def _linked_git_dir(worktree: Path) -> Path | None:
     """The git dir of a linked worktree; None for a main checkout."""
     try:
-        told = (worktree / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+        pointer = (worktree / ".git").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    word, _, path = told.partition(":")
+    word, _, path = pointer.partition(":")
     return worktree / path.strip() if word == "gitdir" else None

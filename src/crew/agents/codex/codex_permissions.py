@@ -54,7 +54,7 @@ def refused(request: Event) -> Event:
 
 def _detail(request: Event) -> str:
     params = mapping(request, "params")
-    told = [text_of(params, name) for name in ("command", "message", "grantRoot", "reason")]
-    if not any(told):
-        told = [json.dumps(params.get("permissions") or params.get("fileChanges") or {})]
-    return "\n".join(word for word in told if word)[:_LONGEST_DETAIL]
+    details = [text_of(params, name) for name in ("command", "message", "grantRoot", "reason")]
+    if not any(details):
+        details = [json.dumps(params.get("permissions") or params.get("fileChanges") or {})]
+    return "\n".join(word for word in details if word)[:_LONGEST_DETAIL]

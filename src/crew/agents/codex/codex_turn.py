@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crew.agents.codex.codex_errors import turn_error
-from crew.agents.event_stream import Event, Words, count_of, mapping, number_of, text_of
+from crew.agents.event_stream import AgentMessages, Event, count_of, mapping, number_of, text_of
 from crew.domain.rows.step import StepError, Usage
 
 
@@ -11,26 +11,26 @@ from crew.domain.rows.step import StepError, Usage
 class AppTurn:
     """The events so far, only of the step's own thread."""
 
-    words: Words
+    messages: AgentMessages
     status: str = ""  # completed, interrupted or failed, once it has ended
     error: StepError | None = None
     total: Usage | None = None  # of the whole thread
     _reset_at: float | None = None
 
-    def hear(self, method: str, params: Event) -> None:
+    def read(self, method: str, params: Event) -> None:
         match method:
             case "item/started" | "item/completed":
-                self._hear_item(mapping(params, "item"), is_whole=method == "item/completed")
+                self._read_item(mapping(params, "item"), is_whole=method == "item/completed")
             case "thread/tokenUsage/updated":
                 self.total = _tokens(mapping(mapping(params, "tokenUsage"), "total"))
             case "error":
-                self.words.do(text_of(mapping(params, "error"), "message"))
+                self.messages.report(text_of(mapping(params, "error"), "message"))
             case "turn/completed" if not self.status:
                 self._conclude(mapping(params, "turn"))
             case _:
                 pass
 
-    def hear_of_limits(self, params: Event) -> None:
+    def read_limits(self, params: Event) -> None:
         """Read when the used-up windows of the account end."""
         limits = mapping(params, "rateLimits")
         windows = [mapping(limits, name) for name in ("primary", "secondary")]
@@ -38,11 +38,11 @@ class AppTurn:
         ends = [at for window in spent if (at := number_of(window, "resetsAt")) is not None]
         self._reset_at = max(ends, default=self._reset_at)
 
-    def _hear_item(self, item: Event, *, is_whole: bool) -> None:
+    def _read_item(self, item: Event, *, is_whole: bool) -> None:
         if item.get("type") != "agentMessage":
-            self.words.do(_what_it_does(item))
+            self.messages.report(_what_it_does(item))
         elif is_whole:
-            self.words.say(text_of(item, "text"))
+            self.messages.add(text_of(item, "text"))
 
     def _conclude(self, turn: Event) -> None:
         self.status = text_of(turn, "status")

@@ -8,7 +8,7 @@ from typing import Any
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import Words
+from crew.agents.event_stream import AgentMessages
 from crew.agents.first_run import answer_first_run
 from crew.agents.gemini.gemini_events import GeminiRun, judge
 from crew.agents.step_process import run_agent
@@ -48,7 +48,7 @@ class GeminiAdapter(OneWayAdapter):
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
         if error := await asyncio.to_thread(_refusal, self.spec, order, environment):
             return StepOutcome(session=order.session, error=error)
-        run = GeminiRun(words=Words(order.done_word, watch.doing))
+        run = GeminiRun(messages=AgentMessages(order.done_word, watch.doing))
         end = await run_agent(
             order,
             self.spec,
@@ -61,8 +61,8 @@ class GeminiAdapter(OneWayAdapter):
         run.finish()
         return StepOutcome(
             session=run.session or order.session,
-            done=run.words.has_signal,
-            text=run.words.tail.text,
+            done=run.messages.has_signal,
+            text=run.messages.tail.text,
             usage=run.usage,
             error=judge(end, run, self.spec),
         )

@@ -24,7 +24,7 @@ _BY_EXIT_CODE = {
     55: ErrorKind.PERMISSION_DENIED,  # a folder that is not trusted
     **{status % 256: kind_of_status(status) for status in (401, 402, 403, 429, 500, 502, 503, 504)},
 }
-_BY_WORDS = (
+_BY_TEXT = (
     ("already exists", ErrorKind.SESSION_IN_USE),
     ("No previous sessions found", ErrorKind.SESSION_UNKNOWN),
     ("Invalid session identifier", ErrorKind.SESSION_UNKNOWN),
@@ -47,31 +47,31 @@ class GeminiRun(EventReader):
     def _read(self, event: Event) -> None:
         match event.get("type"):
             case "message" if event.get("role") == "assistant":
-                self._hear(event)
+                self._read_message(event)
                 return
             case "init":
                 self.session = session_name(event, "session_id") or self.session
             case "tool_use":
                 values = mapping(event, "parameters")
                 self._end_message()
-                self.words.do(f"{event.get('tool_name')}: {argument_of(values)}")
+                self.messages.report(f"{event.get('tool_name')}: {argument_of(values)}")
             case "error":
-                self.words.do(text_of(event, "message"))
+                self.messages.report(text_of(event, "message"))
             case "result":
                 self._conclude(event)
             case _:
                 return
         self._end_message()
 
-    def _hear(self, event: Event) -> None:
+    def _read_message(self, event: Event) -> None:
         if not event.get("delta"):
             self._end_message()
         self._message.append(text_of(event, "content"))
-        self.words.do(self._message[-1])
+        self.messages.report(self._message[-1])
 
     def _end_message(self) -> None:
         if self._message:
-            self.words.say("".join(self._message))
+            self.messages.add("".join(self._message))
             self._message.clear()
 
     def _conclude(self, event: Event) -> None:
@@ -105,18 +105,18 @@ def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:
 
 
 def _error(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError:
-    told = f"{run.complaint or ''}\n{plain(end.stderr_tail)}"
-    by_words = next((kind for words, kind in _BY_WORDS if words in told), None)
-    kind = by_words or _by_status(told) or _BY_EXIT_CODE.get(end.code) or ErrorKind.CRASHED
+    output = f"{run.complaint or ''}\n{plain(end.stderr_tail)}"
+    by_text = next((kind for part, kind in _BY_TEXT if part in output), None)
+    kind = by_text or _by_status(output) or _BY_EXIT_CODE.get(end.code) or ErrorKind.CRASHED
     message = run.complaint or _sentence(plain(end.stderr_tail)) or process_error(end, spec).message
     if end.reason == "killed":
         return process_error(end, spec)
     return StepError(kind=kind, message=f"{one_line(message, limit=300)} (exit code {end.code})")
 
 
-def _by_status(told: str) -> ErrorKind | None:
+def _by_status(output: str) -> ErrorKind | None:
     """The kind of the last HTTP status. Earlier ones may have been retried successfully."""
-    statuses = [int(code or status) for code, status in _STATUS.findall(told)]
+    statuses = [int(code or status) for code, status in _STATUS.findall(output)]
     kinds = [kind for status in statuses if (kind := kind_of_status(status))]
     return kinds[-1] if kinds else None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import Words
+from crew.agents.event_stream import AgentMessages
 from crew.agents.opencode.opencode_events import OpenCodeRun, judge
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import run_agent
@@ -31,7 +31,7 @@ class OpenCodeAdapter(OneWayAdapter):
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         memory = session_memory("opencode", order)
         session = memory.name_for(order.session) if order.resume else ""
-        run = OpenCodeRun(words=Words(order.done_word, watch.doing))
+        run = OpenCodeRun(messages=AgentMessages(order.done_word, watch.doing))
         talk = Talk(order.prompt.encode(errors="surrogateescape"))
         talk.close()
 
@@ -55,8 +55,8 @@ class OpenCodeAdapter(OneWayAdapter):
         run.finish()
         return StepOutcome(
             session=run.session or session or order.session,
-            done=run.words.has_signal,
-            text=run.words.tail.text,
+            done=run.messages.has_signal,
+            text=run.messages.tail.text,
             usage=run.usage,
             error=judge(end, run, self.spec),
         )

@@ -26,7 +26,7 @@ _BY_NAME = {
     "ContextOverflowError": ErrorKind.CONTEXT_FULL,
     "ProviderAuthError": ErrorKind.AUTH,
 }
-_BY_WORDS = (
+_BY_TEXT = (
     ("Session not found", ErrorKind.SESSION_UNKNOWN),
     ("context length", ErrorKind.CONTEXT_FULL),
     ("context window", ErrorKind.CONTEXT_FULL),
@@ -63,10 +63,10 @@ class OpenCodeRun(EventReader):
         part = mapping(event, "part")
         match event.get("type"):
             case "text":
-                self.words.say(text_of(part, "text"))
+                self.messages.add(text_of(part, "text"))
             case "tool_use":
                 values = mapping(mapping(part, "state"), "input")
-                self.words.do(f"{part.get('tool')}: {argument_of(values)}")
+                self.messages.report(f"{part.get('tool')}: {argument_of(values)}")
             case "step_start":
                 self.reason = ""
             case "step_finish":
@@ -74,7 +74,7 @@ class OpenCodeRun(EventReader):
             case "error":
                 self.errors += 1
                 self.error = _error(mapping(event, "error"))
-                self.words.do(self.error.message)
+                self.messages.report(self.error.message)
             case _:
                 pass
 
@@ -110,17 +110,17 @@ def judge(end: ProcessEnd, run: OpenCodeRun, spec: AgentSpec) -> StepError | Non
 
 def _exit_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
     error = process_error(end, spec)
-    return StepError(kind=_by_words(end.stderr_tail) or error.kind, message=error.message)
+    return StepError(kind=_by_text(end.stderr_tail) or error.kind, message=error.message)
 
 
 def _error(error: Event) -> StepError:
     name, data = text_of(error, "name"), mapping(error, "data")
     message = text_of(data, "message") or name or "an error without a message"
-    kind = _BY_NAME.get(name) or _by_words(message) or kind_of_status(data.get("statusCode"))
+    kind = _BY_NAME.get(name) or _by_text(message) or kind_of_status(data.get("statusCode"))
     what = message if name in message else f"{name}: {message}"
     return StepError(kind=kind or ErrorKind.CRASHED, message=one_line(what, limit=300))
 
 
-def _by_words(said: str) -> ErrorKind | None:
-    lower = said.lower()
-    return next((kind for words, kind in _BY_WORDS if words.lower() in lower), None)
+def _by_text(text: str) -> ErrorKind | None:
+    lower = text.lower()
+    return next((kind for part, kind in _BY_TEXT if part.lower() in lower), None)

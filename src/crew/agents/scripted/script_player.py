@@ -51,7 +51,7 @@ def main() -> int:
             return ENDINGS[kind](argument)
         _act(kind, argument)
     progress.record(steps_name, number + 1)
-    _tell(type="end")
+    _print(type="end")
     return 0
 
 
@@ -123,7 +123,7 @@ def _last_word(env: os._Environ[str]) -> str:
     return "PASS" if env.get("CREW_ROLE") == "reviewer" else env.get("CREW_DONE_WORD", "DONE")
 
 
-def _tell(**event: Any) -> None:
+def _print(**event: Any) -> None:
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
@@ -136,7 +136,7 @@ def _act(kind: str, argument: Any) -> None:
 
 
 def _say(text: str) -> None:
-    _tell(type="text", text=text)
+    _print(type="text", text=text)
 
 
 def _done(_: bool) -> None:  # noqa: FBT001 - the script says {"done": true}
@@ -144,18 +144,18 @@ def _done(_: bool) -> None:  # noqa: FBT001 - the script says {"done": true}
 
 
 def _use(used: dict[str, Any]) -> None:
-    _tell(type="usage", **used)
+    _print(type="usage", **used)
 
 
 def _write(file: dict[str, str]) -> None:
-    _tell(type="tool", name="write", text=file["path"])
+    _print(type="tool", name="write", text=file["path"])
     _make_parents(file["path"])
     _write_file(file["path"], file["text"].encode())
 
 
 def _append(file: dict[str, str]) -> None:
     """Add the text at the end, unless the file has it already from an earlier try."""
-    _tell(type="tool", name="append", text=file["path"])
+    _print(type="tool", name="append", text=file["path"])
     before = _read_file(file["path"]) or b""
     if file["text"].encode() not in before:
         _make_parents(file["path"])
@@ -163,7 +163,7 @@ def _append(file: dict[str, str]) -> None:
 
 
 def _commit(message: str) -> None:
-    _tell(type="tool", name="commit", text=message)
+    _print(type="tool", name="commit", text=message)
     _git("add", "--all")
     if _git("diff", "--cached", "--quiet", may_fail=True)[0] or _merging():
         _git("commit", "--quiet", "--message", message)
@@ -171,12 +171,12 @@ def _commit(message: str) -> None:
 
 def _run(script: str) -> None:
     """Run a shell script. As with any agent, the step continues if it fails."""
-    _tell(type="tool", name="run", text=script)
+    _print(type="tool", name="run", text=script)
     import subprocess  # noqa: PLC0415 - only some scripts need it
 
     code = subprocess.run(["sh", "-c", script], stdout=sys.stderr, check=False).returncode
     if code:
-        _tell(type="tool", name="run", text=f"exit code {code}")
+        _print(type="tool", name="run", text=f"exit code {code}")
 
 
 def _sleep(seconds: float) -> None:
@@ -206,7 +206,7 @@ def _resolve(how: str) -> None:
     if how != "both":
         raise ScriptError(f'resolve knows "both", not {how!r}')
     other = os.environ.get("CREW_MERGE_COMMIT", "")
-    _tell(type="tool", name="resolve", text=other)
+    _print(type="tool", name="resolve", text=other)
     if not _merging():
         _git("-c", "merge.conflictStyle=merge", "merge", "--no-edit", other, may_fail=True)
     for path in set(_git("diff", "--name-only", "--diff-filter=U", "-z")[1].split("\0")) - {""}:
@@ -226,7 +226,7 @@ def _merging() -> bool:
 def _fail(error: dict[str, Any]) -> int:
     if "reset_in_s" in error:
         error = {**error, "reset_at": time.time() + error["reset_in_s"]}
-    _tell(type="error", **{"kind": "crashed", "message": "as the script asks", **error})
+    _print(type="error", **{"kind": "crashed", "message": "as the script asks", **error})
     return 1
 
 
@@ -289,7 +289,7 @@ if __name__ == "__main__":
     try:
         code = main()
     except Exception as error:  # noqa: BLE001 - a script can be wrong in any way
-        _tell(type="error", kind="crashed", message=f"{type(error).__name__}: {error}")
+        _print(type="error", kind="crashed", message=f"{type(error).__name__}: {error}")
         code = 1
     sys.stdout.flush()
     os._exit(code)

@@ -20,7 +20,7 @@ class ScriptedAdapter(OneWayAdapter):
     """Plays the next step of the task's script in a real process."""
 
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
-        heard = _Heard(order.done_word, watch)
+        events = _PlayerEvents(order.done_word, watch)
         end = await run_agent(
             order,
             self.spec,
@@ -28,15 +28,15 @@ class ScriptedAdapter(OneWayAdapter):
             env=self._environment(order),
             stdin=order.prompt,
             watch=watch,
-            on_output=heard.take,
+            on_output=events.take,
         )
-        heard.finish()
+        events.finish()
         return StepOutcome(
             session=order.session,
-            done=heard.scanner.found,
-            text=heard.tail.text,
-            usage=heard.usage,
-            error=_judge(end, heard, self.spec),
+            done=events.scanner.found,
+            text=events.tail.text,
+            usage=events.usage,
+            error=_judge(end, events, self.spec),
         )
 
     def _environment(self, order: StepOrder) -> dict[str, str]:
@@ -46,7 +46,7 @@ class ScriptedAdapter(OneWayAdapter):
         return agent_environment(order, extra={**own, **self.spec.env}, caller=self.caller)
 
 
-class _Heard:
+class _PlayerEvents:
     """The events of the player so far."""
 
     def __init__(self, done_word: str, watch: Watch) -> None:
@@ -107,14 +107,14 @@ def _error(event: Mapping[str, Any]) -> StepError:
     return StepError(kind=kind, message=str(event.get("message")), reset_at=event.get("reset_at"))
 
 
-def _judge(end: ProcessEnd, heard: _Heard, spec: AgentSpec) -> StepError | None:
+def _judge(end: ProcessEnd, events: _PlayerEvents, spec: AgentSpec) -> StepError | None:
     if end.reason != "exited":
         return process_error(end, spec)
-    if heard.error:
-        return heard.error
+    if events.error:
+        return events.error
     if end.code:
         return process_error(end, spec)
-    if not heard.has_ended:
+    if not events.has_ended:
         return StepError(
             kind=ErrorKind.CRASHED,
             message=f"{spec.name} exited without reporting that it has finished",

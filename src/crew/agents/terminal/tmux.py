@@ -319,12 +319,12 @@ def load_program() -> str:
 
 @functools.cache
 def checked_version(program: str) -> str:
-    said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)  # none in a build from source
+    output = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"(\d+)\.(\d+)", output)  # none in a build from source
     if version and (int(version[1]), int(version[2])) < _OLDEST:
         newer = "install tmux {}.{} or newer".format(*_OLDEST)
-        raise CrewError(f"{said.strip()} is too old", hint=newer)
-    return said.strip()
+        raise CrewError(f"{output.strip()} is too old", hint=newer)
+    return output.strip()
 
 
 def _config() -> str:
@@ -396,5 +396,5 @@ def _text(output: bytes) -> str:
 
 
 def _failure(done: Answer, what: str) -> CrewError:
-    said = _text(done.stderr).strip() or f"tmux exited with {done.returncode}"
-    return CrewError(f"{what}: {said}", hint="`crew doctor` checks tmux and its server")
+    reason = _text(done.stderr).strip() or f"tmux exited with {done.returncode}"
+    return CrewError(f"{what}: {reason}", hint="`crew doctor` checks tmux and its server")

@@ -6,32 +6,32 @@ _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0"})
 
 
-def as_it_is(said: str) -> str:
-    return said
+def as_it_is(text: str) -> str:
+    return text
 
 
-def literal(said: str) -> Any:
+def literal(text: str) -> Any:
     """A number, list or table in TOML syntax. Other text stays text and is refused later."""
     import tomllib  # noqa: PLC0415 - most calls of crew read no typed value
 
     try:
-        read = tomllib.loads(f"value = {said}")
+        read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        return said
-    return read["value"] if len(read) == 1 else said
+        return text
+    return read["value"] if len(read) == 1 else text
 
 
-def yes_or_no(said: str) -> Any:
-    word = said.strip().lower()
-    return word in _YES if word in _YES | _NO else said
+def yes_or_no(text: str) -> Any:
+    word = text.strip().lower()
+    return word in _YES if word in _YES | _NO else text
 
 
-def many(said: str) -> Any:
+def many(text: str) -> Any:
     """A TOML list, or words separated by commas."""
-    if said.lstrip().startswith("["):
-        return literal(said)
-    return [word for part in said.split(",") if (word := part.strip())]
+    if text.lstrip().startswith("["):
+        return literal(text)
+    return [word for part in text.split(",") if (word := part.strip())]
 
 
-def one_or_many(said: str) -> Any:
-    return many(said) if "," in said or said.lstrip().startswith("[") else said
+def one_or_many(text: str) -> Any:
+    return many(text) if "," in text or text.lstrip().startswith("[") else text

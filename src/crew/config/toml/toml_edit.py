@@ -36,12 +36,12 @@ def _spliced(text: str, path: tuple[str, ...], written: str) -> str:
     known = spans(text)
     if same := next((one for one in known if one.path == path and not one.is_header), None):
         return text[: same.start] + written + text[same.end :]
-    beside = [one for one in known if one.path[:-1] == path[:-1] and not one.is_header]
-    if beside and beside[-1].is_inline:
-        return _inserted(text, beside[-1].end, f", {written_key(path[-1:])} = {written}")
-    if beside:
-        key = written_key((*beside[-1].written[:-1], path[-1]))
-        return _below(text, beside[-1], f"{key} = {written}")
+    siblings = [one for one in known if one.path[:-1] == path[:-1] and not one.is_header]
+    if siblings and siblings[-1].is_inline:
+        return _inserted(text, siblings[-1].end, f", {written_key(path[-1:])} = {written}")
+    if siblings:
+        key = written_key((*siblings[-1].written[:-1], path[-1]))
+        return _below(text, siblings[-1], f"{key} = {written}")
     return _in_table(text, known, path, written)
 
 

@@ -34,7 +34,7 @@ class Notes:
         yield from ((_RESET_AWAY, commit) for commit in self.reset_away)
         for one in self.nested:
             yield _NESTED, {"path": one.path, "head": one.head, "refs": dict(one.refs)}
-        yield from ((_LEFT_OUT, words) for words in self.left_out[:MOST_LEFT_OUT])
+        yield from ((_LEFT_OUT, note) for note in self.left_out[:MOST_LEFT_OUT])
         if more := self.left_out[MOST_LEFT_OUT:]:
             yield _LEFT_OUT, f"and {len(more)} more"
         if self.has_no_head:

@@ -224,9 +224,9 @@ def _last(repo: Repository, task: str) -> Checkpoint | None:
 def _commit(
     repo: Repository, tree: str, parents: tuple[str | None, ...], message: str, at: float
 ) -> str:
-    words = [word for parent in parents if parent for word in ("-p", parent)]
+    arguments = [word for parent in parents if parent for word in ("-p", parent)]
     stdin = message.encode("utf-8", "surrogateescape")
-    return git(repo.common_dir, "commit-tree", *words, tree, stdin=stdin, env=identity(at))
+    return git(repo.common_dir, "commit-tree", *arguments, tree, stdin=stdin, env=identity(at))
 
 
 def _chosen(repo: Repository, task: str, number: int | None) -> Checkpoint:

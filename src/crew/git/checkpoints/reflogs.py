@@ -24,7 +24,7 @@ _ID = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
 _INDEX = "index on "
 """The subject of a stash's second parent, the commit of the index."""
 
-_looked: dict[Path, tuple[object, ...]] = {}
+_checked: dict[Path, tuple[object, ...]] = {}
 
 
 def left_behind(
@@ -40,7 +40,7 @@ def left_behind(
     of_branch = logs / "refs" / "heads" / (branch or "-")
     files = (own, of_branch, logs / "refs" / "stash", git_dir / "ORIG_HEAD")
     stamp = (head, *stamp_of(files))
-    if _looked.get(git_dir) == stamp:
+    if _checked.get(git_dir) == stamp:
         return ()
     moves = [(old, new) for old, new, _ in _moves(own)]
     ids = {commit for move in moves for commit in move}
@@ -51,7 +51,7 @@ def left_behind(
     doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} - known
     tips = _held_by_none(repo, doubtful, head) if doubtful else ()
     if not tips:
-        _looked[git_dir] = stamp
+        _checked[git_dir] = stamp
     return tips
 
 

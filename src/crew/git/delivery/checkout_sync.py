@@ -42,7 +42,7 @@ from crew.git.git_command import ask, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.refs import Moved, advance, begun_advance, clear_own_lock, is_prepared
 from crew.git.repository import Repository, commit_of
-from crew.git.spawn_git import GitTalk
+from crew.git.spawn_git import StartedGit
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.git.worktrees.worktree_status import unfinished_in
 from crew.system.atomic_files import put_in_place, sync_to_disk
@@ -88,7 +88,7 @@ def sync_checkout(
     return arriving_submodules(changes)
 
 
-def mend_stale_index(repo: Repository, *, lock: int) -> None:
+def repair_stale_index(repo: Repository, *, lock: int) -> None:
     """Repair the index if another program wrote back the one from before the last sync.
 
     The next commit would then undo that sync. The files show that it was not a person's intent.
@@ -252,7 +252,7 @@ def _refuse_moved(checkout: Checkout) -> None:
     _refuse_unfinished(checkout)
 
 
-def _lock_branch(repo: Repository, journal: Journal, begun: GitTalk) -> None:
+def _lock_branch(repo: Repository, journal: Journal, begun: StartedGit) -> None:
     """Before the first file is touched: a move that failed afterwards would have to be undone.
 
     A person who edits a file in that moment would keep landed lines in it, and commit them.

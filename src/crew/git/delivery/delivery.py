@@ -12,8 +12,8 @@ from crew.git.delivery.checkout import Checkout, Waiting
 from crew.git.delivery.checkout_sync import (
     LOCK_PATIENCE_S,
     SYNC_LOCK,
-    mend_stale_index,
     repair,
+    repair_stale_index,
     sync_checkout,
 )
 from crew.git.merges.merges import contains
@@ -72,7 +72,7 @@ def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
     try:
         with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
             repair(repo, lock=lock)
-            mend_stale_index(repo, lock=lock)
+            repair_stale_index(repo, lock=lock)
             return _deliver(repo, target, hold_s=hold_s, lock=lock)
     except Moved as moved:
         return _diverged(target, moved.at or "")

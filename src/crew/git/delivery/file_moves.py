@@ -86,7 +86,7 @@ def place_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
 def take_back_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
     """Undo the placed files. A file that was edited since stays as it is."""
     for move in reversed(moves):
-        if move.new is not None and _is_placed(move) and _looks(move.target, move.new):
+        if move.new is not None and _is_placed(move) and _has_signature(move.target, move.new):
             _unplace(checkout, move)
         if os.path.lexists(move.aside) and not os.path.lexists(move.target):
             _put_back(move)
@@ -94,7 +94,7 @@ def take_back_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:
 
 def rescue_edited(moves: Sequence[FileMove]) -> tuple[Path, ...]:
     """Keep an old file next to the new one, if it was written to after the move."""
-    edited = [m for m in moves if os.path.lexists(m.aside) and not _looks(m.aside, m.old)]
+    edited = [m for m in moves if os.path.lexists(m.aside) and not _has_signature(m.aside, m.old)]
     return tuple(_rescue(move) for move in edited)
 
 
@@ -153,7 +153,7 @@ def _is_placed(move: FileMove) -> bool:
     )
 
 
-def _looks(file: Path, signature: Signature | None) -> bool:
+def _has_signature(file: Path, signature: Signature | None) -> bool:
     try:
         return signature_of(file) == signature
     except OSError:

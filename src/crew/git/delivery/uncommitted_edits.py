@@ -32,7 +32,7 @@ def check_free(
     _refuse_submodules(checkout, changes, by_path)
     _refuse_filters(repo, checkout, files, new)
     _refuse_staged(checkout, by_path, old)
-    seen = tuple(_looked_at(checkout, change, by_path) for change in files)
+    seen = tuple(_checked_signature(checkout, change, by_path) for change in files)
     _refuse_edited(checkout, [change for change in files if change.old_mode is not None])
     return seen
 
@@ -67,8 +67,8 @@ def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, 
     """Mode and blob of these paths in the index."""
     answer = ask(checkout.path, "ls-files", "--full-name", "-s", "-z", env=checkout.env)
     entries = (entry.partition("\t") for entry in os.fsdecode(answer.out).split("\0") if entry)
-    found = {path: words.split(" ") for words, _, path in entries if path in paths}
-    return {path: (words[0], words[1]) for path, words in found.items()}
+    found = {path: entry.split(" ") for entry, _, path in entries if path in paths}
+    return {path: (entry[0], entry[1]) for path, entry in found.items()}
 
 
 def _refuse_submodules(
@@ -121,7 +121,7 @@ def _refuse_staged(checkout: Checkout, by_path: dict[str, FileChange], old: str)
             raise wait_for(checkout, f"{path} is staged")
 
 
-def _looked_at(
+def _checked_signature(
     checkout: Checkout, change: FileChange, by_path: dict[str, FileChange]
 ) -> Signature | None:
     file = checkout.path / change.path

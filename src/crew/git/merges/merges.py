@@ -158,8 +158,8 @@ def contents(repo: Repository, names: list[str]) -> dict[str, bytes | None]:
 def _conflict(tree: str, rest: str) -> MergeConflict:
     listed, _, messages = rest.partition("\0\0")
     paths = tuple(dict.fromkeys(path for path in listed.split("\0") if path))
-    said = [line for line in messages.replace("\0", "\n").splitlines() if "CONFLICT (" in line]
-    detail = "\n".join(line for line in said if ":" in line)
+    conflicts = [line for line in messages.replace("\0", "\n").splitlines() if "CONFLICT (" in line]
+    detail = "\n".join(line for line in conflicts if ":" in line)
     return MergeConflict(paths=paths, detail=detail, tree=tree)
 
 

@@ -44,7 +44,7 @@ async def _until_it_ends(ctx: Context, call: TurnCall) -> StepOutcome:
         stopped_by=ctx.interrupted(call.member.id),
         grace_s=ctx.rules.interrupt_grace_s,
         session=call.member.session,
-        stop=lambda: call.controls.tell(Interrupt()),
+        stop=lambda: call.controls.send(Interrupt()),
     )
 
 

@@ -104,8 +104,8 @@ def _first_process(child: Child) -> int | None:
     if child.info is None:
         return None
     with contextlib.suppress(OSError):
-        if told := re.search(rb'"child-pid": *(\d+)', os.read(child.info, _INFO_LIMIT)):
-            return int(told[1])
+        if found := re.search(rb'"child-pid": *(\d+)', os.read(child.info, _INFO_LIMIT)):
+            return int(found[1])
     return None
 
 

@@ -91,8 +91,8 @@ def end_all(
         if number == signal.SIGTERM and waited_s >= (hang_up_after_s or grace_s):
             number = signal.SIGHUP
         for one in family:
-            is_told = number != signal.SIGKILL and seen.get(one.identity) == number
-            if is_told or send_signal(one, number):
+            is_asked = number != signal.SIGKILL and seen.get(one.identity) == number
+            if is_asked or send_signal(one, number):
                 seen[one.identity] = number
             else:  # it has ended, or became another program and is asked again
                 seen.setdefault(one.identity, None)

@@ -81,10 +81,10 @@ class Talk:
         self._taken = asyncio.Event()
         self._feed: Callable[[], None] = lambda: None
 
-    def say(self, words: bytes) -> None:
+    def send(self, content: bytes) -> None:
         """Send bytes to the child. After `close` they are dropped."""
         if not self.is_closed:
-            self._left += words
+            self._left += content
             self._taken.clear()
             self._feed()
 

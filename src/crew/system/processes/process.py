@@ -19,7 +19,7 @@ from crew.system.crash_points import effect
 from crew.system.processes.end_process import Child, end, exit_of
 from crew.system.processes.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
 from crew.system.processes.pipes import Log, Pipes, Take, Talk
-from crew.system.processes.sandbox import PROBE_ARGUMENTS, Sandbox, below_keeper, in_pid_namespace
+from crew.system.processes.sandbox import PROBE_ARGUMENTS, Sandbox, below_reaper, in_pid_namespace
 from crew.system.threads import even_if_cancelled
 
 __all__ = [
@@ -101,7 +101,7 @@ async def run_process(
         bwrap = await _bwrap(order.sandbox)
         with Log(order.log) as log:
             child = _spawn(order, bwrap)
-            talk = talk or _one_speech(order.stdin)
+            talk = talk or _whole_input(order.stdin)
             return await _accompany(child, order, log, on_started, on_output, talk=talk)
     except CrewError as error:
         return ProcessEnd(code=126, reason="failed", message=error.message)
@@ -157,8 +157,8 @@ def _what_is_missing(order: ProcessOrder) -> ProcessEnd | None:
 
 def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
     """Start the program with one more pipe: bubblewrap's messages or the reaper's lifeline."""
-    hear, tell = os.pipe()
-    ours, theirs = (hear, tell) if bwrap else (tell, hear)
+    read_end, write_end = os.pipe()
+    ours, theirs = (read_end, write_end) if bwrap else (write_end, read_end)
     try:
         if bwrap:
             argv = in_pid_namespace(
@@ -170,7 +170,7 @@ def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
                 writable=order.writable,
             )
         else:
-            argv = below_keeper(order.argv, lifeline_fd=theirs)
+            argv = below_reaper(order.argv, lifeline_fd=theirs)
         top = _popen(argv, order, theirs)
     except (
         OSError,
@@ -233,8 +233,8 @@ async def _accompany(
     return _ending(order, reason, child.top.returncode, tail.text)
 
 
-def _one_speech(words: bytes) -> Talk:
-    talk = Talk(words)
+def _whole_input(content: bytes) -> Talk:
+    talk = Talk(content)
     talk.close()
     return talk
 
@@ -308,15 +308,15 @@ def run_in_terminal(
 
     Ctrl-C is meant for the program, such as a pager. We receive it too, and only wait.
     """
-    heard = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGQUIT)]
-    for number, _ in heard:
+    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGQUIT)]
+    for number, _ in handlers:
         # Not SIG_IGN, which the program would inherit.
         signal.signal(number, lambda *_: None)
     try:
         output = subprocess.PIPE if keep_output else None
         done = subprocess.run(argv, cwd=cwd, env=env, stdout=output, check=False)
     finally:
-        for number, handler in heard:
+        for number, handler in handlers:
             signal.signal(number, handler)
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return code, done.stdout or b""

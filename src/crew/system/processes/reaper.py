@@ -21,10 +21,10 @@ _PR_SET_CHILD_SUBREAPER = 36
 def main(lifeline: int, command: list[str]) -> int:
     os.set_inheritable(lifeline, False)  # noqa: FBT003 - takes no keyword
     _become_subreaper()
-    wake, told_to_end = _listen()
+    wake, end_requests = _listen()
     child = _start(command)
     _let_go_of_the_pipes()
-    code = _wait(child, lifeline, wake, told_to_end)
+    code = _wait(child, lifeline, wake, end_requests)
     _end_everything_below(child)
     return code
 
@@ -42,11 +42,11 @@ def _listen() -> tuple[int, list[int]]:
     os.set_blocking(wake, False)
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    told: list[int] = []
+    requests: list[int] = []
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda got, _: told.append(got))
-    return wake, told
+        signal.signal(number, lambda got, _: requests.append(got))
+    return wake, requests
 
 
 def _start(command: list[str]) -> int:
@@ -71,9 +71,9 @@ def _let_go_of_the_pipes() -> None:
     os.close(nothing)
 
 
-def _wait(child: int, lifeline: int, wake: int, told_to_end: list[int]) -> int:
+def _wait(child: int, lifeline: int, wake: int, end_requests: list[int]) -> int:
     """The program's exit code as a shell reports it; 143 if it was asked to end."""
-    while not told_to_end:
+    while not end_requests:
         for pid, status in _reap():
             if pid == child:
                 code = os.waitstatus_to_exitcode(status)

@@ -38,11 +38,11 @@ def with_held_paths(
 
 
 def _binds(read_only: Sequence[Path], writable: Sequence[Path]) -> list[str]:
-    said = [*((path, "--ro-bind") for path in read_only), *((path, "--bind") for path in writable)]
-    binds = sorted(said, key=lambda one: len(one[0].parts))
+    rules = [*((path, "--ro-bind") for path in read_only), *((path, "--bind") for path in writable)]
+    binds = sorted(rules, key=lambda one: len(one[0].parts))
     return [word for path, flag in binds for word in (flag, str(path), str(path))]
 
 
-def below_keeper(argv: Sequence[str], *, lifeline_fd: int) -> tuple[str, ...]:
+def below_reaper(argv: Sequence[str], *, lifeline_fd: int) -> tuple[str, ...]:
     """Run under our own reaper, if there is no bubblewrap."""
     return (sys.executable, "-I", "-S", reaper.__file__, str(lifeline_fd), *argv)

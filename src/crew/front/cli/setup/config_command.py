@@ -94,7 +94,7 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
     that begins with a dash.
     """
     root = _root_if_any(call) if scope == "user" else find_root(call.directory)
-    change = set_key(root, os.environ, scope=scope, key=key, said=value)
+    change = set_key(root, os.environ, scope=scope, key=key, typed=value)
     if change.is_overridden:
         narrate(
             call, f"{change.file} says {written_value(change.written)} now, but a later one wins"

@@ -51,7 +51,7 @@ def _keep_source(call: Call, source: str) -> None:
     """Before anything else is made: the source decides where tasks go."""
     root = usable_repository(call.directory).root
     if load_settings(root).tasks.source != source:
-        set_key(root, os.environ, scope="repo", key="tasks.source", said=source)
+        set_key(root, os.environ, scope="repo", key="tasks.source", typed=source)
 
 
 def _found(workplace: "Workplace") -> dict[str, Any]:
