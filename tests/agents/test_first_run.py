@@ -77,7 +77,7 @@ def test_a_file_that_makes_no_sense_is_left_alone_and_named(tmp_path, content):
 def test_a_home_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / ".cli").write_text("a file where the folder should be")
     (problem,) = answer(tmp_path, SEEN)
-    assert "left as it is" in problem
+    assert "is unchanged" in problem
 
 
 def test_a_link_stays_a_link_and_rights_stay(tmp_path):

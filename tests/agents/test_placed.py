@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contract import order  # noqa: F401 - a fixture
-from crew.agents.adapter import AgentSpec, placed, remembers
+from crew.agents.adapter import AgentSpec, place_system_prompt, remembers
 from crew.domain.kernel.adapter_names import ADAPTERS
 
 IN_PROMPT = ("", "be kind\n\ndo it")
@@ -33,13 +33,13 @@ def test_the_table_is_complete():
 @pytest.mark.parametrize("resume", [False, True])
 def test_the_system_prompt_goes_where_the_program_takes_it(order, adapter, resume):  # noqa: F811
     spec = AgentSpec(name="x", adapter=adapter, system_prompt="be kind\n")
-    sent, step = placed(spec, replace(order, resume=resume))
+    sent, step = place_system_prompt(spec, replace(order, resume=resume))
     assert (sent.system_prompt.strip(), step.prompt) == TABLE[adapter][resume]
 
 
 @pytest.mark.parametrize("adapter", TABLE)
 def test_without_a_system_prompt_the_prompt_is_all(order, adapter):  # noqa: F811
-    assert placed(AgentSpec(name="x", adapter=adapter), order)[1] == order
+    assert place_system_prompt(AgentSpec(name="x", adapter=adapter), order)[1] == order
 
 
 def test_programs_without_sessions_are_known():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.agents.adapter import Controls, placed
+from crew.agents.adapter import Controls, place_system_prompt
 from crew.domain.agents.manager_board import Point
 from crew.domain.quests.brief import Brief, Built, Exchange, PlanLine, RoleWords
 from crew.domain.rows.channel import Author, Channel, Member, Post
@@ -157,7 +157,7 @@ def words_of(workplace, kind, *, ask, resume=False, role=None):
     settings = agent_settings(workplace, kind)
     spec = agent_spec(workplace, settings, instructions(workplace, call, seen))
     order = step_order(workplace, call, step_prompt(workplace, call, seen))
-    spec, order = placed(spec, order)
+    spec, order = place_system_prompt(spec, order)
     return spec.system_prompt, order.prompt
 
 
@@ -229,7 +229,7 @@ def test_a_member_of_a_channel_without_a_memory_is_sent_the_rules_with_each_turn
     places = ChannelPlaces(workplace)
     spec = agent_spec(workplace, agent_settings(workplace, "mine"), places._system_prompt(call))
     order = places._order(call, workplace.root, mcp_url="")
-    _, order = placed(spec, order)
+    _, order = place_system_prompt(spec, order)
     for words in ("One member speaks at a time", "Mine: be kind.", "> hello", "TURN_COMPLETE"):
         assert words in order.prompt
 

@@ -177,7 +177,7 @@ def remembers(adapter: str) -> bool:
     return _ADAPTERS[adapter][2] is not PromptPlace.EVERY_PROMPT  # type: ignore[index]
 
 
-def placed(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, StepOrder]:
+def place_system_prompt(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, StepOrder]:
     """The order with the system prompt where this agent's program accepts it."""
     place = _ADAPTERS[spec.adapter][2]
     if place is PromptPlace.OWN or not spec.system_prompt:
@@ -199,7 +199,7 @@ class _Instructed:
     async def run_step(
         self, order: StepOrder, watch: Watch, controls: Controls | None = None
     ) -> StepOutcome:
-        spec, order = placed(self.spec, order)
+        spec, order = place_system_prompt(self.spec, order)
         return await self.make(spec, self.caller).run_step(order, watch, controls)
 
 

@@ -115,11 +115,11 @@ def argument_of(values: Event) -> str:
 
 
 def _events(lines: Iterable[str]) -> list[Event]:
-    parsed = (_parsed(line) for line in lines)
+    parsed = (_parse_event(line) for line in lines)
     return [event for event in parsed if event is not None]
 
 
-def _parsed(line: str) -> Event | None:
+def _parse_event(line: str) -> Event | None:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):  # RecursionError: only brackets

@@ -31,7 +31,7 @@ def answer_first_run(
         tail = environ.get(variable, "")[-_KEY_TAIL:] if variable else ""
         names = {"{{.Worktree}}": str(worktree), "{{.EnvTail}}": tail}
         wanted = by_file.setdefault(home / answer["file"], [])
-        wanted.append((_filled(answer["key"], names), _filled(answer["value"], names)))
+        wanted.append((_fill_in(answer["key"], names), _fill_in(answer["value"], names)))
     problems = [_merge_into(file, wanted) for file, wanted in by_file.items()]
     return tuple(problem for problem in problems if problem)
 
@@ -67,15 +67,15 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _filled(value: Any, names: Mapping[str, str]) -> Any:
+def _fill_in(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         for name, text in names.items():
             value = value.replace(name, text)
         return value
     if isinstance(value, list):
-        return [_filled(one, names) for one in value]
+        return [_fill_in(one, names) for one in value]
     if isinstance(value, dict):
-        return {key: _filled(one, names) for key, one in value.items()}
+        return {key: _fill_in(one, names) for key, one in value.items()}
     return value
 
 

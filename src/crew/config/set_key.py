@@ -44,7 +44,7 @@ def set_key(
 ) -> KeyChange:
     """Write the key only if the whole config is valid with it."""
     path = own_path(key_parts(key))
-    value = checked(path, typed)
+    value = parse_value(path, typed)
     name, file = _file_of(repo_root, environ, scope)
     make_config_folder(file.parent)
     with folder_held(file.parent):
@@ -63,7 +63,7 @@ def set_key(
     )
 
 
-def checked(path: tuple[str, ...], typed: str) -> Any:
+def parse_value(path: tuple[str, ...], typed: str) -> Any:
     """The value for this key. Raises for an unknown key or a value of the wrong type."""
     if len(path) < 2:
         raise UsageError(

@@ -65,7 +65,7 @@ def load_workflow(file: Path) -> Workflow:
     try:
         text = file.read_text(encoding="utf-8")
         own = tomllib.loads(text)
-        before = _extended(own)
+        before = _extended_file(own)
         values = tomllib.loads(before.read_text(encoding="utf-8")) | own if before else own
         instructions = (_instructions(before) if before else {}) | _instructions(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -84,7 +84,7 @@ def load_workflow(file: Path) -> Workflow:
     return workflow
 
 
-def _extended(values: Mapping[str, Any]) -> Path | None:
+def _extended_file(values: Mapping[str, Any]) -> Path | None:
     """The file of the built-in workflow that this one extends."""
     name = values.get("extends")
     if name is None:

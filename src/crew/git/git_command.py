@@ -128,11 +128,11 @@ def ask(
         )
         if answer.code == 0 or wait_s > LAST_WAIT_S or not is_locked(answer):
             return answer
-        time.sleep(_varied(wait_s))
+        time.sleep(_shortened(wait_s))
         wait_s *= 2
 
 
-def _varied(wait_s: float) -> float:
+def _shortened(wait_s: float) -> float:
     """Shorten the wait by up to a half, so that waiting processes do not retry together."""
     import random  # noqa: PLC0415 - slow to load, and a lock is seldom busy
 

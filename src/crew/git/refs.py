@@ -95,14 +95,14 @@ def clear_own_lock(repo: Repository, ref: str, *, to: str) -> None:
     empty: a live git fills its lock at once, so a lock that stays empty belongs to a dead one.
     """
     lock = repo.common_dir / f"{ref}.lock"
-    found = _seen(lock)
+    found = _lock_state(lock)
     if found is not None and found[1] == b"":
         time.sleep(STAYS_EMPTY_S)
-    if found is not None and found[1] in (b"", f"{to}\n".encode()) and _seen(lock) == found:
+    if found is not None and found[1] in (b"", f"{to}\n".encode()) and _lock_state(lock) == found:
         clear_lock(lock)
 
 
-def _seen(lock: Path) -> tuple[int, bytes] | None:
+def _lock_state(lock: Path) -> tuple[int, bytes] | None:
     try:
         return lock.stat().st_ino, lock.read_bytes()
     except OSError:

@@ -97,7 +97,7 @@ def transaction(db: Database) -> Iterator[None]:
 
 
 @contextmanager
-def unhurried(db: Database) -> Iterator[None]:
+def without_sync(db: Database) -> Iterator[None]:
     """A transaction that does not wait for the disk, for facts that can be found again.
 
     A killed process loses nothing. A power failure loses it only with everything written after it.

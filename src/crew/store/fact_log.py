@@ -17,7 +17,7 @@ from crew.domain.world import (
     row_from,
     with_rows,
 )
-from crew.store.database import Database, one_moment, transaction, translated, unhurried
+from crew.store.database import Database, one_moment, transaction, translated, without_sync
 from crew.store.replies import Reply, keep_reply
 from crew.system.crash_points import effect
 
@@ -65,7 +65,7 @@ def record(
     world = apply_all(world, facts)
     if facts or reply:
         may_wait = not reply and all(fact.trigger in _FOUND_AGAIN for fact in facts)
-        with translated(), unhurried(db) if may_wait else nullcontext():
+        with translated(), without_sync(db) if may_wait else nullcontext():
             _write(db, facts, world, reply)
     return world
 

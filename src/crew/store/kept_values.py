@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from crew.store.database import Database, translated, unhurried
+from crew.store.database import Database, translated, without_sync
 from crew.system.crash_points import effect
 
 
@@ -31,7 +31,7 @@ def first_setting(db: Database, name: str, value: str) -> str:
 @effect("store.doing")
 def keep_doing(db: Database, agent: str, text: str, *, at: float) -> None:
     """Store the current activity of an agent. It is not a fact: the next one replaces it."""
-    with translated(), unhurried(db):
+    with translated(), without_sync(db):
         db.execute(
             "INSERT OR REPLACE INTO doing (agent, at, words) VALUES (?, ?, ?)", (agent, at, text)
         )
@@ -46,7 +46,7 @@ def all_doing(db: Database) -> dict[str, str]:
 def keep_index(db: Database, source: str, index: Any) -> None:
     """The task index of a source, as plain values."""
     text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-    with translated(), unhurried(db):
+    with translated(), without_sync(db):
         db.execute(
             "INSERT OR REPLACE INTO task_index (source, value) VALUES (?, ?)", (source, text)
         )

@@ -50,7 +50,7 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
     Yields whether the previous holder ended properly: a killed one leaves its signature.
     """
     is_new = not path.exists()
-    handle = _opened(path)
+    handle = _open_file(path)
     try:
         _take(handle, path, asks=_ASKS[role])
         is_in_order = not is_new and os.fstat(handle).st_size == 0
@@ -62,7 +62,7 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
         os.close(handle)
 
 
-def _opened(path: Path) -> int:
+def _open_file(path: Path) -> int:
     try:
         return open_lock(path, mode=0o644)
     except OSError as error:

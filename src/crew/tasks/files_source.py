@@ -100,7 +100,7 @@ class FilesSource:
             self._keep_next_id(max(self._recorded_next_id() or 1, self._first_unused()))
 
     def add(self, new: NewTask, *, at: float) -> str:
-        new = _checked(new)
+        new = _validate(new)
         task_folder.make_folder(self.folder)
         with self._exclusive():
             number = self._next_id()
@@ -118,7 +118,7 @@ class FilesSource:
         with self._exclusive():
             first = max(self._next_id(), self._first_unused())
             ids = [str(number) for number in range(first, first + count)]
-            tasks = zip(ids, map(_checked, make(ids)), strict=True)
+            tasks = zip(ids, map(_validate, make(ids)), strict=True)
             files = {n: text for task, new in tasks for n, text in _files_of(task, new, at=at)}
             task_folder.write_text(self._last_id, ids[-1])
             self._keep_next_id(first + count)
@@ -336,7 +336,7 @@ class FilesSource:
             self._replace("meta", ".json", json_text.with_fields(text, fields))
 
 
-def _checked(new: NewTask) -> NewTask:
+def _validate(new: NewTask) -> NewTask:
     new = checked_task(new)
     if any(not is_number(task) for task in (*new.deps, new.parent or "1")):
         raise UsageError("ids of tasks are numbers here", hint="`crew list -a` shows them")

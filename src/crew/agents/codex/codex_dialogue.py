@@ -11,7 +11,7 @@ from typing import Any
 
 from crew import __version__
 from crew.agents.adapter import Interrupt, Permission, Say
-from crew.agents.codex.codex_permissions import decided, permission_asked, refused
+from crew.agents.codex.codex_permissions import answer_to, permission_of, refusal_of
 from crew.agents.dialogue_acts import (
     DialogueEnded,
     MessageRead,
@@ -31,7 +31,7 @@ class CodexQuestion:
     request: Event
 
     def answer(self, *, allowed: bool) -> Event:
-        return decided(self.request, allowed=allowed)
+        return answer_to(self.request, allowed=allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,9 @@ class CodexDialogue:
             yield self._request("turn/interrupt", threadId=self.thread, turnId=self.turn)
 
     def _question(self, request: Event) -> Act:
-        permission = permission_asked(request)
+        permission = permission_of(request)
         if permission is None:
-            return SendMessage(refused(request))
+            return SendMessage(refusal_of(request))
         return CodexQuestion(number=str(request["id"]), permission=permission, request=request)
 
     def _request(self, method: str, **params: Any) -> SendMessage:

@@ -35,18 +35,18 @@ _ANSWERS: Mapping[str, tuple[str, Answer]] = {
 }
 
 
-def permission_asked(request: Event) -> Permission | None:
+def permission_of(request: Event) -> Permission | None:
     """The permission that is requested; None if crew has no answer."""
     known = _ANSWERS.get(str(request.get("method")))
     return Permission(tool=known[0], detail=_detail(request)) if known else None
 
 
-def decided(request: Event, *, allowed: bool) -> Event:
+def answer_to(request: Event, *, allowed: bool) -> Event:
     _, answer = _ANSWERS[str(request["method"])]
     return {"id": request["id"], "result": answer(mapping(request, "params"), allowed)}
 
 
-def refused(request: Event) -> Event:
+def refusal_of(request: Event) -> Event:
     """An error as the answer, without which Codex would wait forever."""
     error = {"code": _UNKNOWN_METHOD, "message": "crew has no answer to this"}
     return {"id": request["id"], "error": error}

@@ -165,7 +165,7 @@ def _append(file: dict[str, str]) -> None:
 def _commit(message: str) -> None:
     _print(type="tool", name="commit", text=message)
     _git("add", "--all")
-    if _git("diff", "--cached", "--quiet", may_fail=True)[0] or _merging():
+    if _git("diff", "--cached", "--quiet", may_fail=True)[0] or _is_merging():
         _git("commit", "--quiet", "--message", message)
 
 
@@ -207,19 +207,19 @@ def _resolve(how: str) -> None:
         raise ScriptError(f'resolve knows "both", not {how!r}')
     other = os.environ.get("CREW_MERGE_COMMIT", "")
     _print(type="tool", name="resolve", text=other)
-    if not _merging():
+    if not _is_merging():
         _git("-c", "merge.conflictStyle=merge", "merge", "--no-edit", other, may_fail=True)
     for path in set(_git("diff", "--name-only", "--diff-filter=U", "-z")[1].split("\0")) - {""}:
         content = _read_file(path)
         if content is not None:
             _write_file(path, _CONFLICT.sub(rb"\1\2", content))
     _git("add", "--all")
-    if _merging():
+    if _is_merging():
         _git("commit", "--quiet", "--no-edit")
     _git("merge-base", "--is-ancestor", other, "HEAD")
 
 
-def _merging() -> bool:
+def _is_merging() -> bool:
     return _git("rev-parse", "--quiet", "--verify", "MERGE_HEAD", may_fail=True)[0] == 0
 
 

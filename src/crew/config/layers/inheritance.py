@@ -18,18 +18,18 @@ def resolved_agents(tables: Mapping[str, Any]) -> dict[str, AgentSettings]:
 def with_inherited(tables: Mapping[str, Any]) -> dict[str, Any]:
     """`[agents]` as written, with inherited keys filled in."""
     named = {name: table for name, table in tables.items() if isinstance(table, dict)}
-    return {**tables, **{name: _filled(name, named) for name in named}}
+    return {**tables, **{name: _fill_in(name, named) for name in named}}
 
 
-def _filled(name: str, named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _fill_in(name: str, named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for ancestor in reversed(_line_of(name, named)):
-        table = _inheriting(table, named[ancestor])
+        table = _inherit(table, named[ancestor])
     return table
 
 
 def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
-    table = _filled(name, named)
+    table = _fill_in(name, named)
     if not table.get("adapter"):
         raise UsageError(
             f"agents.{name} names neither a command nor an adapter",
@@ -62,7 +62,7 @@ def _line_of(name: str, named: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return line
 
 
-def _inheriting(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _inherit(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Own values win. A command selects an adapter only if none is inherited."""
     table = {**below, **with_template(own)}
     if "env" in below and "env" in own:

@@ -84,7 +84,7 @@ def modern(values: Mapping[str, Any]) -> dict[str, Any]:
         older = result.get(table)
         if isinstance(older, dict) and all(isinstance(one, dict) for one in older.values()):
             del result[table]
-            renamed = {name: _renamed(fields, role) for name, fields in older.items()}
+            renamed = {name: _rename_keys(fields, role) for name, fields in older.items()}
             result["agents"] = merged(renamed, result.get("agents", {}))
     agents = result.get("agents")
     if isinstance(agents, dict):
@@ -97,7 +97,7 @@ def modern(values: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _renamed(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
+def _rename_keys(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     named = {"inherit" if key == "agent" else key: value for key, value in fields.items()}
     return {"role": role, **named}
 

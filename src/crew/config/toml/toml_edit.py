@@ -13,7 +13,7 @@ from crew.system.crash_points import effect
 
 def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with this key set. Raises if the layout of the file does not allow it."""
-    changed = _spliced(text, path, written_value(value))
+    changed = _splice(text, path, written_value(value))
     if _values(changed) != _with(tomllib.loads(text.removeprefix("\ufeff")), path, value):
         raise UsageError(
             f"{'.'.join(path)} cannot be set in place: the layout of the file would have to change",
@@ -32,13 +32,13 @@ def write_config(file: Path, text: str) -> None:
     rewrite_file(file, text.encode())
 
 
-def _spliced(text: str, path: tuple[str, ...], written: str) -> str:
+def _splice(text: str, path: tuple[str, ...], written: str) -> str:
     known = spans(text)
     if same := next((one for one in known if one.path == path and not one.is_header), None):
         return text[: same.start] + written + text[same.end :]
     siblings = [one for one in known if one.path[:-1] == path[:-1] and not one.is_header]
     if siblings and siblings[-1].is_inline:
-        return _inserted(text, siblings[-1].end, f", {written_key(path[-1:])} = {written}")
+        return _insert(text, siblings[-1].end, f", {written_key(path[-1:])} = {written}")
     if siblings:
         key = written_key((*siblings[-1].written[:-1], path[-1]))
         return _below(text, siblings[-1], f"{key} = {written}")
@@ -65,10 +65,10 @@ def _below(text: str, place: TomlSpan, line: str) -> str:
     before = text[begin : place.start].lstrip("\ufeff")
     indented = before[: len(before) - len(before.lstrip())] + line + newline
     end = text.find("\n", place.end)
-    return text + newline + indented if end < 0 else _inserted(text, end + 1, indented)
+    return text + newline + indented if end < 0 else _insert(text, end + 1, indented)
 
 
-def _inserted(text: str, at: int, more: str) -> str:
+def _insert(text: str, at: int, more: str) -> str:
     return text[:at] + more + text[at:]
 
 

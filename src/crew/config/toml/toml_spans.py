@@ -64,7 +64,7 @@ def line_of(text: str, path: KeyPath) -> int | None:
 
 def key_parts(dotted: str) -> KeyPath:
     """The parts of `a.b` and of `a."b.c"`."""
-    return tuple(_unquoted(part) for part in _PART.findall(dotted))
+    return tuple(_unquote(part) for part in _PART.findall(dotted))
 
 
 def written_key(path: KeyPath) -> str:
@@ -107,7 +107,7 @@ def _key(text: str, at: int) -> tuple[KeyPath, int]:
         at = _after(_SPACE, text, at)
         part = _PART.match(text, at)
         assert part is not None, "expected a key"
-        parts.append(_unquoted(part[0]))
+        parts.append(_unquote(part[0]))
         at = _after(_SPACE, text, part.end())
         if text[at] != ".":
             return tuple(parts), at
@@ -136,6 +136,6 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _unquoted(part: str) -> str:
+def _unquote(part: str) -> str:
     is_quoted = part.startswith(("'", '"'))
     return str(tomllib.loads(f"part = {part}")["part"]) if is_quoted else part

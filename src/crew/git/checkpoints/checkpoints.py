@@ -92,7 +92,9 @@ def keep_commit(
 
 def checkpoints(repo: Repository, task: str) -> list[Checkpoint]:
     """A task's checkpoints, oldest first."""
-    return sorted(_listed(repo, f"refs/crew/checkpoints/{task}/"), key=lambda kept: kept.number)
+    return sorted(
+        _list_checkpoints(repo, f"refs/crew/checkpoints/{task}/"), key=lambda kept: kept.number
+    )
 
 
 def restore(repo: Repository, task: str, number: int | None, into: Path) -> Checkpoint:
@@ -243,7 +245,7 @@ def _chosen(repo: Repository, task: str, number: int | None) -> Checkpoint:
     return chosen[-1]
 
 
-def _listed(repo: Repository, prefix: str) -> list[Checkpoint]:
+def _list_checkpoints(repo: Repository, prefix: str) -> list[Checkpoint]:
     return [kept for _, kept in _listed_with_refs(repo, prefix)]
 
 
@@ -251,10 +253,10 @@ def _listed_with_refs(
     repo: Repository, prefix: str = "refs/crew/checkpoints/"
 ) -> list[tuple[str, Checkpoint]]:
     text = git(repo.common_dir, "for-each-ref", f"--format={_FORMAT}{_END}", prefix)
-    return [_parsed(one.lstrip("\n")) for one in text.split("\x1e") if one.strip()]
+    return [_parse_checkpoint(one.lstrip("\n")) for one in text.split("\x1e") if one.strip()]
 
 
-def _parsed(text: str) -> tuple[str, Checkpoint]:
+def _parse_checkpoint(text: str) -> tuple[str, Checkpoint]:
     ref, commit, tree, parents, at, message = text.split("\0", 5)
     label, _, body = message.partition("\n")
     notes = read_notes(body)

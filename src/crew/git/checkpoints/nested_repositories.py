@@ -62,7 +62,9 @@ def strays(
     untracked = [path.rstrip("/") for path in state.changed if path.endswith("/")]
     found = [path for path in untracked if own_git_dir(worktree / path) and not is_cache(path)]
     found += [path for path in state.overlaid if own_git_dir(worktree / path)]
-    found += [nested.path for nested in _ignored(worktree, state) if not has_remote(nested)]
+    found += [
+        nested.path for nested in _ignored_repositories(worktree, state) if not has_remote(nested)
+    ]
     if state.links:
         real, old = submodules(worktree), _links_in(repo, landed, state.links)
         new = {path for path, commit in state.links.items() if old.get(path) != commit}
@@ -101,7 +103,7 @@ def found_in(worktree: Path, state: WorktreeState | GitAnswer) -> list[Nested]:
     A submodule counts if it has changes, or commits that none of its remotes has.
     """
     if isinstance(state, GitAnswer):
-        return list(_walked(worktree))
+        return list(_walk_repositories(worktree))
     changed = set(state.changed)
     untracked = (path.rstrip("/") for path in state.changed if path.endswith("/"))
     found = [one for path in untracked if (one := nested_at(worktree, path)).git_dir]
@@ -131,7 +133,7 @@ def ignored_in(nested: Nested) -> list[str]:
     return [f"{nested.path}/{name}" for name in _split(listed)]
 
 
-def _ignored(worktree: Path, state: WorktreeState) -> Iterator[Nested]:
+def _ignored_repositories(worktree: Path, state: WorktreeState) -> Iterator[Nested]:
     for path in repositories_in(worktree, state.ignored):
         if (nested := nested_at(worktree, path)).git_dir is not None:
             yield nested
@@ -174,7 +176,7 @@ def _has_own_commits(nested: Nested) -> bool:
     return answer.code != 0 or answer.out != b""
 
 
-def _walked(worktree: Path) -> Iterator[Nested]:
+def _walk_repositories(worktree: Path) -> Iterator[Nested]:
     """All repositories up to a limit, for an index that cannot be read."""
     for count, (top, folders, names) in enumerate(os.walk(worktree)):
         if count > _MOST_FOLDERS:

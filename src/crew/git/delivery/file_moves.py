@@ -41,7 +41,7 @@ def plan_moves(
     fresh = [staging / "new" / c.path if c.new_mode is not None else None for c in changes]
     new = [signature_of(file) if file is not None else None for file in fresh]
     (staging / "old").mkdir(exist_ok=True)
-    _write_seen(staging, json.dumps({"old": list(seen), "new": new}))
+    _write_signatures(staging, json.dumps({"old": list(seen), "new": new}))
     return load_moves(checkout, staging, changes)
 
 
@@ -99,7 +99,7 @@ def rescue_edited(moves: Sequence[FileMove]) -> tuple[Path, ...]:
 
 
 @effect("git.sync_seen")
-def _write_seen(staging: Path, text: str) -> None:
+def _write_signatures(staging: Path, text: str) -> None:
     write_file(staging / SEEN, text.encode(), unfinished=staging / (SEEN + ".new"))
 
 

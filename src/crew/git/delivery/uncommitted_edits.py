@@ -40,9 +40,11 @@ def check_free(
 def is_index_behind(checkout: Checkout, changes: Sequence[FileChange]) -> bool:
     """Whether the index has the old side of each change, and the checkout the new side."""
     old = {change.path: (change.old_mode, change.old_blob) for change in changes}
-    if not old or _indexed(checkout, old) != {p: e for p, e in old.items() if e[0] is not None}:
+    if not old or _index_entries(checkout, old) != {
+        p: e for p, e in old.items() if e[0] is not None
+    }:
         return False
-    here = [_turned(change) for change in file_changes(changes)]
+    here = [_reverse(change) for change in file_changes(changes)]
     try:
         for change in here:
             if change.old_mode is None and os.path.lexists(checkout.path / change.path):
@@ -53,7 +55,7 @@ def is_index_behind(checkout: Checkout, changes: Sequence[FileChange]) -> bool:
     return True
 
 
-def _turned(change: FileChange) -> FileChange:
+def _reverse(change: FileChange) -> FileChange:
     return FileChange(
         path=change.path,
         old_mode=change.new_mode,
@@ -63,7 +65,7 @@ def _turned(change: FileChange) -> FileChange:
     )
 
 
-def _indexed(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, str]]:
+def _index_entries(checkout: Checkout, paths: Container[str]) -> dict[str, tuple[str, str]]:
     """Mode and blob of these paths in the index."""
     answer = ask(checkout.path, "ls-files", "--full-name", "-s", "-z", env=checkout.env)
     entries = (entry.partition("\t") for entry in os.fsdecode(answer.out).split("\0") if entry)

@@ -42,12 +42,12 @@ def _attributes(repo: Repository, commit: str) -> _Attributes:
     elif known[0] == commit:
         return known[1]
     else:
-        found = _changed(repo, dict(known[1]), known[0], commit)
+        found = _apply_changes(repo, dict(known[1]), known[0], commit)
     _last[repo.common_dir] = (commit, tuple(sorted(found.items())))
     return _last[repo.common_dir][1]
 
 
-def _changed(repo: Repository, found: dict[str, str], old: str, new: str) -> dict[str, str]:
+def _apply_changes(repo: Repository, found: dict[str, str], old: str, new: str) -> dict[str, str]:
     args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
     raw = git(repo.common_dir, *args, "--", ":(glob)**/.gitattributes")
     parts = raw.split("\0")

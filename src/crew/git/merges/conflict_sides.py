@@ -19,7 +19,7 @@ def conflict_sides(repo: Repository, *, ours: str, theirs: str, paths: tuple[str
     return Sides(
         base=base,
         hunks=_hunks(repo, ours, theirs, paths[:MOST_FILES]),
-        landed=_landed(repo, base, theirs, paths) if base else (),
+        landed=_landed_commits(repo, base, theirs, paths) if base else (),
     )
 
 
@@ -29,11 +29,11 @@ def _hunks(repo: Repository, ours: str, theirs: str, paths: tuple[str, ...]) -> 
         return ()
     names = {path: f"{tree.tree}:{path}" for path in paths}
     found = contents(repo, list(names.values()))
-    texts = {path: _marked(found[name]) for path, name in names.items()}
+    texts = {path: _conflict_hunks(found[name]) for path, name in names.items()}
     return tuple(Hunks(path, text) for path, text in texts.items() if text)
 
 
-def _marked(blob: bytes | None) -> str:
+def _conflict_hunks(blob: bytes | None) -> str:
     """Each conflict with a few lines of context; empty for a deleted or binary file."""
     if blob is None or len(blob) > LONGEST_BLOB or b"\0" in blob:
         return ""
@@ -48,7 +48,9 @@ def _marked(blob: bytes | None) -> str:
     return "\n…\n".join(shown)
 
 
-def _landed(repo: Repository, base: str, theirs: str, paths: tuple[str, ...]) -> tuple[Landed, ...]:
+def _landed_commits(
+    repo: Repository, base: str, theirs: str, paths: tuple[str, ...]
+) -> tuple[Landed, ...]:
     """The subjects of the commits, newest first. A merge of crew's own names its task."""
     log = git(
         repo.common_dir,

@@ -43,11 +43,13 @@ def favoured_tree(repo: Repository, *, onto: str, head: str, favours_head: bool)
     ):
         paths[path][int(stage)] = TreeEntry(mode, blob)
     winner = _HEAD if favours_head else _ONTO
-    settled = {path: _settled(repo, stages, winner) for path, stages in paths.items()}
+    settled = {path: _resolve_path(repo, stages, winner) for path, stages in paths.items()}
     return _with_entries(repo, tree, settled)
 
 
-def _settled(repo: Repository, stages: Mapping[int, TreeEntry], winner: int) -> TreeEntry | None:
+def _resolve_path(
+    repo: Repository, stages: Mapping[int, TreeEntry], winner: int
+) -> TreeEntry | None:
     """The entry in the result; None if the path is not in it."""
     wins = stages.get(winner)
     if wins is None or not all(entry.is_file for entry in stages.values()):

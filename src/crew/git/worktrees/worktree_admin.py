@@ -123,7 +123,7 @@ def lay(repo: Repository, path: Path, *, branch: str, index: Path | None = None)
     Only for a branch that was just created, which no worktree can have checked out. The git dir
     appears atomically, with the index if there is one, under a name that is reserved as git does.
     """
-    git_dir = _reserved(repo.common_dir / "worktrees", path.name)
+    git_dir = _reserve_name(repo.common_dir / "worktrees", path.name)
     making = _written(repo, path, branch=branch)
     if index is not None:
         shutil.move(index, making / "index")  # worktrees may be on another disk
@@ -131,7 +131,7 @@ def lay(repo: Repository, path: Path, *, branch: str, index: Path | None = None)
     return git_dir
 
 
-def _reserved(folder: Path, name: str) -> Path:
+def _reserve_name(folder: Path, name: str) -> Path:
     folder.mkdir(exist_ok=True)
     for number in itertools.count():
         git_dir = folder / f"{name}{number or ''}"

@@ -39,7 +39,7 @@ def ensure_worktree(
     """
     path = path.absolute()
     with held(repo.common_dir / "crew.lock") as lock:
-        git_dir = _repaired(repo, path, branch=branch)
+        git_dir = _repair_git_dir(repo, path, branch=branch)
         if git_dir is None:
             refuse_foreign(repo, path)
             worktree_admin.sweep(repo, path.name)
@@ -68,7 +68,7 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
     if found is None:
         raise _no_commit(commit)
     with held(repo.common_dir / "crew.lock") as lock:
-        git_dir = _repaired(repo, path, branch=None)
+        git_dir = _repair_git_dir(repo, path, branch=None)
         if git_dir is None:
             refuse_foreign(repo, path)
             worktree_admin.sweep(repo, path.name)
@@ -167,14 +167,14 @@ def refuse_foreign(repo: Repository, path: Path) -> None:
         raise _not_ours(path)
 
 
-def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
+def _repair_git_dir(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
     """The worktree's git dir, repaired; None if it must be created. Only under the lock."""
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None:
-        return _adopted(repo, path, branch=branch)
+        return _adopt_files(repo, path, branch=branch)
     if not worktree_admin.is_whole(git_dir):
         if not worktree_admin.is_bare_of_files(path):
-            return _adopted(repo, path, branch=branch)
+            return _adopt_files(repo, path, branch=branch)
         worktree_admin.forget(git_dir)
         _delete_empty(path)
         return None
@@ -187,7 +187,7 @@ def _repaired(repo: Repository, path: Path, *, branch: str | None) -> Path | Non
     return git_dir
 
 
-def _adopted(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
+def _adopt_files(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
     """Create a new git dir for files whose own is lost or incomplete. The files stay."""
     if not worktree_admin.is_orphan(repo, path):
         return None

@@ -1,6 +1,6 @@
 """The parent process of a step without a pid namespace: it ends after all its descendants.
 
-It is started as `python -I -S keeper.py LIFELINE_FD PROGRAM ARGUMENT…`. As a subreaper it becomes
+It is started as `python -I -S reaper.py LIFELINE_FD PROGRAM ARGUMENT…`. As a subreaper it becomes
 the parent of every daemon the program leaves behind, whatever that daemon does to its session or
 its environment, so "no child left" proves that the step has ended. Only the runner holds the other
 end of the lifeline, which is a pipe: when the runner dies, even by SIGKILL, the step dies with it.
