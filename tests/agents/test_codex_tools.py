@@ -3,7 +3,8 @@
 import pytest
 
 from crew.agents.adapter import Interrupt
-from crew.agents.codex.codex_dialogue import AwaitTools, CodexDialogue, CodexEnded, SendToCodex
+from crew.agents.codex.codex_dialogue import AwaitTools, CodexDialogue
+from crew.agents.dialogue_acts import DialogueEnded, SendMessage
 
 INITIALIZED = {"id": 1, "result": {}}
 OPENED = {"id": 2, "result": {"thread": {"id": "t1"}}}
@@ -24,7 +25,7 @@ def opened(*before, wants_tools=True):
 
 def names(acts):
     """The methods of what is told, and the kinds of all else."""
-    return [act.message["method"] if isinstance(act, SendToCodex) else type(act) for act in acts]
+    return [act.message["method"] if isinstance(act, SendMessage) else type(act) for act in acts]
 
 
 def test_a_turn_without_tools_begins_at_once():
@@ -60,5 +61,5 @@ def test_tools_that_never_come_are_given_up():
 
 def test_an_interrupt_while_the_tools_are_awaited_starts_no_turn():
     dialogue, _ = opened()
-    assert names(dialogue.send(Interrupt())) == [CodexEnded]
+    assert names(dialogue.send(Interrupt())) == [DialogueEnded]
     assert names(dialogue.read(told("ready"))) == []
