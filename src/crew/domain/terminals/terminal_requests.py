@@ -163,7 +163,7 @@ def changes(asked: Asked) -> Answer:
     if task.state != TaskState.DONE:
         raise Conflict(
             f"task {task.id} is {task.state}, not done",
-            hint="changes can be requested of a done task; `crew comment` works at any time",
+            hint="changes can be requested of a done task; `crew comment` is always possible",
         )
     facts, _ = _reopened(asked, task, str(asked.args.get("notes") or ""))
     return Answer(facts=tuple(facts), reply=task.id)
