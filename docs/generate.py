@@ -16,6 +16,7 @@ from crew.domain.rows.channel import TURN
 from crew.domain.rows.quest import QUEST_STEP
 from crew.domain.rows.run import RUN
 from crew.domain.rows.task import TASK
+from crew.domain.rows.terminal import TERMINAL
 from crew.front.cli.call import Call
 
 DOCS = Path(__file__).parent
@@ -24,6 +25,7 @@ PURPOSES = {
     "agent": "A named worker slot that carries one task at a time.",
     "task": "The unit of work, with its branch and worktree.",
     "run": "One try at a task, as rounds of work and review.",
+    "terminal": "A tmux session that carries a run in place of an agent slot.",
     "channel turn": "The right to speak in a conversation of agents and people.",
     "quest step": "One item of a quest, moved by signals.",
 }
@@ -31,13 +33,13 @@ PURPOSES = {
 
 def machines_page() -> str:
     parts = [
-        "# The five machines",
+        "# The six machines",
         "",
         "Generated from the tables in `src/crew/domain/rows/`.",
         "A move that is not in a table is refused.",
         "Moves with a reason in the last column were added to the original design.",
     ]
-    for machine in (AGENT, TASK, RUN, TURN, QUEST_STEP):
+    for machine in (AGENT, TASK, RUN, TERMINAL, TURN, QUEST_STEP):
         parts += ["", *_machine(machine)]
     return "\n".join(parts) + "\n"
 

@@ -13,6 +13,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.rules import Rules
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.world import Row, World, apply, row_from, with_rows
@@ -43,7 +44,7 @@ def given(*rows: Row) -> World:
     return with_rows(rows)
 
 
-def holding(state: str, **changes) -> World:
+def holding(state: str, *, wants_terminal: bool = False, **changes) -> World:
     """Agent A in this state with run 1.1 of task 1; a change goes to whoever has such a field."""
     agent = Agent(id="A", agent_kind="claude", state=state, task="1", run="1.1")
     run = Run(id="1.1", task="1", agent="A", agent_kind="claude", state=_RUN_STATE[state])
@@ -51,11 +52,14 @@ def holding(state: str, **changes) -> World:
     task = Task(
         id="1", state="in_progress", run="1.1", run_count=1, target="main", worktree=worktree
     )
-    return with_changes(given(agent, run, task), **changes)
+    asked = [Terminal(id="1.1", task="1")] if wants_terminal else []
+    return with_changes(given(agent, run, task, *asked), **changes)
 
 
-def at_terminal(**changes) -> World:
-    """Run 1.1 of task 1 in an open terminal session; changes as for `holding`."""
+def at_terminal(
+    *, pid: int | None = 42, leaving: str = "", is_up: bool = True, number: int = 0, **changes
+) -> World:
+    """Run 1.1 of task 1 in a terminal, open unless the arguments tell otherwise."""
     run = Run(
         id="1.1",
         task="1",
@@ -63,9 +67,17 @@ def at_terminal(**changes) -> World:
         state="working",
         session="s-1",
         session_used=True,
-        pane="crew-1",
-        pane_pid=42,
-        pane_started=7,
+    )
+    state = "leaving" if leaving else "open" if pid else "asked"
+    started = 7 if pid else None
+    first = {"pid": pid, "started": started} if is_up else {}
+    terminal = Terminal(
+        id="1.1",
+        task="1",
+        state=state if is_up else "closed",
+        number=number,
+        leaving=leaving,
+        **first,
     )
     task = Task(
         id="1",
@@ -77,11 +89,11 @@ def at_terminal(**changes) -> World:
         branch="crew-1",
         worktree="/trees/1",
     )
-    return with_changes(given(run, task), **changes)
+    return with_changes(given(run, task, terminal), **changes)
 
 
 def with_changes(world: World, **changes) -> World:
-    """`run_round=3` sets `round` of the run; so do `agent_` and `task_`."""
+    """`run_round=3` sets `round` of the run; so do `agent_`, `task_` and `terminal_`."""
     for name, value in changes.items():
         kind, _, field = name.partition("_")
         (row,) = world.rows(kind).values()

@@ -7,6 +7,7 @@ from crew.domain.lead_choice import LEADS
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.world import with_rows
 
 AGENT = Agent(id="A", agent_kind="sh")
@@ -70,7 +71,7 @@ def in_progress(**run):
 
 
 def test_a_task_at_a_terminal_is_looked_at():
-    assert the_point(*in_progress(pane="crew-1")).decidable
+    assert the_point(*in_progress(), Terminal(id="1.1", task="1")).decidable
 
 
 def test_an_agent_at_work_needs_no_decision_and_a_stuck_one_does():

@@ -13,6 +13,7 @@ from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.run_outcomes import completed, killed
 from crew.domain.terminals import terminal_outcomes
 from crew.domain.terminals.terminal_outcomes import Opened
@@ -44,6 +45,10 @@ def run_of(world, run="1.1"):
     return world.runs[run]
 
 
+def terminal_of(world, run="1.1"):
+    return world.terminals[run]
+
+
 def done_at_terminal(**changes):
     return at_terminal(run_state="complete", task_state="done", task_head="h", **changes)
 
@@ -62,14 +67,15 @@ def test_start_makes_a_run_that_wants_a_terminal(state):
     world = start(given(Task(id="1", state=state)), model="opus", told="be quick")
     run = run_of(world)
     assert world.tasks["1"].state == "in_progress"
-    assert (run.pane, run.agent, run.agent_kind, run.state) == ("crew-1", None, "claude", "init")
+    assert (run.agent, run.agent_kind, run.state) == (None, "claude", "init")
+    assert (terminal_of(world).name, terminal_of(world).state) == ("crew-1", "asked")
     assert (run.model, run.told, run.ask) == ("opus", "be quick", "first")
-    assert not run.is_waiting
+    assert not is_waiting(world, run)
 
 
 def test_start_headless_makes_a_run_for_the_first_agent_that_is_free():
     world = start(given(Task(id="1"), Agent(id="A", agent_kind="codex")), headless=True)
-    assert run_of(world).is_waiting
+    assert is_waiting(world, run_of(world))
     world = after(world, decide(world, Clock(51.0), rules=RULES))
     assert (world.agents["A"].task, run_of(world).agent) == ("1", "A")
 
@@ -81,7 +87,7 @@ def test_start_names_the_agent_that_is_meant():
 
 def test_start_of_a_task_that_is_in_progress_and_at_which_nobody_works_begins_anew():
     world = start(given(Task(id="1", state="in_progress")))
-    assert (world.tasks["1"].state, run_of(world).pane) == ("in_progress", "crew-1")
+    assert (world.tasks["1"].state, terminal_of(world).state) == ("in_progress", "asked")
     failed = Run(id="1.1", task="1", state="failed")
     world = start(given(Task(id="1", state="in_progress", run="1.1", run_count=1), failed))
     assert (world.tasks["1"].run, run_of(world, "1.2").ask) == ("1.2", "resumed")
@@ -116,8 +122,8 @@ def test_start_refuses_a_task_that_is_being_checked(headless):
 @pytest.mark.parametrize("leaving", ["stopped", "ended", "handed_over"])
 @pytest.mark.parametrize("scene", [at_terminal, done_at_terminal])
 def test_start_refuses_a_session_that_is_being_closed(scene, leaving, headless):
-    told = refused(scene(run_leaving=leaving), headless=headless)
-    assert "the session of task 1 is being closed; try again in a moment" in told
+    told = refused(scene(leaving=leaving), headless=headless)
+    assert "the terminal of task 1 is being closed; try again in a moment" in told
 
 
 def test_start_refuses_another_agent_than_the_one_that_is_under_way():
@@ -129,10 +135,10 @@ def test_start_refuses_another_agent_than_the_one_that_is_under_way():
 def test_start_takes_a_task_from_its_agent_in_the_same_session(state):
     world = start(holding(state, run_session="s-1", run_session_used=True), model="opus")
     run = run_of(world)
-    assert (run.agent, run.pane, run.pane_number, run.model) == ("A", "crew-1", 1, "opus")
+    assert (run.agent, terminal_of(world).state, run.model) == ("A", "asked", "opus")
     world = after(world, terminal_outcomes.taken_over(world, run, at=51.0))
     facts = terminal_outcomes.opened(
-        run_of(world), Opened(pid=5, started=6), session="s-1", at=52.0
+        world, run_of(world), Opened(pid=5, started=6), session="s-1", at=52.0
     )
     world = after(world, facts)
     assert (run_of(world).session, world.agents["A"].is_free) == ("s-1", True)
@@ -145,12 +151,12 @@ def test_start_headless_refuses_a_task_that_an_agent_works_at():
 
 def test_start_headless_hands_a_session_over():
     world = start(at_terminal(), headless=True, told="go on")
-    assert (run_of(world).leaving, run_of(world).told) == ("handed_over", "go on")
+    assert (terminal_of(world).leaving, run_of(world).told) == ("handed_over", "go on")
 
 
 def test_start_headless_of_a_run_that_waits_only_adds_words():
-    world = start(at_terminal(run_pane="", run_pane_pid=None), headless=True, told="go on")
-    assert (run_of(world).is_waiting, run_of(world).told) == (True, "go on")
+    world = start(at_terminal(is_up=False), headless=True, told="go on")
+    assert (is_waiting(world, run_of(world)), run_of(world).told) == (True, "go on")
 
 
 def test_a_session_can_go_to_and_fro_and_each_time_is_told_from_the_others():
@@ -158,9 +164,9 @@ def test_a_session_can_go_to_and_fro_and_each_time_is_told_from_the_others():
     for number in (1, 2):
         world = start(world, headless=True)
         world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
-        assert run_of(world).is_waiting
+        assert is_waiting(world, run_of(world))
         world = start(world)
-        assert (run_of(world).pane_number, run_of(world).session) == (number, "s-1")
+        assert (terminal_of(world).number, run_of(world).session) == (number, "s-1")
 
 
 # start --continue
@@ -214,26 +220,27 @@ def test_start_reopens_a_done_task_in_a_new_terminal():
     world = start(given(*queued("1")))
     task, run = world.tasks["1"], run_of(world)
     assert (task.state, task.is_queued, task.head) == ("in_progress", False, "")
-    assert (run.state, run.pane, run.round, run.ask) == ("working", "crew-1", 2, "changes")
+    assert (run.state, run.round, run.ask) == ("working", 2, "changes")
+    assert terminal_of(world).state == "asked"
 
 
 def test_start_reopens_a_done_task_where_its_terminal_still_is():
     world = start(done_at_terminal())
-    run = run_of(world)
-    assert (run.state, run.pane_pid, run.pane_number) == ("working", 42, 0)
+    terminal = terminal_of(world)
+    assert (run_of(world).state, terminal.pid, terminal.number) == ("working", 42, 0)
     handed = start(done_at_terminal(), headless=True)
-    assert run_of(handed).leaving == "handed_over"
+    assert terminal_of(handed).leaving == "handed_over"
 
 
 def test_start_headless_reopens_a_done_task_for_an_agent():
     world = start(given(*queued("1")), headless=True)
-    assert run_of(world).is_waiting
+    assert is_waiting(world, run_of(world))
 
 
 def test_changes_send_a_done_task_back_to_its_session_with_the_words():
     world = ask(given(*queued("1")), "changes", notes="more tests")
     run = run_of(world)
-    assert (run.is_waiting, run.ask, run.notes) == (True, "changes", "> more tests")
+    assert (is_waiting(world, run), run.ask, run.notes) == (True, "changes", "> more tests")
     assert world.tasks["1"].state == "in_progress"
 
 
@@ -269,24 +276,21 @@ def test_a_done_task_of_which_crew_knows_no_run_cannot_be_reopened(verb):
 def test_changes_reach_the_agent_at_a_terminal_that_is_open():
     world = ask(done_at_terminal(), "changes", notes="more tests")
     run = run_of(world)
-    assert (run.state, run.pane_pid, run.notes, run.untyped) == (
-        "working",
-        42,
-        "> more tests",
-        True,
-    )
-    assert not run.is_waiting
+    assert (run.state, run.notes) == ("working", "> more tests")
+    assert (terminal_of(world).pid, terminal_of(world).untyped) == (42, True)
+    assert not is_waiting(world, run)
 
 
 def test_words_that_come_with_a_start_reach_the_terminal_that_is_still_open():
-    run = run_of(start(done_at_terminal(), told="the docs too"))
-    assert (run.notes, run.untyped) == ("> the docs too", True)
-    assert not run_of(start(done_at_terminal())).untyped
+    world = start(done_at_terminal(), told="the docs too")
+    assert (run_of(world).notes, terminal_of(world).untyped) == ("> the docs too", True)
+    assert not terminal_of(start(done_at_terminal())).untyped
 
 
 @pytest.mark.parametrize("scene", [lambda: given(*queued("1")), done_at_terminal])
 def test_nothing_is_typed_for_an_agent_that_gets_the_words_with_its_next_step(scene):
-    assert not run_of(start(scene(), headless=True, told="the docs too")).untyped
+    terminals = start(scene(), headless=True, told="the docs too").terminals
+    assert not any(terminal.untyped for terminal in terminals.values())
 
 
 # stop
@@ -294,18 +298,18 @@ def test_nothing_is_typed_for_an_agent_that_gets_the_words_with_its_next_step(sc
 
 def test_stop_closes_a_session():
     world = ask(at_terminal(), "stop_task")
-    assert run_of(world).leaving == "stopped"
+    assert (terminal_of(world).state, terminal_of(world).leaving) == ("leaving", "stopped")
 
 
 def test_stop_wins_over_everything_that_was_asked_of_the_session_before():
     for leaving in ("ended", "handed_over"):
-        assert run_of(ask(at_terminal(run_leaving=leaving), "stop_task")).leaving == "stopped"
+        assert terminal_of(ask(at_terminal(leaving=leaving), "stop_task")).leaving == "stopped"
 
 
 def test_stop_of_a_done_task_closes_its_session_and_leaves_it_done():
     world = ask(done_at_terminal(), "stop_task")
     world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
-    assert (world.tasks["1"].state, run_of(world).pane) == ("done", "")
+    assert (world.tasks["1"].state, terminal_of(world).state) == ("done", "closed")
 
 
 @pytest.mark.parametrize("state", ["ready", "working", "done", "stuck"])
@@ -317,7 +321,7 @@ def test_stop_ends_the_step_of_an_agent_and_keeps_the_task_from_the_others(state
 
 
 def test_stop_of_a_run_that_waits_for_an_agent_is_done_at_once():
-    world = ask(at_terminal(run_pane="", run_pane_pid=None), "stop_task")
+    world = ask(at_terminal(is_up=False), "stop_task")
     assert (world.tasks["1"].state, run_of(world).state, run_of(world).error) == (
         "error",
         "failed",
@@ -342,12 +346,12 @@ def test_stop_refuses_a_task_at_which_nobody_works(state):
 
 
 def ended(world, *, run="1.1", number=0, code=0):
-    return ask(world, "pane_ended", run=run, number=number, code=code)
+    return ask(world, "terminal_ended", run=run, number=number, code=code)
 
 
 def test_a_session_that_says_it_ended_is_closed():
     world = ended(at_terminal(), code=3)
-    assert (run_of(world).leaving, run_of(world).error) == ("ended", "exit code 3")
+    assert (terminal_of(world).leaving, run_of(world).error) == ("ended", "exit code 3")
 
 
 def test_stop_and_the_end_of_the_session_are_one_end_in_either_order():
@@ -374,14 +378,14 @@ def test_the_late_end_of_an_earlier_session_does_not_end_the_next_one_of_the_sam
     world = start(at_terminal(), headless=True)
     world = start(after(world, terminal_outcomes.closed(world, run_of(world), at=51.0)))
     assert ended(world, number=0) == world
-    assert run_of(ended(world, number=1)).leaving == "ended"
+    assert terminal_of(ended(world, number=1)).leaving == "ended"
 
 
 def test_closing_a_task_ends_its_session_and_keeps_its_branch():
     world = ask(at_terminal(), "close")
     assert (world.tasks["1"].state, run_of(world).state) == ("closed", "failed")
     world = after(world, terminal_outcomes.closed(world, run_of(world), at=51.0))
-    assert (run_of(world).pane, world.tasks["1"].branch) == ("", "crew-1")
+    assert (terminal_of(world).state, world.tasks["1"].branch) == ("closed", "crew-1")
 
 
 # complete
@@ -440,16 +444,16 @@ def test_complete_refuses_a_task_that_an_agent_works_at(state):
 
 def test_complete_refuses_a_run_that_is_in_no_terminal_yet_or_any_more():
     for world in (
-        at_terminal(run_state="init", run_pane_pid=None),
-        at_terminal(run_pane_pid=None),
-        at_terminal(run_pane="", run_pane_pid=None),
+        at_terminal(run_state="init", pid=None),
+        at_terminal(pid=None),
+        at_terminal(is_up=False),
     ):
         assert "no agent works on task 1; `crew start 1`" in refused(world, "complete")
 
 
 @pytest.mark.parametrize("leaving", ["stopped", "ended", "handed_over"])
 def test_complete_refuses_a_session_that_is_being_closed(leaving):
-    assert "is being closed" in refused(at_terminal(run_leaving=leaving), "complete")
+    assert "is being closed" in refused(at_terminal(leaving=leaving), "complete")
 
 
 # review

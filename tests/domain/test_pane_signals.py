@@ -1,5 +1,7 @@
 """What an agent at a terminal may say with its own token, and what a reviewer may read."""
 
+from dataclasses import replace
+
 import pytest
 
 from crew.domain.dispatch import answer
@@ -9,7 +11,6 @@ from crew.domain.requests import Request
 from crew.domain.rows.message import Message
 from crew.domain.runs.run_outcomes import Evidence, checked, completed
 from crew.domain.terminals.terminal_outcomes import not_inspected
-from crew.domain.world import with_rows
 from domain.scenes import RULES, after, at_terminal
 
 SUMMARY = {"signal": "complete", "summary": "all done"}
@@ -33,6 +34,10 @@ def run_of(world):
     return world.runs["1.1"]
 
 
+def terminal_of(world):
+    return world.terminals["1.1"]
+
+
 def test_complete_at_a_terminal_has_the_work_checked():
     world, reply = ask(at_terminal(), "signal", **SUMMARY)
     assert run_of(world).state == "reviewing"
@@ -51,14 +56,19 @@ def test_a_complaint_about_signalled_work_is_typed_since_no_command_prints_it():
         checked(world, run_of(world), lead_of(world, run_of(world)), found, rules=RULES, at=51.0),
     )
     run = run_of(world)
-    assert (run.state, run.untyped, run.notes, run.signal) == ("working", True, "> a", "")
+    assert (run.state, terminal_of(world).untyped, run.notes, run.signal) == (
+        "working",
+        True,
+        "> a",
+        "",
+    )
 
 
 def test_signalled_work_that_cannot_be_checked_is_typed_too():
     world, _ = ask(at_terminal(), "signal", **SUMMARY)
-    world = after(world, not_inspected(run_of(world), "no make", at=51.0))
+    world = after(world, not_inspected(world, run_of(world), "no make", at=51.0))
     run = run_of(world)
-    assert (run.untyped, run.notes, run.signal) == (True, "no make", "")
+    assert (terminal_of(world).untyped, run.notes, run.signal) == (True, "no make", "")
 
 
 def test_a_question_from_a_terminal_is_asked_and_its_answer_typed_there():
@@ -68,7 +78,7 @@ def test_a_question_from_a_terminal_is_asked_and_its_answer_typed_there():
     assert "q1 waits for its answer" in refused(world, **QUESTION)
     world, _ = ask(world, "answer", question="q1", text="PostgreSQL")
     run = run_of(world)
-    assert (run.question, run.untyped, run.ask) == ("", True, "answer")
+    assert (run.question, terminal_of(world).untyped, run.ask) == ("", True, "answer")
     assert "PostgreSQL" in run.notes
 
 
@@ -86,9 +96,9 @@ def test_other_signals_are_for_steps(said):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"run_pane_number": 1},
-        {"run_leaving": "stopped"},
-        {"run_pane": "", "run_pane_pid": None},
+        {"number": 1},
+        {"leaving": "stopped"},
+        {"is_up": False},
     ],
 )
 def test_a_terminal_that_is_over_says_nothing_more(changes):
@@ -98,7 +108,7 @@ def test_a_terminal_that_is_over_says_nothing_more(changes):
 def test_messages_that_a_terminal_fetches_are_read():
     world = at_terminal()
     message = Message(id="m1", task="1", sender="ann", text="hello", at=1.0)
-    world = with_rows([*world.tasks.values(), *world.runs.values(), message])
+    world = replace(world, messages={"m1": message})
     world, reply = ask(world, "fetch_messages")
     assert reply == [{"id": "m1", "from": "ann", "text": "hello"}]
     assert world.messages["m1"].state == "read"

@@ -16,6 +16,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.runs.step_outcomes import step_ended, step_started
 from crew.domain.scope import EVERYTHING, Scope
@@ -64,7 +65,7 @@ def test_a_limit_pauses_the_provider_frees_the_agent_and_is_no_error():
     assert (provider.state, provider.next_at, provider.reason) == ("paused", 500.0, "try later")
     assert (agent.state, agent.task, agent.error_count, agent.retry_at) == ("idle", None, 0, None)
     assert (run.state, run.agent, run.session, run.session_used) == ("working", None, "s1", True)
-    assert (run.is_waiting, run.step, run.stepping) == (True, 0, False)
+    assert (is_waiting(world, run), run.step, run.stepping) == (True, 0, False)
 
 
 def test_the_facts_say_that_the_agent_was_parked_and_by_whom():

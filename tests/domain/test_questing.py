@@ -12,6 +12,7 @@ from crew.domain.plan import decide
 from crew.domain.quests.quest_outcomes import follow
 from crew.domain.rows.quest import PlanItem
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.run_outcomes import completed
 from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S
 from crew.domain.terminals.terminal_outcomes import closed, taken_over
@@ -258,10 +259,11 @@ def test_a_step_that_a_person_gives_back_goes_on_in_its_role():
     life = Life().planned(a="")
     task = life.task("a")
     run = at_terminal(life, task)
-    assert (run.pane, run.role) == ("crew-2", "codeweaver")
+    assert (life.world.terminals[run.id].name, run.role) == ("crew-2", "codeweaver")
     life.ask("start", task=task, default_kind="claude", headless=True)
     life.record(closed(life.world, life.run(task), at=life.now))
-    assert (life.run(task).role, life.run(task).pane) == ("codeweaver", "")
+    assert life.run(task).role == "codeweaver"
+    assert not life.world.terminals[run.id].is_up
     life.turn(task)
     assert life.position(task).stage == "ward"
 
@@ -277,8 +279,10 @@ def test_an_answer_counts_also_while_a_person_sits_at_the_terminal():
 
 def test_a_request_cannot_be_completed_by_hand_before_its_steps_are():
     life = Life().planned(a="")
-    run = replace(life.run(ROOT), state="working", pane="crew-1", pane_pid=7)
-    life.world = replace(life.world, runs={**life.world.runs, run.id: run})
+    run = replace(life.run(ROOT), state="working")
+    terminal = Terminal(id=run.id, task=ROOT, state="open", pid=7)
+    runs = {**life.world.runs, run.id: run}
+    life.world = replace(life.world, runs=runs, terminals={run.id: terminal})
     with raises_code(Conflict, "quest_unfinished", "quest 1"):
         life.ask("complete", task=ROOT)
 

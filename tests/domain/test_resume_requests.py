@@ -14,6 +14,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terms import read_terms
+from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.run_outcomes import sent_back
 from crew.domain.scope import EVERYTHING, Scope
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes
@@ -97,7 +98,12 @@ def test_an_unknown_task_is_refused():
 def test_a_task_that_has_not_begun_begins_on_its_terms():
     world, found = go_on(given(new_task()))
     run = world.runs["1.1"]
-    assert (found.reply, run.is_waiting, run.ask, run.agent_kind) == ("1.1", True, "first", "codex")
+    assert (found.reply, is_waiting(world, run), run.ask, run.agent_kind) == (
+        "1.1",
+        True,
+        "first",
+        "codex",
+    )
     assert terms_of(run) == KEPT
 
 
@@ -139,7 +145,11 @@ def test_what_is_at_a_terminal_is_left_to_it():
 def test_a_failed_run_is_followed_by_one_with_its_session_and_its_terms(state):
     world, found = go_on(failed_run(task_state=state, run_verdicts=(("c", "bob", True),)))
     run = world.runs["1.2"]
-    assert (found.reply, world.tasks["1"].state, run.is_waiting) == ("1.2", "in_progress", True)
+    assert (found.reply, world.tasks["1"].state, is_waiting(world, run)) == (
+        "1.2",
+        "in_progress",
+        True,
+    )
     assert terms_of(run) == (("bob",), 3, "READY", "make other")
     assert (run.session, run.session_used, run.model, run.agent_kind) == (
         "s-1",

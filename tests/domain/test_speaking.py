@@ -11,6 +11,7 @@ from crew.domain.rows.question import About, Question
 from crew.domain.rows.run import Ask, RunState
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.new_question import new_question
+from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.step_outcomes import messages_for
 from domain.scenes import RULES, after, given, holding, with_changes
 
@@ -139,11 +140,11 @@ def test_the_answer_lets_the_run_go_on_in_its_own_session():
     assert (question.state, question.answer, question.answered_at) == ("answered", "the first", 50)
     assert (run.ask, run.session, run.question) == (Ask.ANSWER, "s1", "")
     assert run.notes == "You asked:\n> Which one?\n\nThe answer:\n> the first"
-    assert run.is_waiting
+    assert is_waiting(world, run)
 
 
 def test_a_run_waits_for_nobody_to_take_it_up_while_its_question_is_open():
-    assert not parked().runs["1.1"].is_waiting
+    assert not is_waiting(parked(), parked().runs["1.1"])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from crew.domain.rows.message import MESSAGE, Message
 from crew.domain.rows.question import QUESTION, About, Question
 from crew.domain.rows.run import Ask
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
+from crew.domain.rows.terminal import Terminal
 from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.step_outcomes import messages_for, step_ended, step_started
 from crew.domain.world import TABLES
 from domain.contract import MachineContract
@@ -92,7 +94,7 @@ def test_who_needs_a_person_frees_the_slot_and_keeps_the_session(outcome):
     agent, run = world.agents["A"], world.runs["1.1"]
     assert (agent.state, agent.task, agent.run, agent.pid) == ("idle", None, None, None)
     assert (run.state, run.agent, run.session, run.session_used) == ("working", None, "s1", True)
-    assert not run.is_waiting
+    assert not is_waiting(world, run)
     assert world.questions["q1"].is_open
 
 
@@ -105,8 +107,13 @@ def test_an_answer_that_comes_before_the_step_ends_is_what_the_next_step_gets():
     world = with_changes(
         needing_input(), run_ask=Ask.ANSWER, run_notes="The answer: the first", run_question=""
     )
-    run = ended(world).runs["1.1"]
-    assert (run.ask, run.notes, run.is_waiting) == (Ask.ANSWER, "The answer: the first", True)
+    world = ended(world)
+    run = world.runs["1.1"]
+    assert (run.ask, run.notes, is_waiting(world, run)) == (
+        Ask.ANSWER,
+        "The answer: the first",
+        True,
+    )
 
 
 def test_a_session_that_is_gone_when_its_answer_comes_is_followed_by_one_that_is_told_all():
@@ -163,7 +170,8 @@ def test_the_next_attempt_asks_for_leave_itself():
 
 
 def test_leave_is_not_asked_for_once_a_terminal_took_the_run_over():
-    world = with_changes(asking_for_leave(), run_stepping=False, run_agent=None, run_pane="crew-1")
+    world = with_changes(asking_for_leave(), run_stepping=False, run_agent=None)
+    world = replace(world, terminals={"1.1": Terminal(id="1.1", task="1")})
     world = after(world, decide(world, Clock(50.0), rules=RULES))
     assert world.questions["q2"].state == "withdrawn"
 

@@ -18,6 +18,7 @@ from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.world import TABLES, World, apply, born, fold, moved, noted, row_from
 from domain.scenes import after, given, patient
 from refusals import raises_code
@@ -121,6 +122,7 @@ def _some(kind, number):
     rows = {
         "agent": Agent(id=f"a{number}", agent_kind="claude"),
         "task": Task(id=f"t{number}", deps=("x",)),
+        "terminal": Terminal(id=f"t{number}.1", task=f"t{number}", pid=7),
         "run": Run(id=f"r{number}", task="1"),
         "line": MergeQueue(id=f"l{number}", results=(("c", True, 1, "fine"),)),
         "question": Question(id=f"q{number}", task="1", run="1.1", role="worker", question="?"),
@@ -138,6 +140,7 @@ def _some(kind, number):
 _NOTES = {
     "agent": st.fixed_dictionaries({"cost_usd": st.none() | st.floats(0, 1e6), "pid": st.none()}),
     "task": st.fixed_dictionaries({"deps": st.lists(st.text(), max_size=3), "title": st.text()}),
+    "terminal": st.fixed_dictionaries({"untyped": st.booleans(), "pid": st.none()}),
     "run": st.fixed_dictionaries({"notes": st.text(), "merge_paths": st.lists(st.text())}),
     "line": st.fixed_dictionaries(
         {"chain": st.lists(st.tuples(st.text(), st.text(), st.text()), max_size=3)}

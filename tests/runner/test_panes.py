@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from crew.agents.terminal.tmux import Tmux, live_sessions
-from crew.domain.rows.run import Run
+from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.verdicts import Verdict
-from crew.runner.manager import PANE, open_manager
+from crew.runner.manager import TERMINAL, open_manager
 from crew.runner.outside.dead_terminals import ended_unnoticed
 from crew.runner.outside.review_runs import Reviews, keep_verdict
 from crew.system.processes.ownership import find_process, owned_processes
@@ -74,8 +74,8 @@ def in_panes(scene: Scene) -> tuple:
 
 
 def is_open(scene: Scene) -> bool:
-    run = scene.world.runs["1.1"]
-    return run.is_pane_open and find_process(run.pane_pid) is not None
+    terminal = scene.world.terminals["1.1"]
+    return terminal.has_process and find_process(terminal.pid) is not None
 
 
 def check_open(scene: Scene) -> None:
@@ -89,7 +89,7 @@ def check_open(scene: Scene) -> None:
 def check_stopped(scene: Scene) -> None:
     world = scene.world
     assert (world.tasks["1"].state, world.runs["1.1"].state) == ("error", "failed")
-    assert world.runs["1.1"].pane == ""
+    assert world.terminals["1.1"].state == "closed"
     assert (sessions(scene), in_panes(scene)) == ([], ())
     assert scene.kept("1")["draft.txt"] == "draft"
     assert scene.workplace.source.show("1").status == "error"
@@ -117,7 +117,7 @@ def test_a_session_that_is_there_keeps_its_script(make_desk):
         open_manager(workplace, "typed", instructions=instructions, model="")
         workplace.db.close()
         scripts.append([path.read_text() for path in (scene.path / ".crew/scripts").iterdir()])
-    assert sessions(scene) == [PANE]
+    assert sessions(scene) == [TERMINAL]
     assert scripts[0] == scripts[1]
 
 
@@ -128,8 +128,8 @@ def opening_again(scene):
 
 
 def closing_again(scene):
-    run = scene.world.runs["1.1"]
-    return LOOK if run.leaving or not run.pane else STOP
+    terminal = scene.world.terminals["1.1"]
+    return STOP if terminal.is_up and not terminal.leaving else LOOK
 
 
 @pytest.mark.parametrize("when", WHEN)
@@ -187,7 +187,7 @@ def test_a_session_that_is_killed_while_it_says_that_it_ended_has_ended(make_des
     check_open(scene)
     draft(scene)
     do(scene, ["send", "crew-1", "exit 3"])
-    until(lambda: scene.world.runs["1.1"].leaving, what="a word about its end")
+    until(lambda: scene.world.terminals["1.1"].leaving, what="a word about its end")
     until(lambda: not is_open(scene), what="the end of its process")
     do(scene, LOOK)
     check_stopped(scene)
@@ -209,14 +209,14 @@ def test_whoever_dies_while_typing_can_type_again(make_desk, name, when):
 def test_where_processes_cannot_be_seen_the_number_alone_must_do(monkeypatch):
     """As on macOS; a session there is not taken for one that ended."""
     nobody = 2**22  # no number of a process is as large
-    runs = [
-        Run(id="1.1", task="1", pane="crew-1", pane_pid=os.getpid(), pane_started=5),
-        Run(id="2.1", task="2", pane="crew-2", pane_pid=nobody, pane_started=5),
-        Run(id="3.1", task="3"),
+    terminals = [
+        Terminal(id="1.1", task="1", state="open", pid=os.getpid(), started=5),
+        Terminal(id="2.1", task="2", state="open", pid=nobody, started=5),
+        Terminal(id="3.1", task="3"),
     ]
-    assert ended_unnoticed(runs) == runs[:2]
+    assert ended_unnoticed(terminals) == terminals[:2]
     monkeypatch.setattr("crew.runner.outside.dead_terminals.find_process", lambda _pid: None)
-    assert ended_unnoticed(runs) == runs[1:2]
+    assert ended_unnoticed(terminals) == terminals[1:2]
 
 
 # Reviews

@@ -14,6 +14,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.rules import Rules
 from crew.domain.world import World, apply_all, with_rows
 from crew.front.mcp.tools_by_token import OFFERS
@@ -271,9 +272,9 @@ def test_the_run_and_attempt_are_those_of_the_token_whatever_is_claimed(tokens):
 
 
 def test_a_terminal_has_a_token_of_its_own_and_a_reviewer_one_that_only_reads(tokens):
-    run = Run(id="1.1", task="1", attempt=1, pane_number=2)
+    run = Run(id="1.1", task="1", attempt=1)
     claimed = {"run": "9.9", "attempt": 5, "terminal": 7, "review": True}
-    terminal = {**claimed, "token": tokens.terminal_token(run)}
+    terminal = {**claimed, "token": tokens.terminal_token(Terminal(id="1.1", task="1", number=2))}
     assert tokens.checked(Request(verb="signal", args=terminal)).args == {
         "run": "1.1",
         "terminal": 2,

@@ -306,7 +306,7 @@ class History:
         live = [run for run in world.runs.values() if run.is_live]
         if len(live) != len({run.task for run in live}):
             raise Broken("a task has two live runs")
-        if any(run.agent and run.pane_pid is not None for run in live):
+        if any(run.agent and _has_terminal(world, run) for run in live):
             raise Broken("a task at a terminal was given to an agent")
 
     def _check_facts(self, world: World, facts: Iterable[Fact]) -> None:
@@ -438,3 +438,8 @@ def run_history(seed: int, loop: VirtualLoop | None = None) -> History:
         if loop is None:
             own.close()
     return history
+
+
+def _has_terminal(world: World, run: Run) -> bool:
+    terminal = world.terminals.get(run.id)
+    return terminal is not None and terminal.has_process

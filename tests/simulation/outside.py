@@ -13,6 +13,7 @@ from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.terminal_outcomes import Opened
@@ -319,36 +320,38 @@ class SimulatedOutside:
         if tree is not None and self._chance(self.state.faults.stray_edit):
             tree.dirty = {**tree.dirty, "stray": frozenset({f"note {self.state.effects}"})}
 
-    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+    async def open_terminal(
+        self, terminal: Terminal, run: Run, task: Task, *, session: str
+    ) -> Opened:
         """The session of a run, made or found; nobody else writes where it does."""
         await self._effect()
         state = self.state
-        found = state.panes.get(run.pane)
+        found = state.panes.get(terminal.name)
         if found is None:
             assert session not in state.sessions_open, "two writers in one session"
             assert task.id not in state.stepping, "a terminal beside an agent in one worktree"
             assert task.id in state.repo.worktrees, "a terminal without a worktree"
             state.sessions_known.add(session)
             state.pids += 1
-            found = state.panes[run.pane] = Pane(run=run.id, session=session, pid=state.pids)
+            found = state.panes[terminal.name] = Pane(run=run.id, session=session, pid=state.pids)
         assert found.run == run.id, "the session of another run"
         self._maybe_die()
         return Opened(pid=found.pid, started=1)
 
-    async def tell_pane(self, run: Run, task: Task) -> bool:
+    async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
         """Whatever comes back to a terminal is for the run that sits there."""
         await self._effect()
-        found = self.state.panes.get(run.pane)
+        found = self.state.panes.get(terminal.name)
         assert found is None or found.run == run.id, "words for another run's terminal"
-        assert run.untyped, "there is nothing to type"
+        assert terminal.untyped, "there is nothing to type"
         self._maybe_die()
         return found is not None
 
-    async def close_pane(self, run: Run) -> None:
+    async def close_terminal(self, terminal: Terminal) -> None:
         await self._effect()
-        found = self.state.panes.get(run.pane)
-        assert found is None or found.run == run.id, "the session of another run was closed"
-        self.state.panes.pop(run.pane, None)
+        found = self.state.panes.get(terminal.name)
+        assert found is None or found.run == terminal.id, "the session of another run was closed"
+        self.state.panes.pop(terminal.name, None)
         self._maybe_die()
 
     async def review(self, call: ReviewCall) -> Verdict:

@@ -139,7 +139,7 @@ def _check_chain(world: World, task: str, positions: list[Position]) -> None:
     assert acting.state != ItemState.WAITING_FOR_ROLE, f"nobody acts at task {task}"
     assert {position.state for position in chain[1:]} <= {ItemState.WAITING_FOR_ROLE}, chain
     run = world.runs.get(world.tasks[task].run or "")
-    if run is not None and run.state == RunState.WORKING and not run.pane:
+    if run is not None and run.state == RunState.WORKING and world.terminal_of(run.id) is None:
         assert run.role == acting.role, f"{run.role} acts at task {task} for {acting.role}"
     roles = [position.role for position in chain]
     assert len(roles) == len(set(roles)), f"a role waits for itself: {roles}"

@@ -221,7 +221,6 @@ def _check_open(run: Run, question: Question) -> None:
         return
     assert run.question == question.id, "a question that no run waits for"
     assert run.stepping or run.agent is None, "an agent is held by a question"
-    assert not run.is_waiting, "a run goes on without the answer"
 
 
 def _step(call: StepCall) -> dict[str, Any]:

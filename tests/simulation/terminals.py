@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from crew.domain.kernel.names import terminal_name
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import TaskState
 from crew.domain.terminals.terminal_outcomes import ended
@@ -47,10 +48,11 @@ class People:
 
     def notice(self, engine: Engine) -> None:
         alive = {pane.pid for pane in self.state.panes.values()}
-        for run in list(engine.world.runs.values()):
-            if run.pane_pid is not None and not run.leaving and run.pane_pid not in alive:
+        for one in list(engine.world.terminals.values()):
+            if one.pid is not None and not one.leaving and one.pid not in alive:
+                how = {"number": one.number, "code": None, "at": engine.now()}
                 try:
-                    engine.record(ended(run, number=run.pane_number, code=None, at=engine.now()))
+                    engine.record(ended(engine.world, one.id, **how))
                 except Crashed:
                     engine.outside.dead = True
                     engine.changed.set()
@@ -125,22 +127,24 @@ class People:
             engine,
             "signal",
             run=run.id,
-            terminal=run.pane_number,
+            terminal=engine.world.terminals[run.id].number,
             signal="complete",
             summary="all of it",
         )
 
     def _vanish(self, engine: Engine, run: Run) -> None:
-        self.state.panes.pop(run.pane, None)
+        self.state.panes.pop(terminal_name(run.task), None)
 
     def _end(self, engine: Engine, run: Run) -> None:
-        self.state.panes.pop(run.pane, None)
+        self.state.panes.pop(terminal_name(run.task), None)
         for _ in range(self.chance.choice([1, 1, 2])):
-            self._say_ended(engine, run.id, run.pane_number)
+            self._say_ended(engine, run.id, engine.world.terminals[run.id].number)
 
     def _end_late(self, engine: Engine, run: Run) -> None:
         """A word about an earlier session, which says nothing about this one."""
-        self._say_ended(engine, run.id, run.pane_number - 1)
+        self._say_ended(engine, run.id, engine.world.terminals[run.id].number - 1)
 
     def _say_ended(self, engine: Engine, run: str, number: int) -> None:
-        self.ask(engine, "pane_ended", run=run, number=number, code=self.chance.choice([0, 1, 137]))
+        self.ask(
+            engine, "terminal_ended", run=run, number=number, code=self.chance.choice([0, 1, 137])
+        )

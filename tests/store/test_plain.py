@@ -10,11 +10,12 @@ from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.world import World, born
 from crew.runner.views.row_views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.fact_log import load_world, record
-from crew.store.quick_rows import find_run, load_agents, load_panes
+from crew.store.quick_rows import find_run, find_runs, load_agents, load_terminals
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def db(tmp_path):
         Agent(id="B", agent_kind="x", started_at=1.0),
         Run(id="1.1", task="1", session="s", steps=3),
         Run(id="2.1", task="2"),
-        Run(id="3.1", task="3", pane="crew-3", pane_pid=42, agent_kind="x"),
+        Run(id="3.1", task="3", agent_kind="x"),
+        Terminal(id="3.1", task="3", state="open", pid=42),
         Task(id="1", worktree="/w/1", branch="crew-1"),
         Task(id="2"),
         MergeQueue(id="main", waiting="a file is in the way"),
@@ -62,8 +64,9 @@ def test_a_row_older_than_a_field_has_its_default(db):
 
 
 def test_the_runs_in_terminal_sessions_are_found_among_all(db):
-    (run,) = load_panes(db)
-    assert (run.task, run.pane, run.agent_kind) == ("3", "crew-3", "x")
+    (terminal,) = load_terminals(db)
+    assert (terminal.task, terminal.name, terminal.pid) == ("3", "crew-3", 42)
+    assert find_runs(db, [terminal.id])["3.1"].agent_kind == "x"
 
 
 def test_a_run_is_found_by_its_name(db):

@@ -1,10 +1,14 @@
 """The schema is what its migrations lead to, from whatever version one starts."""
 
+import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
+from crew.domain.rows.run import Run
 from crew.store.database import open_database
+from crew.store.fact_log import differences, load_world
 from crew.store.schema import MIGRATIONS
 
 
@@ -42,3 +46,51 @@ def test_a_number_is_never_given_twice_even_if_its_fact_or_request_is_deleted(db
     for table in ("facts", "requests"):
         (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
         assert "AUTOINCREMENT" in sql
+
+
+RUN = {"id": "1.1", "task": "1", "state": "working", "agent_kind": "claude"}
+IN_RUNS = {"pane": "crew-1", "pane_number": 2, "pane_pid": 42, "pane_started": 7}
+
+
+@pytest.mark.parametrize(
+    ("fields", "terminal"),
+    [
+        ({}, {"state": "open", "number": 2, "pid": 42, "started": 7}),
+        ({"untyped": True}, {"state": "open", "untyped": True}),
+        ({"leaving": "ended"}, {"state": "leaving", "leaving": "ended"}),
+        ({"pane_pid": None, "pane_started": None}, {"state": "asked", "pid": None}),
+        ({"pane": "", "pane_pid": None, "pane_started": None}, {"state": "closed", "number": 2}),
+    ],
+)
+def test_a_terminal_that_was_part_of_its_run_gets_a_row_of_its_own(tmp_path, fields, terminal):
+    with closing(old_database(tmp_path, {**RUN, **IN_RUNS, **fields})) as db:
+        world = load_world(db)
+        assert world.runs["1.1"] == Run(id="1.1", task="1", state="working", agent_kind="claude")
+        found = world.terminals["1.1"]
+        assert found.task == "1"
+        assert {name: getattr(found, name) for name in terminal} == terminal
+        assert differences(db) == []
+
+
+def test_a_run_of_an_earlier_version_without_a_terminal_gets_none(tmp_path):
+    with closing(old_database(tmp_path, {**RUN, "pane": "", "leaving": "stopped"})) as db:
+        assert load_world(db).terminals == {}
+        assert load_world(db).runs["1.1"].stopping
+        assert differences(db) == []
+
+
+def old_database(folder, run):
+    """A database of the first version with this run and the fact that made it."""
+    old = sqlite3.connect(folder / "old.db", isolation_level=None)
+    for statement in MIGRATIONS[0]:
+        old.execute(statement)
+    old.execute("PRAGMA user_version=1")
+    values = json.dumps(run)
+    old.execute("INSERT INTO rows VALUES ('run', '1.1', ?)", (values,))
+    old.execute(
+        'INSERT INTO facts (at, kind, subject, "trigger", target, changes, extra)'
+        " VALUES (1.0, 'run', '1.1', 'created', 'working', ?, '{}')",
+        (values,),
+    )
+    old.close()
+    return open_database(folder / "old.db")

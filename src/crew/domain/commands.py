@@ -10,7 +10,7 @@ class CommandKind(StrEnum):
     """What two commands about the same subject must share so that they never run at once."""
 
     RUN = "run"
-    PANE = "pane"
+    TERMINAL = "terminal"
     INSPECT = "inspect"
     KILL = "kill"
     WRITE_ITEMS = "writeitems"
@@ -73,25 +73,25 @@ class Recover(RunCommand):
     """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
 
 
-class PaneCommand(Command):
+class TerminalCommand(Command):
     """A command about a run that a terminal session carries; one thing at a time, as for others."""
 
-    kind = CommandKind.PANE
+    kind = CommandKind.TERMINAL
 
 
-class TakeOver(PaneCommand):
+class TakeOver(TerminalCommand):
     """End the step of the agent that holds the run, which a terminal session is to go on with."""
 
 
-class OpenPane(PaneCommand):
+class OpenTerminal(TerminalCommand):
     """Make sure that the run's worktree and its terminal session exist."""
 
 
-class TellPane(PaneCommand):
+class TypeIntoTerminal(TerminalCommand):
     """Type into the terminal session why the work came back to it."""
 
 
-class ClosePane(PaneCommand):
+class CloseTerminal(TerminalCommand):
     """End the terminal session with all it runs, and keep its work."""
 
 

@@ -65,6 +65,9 @@ class Lead(Protocol):
     def after_answer(self, world: World, run: Run, *, at: float) -> list[Fact]:
         """What else it means that a person answered the question of a run."""
 
+    def pass_on(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        """The notes of a run are new: how they reach its agent, if not with the next step."""
+
     def refuse_completion(self, world: World, task: Task) -> None:
         """Raise with the reason if a person may not complete this task yet."""
 
@@ -99,7 +102,7 @@ class Leads:
     terminal: Lead
 
     def of_run(self, world: World, run: Run) -> Lead:
-        return self.terminal if run.pane else self.of_task(world, run.task)
+        return self.terminal if world.terminal_of(run.id) else self.of_task(world, run.task)
 
     def of_task(self, world: World, task: str) -> Lead:
         """The lead that decides when a task is taken up; a terminal never waits for that."""

@@ -36,7 +36,7 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.tasks.task_outcomes import give_up
-from crew.domain.terminals.terminal_plan import plan_panes
+from crew.domain.terminals.terminal_plan import plan_terminals
 from crew.domain.world import FactDraft, World, moved, noted
 
 
@@ -106,7 +106,7 @@ def plan(
         *(WriteItems(subject=quest) for quest in untold(world)),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, clock, rules=rules, scope=scope, epoch=epoch),
-        *plan_panes(world, busy=busy),
+        *plan_terminals(world, busy=busy),
         *plan_queues(world, clock, rules=rules, busy=busy),
         *plan_channels(world, clock, rules=rules, scope=scope, busy=busy, outlooks=outlooks),
     ]

@@ -15,6 +15,7 @@ from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.terms import Terms
 
 
@@ -103,12 +104,7 @@ class RunFields(TypedDict, total=False):
     error: str
     started_at: float
     ended_at: float | None
-    pane: str
-    pane_number: int
-    pane_pid: int | None
-    pane_started: int | None
-    leaving: str
-    untyped: bool
+    stopping: bool
     merges: bool
     signal: str
     signal_notes: str
@@ -120,6 +116,15 @@ class RunFields(TypedDict, total=False):
     proof: str
     reviewers: tuple[str, ...] | None
     verdicts: tuple[tuple[str, str, bool], ...]
+
+
+class TerminalFields(TypedDict, total=False):
+    task: str
+    number: int
+    pid: int | None
+    started: int | None
+    leaving: str
+    untyped: bool
 
 
 class MergeQueueFields(TypedDict, total=False):
@@ -286,6 +291,11 @@ class MovedFact(Protocol):
 
     @overload
     def __call__(
+        self, row: Terminal, trigger: str, *, to: str, at: float, **changes: Unpack[TerminalFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
         self, row: Question, trigger: str, *, to: str, at: float, **changes: Unpack[QuestionFields]
     ) -> Fact: ...
 
@@ -334,6 +344,11 @@ class NotedFact(Protocol):
     @overload
     def __call__(
         self, row: Run, trigger: str, *, at: float, **changes: Unpack[RunFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Terminal, trigger: str, *, at: float, **changes: Unpack[TerminalFields]
     ) -> Fact: ...
 
     @overload

@@ -17,6 +17,7 @@ from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 
 if TYPE_CHECKING:
     from crew.domain.row_changes import MovedFact, NotedFact
@@ -25,6 +26,7 @@ Row = (
     Agent
     | Task
     | Run
+    | Terminal
     | MergeQueue
     | Question
     | Message
@@ -67,6 +69,7 @@ class World:
     agents: Mapping[str, Agent] = field(default_factory=dict)
     tasks: Mapping[str, Task] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
+    terminals: Mapping[str, Terminal] = field(default_factory=dict)
     queues: Mapping[str, MergeQueue] = field(default_factory=dict)
     questions: Mapping[str, Question] = field(default_factory=dict)
     messages: Mapping[str, Message] = field(default_factory=dict)
@@ -81,6 +84,11 @@ class World:
     def crew(self) -> dict[str, Agent]:
         """The agents there are now; `agents` also holds those that were dismissed."""
         return {name: one for name, one in self.agents.items() if not one.dismissed}
+
+    def terminal_of(self, run: str) -> Terminal | None:
+        """The terminal that carries this run now, or is about to."""
+        found = self.terminals.get(run)
+        return found if found is not None and found.is_up else None
 
     def rows(self, kind: str) -> Mapping[str, Row]:
         rows: Mapping[str, Row] = getattr(self, _NAME[kind])

@@ -19,11 +19,11 @@ from crew.domain.commands import (
     CommandKind,
     Inspect,
     Land,
-    OpenPane,
-    PaneCommand,
+    OpenTerminal,
     Prepare,
     RunCommand,
     SpeakTurn,
+    TerminalCommand,
     Vacate,
     WriteItems,
 )
@@ -48,7 +48,7 @@ from crew.runner.outside.outside import Outside
 
 log = logging.getLogger(__name__)
 
-_OF_ONE = (PaneCommand, WriteItems, Vacate)
+_OF_ONE = (TerminalCommand, WriteItems, Vacate)
 """A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
 
 DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS}
@@ -272,11 +272,12 @@ class Engine:
             run = self.world.runs[command.subject]
             lead = lead_of(self.world, run)
             return troubled(self.world, run, lead, _words(error), rules=self.rules, at=self.now())
-        if isinstance(command, OpenPane):
+        if isinstance(command, OpenTerminal):
             run = self.world.runs[command.subject]
             return not_opened(self.world, run, _words(error), at=self.now())
         if isinstance(command, Inspect):
-            return not_inspected(self.world.runs[command.subject], _words(error), at=self.now())
+            run = self.world.runs[command.subject]
+            return not_inspected(self.world, run, _words(error), at=self.now())
         if isinstance(command, SpeakTurn):
             return turn_troubled(
                 self.world, command.subject, _words(error), rules=self.rules, at=self.now()

@@ -18,7 +18,7 @@ from crew.domain.lead_choice import LEADS
 from crew.domain.rows.step import StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.arrivals import arrivals
-from crew.runner.outside.terminals import Terminal, open_terminal
+from crew.runner.outside.terminals import TerminalOrder, open_terminal
 from crew.runner.prompts.step_orders import agent_settings, agent_spec
 from crew.runner.prompts.step_prompt import own_words
 from crew.runner.views.step_log import start_step
@@ -27,7 +27,7 @@ from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import MARKER_VARIABLE
 from crew.workplace import Workplace
 
-PANE = "crew-manager"
+TERMINAL = "crew-manager"
 PATIENCE = 2
 """How often the manager is asked about a board that does not change."""
 
@@ -40,8 +40,8 @@ def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: s
     """A terminal session in the repository's root; one that is there is left as it is."""
     words = _instructions(workplace, kind, instructions)
     order = _order(workplace, kind, words, session=str(uuid.uuid4()), key="manager")
-    terminal = Terminal(
-        pane=PANE,
+    terminal = TerminalOrder(
+        name=TERMINAL,
         script="manager",
         title="manager",
         order=order,
@@ -52,7 +52,7 @@ def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: s
 
 
 def close_manager(workplace: Workplace) -> None:
-    tmux.close_session(Tmux(folder=workplace.folder), PANE, marker=_marker(workplace))
+    tmux.close_session(Tmux(folder=workplace.folder), TERMINAL, marker=_marker(workplace))
 
 
 def _marker(workplace: Workplace) -> str:

@@ -16,6 +16,7 @@ from crew.domain.commands import CommandKind
 from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError, TryLater, UsageError
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.names import terminal_name
 from crew.domain.kernel.text import one_line
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.requests import Answer, Request
@@ -24,7 +25,7 @@ from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
 from crew.runner.kind_watch import KindWatch
-from crew.runner.outside.dead_terminals import pane_ends
+from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.requests.checked_requests import READING, message_from, readable, writable
 from crew.runner.requests.tokens import VERBS as STEP_VERBS
@@ -118,9 +119,9 @@ class Runner:
         if self.engine.world.tasks:
             self.workplace.keep_source()
 
-    def look_at_panes(self) -> None:
+    def look_at_terminals(self) -> None:
         """A terminal session that ended without a word, as when its server was killed."""
-        if facts := pane_ends(self.engine.world, at=time.time()):
+        if facts := terminal_ends(self.engine.world, at=time.time()):
             self.engine.record(facts)
 
     def hear_requests(self) -> None:
@@ -206,7 +207,9 @@ class Runner:
         world = self.engine.world
         run = speaking_run(world, request.args)
         if request.verb == "progress":
-            self.last_words.keep(str(run.agent or run.pane), one_line(str(request.args["text"])))
+            self.last_words.keep(
+                str(run.agent or terminal_name(run.task)), one_line(str(request.args["text"]))
+            )
             return Answer(reply="noted")
         if request.verb in READING:
             return Answer(reply=READING[request.verb](self.workplace, world, run))
@@ -287,7 +290,7 @@ class Runner:
             self._guarded(self.kinds.look)
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)
-            self._guarded(self.look_at_panes)
+            self._guarded(self.look_at_terminals)
             took_s = time.monotonic() - began
             await asyncio.sleep(max(LOOK_AGAIN_S, LOOKING_SHARE * took_s))
 

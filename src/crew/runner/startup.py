@@ -70,7 +70,7 @@ BEFORE_PLAN: tuple[Repair[Runner], ...] = (
         why="git knows what has landed, even if the database was lost: it must still be delivered",
     ),
     Repair(
-        act=lambda runner: runner.look_at_panes(),
+        act=lambda runner: runner.look_at_terminals(),
         why="a terminal ended and could not report it, as when the tmux server was killed",
     ),
     Repair(

@@ -107,9 +107,13 @@ def find_run(db: Database, run: str) -> Any | None:
     return _rows(db, "run", {run}).get(run)
 
 
-def load_panes(db: Database) -> list[Any]:
-    """The runs that have an open terminal."""
-    return list(_rows_where(db, "run", "$.pane_pid"))
+def find_runs(db: Database, runs: Iterable[str]) -> Rows:
+    return _rows(db, "run", runs)
+
+
+def load_terminals(db: Database) -> list[Any]:
+    """The terminals in which a process runs."""
+    return list(_rows_where(db, "terminal", "$.pid"))
 
 
 def load_unmerged(db: Database) -> list[str]:

@@ -119,7 +119,7 @@ def _of_tasks(world: World) -> Iterator[Need]:
         if task.state == TaskState.TODO and task.wants_agent and task.is_there:
             yield Need(kind=task.wants_agent, tasks=(task.id,))
     for run in world.runs.values():
-        if run.is_live and run.agent is None and not run.pane:
+        if run.is_live and run.agent is None and world.terminal_of(run.id) is None:
             yield Need(kind=run.agent_kind, tasks=(run.task,))
 
 
@@ -128,6 +128,6 @@ def _has_other_work(world: World) -> bool:
     return (
         any(task.is_queued for task in world.tasks.values())
         or any(queue.integration != queue.delivered for queue in world.queues.values())
-        or any(run.is_live and run.pane for run in world.runs.values())
+        or any(terminal.is_up for terminal in world.terminals.values())
         or any(one.state != ChannelState.CLOSED for one in world.channels.values())
     )

@@ -7,6 +7,7 @@ from crew.domain.lead import Leads
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import is_waiting
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.scope import Scope
 from crew.domain.tasks.readiness import is_ready
@@ -61,7 +62,7 @@ def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> li
 
 def _is_sent_back(world: World, task: Task, leads: Leads) -> bool:
     run = world.runs.get(task.run or "")
-    waits = task.state == TaskState.IN_PROGRESS and run is not None and run.is_waiting
+    waits = task.state == TaskState.IN_PROGRESS and run is not None and is_waiting(world, run)
     return waits and leads.of_task(world, task.id).may_take_up(world, task)
 
 

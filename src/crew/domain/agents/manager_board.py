@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.names import terminal_name
 from crew.domain.lead import Leads
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import FINISHED, Task, TaskState
@@ -69,8 +70,8 @@ def _why(world: World, task: Task, leads: Leads, *, runner_up: bool) -> tuple[st
     run = world.runs.get(task.run or "")
     if task.state == TaskState.ERROR:
         return f"failed: {run.error if run and run.error else 'for an unknown reason'}", True
-    if run is not None and run.pane:
-        return f"at the terminal {run.pane}", True
+    if run is not None and leads.of_run(world, run).is_watched:
+        return f"at the terminal {terminal_name(task.id)}", True
     agent = world.agents.get((run.agent if run else None) or "")
     if agent is not None and agent.state == AgentState.STUCK:
         return f"agent {agent.id} is stuck: {agent.last_error}", True

@@ -88,6 +88,9 @@ class SlotLead:
     def after_answer(self, world: World, run: Run, *, at: float) -> list[Fact]:
         return []
 
+    def pass_on(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        return []
+
     def refuse_completion(self, world: World, task: Task) -> None:
         """A person may complete it whenever they want."""
 

@@ -1,4 +1,4 @@
-"""The kernel of all five machines: a table of moves; what is not in the table is refused."""
+"""The kernel of every machine: a table of moves; what is not in the table is refused."""
 
 from crew.domain.kernel.errors import InvalidTransition
 from crew.domain.kernel.frozen import frozen

@@ -65,7 +65,7 @@ def branch_name(task: str, issue: int | None = None) -> str:
     return f"crew-{task}" if issue is None else f"crew-{task}-gh-{issue}"
 
 
-def pane_name(task: str) -> str:
+def terminal_name(task: str) -> str:
     """The terminal session of a task."""
     return f"crew-{task}"
 

@@ -100,9 +100,9 @@ def is_awaited(channel: Channel) -> bool:
 def _waiting(world: World, position: Position) -> Run | None:
     """The run of a walk that waits for a council."""
     run = world.runs.get(world.tasks[position.task].run or "")
-    if run is None or run.state != RunState.REVIEWING or run.pane or run.agent:
+    if run is None or run.state != RunState.REVIEWING or run.agent:
         return None
-    return run
+    return None if world.terminal_of(run.id) else run
 
 
 def _followed(world: World, position: Position, run: Run, *, at: float) -> list[Fact]:

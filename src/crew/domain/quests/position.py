@@ -38,7 +38,7 @@ def acting(world: World, task: str) -> Position:
 
 def role_of(world: World, run: Run) -> Role | None:
     """None: no workflow leads it (a person at a terminal does), or its stage has no role."""
-    if run.task not in world.positions or run.pane:
+    if run.task not in world.positions or world.terminal_of(run.id):
         return None
     return workflow_of(world, world.positions[run.task]).roles.get(run.role)
 

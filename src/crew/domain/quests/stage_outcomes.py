@@ -222,7 +222,7 @@ def plan_finished(world: World, quest: str, *, at: float) -> list[Fact]:
         return []
     run = world.runs.get(task.run or "")
     target = stage_named(world, base, base.stage).routes["complete"]
-    if target == DONE or (run is not None and run.pane) or is_unfinished(world, quest):
+    if target == DONE or world.terminal_of(task.run or "") or is_unfinished(world, quest):
         return []
     if run is not None and run.state == RunState.REVIEWING:
         return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")

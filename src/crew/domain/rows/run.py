@@ -44,14 +44,6 @@ NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
 """Asks whose session knows nothing yet."""
 
 
-class Leaving(StrEnum):
-    """Why the terminal session of a run is to be closed."""
-
-    STOPPED = "stopped"
-    ENDED = "ended"
-    HANDED_OVER = "handed_over"
-
-
 RUN = Machine(
     name="run",
     first=RunState.INIT,
@@ -105,10 +97,9 @@ class Run:
     `session_used` says that the agent's CLI may know the session already.
     `out_of_steps` says that the step limit ended the round, and not the agent.
     `complaint` is why it was last sent back, `complaints` how many times in a row for that.
-    `pane` names the terminal session that carries the run in place of an agent, `pane_number` tells
-    it from those before it, and `leaving` says why it is to end. `told` is what a person added to
-    the prompt. `untyped` says that `notes` are still to be typed into the terminal, and `merges`
-    that the task joins the merge queue as soon as its work at the terminal has passed the checks.
+    `told` is what a person added to the prompt. `stopping` says that its task was stopped by name,
+    so that it does not go back to the queue. `merges` says that the task joins the merge queue as
+    soon as its work at the terminal has passed the checks.
     `merge_commit` is the one it must merge after a conflict in `merge_paths`, `merge_notes` what
     the agent reads of both sides, `merge_tries` how often it was asked to.
     `notes` are ready for a prompt: what others wrote is quoted in them.
@@ -160,12 +151,7 @@ class Run:
     error: str = ""
     started_at: float = 0.0
     ended_at: float | None = None
-    pane: str = ""
-    pane_number: int = 0
-    pane_pid: int | None = None
-    pane_started: int | None = None
-    leaving: str = ""
-    untyped: bool = False
+    stopping: bool = False
     merges: bool = False
     signal: str = ""
     signal_notes: str = ""
@@ -187,15 +173,6 @@ class Run:
         return self.state in LIVE
 
     @property
-    def is_waiting(self) -> bool:
-        """Whoever is free may take it up."""
-        return self.is_live and self.agent is None and not self.pane and not self.question
-
-    @property
     def step_key(self) -> str:
         """The step under way or the last one; its attempts are one step."""
         return f"{self.id}/{self.round}/{self.step}"
-
-    @property
-    def is_pane_open(self) -> bool:
-        return self.pane_pid is not None

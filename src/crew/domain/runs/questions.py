@@ -21,6 +21,7 @@ def answer_question(asked: Asked) -> Answer:
     run = asked.world.runs[question.run]
     if run.question == question.id:
         facts.append(_told(run, question, text, at=asked.at))
+        facts += asked.leads.of_run(asked.world, run).pass_on(asked.world, run, at=asked.at)
         lead = asked.leads.of_task(asked.world, run.task)
         facts += lead.after_answer(asked.world, run, at=asked.at)
     return Answer(facts=tuple(facts), reply=question.id)
@@ -54,8 +55,7 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
         said = f"{attributed('A person was asked', question.question)}\n\n{answer}"
         notes = f"{run.notes}\n\n{said}".strip()
         ask = Ask.ANSWER if run.ask in _WITHOUT_NOTES else run.ask
-    typed = run.is_pane_open and not run.leaving
-    return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="", untyped=typed)
+    return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="")
 
 
 def open_question(asked: Asked) -> Question:

@@ -1,10 +1,11 @@
-"""Who holds a run, and how an agent lets go of its task."""
+"""What holds a run, an agent slot or a terminal, and how each of them lets go of it."""
 
 from typing import Any
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.run import Run
+from crew.domain.rows.terminal import TerminalState
 from crew.domain.world import World, moved
 
 
@@ -28,3 +29,28 @@ def freed(agent: Agent, trigger: str, *, at: float, **changes: Any) -> Fact:
         killing=False,
         pid=None,
     )
+
+
+def is_waiting(world: World, run: Run) -> bool:
+    """Whether the next free agent may take it up."""
+    is_held = run.agent is not None or world.terminal_of(run.id) is not None
+    return run.is_live and not is_held and not run.question
+
+
+def shut(world: World, run: Run, *, at: float) -> list[Fact]:
+    """The terminal of a run is closed, if it has one."""
+    terminal = world.terminal_of(run.id)
+    if terminal is None:
+        return []
+    return [
+        moved(
+            terminal,
+            "closed",
+            to=TerminalState.CLOSED,
+            at=at,
+            pid=None,
+            started=None,
+            leaving="",
+            untyped=False,
+        )
+    ]

@@ -13,7 +13,7 @@ from crew.domain.rows.provider import ProviderState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.runs.run_holder import agent_of, freed
+from crew.domain.runs.run_holder import agent_of, freed, shut
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 STUBBORN = frozenset(
@@ -148,8 +148,7 @@ def completed(world: World, run: Run, lead: Lead, head: str, *, at: float) -> li
     task = world.tasks[run.task]
     queued_at = at if lead.joins_queue(run) else None
     over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}
-    if not lead.is_watched:
-        over["leaving"] = ""  # finished before it could be stopped
+    over["stopping"] = False  # finished before it could be stopped
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, **over),
         moved(task, "completed", to=TaskState.DONE, at=at, head=head, queued_at=queued_at),
@@ -230,14 +229,13 @@ def sent_back(
             complaints=complaints,
             error="",
             ended_at=None,
-            untyped=_is_typed(run, ask, notes),
             signal="",
             **told,
         )
     ]
     if agent is not None:
         facts.append(moved(agent, "sent_back", to=AgentState.WORKING, at=at))
-    return facts
+    return facts + (lead.pass_on(world, run, at=at) if _is_unprinted(run, ask, notes) else [])
 
 
 def merge_tries(run: Run, ask: Ask, commit: str) -> int:
@@ -264,11 +262,10 @@ def _why(run: Run, ask: Ask, rules: Rules) -> str:
     return f"it said {done_word}, and {WHY[ask]}"
 
 
-def _is_typed(run: Run, ask: Ask, notes: str) -> bool:
-    """Whether the reason is typed into the terminal; `crew complete` prints its own complaints."""
-    unprinted = run.state == RunState.COMPLETE or bool(run.signal)
-    has_agent = run.is_pane_open and not run.leaving
-    return unprinted and has_agent and (bool(notes) or ask != Ask.CHANGES)
+def _is_unprinted(run: Run, ask: Ask, notes: str) -> bool:
+    """Whether the reason is still to be passed on; `crew complete` prints its own complaints."""
+    is_unasked = run.state == RunState.COMPLETE or bool(run.signal)
+    return is_unasked and (bool(notes) or ask != Ask.CHANGES)
 
 
 WHY = {
@@ -312,7 +309,7 @@ def killed(
     """
     facts: list[Fact] = []
     run = world.runs.get(agent.run or "")
-    is_stopped = run is not None and bool(run.leaving)
+    is_stopped = run is not None and _is_stopped(world, run)
     # What the step that was cut off has used, its program never said.
     unknown: Unknown = {"cost_usd": None} if run is not None and run.stepping else {}
     if run is not None and run.is_live:
@@ -323,8 +320,7 @@ def killed(
                 to=RunState.FAILED,
                 at=at,
                 error=f"{'stopped' if is_stopped else trigger} with agent {agent.id}",
-                leaving="",
-                pane="",
+                stopping=False,
                 session_used=run.session_used or run.stepping,
                 stepping=False,
                 agent=None,
@@ -332,6 +328,7 @@ def killed(
                 **unknown,
             )
         )
+        facts += shut(world, run, at=at)
     task = world.tasks.get(agent.task or "")
     if task is not None and task.state == TaskState.IN_PROGRESS and is_stopped:
         facts.append(moved(task, "failed", to=TaskState.ERROR, at=at))
@@ -340,6 +337,11 @@ def killed(
     if agent.state == AgentState.IDLE:
         return [*facts, noted(agent, trigger, at=at, killing=False)]
     return [*facts, freed(agent, trigger, at=at, **unknown)]
+
+
+def _is_stopped(world: World, run: Run) -> bool:
+    terminal = world.terminal_of(run.id)
+    return run.stopping or (terminal is not None and terminal.leaving != "")
 
 
 def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:

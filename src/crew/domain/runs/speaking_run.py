@@ -15,7 +15,7 @@ def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
     """
     run = world.runs.get(str(args["run"]))
     number = args.get("terminal")
-    if number is not None and (run is None or not _is_in_terminal(run, int(number))):
+    if number is not None and (run is None or not _is_in_terminal(world, run, int(number))):
         raise Conflict("that terminal has ended; nothing was changed", hint="end now")
     is_step = number is None and not args.get("review")
     if run is None or (is_step and not (run.stepping and run.attempt == int(args["attempt"]))):
@@ -25,5 +25,6 @@ def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
     return run
 
 
-def _is_in_terminal(run: Run, number: int) -> bool:
-    return run.is_pane_open and not run.leaving and run.pane_number == number
+def _is_in_terminal(world: World, run: Run, number: int) -> bool:
+    terminal = world.terminal_of(run.id)
+    return terminal is not None and terminal.is_open and terminal.number == number

@@ -27,7 +27,7 @@ def go_on(asked: Asked) -> Answer:
         return Answer(reply=task.run)
     if task.state == TaskState.DONE:
         return merge(asked)
-    if run is not None and run.pane:
+    if run is not None and asked.world.terminal_of(run.id):
         raise Conflict(
             f"task {task.id} is at a terminal",
             hint=f"`crew attach {task.id}` shows it, `crew start {task.id} --headless` takes it",

@@ -4,7 +4,10 @@ from typing import ClassVar
 
 from crew.domain.agents.slot_lead import SlotLead
 from crew.domain.commands import Command, Inspect
+from crew.domain.kernel.fact import Fact
 from crew.domain.rows.run import Run
+from crew.domain.terminals.terminal_outcomes import to_be_typed
+from crew.domain.world import World
 
 
 class TerminalLead(SlotLead):
@@ -12,6 +15,10 @@ class TerminalLead(SlotLead):
 
     check: ClassVar[type[Command]] = Inspect
     is_watched: ClassVar[bool] = True
+
+    def pass_on(self, world: World, run: Run, *, at: float) -> list[Fact]:
+        """They are typed into the terminal."""
+        return to_be_typed(world, run, at=at)
 
     def joins_queue(self, run: Run) -> bool:
         """A person looks at the result before it is merged, unless they said otherwise."""

@@ -1,39 +1,46 @@
-"""The part of the plan about terminal sessions: which is to be opened, closed or looked at."""
+"""The part of the plan about terminals: which is to be opened, typed into, checked or closed."""
 
 from collections.abc import Iterator
 
 from crew.domain.commands import (
-    ClosePane,
+    CloseTerminal,
     Command,
     CommandKey,
     Inspect,
-    OpenPane,
-    PaneCommand,
+    OpenTerminal,
     TakeOver,
-    TellPane,
+    TerminalCommand,
+    TypeIntoTerminal,
 )
-from crew.domain.rows.run import Leaving, Run, RunState
+from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Leaving, Terminal, TerminalState
 from crew.domain.terminals.terminal_outcomes import is_over
 from crew.domain.world import World
 
 
-def plan_panes(world: World, *, busy: frozenset[CommandKey]) -> Iterator[Command]:
-    for run in world.runs.values():
-        if run.pane and (command := _for_pane(run, world.tasks[run.task])):
-            # Whoever said `complete` gets an answer, although the session ended in the meantime.
-            if run.leaving == Leaving.ENDED and Inspect(subject=run.id).key in busy:
-                continue
+def plan_terminals(world: World, *, busy: frozenset[CommandKey]) -> Iterator[Command]:
+    for terminal in world.terminals.values():
+        if not terminal.is_up:
+            continue
+        run = world.runs[terminal.id]
+        command = _for_terminal(terminal, run, world.tasks[run.task])
+        # `crew complete` gets its answer, although the terminal ended in the meantime.
+        is_waited_for = terminal.leaving == Leaving.ENDED and Inspect(subject=run.id).key in busy
+        if command is not None and not is_waited_for:
             yield command(subject=run.id)
 
 
-def _for_pane(run: Run, task: Task) -> type[PaneCommand | Inspect] | None:
+def _for_terminal(
+    terminal: Terminal, run: Run, task: Task
+) -> type[TerminalCommand | Inspect] | None:
     if run.agent is not None:
         return TakeOver
-    if run.leaving or run.state == RunState.FAILED or is_over(run, task):
-        return ClosePane
-    if run.is_live and not run.is_pane_open:
-        return OpenPane
-    if run.untyped:
-        return TellPane
+    is_leaving = terminal.state == TerminalState.LEAVING
+    if is_leaving or run.state == RunState.FAILED or is_over(run, task):
+        return CloseTerminal
+    if run.is_live and not terminal.is_open:
+        return OpenTerminal
+    if terminal.untyped:
+        return TypeIntoTerminal
     return Inspect if run.state == RunState.REVIEWING else None

@@ -7,16 +7,16 @@ from typing import Any
 from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
-from crew.domain.kernel.names import pane_name
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
 from crew.domain.requests import Answer, Asked, Verb
-from crew.domain.rows.run import Ask, Leaving, Run, RunState
+from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
+from crew.domain.rows.terminal import Leaving
 from crew.domain.runs.run_outcomes import broken_off, new_run, sent_back, started
 from crew.domain.runs.verdicts import Verdict, recorded
 from crew.domain.tasks.readiness import SHOW, next_step, refuse_waiting
 from crew.domain.tasks.task_requests import refuse_landed
-from crew.domain.terminals import terminal_outcomes
+from crew.domain.terminals.terminal_outcomes import asked_for, ended, to_leave
 from crew.domain.world import FactDraft, moved, noted
 
 
@@ -24,9 +24,9 @@ def start(asked: Asked) -> Answer:
     """A terminal session for the task, or, `headless`, the first agent that is free."""
     task = asked.task()
     run = _live_run(asked, task)
-    _refuse_leaving(asked.world.runs.get(task.run or ""))
+    _refuse_leaving(asked, task)
     if task.state == TaskState.DONE:
-        is_there = _has_pane(asked, task) and not asked.args.get("headless")
+        is_there = _has_terminal(asked, task) and not asked.args.get("headless")
         notes = str(asked.args.get("told") or "") if is_there else ""
         facts, run = _reopened(asked, task, notes)
         more = [] if is_there else _carry_on(asked, run)
@@ -34,7 +34,10 @@ def start(asked: Asked) -> Answer:
     if run is not None:
         return Answer(facts=tuple(_carry_on(asked, run)), reply=run.id)
     new = _new_run(asked, task)
-    return Answer(facts=tuple(begin(asked, task, new)), reply=new.id)
+    facts = begin(asked, task, new)
+    if not asked.args.get("headless"):
+        facts.append(asked_for(asked.world, new, at=asked.at))
+    return Answer(facts=tuple(facts), reply=new.id)
 
 
 def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
@@ -55,7 +58,7 @@ def _new_run(asked: Asked, task: Task) -> Run:
     )
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
     run = asked.leads.of_task(asked.world, task.id).begin(asked.world, run)
-    run = replace(run, pane=_pane(asked, task.id), **_wishes(asked))
+    run = replace(run, **_wishes(asked))
     if not asked.args.get("resume") or last is None or not last.session:
         return run
     if run.agent_kind != last.agent_kind:  # nobody else knows that session
@@ -81,27 +84,19 @@ def _carry_on(asked: Asked, run: Run) -> list[Fact]:
     wishes = _wishes(asked)
     if asked.args.get("headless"):
         return _handed_over(asked, run, wishes)
-    if run.pane:
+    if asked.world.terminal_of(run.id):
         raise Conflict(
             f"task {run.task} already has a terminal", hint=f"`crew attach {run.task}` shows it"
         )
-    number = run.pane_number + 1
-    return [
-        noted(
-            run,
-            "pane_asked",
-            at=asked.at,
-            pane=pane_name(run.task),
-            pane_number=number,
-            **wishes,
-        )
-    ]
+    wanted = asked_for(asked.world, run, at=asked.at)
+    return [wanted, noted(run, "terminal_asked", at=asked.at, **wishes)]
 
 
-def _refuse_leaving(run: Run | None) -> None:
-    if run is not None and run.pane and run.leaving:
+def _refuse_leaving(asked: Asked, task: Task) -> None:
+    terminal = asked.world.terminal_of(task.run or "")
+    if terminal is not None and terminal.leaving:
         raise Conflict(
-            f"the session of task {run.task} is being closed",
+            f"the terminal of task {task.id} is being closed",
             hint="try again in a moment",
         )
 
@@ -120,14 +115,15 @@ def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact
         raise Conflict(
             f"agent {run.agent} works on task {run.task} already", hint="`crew ps` shows it"
         )
-    if run.pane:
-        return [noted(run, "hand_over_asked", at=asked.at, leaving=Leaving.HANDED_OVER, **wishes)]
-    return [noted(run, "headless_asked", at=asked.at, **wishes)]
+    facts = [noted(run, "headless_asked", at=asked.at, **wishes)]
+    if terminal := asked.world.terminal_of(run.id):
+        why = Leaving.HANDED_OVER
+        facts.append(to_leave(terminal, "hand_over_asked", why, at=asked.at))
+    return facts
 
 
-def _has_pane(asked: Asked, task: Task) -> bool:
-    run = asked.world.runs.get(task.run or "")
-    return run is not None and bool(run.pane)
+def _has_terminal(asked: Asked, task: Task) -> bool:
+    return asked.world.terminal_of(task.run or "") is not None
 
 
 def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
@@ -173,27 +169,27 @@ def stop_task(asked: Asked) -> Answer:
     """Whoever works at the task ends; it can be started again."""
     task = asked.task()
     run = asked.world.runs.get(task.run or "")
-    if run is None or not (run.is_live or run.pane):
+    terminal = asked.world.terminal_of(task.run or "")
+    if run is None or not (run.is_live or terminal):
         raise Conflict(f"task {task.id} is {task.state}, so no agent works on it", hint=SHOW)
-    leaving = noted(run, "stop_asked", at=asked.at, leaving=Leaving.STOPPED)
-    if run.pane:
+    if terminal is not None:
+        leaving = to_leave(terminal, "stop_asked", Leaving.STOPPED, at=asked.at)
         return Answer(facts=(leaving,), reply=task.id)
+    stopping = noted(run, "stop_asked", at=asked.at, stopping=True)
     agent = asked.world.agents.get(run.agent or "")
     if agent is None:
         facts = broken_off(asked.world, run, "stopped", at=asked.at)
         return Answer(facts=tuple(facts), reply=task.id)
     kill = noted(agent, "kill_asked", at=asked.at, killing=True)
-    return Answer(facts=(leaving, kill), reply=task.id)
+    return Answer(facts=(stopping, kill), reply=task.id)
 
 
-def pane_ended(asked: Asked) -> Answer:
+def terminal_ended(asked: Asked) -> Answer:
     """The session says itself that it ended; late or repeated, that means nothing."""
-    run = asked.world.runs.get(str(asked.args["run"]))
-    if run is None:
-        return Answer()
+    run = str(asked.args["run"])
     number, code = int(asked.args["number"]), int(asked.args["code"])
-    facts = terminal_outcomes.ended(run, number=number, code=code, at=asked.at)
-    return Answer(facts=tuple(facts), reply=run.id)
+    facts = ended(asked.world, run, number=number, code=code, at=asked.at)
+    return Answer(facts=tuple(facts), reply=run if facts else None)
 
 
 def complete(asked: Asked) -> Answer:
@@ -215,9 +211,9 @@ def complete(asked: Asked) -> Answer:
     if run.state == RunState.REVIEWING:
         return Answer(facts=tuple(_joined(asked, run)), reply=run.id)
     asked.leads.of_task(asked.world, task.id).refuse_completion(asked.world, task)
-    if run.state != RunState.WORKING or not run.is_pane_open:
+    if run.state != RunState.WORKING or not _has_process(asked, run):
         raise Conflict(f"no agent works on task {task.id}", hint=f"`crew start {task.id}`")
-    _refuse_leaving(run)
+    _refuse_leaving(asked, task)
     done = moved(
         run, "done", to=RunState.REVIEWING, at=asked.at, error="", merges=_wants_merge(asked)
     )
@@ -254,8 +250,9 @@ def _live_run(asked: Asked, task: Task) -> Run | None:
     return run if run is not None and run.is_live else None
 
 
-def _pane(asked: Asked, task: str) -> str:
-    return "" if asked.args.get("headless") else pane_name(task)
+def _has_process(asked: Asked, run: Run) -> bool:
+    terminal = asked.world.terminal_of(run.id)
+    return terminal is not None and terminal.has_process
 
 
 def _kind(asked: Asked, last: Run | None) -> str:
@@ -276,7 +273,7 @@ def _wishes(asked: Asked) -> dict[str, Any]:
 VERBS: Mapping[str, Verb] = {
     "start": start,
     "stop_task": stop_task,
-    "pane_ended": pane_ended,
+    "terminal_ended": terminal_ended,
     "complete": complete,
     "changes": changes,
     "reviewed": reviewed,

@@ -50,7 +50,8 @@ class Remains:
 def live_tasks(world: World, items: Iterable[TaskItem]) -> frozenset[str]:
     """Every task that is or may be under way: one that cannot be read may be."""
     live = {agent.task for agent in world.agents.values() if agent.task}
-    live |= {run.task for run in world.runs.values() if run.is_live or run.is_pane_open}
+    live |= {run.task for run in world.runs.values() if run.is_live}
+    live |= {terminal.task for terminal in world.terminals.values() if terminal.has_process}
     live |= {row.id for row in world.tasks.values() if not row.gone and row.state not in FINISHED}
     return frozenset(live | {item.id for item in items if item.status not in FINISHED})
 

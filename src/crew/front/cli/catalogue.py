@@ -110,7 +110,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
 
 ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
-HIDDEN = {"_pane-ended": Entry("terminal.pane_ended:pane_ended", "Report that a terminal ended.")}
+HIDDEN = {
+    "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended.")
+}
 """Called by crew's own scripts."""
 
 COMMANDS: Mapping[str, Entry] = {

@@ -62,7 +62,7 @@ async def inspect(ctx: Context, command: Command) -> list[Fact]:
         return facts
     run = ctx.run(command)[0]
     reason = f"its worktree is gone; `crew stop {run.task}` and start it again to get it back"
-    return [*facts, *terminal_outcomes.not_inspected(run, reason, at=ctx.now())]
+    return [*facts, *terminal_outcomes.not_inspected(ctx.world(), run, reason, at=ctx.now())]
 
 
 async def recover(ctx: Context, command: Command) -> list[Fact]:
@@ -115,30 +115,32 @@ async def take_over(ctx: Context, command: Command) -> list[Fact]:
     return terminal_outcomes.taken_over(ctx.world(), ctx.run(command)[0], at=ctx.now())
 
 
-async def open_pane(ctx: Context, command: Command) -> list[Fact]:
+async def open_terminal(ctx: Context, command: Command) -> list[Fact]:
     """The worktree first, which is a fact of its own; then this is asked for again."""
     run, task = ctx.run(command)
     if run.state == RunState.INIT or not await ctx.outside.has_worktree(task):
         return await prepare(ctx, command)
     session = ctx.session_of(run)
-    opened = await ctx.outside.open_pane(run, task, session=session)
-    return terminal_outcomes.opened(ctx.run(command)[0], opened, session=session, at=ctx.now())
+    terminal = ctx.world().terminals[run.id]
+    opened = await ctx.outside.open_terminal(terminal, run, task, session=session)
+    now = ctx.run(command)[0]
+    return terminal_outcomes.opened(ctx.world(), now, opened, session=session, at=ctx.now())
 
 
-async def tell_pane(ctx: Context, command: Command) -> list[Fact]:
+async def type_into_terminal(ctx: Context, command: Command) -> list[Fact]:
     """The terminal may have ended without a report; then an agent gets the words instead."""
     run, task = ctx.run(command)
-    if not await ctx.outside.tell_pane(run, task):
-        return terminal_outcomes.ended(
-            ctx.run(command)[0], number=run.pane_number, code=None, at=ctx.now()
-        )
-    return terminal_outcomes.told(ctx.run(command)[0], at=ctx.now())
+    terminal = ctx.world().terminals[run.id]
+    if await ctx.outside.type_into_terminal(terminal, run, task):
+        return terminal_outcomes.typed(ctx.world(), ctx.run(command)[0], at=ctx.now())
+    number = terminal.number
+    return terminal_outcomes.ended(ctx.world(), run.id, number=number, code=None, at=ctx.now())
 
 
-async def close_pane(ctx: Context, command: Command) -> list[Fact]:
+async def close_terminal(ctx: Context, command: Command) -> list[Fact]:
     run, task = ctx.run(command)
     await ctx.cancel(commands.Inspect(subject=run.id).key)
-    await ctx.outside.close_pane(run)
+    await ctx.outside.close_terminal(ctx.world().terminals[run.id])
     await kept(ctx, task, f"run {run.id} leaves its terminal")
     return terminal_outcomes.closed(ctx.world(), ctx.run(command)[0], at=ctx.now())
 
@@ -154,8 +156,8 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.WriteItems: write_items,
     commands.RemoveWorktree: remove_worktree,
     commands.TakeOver: take_over,
-    commands.OpenPane: open_pane,
-    commands.TellPane: tell_pane,
-    commands.ClosePane: close_pane,
+    commands.OpenTerminal: open_terminal,
+    commands.TypeIntoTerminal: type_into_terminal,
+    commands.CloseTerminal: close_terminal,
     commands.Inspect: inspect,
 }

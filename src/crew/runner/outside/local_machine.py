@@ -17,6 +17,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.terminal_outcomes import Opened
@@ -39,7 +40,7 @@ from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall, WorkSeen
 from crew.runner.outside.plan_items import PlannedTasks
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.outside.spare_pool import Spares
-from crew.runner.outside.terminals import Panes
+from crew.runner.outside.terminals import TaskTerminals
 from crew.runner.outside.worktree_setup import furnish, worker_settings
 from crew.runner.prompts.step_orders import (
     agent_settings,
@@ -66,7 +67,7 @@ class LocalOutside:
     workplace: Workplace
     mcp_url: str = ""
     gates: GateRuns = field(init=False)
-    panes: Panes = field(init=False)
+    terminals: TaskTerminals = field(init=False)
     reviews: Reviews = field(init=False)
     spares: Spares = field(init=False)
     channels: ChannelPlaces = field(init=False)
@@ -76,7 +77,7 @@ class LocalOutside:
 
     def __post_init__(self) -> None:
         self.gates = GateRuns(workplace=self.workplace)
-        self.panes = Panes(self.workplace)
+        self.terminals = TaskTerminals(self.workplace)
         self.reviews = Reviews(self.workplace)
         self.spares = Spares(workplace=self.workplace)
         self.channels = ChannelPlaces(self.workplace)
@@ -248,15 +249,17 @@ class LocalOutside:
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
 
-    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+    async def open_terminal(
+        self, terminal: Terminal, run: Run, task: Task, *, session: str
+    ) -> Opened:
         item = await in_thread(self.workplace.source.show, task.id)
-        return await in_thread(self.panes.open, run, task, item, session=session)
+        return await in_thread(self.terminals.open, terminal, run, task, item, session=session)
 
-    async def tell_pane(self, run: Run, task: Task) -> bool:
-        return await in_thread(self.panes.tell, run, task)
+    async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
+        return await in_thread(self.terminals.type_into, terminal, run, task)
 
-    async def close_pane(self, run: Run) -> None:
-        await in_thread(self.panes.close, run)
+    async def close_terminal(self, terminal: Terminal) -> None:
+        await in_thread(self.terminals.close, terminal)
 
     async def review(self, call: ReviewCall) -> Verdict:
         return await self.reviews.run(call)

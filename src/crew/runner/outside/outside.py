@@ -15,6 +15,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
@@ -127,13 +128,15 @@ class Outside(Protocol):
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         """The repository's gate, or another command, on exactly this commit."""
 
-    async def open_pane(self, run: Run, task: Task, *, session: str) -> Opened:
+    async def open_terminal(
+        self, terminal: Terminal, run: Run, task: Task, *, session: str
+    ) -> Opened:
         """The terminal session of a run, made or found."""
 
-    async def tell_pane(self, run: Run, task: Task) -> bool:
+    async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
         """Type why the work came back into the terminal session; false when there is none."""
 
-    async def close_pane(self, run: Run) -> None:
+    async def close_terminal(self, terminal: Terminal) -> None:
         """End a terminal session and everything that runs in it; nothing, when there is none."""
 
     async def review(self, call: ReviewCall) -> Verdict:

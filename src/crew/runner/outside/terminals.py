@@ -17,12 +17,13 @@ from crew.domain.kernel.templates import Value, shell_script
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
+from crew.domain.rows.terminal import Terminal
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.runner.prompts.step_orders import (
     agent_settings,
     agent_spec,
     answer_first_questions,
-    pane_order,
+    terminal_order,
 )
 from crew.runner.prompts.step_prompt import sent_back_words, terminal_prompt
 from crew.system.processes.ownership import MARKER_VARIABLE
@@ -32,10 +33,10 @@ from crew.workplace import Workplace
 
 
 @frozen
-class Terminal:
+class TerminalOrder:
     """What one session is to show; `script` is the name its files get."""
 
-    pane: str
+    name: str
     script: str
     title: str
     order: StepOrder
@@ -44,10 +45,10 @@ class Terminal:
     when_ended: Sequence[str] = ("true",)
 
 
-def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
+def open_terminal(workplace: Workplace, terminal: TerminalOrder) -> Opened:
     """Repeatable: a session that is there already is the one that is meant, with its script."""
     server = Tmux(folder=workplace.folder)
-    if there := tmux.find_session(server, terminal.pane):
+    if there := tmux.find_session(server, terminal.name):
         return Opened(pid=there.pid, started=there.started)
     order = terminal.order
     settings = agent_settings(workplace, order.kind)
@@ -64,7 +65,7 @@ def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
     environment = agent_environment(order, extra=settings.env, caller=os.environ)
     live = tmux.open_session(
         server,
-        terminal.pane,
+        terminal.name,
         script=script,
         cwd=order.worktree,
         env={**environment, MARKER_VARIABLE: terminal.marker},
@@ -75,7 +76,7 @@ def open_terminal(workplace: Workplace, terminal: Terminal) -> Opened:
     return Opened(pid=live.pid, started=live.started)
 
 
-def _command(workplace: Workplace, terminal: Terminal) -> str:
+def _command(workplace: Workplace, terminal: TerminalOrder) -> str:
     order = terminal.order
     settings = agent_settings(workplace, order.kind)
     template = settings.interactive_template or settings.command_template or DEFAULT_TEMPLATE
@@ -103,39 +104,43 @@ def _held(workplace: Workplace, order: StepOrder, command: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Panes:
+class TaskTerminals:
     """The terminal sessions of tasks."""
 
     workplace: Workplace
 
-    def open(self, run: Run, task: Task, item: TaskItem, *, session: str) -> Opened:
+    def open(
+        self, terminal: Terminal, run: Run, task: Task, item: TaskItem, *, session: str
+    ) -> Opened:
         words = terminal_prompt(self.workplace, run, task, item)
-        order = pane_order(self.workplace, run, task, words, session=session)
-        crew, number = str(shim_folder(order) / "crew"), str(run.pane_number)
-        terminal = Terminal(
-            pane=run.pane,
+        order = terminal_order(self.workplace, terminal, run, task, words, session=session)
+        crew, number = str(shim_folder(order) / "crew"), str(terminal.number)
+        wanted = TerminalOrder(
+            name=terminal.name,
             script=f"task-{task.id}",
             title=item.title,
             order=order,
-            marker=pane_marker(self.workplace, run),
+            marker=terminal_marker(self.workplace, run.id),
             model=run.model,
             when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id, number),
         )
-        return open_terminal(self.workplace, terminal)
+        return open_terminal(self.workplace, wanted)
 
-    def tell(self, run: Run, task: Task) -> bool:
+    def type_into(self, terminal: Terminal, run: Run, task: Task) -> bool:
         """A repeat types it once more: twice is better than never."""
         server = Tmux(folder=self.workplace.folder)
-        if tmux.find_session(server, run.pane) is None:
+        if tmux.find_session(server, terminal.name) is None:
             return False
-        tmux.send_text(server, run.pane, sent_back_words(self.workplace, run, task))
+        tmux.send_text(server, terminal.name, sent_back_words(self.workplace, run, task))
         return True
 
-    def close(self, run: Run) -> None:
+    def close(self, terminal: Terminal) -> None:
         server = Tmux(folder=self.workplace.folder)
-        tmux.close_session(server, run.pane, marker=pane_marker(self.workplace, run))
+        tmux.close_session(
+            server, terminal.name, marker=terminal_marker(self.workplace, terminal.id)
+        )
 
 
-def pane_marker(workplace: Workplace, run: Run) -> str:
+def terminal_marker(workplace: Workplace, run: str) -> str:
     """Not one of the runner's, which ends with it: a terminal session goes on without crew."""
-    return f"pane/{workplace.repo_id}/{run.id}"
+    return f"pane/{workplace.repo_id}/{run}"

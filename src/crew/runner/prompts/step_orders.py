@@ -10,6 +10,7 @@ from crew.config.model import AgentSettings
 from crew.domain.kernel.errors import NotFound
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.rows.terminal import Terminal
 from crew.runner.outside.outside import StepCall
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.prompts.mcp_connection import connection
@@ -81,8 +82,8 @@ def step_order(workplace: Workplace, call: StepCall, prompt: str) -> StepOrder:
     )
 
 
-def pane_order(
-    workplace: Workplace, run: Run, task: Task, prompt: str, *, session: str
+def terminal_order(
+    workplace: Workplace, terminal: Terminal, run: Run, task: Task, prompt: str, *, session: str
 ) -> StepOrder:
     """The start of a terminal session."""
     return StepOrder(
@@ -97,7 +98,7 @@ def pane_order(
         done_word=workplace.rules.done_word,
         env={
             **step_environment(workplace, run, task),
-            **connection(workplace.folder, Tokens(workplace.folder).terminal_token(run)),
+            **connection(workplace.folder, Tokens(workplace.folder).terminal_token(terminal)),
         },
     )
 

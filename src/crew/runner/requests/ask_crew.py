@@ -20,7 +20,7 @@ HOUSEKEEPING = frozenset(
         CommandKind.KILL,
         CommandKind.WRITE_TASK,
         CommandKind.REMOVE_WORKTREE,
-        CommandKind.PANE,
+        CommandKind.TERMINAL,
         CommandKind.VACATE,
     }
 )

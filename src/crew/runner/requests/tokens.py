@@ -13,6 +13,7 @@ from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
 from crew.domain.kernel.errors import NeedsLogin
 from crew.domain.requests import Request
 from crew.domain.rows.run import Run
+from crew.domain.rows.terminal import Terminal
 from crew.system.crash_points import effect
 
 VERBS = frozenset(
@@ -43,9 +44,9 @@ class Tokens:
     def token(self, run: Run) -> str:
         return self._signed(f"{run.id}/{run.attempt}")
 
-    def terminal_token(self, run: Run) -> str:
-        """For the agent in a run's terminal session, and for no other session of that run."""
-        return self._signed(f"{TERMINAL}{run.id}/{run.pane_number}")
+    def terminal_token(self, terminal: Terminal) -> str:
+        """For the agent in this terminal, and for no other terminal of its run."""
+        return self._signed(f"{TERMINAL}{terminal.id}/{terminal.number}")
 
     def review_token(self, run: Run, commit: str) -> str:
         """For the reviewer of a run's commit."""

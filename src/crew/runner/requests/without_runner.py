@@ -19,7 +19,7 @@ from crew.domain.requests import Answer, Request
 from crew.domain.scope import Scope
 from crew.domain.world import World
 from crew.runner.arrivals import arrivals, is_taken_in, keep_taken_in
-from crew.runner.outside.dead_terminals import pane_ends
+from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.requests.checked_requests import writable
 from crew.runner.views.documents import Documents
 from crew.runner.writer_lock import holding_the_lock
@@ -87,7 +87,7 @@ class _Alone:
             request = Request(verb=request.verb, args={**request.args, "idle": True})
         asked = answer(self.world, writable(request), rules=rules, at=now)
         self._record(asked.facts)
-        self._record(pane_ends(self.world, at=now))
+        self._record(terminal_ends(self.world, at=now))
         self._record(following(self.world, Clock(now), rules=rules, scope=self.scope))
         return asked
 

@@ -110,6 +110,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
     """A task as its source tells it, with what crew knows of it."""
     task = world.tasks.get(item.id)
     run = world.runs.get((task.run if task else None) or "")
+    terminal = world.terminal_of(run.id) if run else None
     is_ahead = task is not None and task.state != task.written
     return {
         "id": item.id,
@@ -135,7 +136,7 @@ def task_view(item: TaskItem, world: World) -> dict[str, Any]:
         "landed_commit": (task and task.landed_commit) or None,
         "awaits_merge": task is not None and task.awaits_merge,
         "delivery": _delivery(world, task) if task and task.awaits_delivery else None,
-        "session": run.pane if run and run.is_pane_open else None,
+        "session": terminal.name if terminal and terminal.has_process else None,
     }
 
 

@@ -90,14 +90,14 @@ def _say(workplace: "Workplace", task: str, said: NewComment, *, request_changes
 
 
 def _is_passed_on(world: World, task: str) -> bool:
-    run = world.runs.get(world.tasks[task].run or "")
-    return is_written(task)(world) and not (run is not None and run.untyped)
+    terminal = world.terminal_of(world.tasks[task].run or "")
+    return is_written(task)(world) and not (terminal is not None and terminal.untyped)
 
 
 def _who_gets_them(workplace: "Workplace", task: str) -> str:
     world = load_world(workplace.db)
-    run = world.runs.get(world.tasks[task].run or "")
-    if run is not None and run.is_pane_open:
+    terminal = world.terminal_of(world.tasks[task].run or "")
+    if terminal is not None and terminal.has_process:
         how = f"the words were typed into its terminal (crew attach {task})"
     elif find_runner(workplace.lock_file) is not None:
         how = "an agent gets the words with its next step"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crew.domain.kernel.frozen import frozen
-from crew.domain.kernel.names import task_id
+from crew.domain.kernel.names import task_id, terminal_name
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import FINISHED, TaskState
 from crew.domain.rows.task_item import TaskItem, blockers
@@ -156,7 +156,8 @@ def in_turn(items: list[TaskItem]) -> list[TaskItem]:
 def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:
     agents = load_rows(workplace.db, "agent").values()
     holders = {a.task: a.id for a in agents if isinstance(a, Agent) and a.task}
-    holders |= {task: f"{run.agent_kind} ({run.pane})" for task, run in shown.sessions.items()}
+    at_terminals = shown.sessions.items()
+    holders |= {task: f"{run.agent_kind} ({terminal_name(task)})" for task, run in at_terminals}
     questions = load_questions(workplace.db)
     if shown.chosen:
         notes = _notes(load_unmerged(workplace.db), questions, shown.landed.tasks.values())

@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import Conflict, UsageError
-from crew.domain.kernel.names import pane_name
+from crew.domain.kernel.names import terminal_name
 from crew.domain.rows.task import Task
 from crew.domain.tasks.readiness import next_step
 from crew.front.cli.call import Call, pass_call
@@ -37,7 +37,7 @@ def attach(call: Call, task: str) -> None:
 
 def live_pane(workplace: "Workplace", task: str) -> str:
     """The name of the task's session, which is there."""
-    name = pane_name(task)
+    name = terminal_name(task)
     if not has_terminal(workplace, name):
         runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
         row = load_world(workplace.db).tasks.get(task) or Task(id=task)

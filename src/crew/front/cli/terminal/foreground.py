@@ -115,7 +115,7 @@ def _is_at_rest(world: World, task: str) -> bool:
         return not is_ready(world, row, LEADS)
     agent = world.agents.get(run.agent or "")
     is_stuck = agent is not None and agent.state == AgentState.STUCK
-    return bool(run.question or run.pane or is_stuck) or not row.is_there
+    return bool(run.question or world.terminal_of(run.id) or is_stuck) or not row.is_there
 
 
 def _waits(world: World, task: Task) -> str:
@@ -174,6 +174,6 @@ def _hint(world: World, task: Task) -> str:
     if question := _open_question(world, task.id):
         return f'crew answer {question.id} "…", then `crew resume {task.id}`'
     run = world.runs.get(task.run or "")
-    if run is not None and run.pane:
+    if run is not None and world.terminal_of(run.id):
         return f"`crew attach {task.id}` shows it"
     return f"`crew logs {task.id}` shows its steps; `crew resume {task.id}` tries again"

@@ -17,7 +17,7 @@ from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds
 from crew.runner.by_hand.task_access import attach_to
-from crew.runner.manager import PANE, AutoManager, board_text, close_manager, open_manager
+from crew.runner.manager import TERMINAL, AutoManager, board_text, close_manager, open_manager
 
 if TYPE_CHECKING:
     from crew.config.model import AgentsSettings
@@ -84,9 +84,9 @@ def _instructions(workplace: "Workplace", words: str | None) -> str:
 
 def _show(call: Call, workplace: "Workplace") -> None:
     if call.json:
-        print_json({"session": PANE})
+        print_json({"session": TERMINAL})
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        attach_to(workplace, PANE)
+        attach_to(workplace, TERMINAL)
     else:
         narrate(call, "the manager is up; `crew manager` in a terminal shows it")
 

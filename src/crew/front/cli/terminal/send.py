@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crew.domain.kernel.names import pane_name
+from crew.domain.kernel.names import terminal_name
 from crew.domain.requests import Request
 from crew.domain.rows.run import RunState
 from crew.front.cli.call import Call, pass_call
@@ -37,7 +37,7 @@ def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     words = text_or_stdin(text) or ""
-    name = pane_name(task)
+    name = terminal_name(task)
     if not has_terminal(workplace, name):
         _leave_message(call, workplace, task, words)
         return

@@ -89,7 +89,8 @@ def _is_started(world: World, task: str, *, headless: bool) -> bool:
     run = world.runs.get(world.tasks[task].run or "")
     if run is None or not run.is_live:
         return True
-    is_there = not run.pane if headless else run.is_pane_open and not run.leaving
+    terminal = world.terminal_of(run.id)
+    is_there = terminal is None if headless else terminal is not None and terminal.is_open
     return is_there and is_written(task)(world)
 
 
@@ -114,7 +115,8 @@ def stop_task(call: Call, named: str) -> None:
 
     def settled(world: World) -> bool:
         run = world.runs.get(world.tasks[task].run or "")
-        is_over = run is None or not run.leaving or not (run.is_live or run.pane)
+        terminal = world.terminal_of(run.id) if run else None
+        is_over = terminal is None and (run is None or not run.stopping or not run.is_live)
         return is_over and is_written(task)(world)
 
     ask(workplace, Request(verb="stop_task", args={"task": task}), settled=settled)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crew.domain.kernel.names import pane_name
+from crew.domain.kernel.names import terminal_name
 from crew.domain.kernel.text import LineSplitter, plain
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
@@ -35,8 +35,8 @@ def peek(call: Call, subject: str, count: int) -> None:
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
-    if has_terminal(workplace, pane_name(task)):
-        _print(call, task, shown_lines(workplace, pane_name(task), count=count))
+    if has_terminal(workplace, terminal_name(task)):
+        _print(call, task, shown_lines(workplace, terminal_name(task), count=count))
         return
     _print(call, task, _last_lines(workplace.task_log(task), count))
 

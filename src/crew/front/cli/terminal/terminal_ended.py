@@ -13,7 +13,7 @@ from crew.runner.requests.ask_crew import ask
 @click.argument("number", type=int)
 @click.argument("code", type=int)
 @pass_call
-def pane_ended(call: Call, run: str, number: int, code: int) -> None:
+def terminal_ended(call: Call, run: str, number: int, code: int) -> None:
     """Report that a terminal ended; only its own script calls this."""
     args = {"run": run, "number": number, "code": code}
-    ask(call.workplace(), Request(verb="pane_ended", args=args))
+    ask(call.workplace(), Request(verb="terminal_ended", args=args))
