@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "a red gate is taken for a green one",
-        "domain/runs/run_outcomes.py",
+        "domain/runs/complaints.py",
         "(evidence.gate_passed is False, Ask.RED_GATE",
         "(False, Ask.RED_GATE",
     ),

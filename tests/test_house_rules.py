@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -74,6 +75,14 @@ def test_no_file_and_no_class_is_named_like_another_one():
 def test_files_are_called_by_nouns():
     gerunds = [path.stem for path in SOURCES if path.stem.endswith("ing")]
     assert len(gerunds) <= 5, gerunds
+
+
+def test_the_story_of_one_task_is_five_short_files():
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    told = next(line for line in page.splitlines() if line.startswith("The whole story is in"))
+    files = [ROOT / "src" / "crew" / name for name in re.findall(r"`([\w/]+\.py)`", told)]
+    lines = sum(len(file.read_text().splitlines()) for file in files)
+    assert (len(files), lines <= 1000) == (5, True), lines
 
 
 def test_no_file_is_a_drawer_for_everything():

@@ -24,7 +24,9 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.workflow import Workflow, as_text
 from crew.domain.rules import Rules
-from crew.domain.runs.run_outcomes import Evidence, Prepared, killed, prepared
+from crew.domain.runs.complaints import Evidence
+from crew.domain.runs.run_ends import killed
+from crew.domain.runs.run_outcomes import Prepared, prepared
 from crew.domain.runs.step_outcomes import step_ended, step_started
 from crew.domain.tasks.task_outcomes import Intake, seen_one
 from crew.domain.world import TABLES, FactDraft, World, apply_all, born, moved, noted, with_rows

@@ -21,8 +21,10 @@ from crew.domain.plan import decide, plan
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Ask, RunState
 from crew.domain.rules import Rules
+from crew.domain.runs.complaints import Evidence
+from crew.domain.runs.run_ends import killed
 from crew.domain.runs.run_holder import is_waiting
-from crew.domain.runs.run_outcomes import Evidence, checked, killed
+from crew.domain.runs.run_outcomes import checked
 from crew.domain.terminals import terminal_outcomes
 from crew.domain.terminals.terminal_outcomes import Opened
 from domain.scenes import RULES, after, at_terminal, holding, with_changes

@@ -13,8 +13,9 @@ from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
+from crew.domain.runs.run_ends import killed
 from crew.domain.runs.run_holder import is_waiting
-from crew.domain.runs.run_outcomes import completed, killed
+from crew.domain.runs.run_outcomes import completed
 from crew.domain.terminals import terminal_outcomes
 from crew.domain.terminals.terminal_outcomes import Opened
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes

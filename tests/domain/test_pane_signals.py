@@ -9,7 +9,8 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.lead_choice import lead_of
 from crew.domain.requests import Request
 from crew.domain.rows.message import Message
-from crew.domain.runs.run_outcomes import Evidence, checked, completed
+from crew.domain.runs.complaints import Evidence
+from crew.domain.runs.run_outcomes import checked, completed
 from crew.domain.terminals.terminal_outcomes import not_inspected
 from domain.scenes import RULES, after, at_terminal
 

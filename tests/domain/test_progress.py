@@ -12,18 +12,12 @@ from crew.domain.rows.run import Ask
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
-from crew.domain.runs.run_outcomes import (
-    Evidence,
-    Prepared,
-    abandoned,
-    assigned,
-    checked,
-    killed,
-    prepared,
-    sent_back,
-    ways_out,
-)
-from crew.domain.runs.step_outcomes import step_ended, step_started, troubled
+from crew.domain.runs.complaints import Evidence, ways_out
+from crew.domain.runs.next_round import sent_back
+from crew.domain.runs.run_ends import abandoned, killed
+from crew.domain.runs.run_outcomes import Prepared, assigned, checked, prepared
+from crew.domain.runs.step_errors import troubled
+from crew.domain.runs.step_outcomes import step_ended, step_started
 from domain.scenes import RULES, after, given, holding, queued, with_changes
 
 FINE = StepOutcome(session="s1")

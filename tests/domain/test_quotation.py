@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crew.domain.kernel.quotation import CUT, attributed, headline, quoted
 from crew.domain.rows.message import Message
-from crew.domain.runs.run_outcomes import Evidence, complaint
+from crew.domain.runs.complaints import Evidence, complaint
 from crew.domain.runs.verdicts import Verdict, complaints
 from domain.quest_life import Life
 

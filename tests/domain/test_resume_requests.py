@@ -14,8 +14,8 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terms import read_terms
+from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_holder import is_waiting
-from crew.domain.runs.run_outcomes import sent_back
 from crew.domain.scope import EVERYTHING, Scope
 from domain.scenes import RULES, after, at_terminal, given, holding, queued, with_changes
 from refusals import raises_code

@@ -4,7 +4,7 @@ import pytest
 
 from crew.domain.kernel.errors import UsageError
 from crew.domain.rows.step import SignalKind
-from crew.domain.runs.signal_format import LONGEST, NEEDED, SPOKEN, Signal, read_signal
+from crew.domain.runs.signals import LONGEST, NEEDED, SPOKEN, Signal, read_signal
 
 WHOLE = {
     SignalKind.COMPLETE: {"summary": "login fixed"},

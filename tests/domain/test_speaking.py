@@ -10,9 +10,9 @@ from crew.domain.rows.message import LONGEST_MESSAGE, Message
 from crew.domain.rows.question import About, Question
 from crew.domain.rows.run import Ask, RunState
 from crew.domain.rows.task import TaskState
-from crew.domain.runs.new_question import new_question
+from crew.domain.runs.message_outcomes import messages_for
+from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import is_waiting
-from crew.domain.runs.step_outcomes import messages_for
 from domain.scenes import RULES, after, given, holding, with_changes
 
 STEP = {"run": "1.1", "attempt": 3}

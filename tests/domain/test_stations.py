@@ -8,7 +8,7 @@ from crew.domain.commands import CheckStage
 from crew.domain.quests.position import is_unfinished
 from crew.domain.quests.stage_outcomes import review_judged, role_finished
 from crew.domain.rows.workflow import Does, Role, Stage, Workflow
-from crew.domain.runs.run_outcomes import Evidence
+from crew.domain.runs.complaints import Evidence
 from domain.quest_life import ROOT, Life, built_in
 
 

@@ -14,8 +14,9 @@ from crew.domain.rows.run import Ask
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.terminal import Terminal
 from crew.domain.rules import Rules
+from crew.domain.runs.message_outcomes import messages_for
 from crew.domain.runs.run_holder import is_waiting
-from crew.domain.runs.step_outcomes import messages_for, step_ended, step_started
+from crew.domain.runs.step_outcomes import step_ended, step_started
 from crew.domain.world import TABLES
 from domain.contract import MachineContract
 from domain.scenes import RULES, after, given, holding, with_changes

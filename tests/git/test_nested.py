@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from crew.domain.runs.run_outcomes import ways_out
+from crew.domain.runs.complaints import ways_out
 from crew.git.checkpoints.nested_repositories import strays
 from crew.git.worktrees.worktrees import ensure_worktree, state_of
 from git.people import Person

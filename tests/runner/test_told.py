@@ -13,7 +13,7 @@ from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.workflow import Role
-from crew.domain.runs.run_outcomes import WHY
+from crew.domain.runs.complaints import WHY
 from crew.runner.manager import board_text
 from crew.runner.outside.member_steps import ChannelPlaces
 from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall

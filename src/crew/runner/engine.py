@@ -36,7 +36,7 @@ from crew.domain.rows.channel import Member, Post
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
-from crew.domain.runs.step_outcomes import troubled
+from crew.domain.runs.step_errors import troubled
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
 from crew.domain.world import World, apply_all

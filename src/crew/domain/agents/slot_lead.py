@@ -13,7 +13,8 @@ from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import Signal, SignalKind, StepOutcome
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.runs.run_outcomes import broken_off, sent_back
+from crew.domain.runs.next_round import sent_back
+from crew.domain.runs.run_ends import broken_off
 from crew.domain.tasks.readiness import not_begun
 from crew.domain.world import World
 

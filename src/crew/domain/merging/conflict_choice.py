@@ -14,7 +14,7 @@ from crew.domain.rows.question import About, Question
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
 from crew.domain.runs.questions import answer_question, answer_text, answered, open_question
-from crew.domain.runs.run_outcomes import broken_off
+from crew.domain.runs.run_ends import broken_off
 from crew.domain.world import FactDraft, moved, noted
 
 AGENT, _, _, GIVE_UP = CONFLICT_CHOICES

@@ -11,8 +11,8 @@ from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
 from crew.domain.rules import Rules
-from crew.domain.runs.new_question import new_question
-from crew.domain.runs.run_outcomes import merge_tries
+from crew.domain.runs.next_round import merge_tries
+from crew.domain.runs.questions import new_question
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")

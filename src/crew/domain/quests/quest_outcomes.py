@@ -10,7 +10,7 @@ from crew.domain.quests.stage_outcomes import plan_finished
 from crew.domain.rows.quest import ItemState, PlanItem, Position, Quest, QuestState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
-from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.runs.run_ends import abandoned
 from crew.domain.tasks.task_outcomes import Intake, seen_one
 from crew.domain.world import FactDraft, World, born, moved, noted
 

@@ -15,7 +15,7 @@ from crew.domain.rows.quest import PlanItem, Quest, QuestState
 from crew.domain.rows.task import FINISHED, TaskState
 from crew.domain.rows.task_item import TaskItem, dependency_cycles
 from crew.domain.rows.workflow import Does
-from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.runs.run_ends import abandoned
 from crew.domain.world import World, moved, noted
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")

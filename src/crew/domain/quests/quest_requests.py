@@ -11,7 +11,7 @@ from crew.domain.rows.quest import Quest, QuestState
 from crew.domain.rows.step import SignalKind
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.workflow import Role
-from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.runs.run_ends import abandoned
 from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.world import World, born, noted
 

@@ -11,7 +11,7 @@ from crew.domain.rows.quest import ItemState, Position, RoleEntry, role_counter
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import Role
-from crew.domain.runs.new_question import new_question
+from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 

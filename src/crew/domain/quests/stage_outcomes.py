@@ -22,8 +22,10 @@ from crew.domain.rows.quest import Position
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.workflow import DONE, Does, Stage
 from crew.domain.rules import Rules
+from crew.domain.runs.complaints import Evidence, complaint
+from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_holder import agent_of, freed
-from crew.domain.runs.run_outcomes import Evidence, complaint, completed, sent_back
+from crew.domain.runs.run_outcomes import completed
 from crew.domain.world import FactDraft, World, noted
 
 QUEST = QuestLead()

@@ -1,25 +1,22 @@
-"""What follows from a step of an agent: how it began, how it ended, what it said of itself."""
+"""The story of a step: how it began, how it ended, and what its signal means."""
 
 from typing import Any
 
-from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import quoted
 from crew.domain.lead import Lead
-from crew.domain.provider_limits import limited, served
-from crew.domain.rows.agent import Agent, AgentState
-from crew.domain.rows.message import Message, MessageState
+from crew.domain.provider_limits import served
+from crew.domain.rows.agent import AgentState
 from crew.domain.rows.question import About, QuestionState
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.step import (
-    FRESH_SESSION,
-    ErrorKind,
     SignalKind,
-    StepError,
     StepOutcome,
 )
 from crew.domain.rules import Rules
-from crew.domain.runs.run_holder import agent_of, freed
+from crew.domain.runs.message_outcomes import messages_given, messages_read
+from crew.domain.runs.run_holder import freed
+from crew.domain.runs.step_errors import step_failed, step_recorded
 from crew.domain.world import FactDraft, World, moved, noted
 
 
@@ -42,7 +39,7 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
             signal_notes="",
         ),
         moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None),
-        *_messages_given(world, run, f"{run.id}/{run.round}/{step}", at=at),
+        *messages_given(world, run, f"{run.id}/{run.round}/{step}", at=at),
         *_leave_withdrawn(world, run, at=at),
     ]
 
@@ -73,37 +70,6 @@ def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
     ]
 
 
-def _messages_given(world: World, run: Run, step: str, *, at: float) -> list[Fact]:
-    return [
-        given(message, step, at=at)
-        for message in messages_for(world, run.task)
-        if message.state == MessageState.QUEUED
-    ]
-
-
-def given(message: Message, step: str, *, at: float) -> Fact:
-    return moved(message, "given", to=MessageState.GIVEN, at=at, step=step)
-
-
-def messages_for(world: World, task: str) -> list[Message]:
-    """The messages that no agent has read yet, the oldest first."""
-    unread = [
-        message
-        for message in world.messages.values()
-        if message.task == task and message.state != MessageState.READ
-    ]
-    return sorted(unread, key=lambda message: message.at)
-
-
-def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The step ended well: what it was given is read."""
-    return [
-        moved(message, "read", to=MessageState.READ, at=at)
-        for message in messages_for(world, run.task)
-        if message.state == MessageState.GIVEN
-    ]
-
-
 def step_ended(
     world: World, run: Run, lead: Lead, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
@@ -121,7 +87,7 @@ def _step_ended(
     """What the step said of itself counts, also if its process came to a bad end after that."""
     withdrawn = _leave_withdrawn(world, run, at=at)
     if outcome.error is not None and not run.signal:
-        return [*_step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
+        return [*step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
     went_well = [
         *messages_read(world, run, at=at),
         *served(world, rules.provider(run.agent_kind), at=at),
@@ -138,7 +104,7 @@ def _went_on(
     agent = world.agents[str(run.agent)]
     partly = run.signal == SignalKind.PARTIALLY_COMPLETE
     said = _renewed(run) if partly else {"ask": Ask.CONTINUE, "notes": ""}
-    facts = [_step_recorded(run, outcome, at=at, told="", fresh_retry=False, **said)]
+    facts = [step_recorded(run, outcome, at=at, told="", fresh_retry=False, **said)]
     used = outcome.usage.added_to(agent)
     settled = {"error_count": 0, "last_error": "", "last_step_at": at, "pid": None, **used}
     trigger = _end_of_round(run, outcome, rules)
@@ -161,7 +127,7 @@ def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[
     """Only a person can help: the process has ended, the slot is free, the session is kept."""
     agent = world.agents[str(run.agent)]
     return [
-        _step_recorded(run, outcome, at=at, agent=None, told="", fresh_retry=False),
+        step_recorded(run, outcome, at=at, agent=None, told="", fresh_retry=False),
         freed(agent, "parked", at=at, last_step_at=at, **outcome.usage.added_to(agent)),
     ]
 
@@ -181,112 +147,3 @@ def _end_of_round(run: Run, outcome: StepOutcome, rules: Rules) -> str | None:
     if run.signal == SignalKind.COMPLETE or (outcome.done and not run.signal):
         return "done"
     return "step_limit" if run.step >= rules.max_steps else None
-
-
-def _step_recorded(run: Run, outcome: StepOutcome, *, at: float, **changes: Any) -> Fact:
-    error = outcome.error
-    return Fact(
-        kind=run.kind,
-        subject=run.id,
-        trigger="step_ended",
-        at=at,
-        changes={
-            "stepping": False,
-            "signal": "",
-            "signal_notes": "",
-            "session": outcome.session,
-            "session_used": True,
-            **outcome.usage.added_to(run),
-            **changes,
-        },
-        extra={"step": run.step, "error": error.kind if error else None},
-    )
-
-
-def _step_failed(
-    world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
-) -> list[Fact]:
-    agent, error = world.agents[str(run.agent)], outcome.error
-    assert error is not None
-    used = {"last_step_at": at, **outcome.usage.added_to(agent)}
-    fresh = error.kind in FRESH_SESSION
-    changes = _fresh_session(run, error) if fresh else {}
-    # A step that failed is none of the steps a round has: errors have a limit of their own.
-    changes["step"] = run.step - 1
-    if error.kind == ErrorKind.RATE_LIMIT:
-        return [
-            _step_recorded(run, outcome, at=at, agent=None, **changes),
-            freed(agent, "parked", at=at, **used),
-            limited(world, rules.provider(run.agent_kind), error, rules, at=at),
-        ]
-    ended = _step_recorded(run, outcome, at=at, **changes)
-    used["pid"] = None
-    if fresh and not run.fresh_retry:
-        return [ended, noted(agent, "session_renewed", at=at, last_error=error.message, **used)]
-    if error.kind == ErrorKind.NOT_INSTALLED:
-        return [ended, _stuck_without_program(agent, error.message, at=at, **used)]
-    return [ended, _error_counted(agent, error.message, rules=rules, at=at, **used)]
-
-
-def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: Any) -> Fact:
-    """Another try would fail in the same way until a person does something."""
-    ways_out = (
-        f"its program is missing: install it, or choose another agent: "
-        f"`crew agents set {agent.id} KIND`, then `crew kill {agent.id}`"
-    )
-    return moved(
-        agent,
-        "errors",
-        to=AgentState.STUCK,
-        at=at,
-        error_count=agent.error_count + 1,
-        last_error=f"{ways_out} ({message})",
-        retry_at=None,
-        **changes,
-    )
-
-
-def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
-    """A new session does not know what was said: it is told what the branch holds."""
-    knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
-    asks = {
-        Ask.CONTINUE: Ask.RESUMED,
-        Ask.FIRST: Ask.RESUMED,
-        Ask.NO_SIGNAL: Ask.RESUMED,
-        Ask.ANSWER: Ask.PARTIAL,
-        Ask.FOLLOWED: Ask.PARTIAL,
-    }
-    return {
-        "session": "",
-        "session_used": False,
-        "session_number": run.session_number + 1,
-        "fresh_retry": True,
-        "ask": asks.get(Ask(run.ask), run.ask) if knows_nothing else run.ask,
-    }
-
-
-def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **changes: Any) -> Fact:
-    """Stuck at the fifth error in a row; after a manual retry again at the tenth, and so on."""
-    errors = one_more_error(agent.error_count, limit=rules.stuck_after)
-    values = {
-        "error_count": errors.count,
-        "last_error": message,
-        "retry_at": at + rules.backoff(errors.count),
-        **changes,
-    }
-    if errors.ends_here:
-        return moved(agent, "errors", to=AgentState.STUCK, at=at, **values)
-    return noted(agent, "error", at=at, **values)
-
-
-def troubled(
-    world: World, run: Run, lead: Lead, message: str, *, rules: Rules, at: float
-) -> list[Fact]:
-    """crew itself could not do its part (no worktree, no gate program): an error like any other."""
-    agent = agent_of(world, run)
-    if agent is None:
-        return []
-    errors = one_more_error(agent.error_count, limit=rules.stuck_after)
-    if agent.state == AgentState.DONE and errors.is_spent:
-        return lead.cannot_go_on(world, run, message, at=at)
-    return [_error_counted(agent, message, rules=rules, at=at)]

@@ -4,8 +4,8 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.requests import Answer, Asked, find_task
 from crew.domain.rows.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.rows.task import FINISHED
+from crew.domain.runs.message_outcomes import given, messages_for, messages_read
 from crew.domain.runs.speaking_run import speaking_run
-from crew.domain.runs.step_outcomes import given, messages_for, messages_read
 from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.world import FactDraft, born
 

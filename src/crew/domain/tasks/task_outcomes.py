@@ -8,7 +8,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem, quest_of
-from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.runs.run_ends import abandoned
 from crew.domain.world import World, born, moved, noted
 
 _ADOPTED = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from crew.domain.kernel.errors import Conflict
 from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.task import FINISHED, Task, TaskState
-from crew.domain.runs.run_outcomes import abandoned
+from crew.domain.runs.run_ends import abandoned
 from crew.domain.world import moved, noted
 
 

@@ -12,7 +12,9 @@ from crew.domain.requests import Answer, Asked, Verb
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
 from crew.domain.rows.terminal import Leaving
-from crew.domain.runs.run_outcomes import broken_off, new_run, sent_back, started
+from crew.domain.runs.next_round import sent_back
+from crew.domain.runs.run_ends import broken_off
+from crew.domain.runs.run_outcomes import new_run, started
 from crew.domain.runs.verdicts import Verdict, recorded
 from crew.domain.tasks.readiness import SHOW, next_step, refuse_waiting
 from crew.domain.tasks.task_requests import refuse_landed

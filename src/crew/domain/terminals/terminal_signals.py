@@ -6,9 +6,8 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import Signal, SignalKind
-from crew.domain.runs.new_question import new_question
-from crew.domain.runs.signal_format import read_signal
-from crew.domain.runs.signals import signal_of_step
+from crew.domain.runs.questions import new_question
+from crew.domain.runs.signals import read_signal, signal_of_step
 from crew.domain.runs.speaking_run import speaking_run
 from crew.domain.terminals.terminal_requests import complete
 from crew.domain.world import born, noted

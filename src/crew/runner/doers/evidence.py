@@ -7,9 +7,9 @@ from crew.domain.quests.brief import brief_of
 from crew.domain.rows.message import MessageState
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task
+from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.gate import NO_GATE, GateResult
-from crew.domain.runs.run_outcomes import Evidence
-from crew.domain.runs.step_outcomes import given, messages_for, messages_read
+from crew.domain.runs.message_outcomes import given, messages_for, messages_read
 from crew.domain.runs.verdicts import Verdict, complaints, recorded, still_to_ask
 from crew.runner.doers.context import Context
 from crew.runner.outside.outside import ReviewCall, WorkSeen

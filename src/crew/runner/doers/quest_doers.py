@@ -20,7 +20,8 @@ from crew.domain.rows.quest import PlanItem, Quest
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.workflow import Does, Stage
-from crew.domain.runs.run_outcomes import Evidence, gated
+from crew.domain.runs.complaints import Evidence
+from crew.domain.runs.run_outcomes import gated
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.domain.world import World, apply_all
 from crew.runner.doers.context import Context

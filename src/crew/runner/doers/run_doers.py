@@ -9,7 +9,8 @@ from crew.domain.kernel.names import branch_name
 from crew.domain.lead_choice import lead_of
 from crew.domain.rows.run import RunState
 from crew.domain.rows.task import TaskState
-from crew.domain.runs.run_outcomes import Prepared, checked, killed, prepared
+from crew.domain.runs.run_ends import killed
+from crew.domain.runs.run_outcomes import Prepared, checked, prepared
 from crew.domain.runs.step_outcomes import step_found_done
 from crew.domain.tasks.task_outcomes import (
     worktree_cleaned,

@@ -9,14 +9,9 @@ from crew.domain.rows.message import MessageState
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
-from crew.domain.runs.new_question import permission_asked
-from crew.domain.runs.step_outcomes import (
-    given,
-    messages_for,
-    process_started,
-    step_ended,
-    step_started,
-)
+from crew.domain.runs.message_outcomes import given, messages_for
+from crew.domain.runs.questions import permission_asked
+from crew.domain.runs.step_outcomes import process_started, step_ended, step_started
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.runner.doers.context import Context, kept
 from crew.runner.doers.cut_short import outcome_of

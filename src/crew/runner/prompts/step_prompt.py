@@ -9,7 +9,7 @@ from crew.domain.rows.run import NEW_SESSION, Ask, Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.workflow import Role
-from crew.domain.runs.run_outcomes import WHY
+from crew.domain.runs.complaints import WHY
 from crew.runner.outside.outside import StepCall
 from crew.runner.prompts.step_orders import agent_settings
 from crew.workplace import Workplace

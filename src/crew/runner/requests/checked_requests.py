@@ -9,7 +9,7 @@ from crew.domain.kernel.text import plain
 from crew.domain.requests import Request
 from crew.domain.rows.message import LONGEST_MESSAGE
 from crew.domain.rows.run import Run
-from crew.domain.runs.signal_format import LONGEST
+from crew.domain.runs.signals import LONGEST
 from crew.domain.world import World
 from crew.runner.views.quest_views import load_view
 from crew.runner.views.row_views import task_view

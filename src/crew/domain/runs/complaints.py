@@ -1,0 +1,78 @@
+"""What crew saw in the work of a round, and what is wrong with it."""
+
+import shlex
+
+from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
+from crew.domain.rows.run import Ask
+
+STUBBORN = frozenset(
+    {Ask.NESTED, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
+)
+"""Complaints that end a run when they come back again and again."""
+
+
+@frozen
+class Evidence:
+    """What crew itself saw in the worktree after DONE.
+
+    `gate_passed` is None: it did not run; `review_notes` are those of reviewers who said no.
+    """
+
+    head: str
+    nested: tuple[str, ...] = ()
+    uncommitted: tuple[str, ...] = ()
+    has_commits: bool = True
+    lost_sides: tuple[str, ...] = ()
+    unmerged: bool = False
+    gate_passed: bool | None = None
+    gate_output: str = ""
+    gate: str = ""
+    conflicts: tuple[str, ...] = ()
+    review_notes: str | None = None
+
+
+def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
+    """The first thing that is wrong, in an order in which each hides those after it."""
+    nested = "\n".join(ways_out(path) for path in evidence.nested[:20])
+    output = quoted(evidence.gate_output, most=LONGEST_NOTES)
+    in_order = (
+        (evidence.nested, Ask.NESTED, quoted(nested, most=LONGEST_NOTES)),
+        (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
+        (evidence.unmerged, Ask.CONFLICT, ""),
+        (evidence.lost_sides, Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)),
+        (not evidence.has_commits, Ask.NOTHING_COMMITTED, ""),
+        (evidence.gate_passed is False, Ask.RED_GATE, output),
+        (evidence.conflicts, Ask.CONFLICT, _quoted_lines(evidence.conflicts)),
+        (evidence.review_notes is not None, Ask.REVIEW, evidence.review_notes or ""),
+    )
+    return next(((ask, notes) for is_wrong, ask, notes in in_order if is_wrong), (None, ""))
+
+
+def ways_out(path: str) -> str:
+    """What an agent can type to get the files of a nested repository into its commit."""
+    name = shlex.quote(path)
+    unlink = f"git rm -rfq --cached --ignore-unmatch -- {name}"
+    return (
+        f"{headline(path)}\n"
+        f"    part of your work:      rm -rf {name}/.git && {unlink} && git add -- {name}\n"
+        f"    a project of its own:   {unlink} && git submodule add --force -- URL {name}\n"
+        f"    neither of the two:     {unlink} && rm -rf {name}"
+    )
+
+
+def _quoted_lines(names: tuple[str, ...]) -> str:
+    return quoted("\n".join(map(headline, names)), most=LONGEST_NOTES)
+
+
+WHY = {
+    Ask.RED_GATE: "the gate is red",
+    Ask.NESTED: "its work is in a repository inside the worktree, which no commit carries",
+    Ask.UNCOMMITTED: "work was left uncommitted",
+    Ask.NOTHING_COMMITTED: "nothing was committed",
+    Ask.CONFLICT: "it conflicts with what landed before",
+    Ask.LOST_SIDE: "its merge drops a part of one side",
+    Ask.REVIEW: "the review failed",
+    Ask.CHANGES: "a person asked for changes",
+    Ask.NO_PLAN: "it says complete and has given no plan",
+}

@@ -1,0 +1,37 @@
+"""What follows for messages: a step is given them, and has read them when it ends well."""
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.rows.message import Message, MessageState
+from crew.domain.rows.run import Run
+from crew.domain.world import World, moved
+
+
+def messages_given(world: World, run: Run, step: str, *, at: float) -> list[Fact]:
+    return [
+        given(message, step, at=at)
+        for message in messages_for(world, run.task)
+        if message.state == MessageState.QUEUED
+    ]
+
+
+def given(message: Message, step: str, *, at: float) -> Fact:
+    return moved(message, "given", to=MessageState.GIVEN, at=at, step=step)
+
+
+def messages_for(world: World, task: str) -> list[Message]:
+    """The messages that no agent has read yet, the oldest first."""
+    unread = [
+        message
+        for message in world.messages.values()
+        if message.task == task and message.state != MessageState.READ
+    ]
+    return sorted(unread, key=lambda message: message.at)
+
+
+def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
+    """The step ended well: what it was given is read."""
+    return [
+        moved(message, "read", to=MessageState.READ, at=at)
+        for message in messages_for(world, run.task)
+        if message.state == MessageState.GIVEN
+    ]

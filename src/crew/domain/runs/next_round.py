@@ -1,0 +1,91 @@
+"""What follows when a run is sent back: another round, or its end when none is left."""
+
+from typing import Any
+
+from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.quotation import headline
+from crew.domain.lead import Lead
+from crew.domain.rows.agent import AgentState
+from crew.domain.rows.run import Ask, Run, RunState
+from crew.domain.rules import Rules
+from crew.domain.runs.complaints import STUBBORN, WHY
+from crew.domain.runs.run_holder import agent_of
+from crew.domain.world import World, moved
+
+
+def sent_back(
+    world: World,
+    run: Run,
+    lead: Lead,
+    *,
+    ask: Ask,
+    notes: str,
+    rules: Rules,
+    at: float,
+    **changes: Any,
+) -> list[Fact]:
+    """Back to working with the reason, in the next round; or failed when no round is left.
+
+    Rounds are for agents that nobody watches: who works at a terminal may try for ever.
+    """
+    complaints = run.complaints + 1 if ask == run.complaint else 1
+    stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
+    tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
+    told = {"ask": ask, "notes": notes, "merge_tries": tries, **changes}
+    if not lead.is_watched and tries > rules.same_complaint_limit:
+        return lead.cannot_go_on(world, run, _unresolved(run), at=at, **told)
+    max_rounds = changes.get("max_rounds", run.max_rounds)
+    if not lead.is_watched and (run.round >= max_rounds or stubborn):
+        rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
+        reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
+        return lead.cannot_go_on(world, run, reason, at=at, **told)
+    agent = agent_of(world, run)
+    facts = [
+        moved(
+            run,
+            "sent_back",
+            to=RunState.WORKING,
+            at=at,
+            round=run.round + 1,
+            step=0,
+            complaint=ask,
+            complaints=complaints,
+            error="",
+            ended_at=None,
+            signal="",
+            **told,
+        )
+    ]
+    if agent is not None:
+        facts.append(moved(agent, "sent_back", to=AgentState.WORKING, at=at))
+    return facts + (lead.pass_on(world, run, at=at) if _is_unprinted(run, ask, notes) else [])
+
+
+def merge_tries(run: Run, ask: Ask, commit: str) -> int:
+    """How often the run was asked to merge this very commit, this time included."""
+    before = run.merge_tries if commit == run.merge_commit else 0
+    return before + 1 if ask == Ask.CONFLICT and commit else before
+
+
+def _unresolved(run: Run) -> str:
+    files = ", ".join(map(headline, run.merge_paths))
+    return (
+        f"gave up: asked {run.merge_tries} times to resolve the conflict with "
+        f"{run.merge_commit[:12]} in {files}, and it is not merged"
+    )
+
+
+def _why(run: Run, ask: Ask, rules: Rules) -> str:
+    """How the last round ended and what was wrong with it."""
+    if ask not in {Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED}:
+        return WHY[ask]
+    done_word = run.done_word or rules.done_word
+    if run.out_of_steps:
+        return f"the step limit of {run.step} was reached without {done_word}, and {WHY[ask]}"
+    return f"it said {done_word}, and {WHY[ask]}"
+
+
+def _is_unprinted(run: Run, ask: Ask, notes: str) -> bool:
+    """Whether the reason is still to be passed on; `crew complete` prints its own complaints."""
+    is_unasked = run.state == RunState.COMPLETE or bool(run.signal)
+    return is_unasked and (bool(notes) or ask != Ask.CHANGES)

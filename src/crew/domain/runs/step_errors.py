@@ -1,0 +1,128 @@
+"""What follows when a step failed: a pause, a fresh session, another try, or a stuck agent."""
+
+from typing import Any
+
+from crew.domain.kernel.error_row import one_more_error
+from crew.domain.kernel.fact import Fact
+from crew.domain.lead import Lead
+from crew.domain.provider_limits import limited
+from crew.domain.rows.agent import Agent, AgentState
+from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.step import (
+    FRESH_SESSION,
+    ErrorKind,
+    StepError,
+    StepOutcome,
+)
+from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import agent_of, freed
+from crew.domain.world import World, moved, noted
+
+
+def step_recorded(run: Run, outcome: StepOutcome, *, at: float, **changes: Any) -> Fact:
+    error = outcome.error
+    return Fact(
+        kind=run.kind,
+        subject=run.id,
+        trigger="step_ended",
+        at=at,
+        changes={
+            "stepping": False,
+            "signal": "",
+            "signal_notes": "",
+            "session": outcome.session,
+            "session_used": True,
+            **outcome.usage.added_to(run),
+            **changes,
+        },
+        extra={"step": run.step, "error": error.kind if error else None},
+    )
+
+
+def step_failed(
+    world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
+) -> list[Fact]:
+    agent, error = world.agents[str(run.agent)], outcome.error
+    assert error is not None
+    used = {"last_step_at": at, **outcome.usage.added_to(agent)}
+    fresh = error.kind in FRESH_SESSION
+    changes = _fresh_session(run, error) if fresh else {}
+    # A step that failed is none of the steps a round has: errors have a limit of their own.
+    changes["step"] = run.step - 1
+    if error.kind == ErrorKind.RATE_LIMIT:
+        return [
+            step_recorded(run, outcome, at=at, agent=None, **changes),
+            freed(agent, "parked", at=at, **used),
+            limited(world, rules.provider(run.agent_kind), error, rules, at=at),
+        ]
+    ended = step_recorded(run, outcome, at=at, **changes)
+    used["pid"] = None
+    if fresh and not run.fresh_retry:
+        return [ended, noted(agent, "session_renewed", at=at, last_error=error.message, **used)]
+    if error.kind == ErrorKind.NOT_INSTALLED:
+        return [ended, _stuck_without_program(agent, error.message, at=at, **used)]
+    return [ended, _error_counted(agent, error.message, rules=rules, at=at, **used)]
+
+
+def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: Any) -> Fact:
+    """Another try would fail in the same way until a person does something."""
+    ways_out = (
+        f"its program is missing: install it, or choose another agent: "
+        f"`crew agents set {agent.id} KIND`, then `crew kill {agent.id}`"
+    )
+    return moved(
+        agent,
+        "errors",
+        to=AgentState.STUCK,
+        at=at,
+        error_count=agent.error_count + 1,
+        last_error=f"{ways_out} ({message})",
+        retry_at=None,
+        **changes,
+    )
+
+
+def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
+    """A new session does not know what was said: it is told what the branch holds."""
+    knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
+    asks = {
+        Ask.CONTINUE: Ask.RESUMED,
+        Ask.FIRST: Ask.RESUMED,
+        Ask.NO_SIGNAL: Ask.RESUMED,
+        Ask.ANSWER: Ask.PARTIAL,
+        Ask.FOLLOWED: Ask.PARTIAL,
+    }
+    return {
+        "session": "",
+        "session_used": False,
+        "session_number": run.session_number + 1,
+        "fresh_retry": True,
+        "ask": asks.get(Ask(run.ask), run.ask) if knows_nothing else run.ask,
+    }
+
+
+def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **changes: Any) -> Fact:
+    """Stuck at the fifth error in a row; after a manual retry again at the tenth, and so on."""
+    errors = one_more_error(agent.error_count, limit=rules.stuck_after)
+    values = {
+        "error_count": errors.count,
+        "last_error": message,
+        "retry_at": at + rules.backoff(errors.count),
+        **changes,
+    }
+    if errors.ends_here:
+        return moved(agent, "errors", to=AgentState.STUCK, at=at, **values)
+    return noted(agent, "error", at=at, **values)
+
+
+def troubled(
+    world: World, run: Run, lead: Lead, message: str, *, rules: Rules, at: float
+) -> list[Fact]:
+    """crew itself could not do its part (no worktree, no gate program): an error like any other."""
+    agent = agent_of(world, run)
+    if agent is None:
+        return []
+    errors = one_more_error(agent.error_count, limit=rules.stuck_after)
+    if agent.state == AgentState.DONE and errors.is_spent:
+        return lead.cannot_go_on(world, run, message, at=at)
+    return [_error_counted(agent, message, rules=rules, at=at)]
