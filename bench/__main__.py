@@ -17,6 +17,7 @@ from bench import (
     quests,
     sessions,
     steps,
+    strangers,
     worktrees,
 )
 from bench.sizes import FULL, QUICK, Size
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "quests": quests.measure,
     "sessions": sessions.measure,
     "deliveries": deliveries.measure,
+    "strangers": strangers.measure,
 }
 
 
