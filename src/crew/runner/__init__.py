@@ -1,1 +1,1 @@
-"""plan, do, record: the loop and the doers."""
+"""The runner: plans, carries out commands, records facts, answers requests."""

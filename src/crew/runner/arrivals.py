@@ -1,4 +1,4 @@
-"""What a look at the task source brings: facts about new, changed and missing tasks."""
+"""Reads the task source and returns facts about new, changed and missing tasks."""
 
 import time
 
@@ -9,22 +9,22 @@ from crew.store.kept_values import keep_setting, setting
 from crew.workplace import Workplace
 
 TAKEN_IN = "taken_in"
-"""The setting that names the state of the task source which the rows are up to."""
+"""The setting that names the last state of the task source that the rows include."""
 
 
 def arrivals(workplace: Workplace, world: World) -> list[Fact]:
-    """The facts that bring the world up to what the source says now."""
+    """The facts that bring the world up to date with the task source."""
     intake = Intake(target=workplace.target, at=time.time())
     return seen(world, workplace.snapshot().items, intake)
 
 
 def is_taken_in(workplace: Workplace, stamp: object) -> bool:
-    """Whether the rows are up to the source as this stamp names it; unknown is no."""
+    """Whether the rows include the source's state with this stamp; False if there is no stamp."""
     return isinstance(stamp, str) and setting(workplace.db, TAKEN_IN) == _mark(workplace, stamp)
 
 
 def keep_taken_in(workplace: Workplace, stamp: object) -> None:
-    """For the next short command: it reads no tasks while the source stays as it is."""
+    """Record the source's state, so that the next short command reads tasks only after a change."""
     keep_setting(workplace.db, TAKEN_IN, _mark(workplace, stamp))
 
 

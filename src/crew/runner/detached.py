@@ -1,4 +1,4 @@
-"""Starts a runner in the background, in a session of its own."""
+"""Starts a runner in the background, in a process session of its own."""
 
 import os
 import sys
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 START_LIMIT_S = 60.0
 POLL_S = 0.02
 DRAINED = frozenset({CheckFailed.exit_code, TryLater.exit_code})
-"""How `--drain` ends when something is left to do; a runner that fails says why."""
+"""Exit codes of `--drain` when work is left; a runner that fails prints the reason."""
 
 
 def start_runner(workplace: "Workplace", args: list[str]) -> int:
-    """The pid of the new runner, once it holds the lock."""
+    """Start a runner and return its pid once it holds the lock."""
     log = workplace.logs / "crew.log"
     begins_at = log.stat().st_size if log.exists() else 0
     pid = launch_runner(workplace, args)
@@ -37,20 +37,20 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
 
 
 def launch_runner(workplace: "Workplace", args: list[str]) -> int:
-    """The pid of the new process, which may not hold the lock yet."""
+    """Start the process and return its pid; it may not hold the lock yet."""
     workplace.logs.mkdir(parents=True, exist_ok=True)
     return start_detached(_argv(workplace, args), log=workplace.logs / "crew.log")
 
 
 def _argv(workplace: "Workplace", args: list[str]) -> tuple[str, ...]:
-    # -P: a folder called `crew` where the user stands must not be taken for the package.
+    # -P: Python must not import a folder called `crew` in the current directory as the package.
     return (sys.executable, "-P", "-m", "crew", "-C", str(workplace.root), "--no-color", *args)
 
 
 def _ended_early(
     pid: int, code: int, holder: dict[str, object] | None, log: Path, begins_at: int
 ) -> int:
-    """A runner with little to do may have come and gone already, whatever it could not merge."""
+    """Accept a runner that already finished its work; raise if it failed to start."""
     said = log.read_bytes()[begins_at:].decode(errors="replace").strip().splitlines()
     complaint = next((line for line in said if line.startswith("crew: ")), None)
     if code == 0 or (code in DRAINED and complaint is None):

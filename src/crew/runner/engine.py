@@ -1,4 +1,4 @@
-"""plan, do, record: keeps under way whatever the plan asks for, and records what comes of it."""
+"""The engine: plans commands, keeps them running, and records the facts they return."""
 
 import asyncio
 import functools
@@ -49,17 +49,17 @@ from crew.runner.outside.outside import Outside
 log = logging.getLogger(__name__)
 
 _OF_ONE = (TerminalCommand, WriteItems, Vacate)
-"""A tmux that does not answer, a file of a quest that cannot be written: the others go on."""
+"""Commands about one terminal, quest or member: if one fails, the rest of the crew continues."""
 
 DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS}
 
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """`store` records facts and returns the world after them; `told` gets each fact once stored.
+    """Runs the plan; `store` records facts and returns the new world, `told` gets the stored facts.
 
-    Nothing followed from the world `_settled` by the clock `_decided`; `_planned` is the clock of
-    the last tick.
+    `_settled` is the last world from which no further facts follow, decided at the clock
+    `_decided`; `_planned` is the clock of the last tick.
     """
 
     outside: Outside
@@ -89,7 +89,7 @@ class Engine:
         self.recorded(facts, self.store(self.world, facts))
 
     def recorded(self, facts: Iterable[Fact], world: World) -> None:
-        """Somebody has stored these facts; whoever waits for one of them is told."""
+        """Take over the world after stored facts; wake the doers that wait for one of them."""
         self.world = world
         for fact in facts:
             if heard := self._awaited.get((fact.trigger, fact.subject)):
@@ -102,21 +102,21 @@ class Engine:
         self.changed.set()
 
     def follow(self, rules: Rules) -> None:
-        """These rules hold from now on: what was decided by the old ones is decided again."""
+        """Apply new rules from now on; what the old ones decided is decided again."""
         if rules != self.rules:
             self.rules = rules
             self._settled = None
             self.changed.set()
 
     def narrow(self, scope: Scope) -> None:
-        """From now on this is what the engine is there for."""
+        """Change the scope: the tasks, the channel and the kinds of commands to serve."""
         if scope != self.scope:
             self.scope = scope
             self._settled = None
             self.changed.set()
 
     def _pass_on(self, message: Message) -> None:
-        """To the step or the reviews that are under way, if any; else it waits for the next."""
+        """Send a message to the step or reviews under way; else it waits for the next step."""
         run = self.world.tasks[message.task].run or ""
         if not self.is_running(run):
             return
@@ -125,13 +125,13 @@ class Engine:
                 controls.send(Say(message=message.id, text=message.shown))
 
     def _inject(self, post: Post) -> None:
-        """Into the turn that is under way, where the channel wants that."""
+        """Send a post to the turn under way, if the channel is configured so."""
         for member in injected_into(self.world, post):
             if member in self._controls and SpeakTurn(subject=member).key in self.under_way:
                 self._controls[member].send(Say(message=post.id, text=post.shown))
 
     def is_running(self, run: str) -> bool:
-        """Whether anything is under way for this run."""
+        """Whether a command of this run is under way."""
         return RunCommand(subject=run).key in self.under_way
 
     def _controls_of(self, run: str) -> Controls:
@@ -139,7 +139,7 @@ class Engine:
         return self._controls[run]
 
     async def _until(self, trigger: str, subject: str) -> None:
-        """Until such a fact is recorded; one of the past does not count."""
+        """Wait until such a fact is recorded; earlier ones do not count."""
         heard = self._awaited[trigger, subject] = asyncio.Event()
         try:
             await heard.wait()
@@ -147,7 +147,7 @@ class Engine:
             self._awaited.pop((trigger, subject), None)
 
     def tick(self) -> None:
-        """Decide what follows at once, then start what is due and not under way."""
+        """Record the facts that follow at once, then start the commands that are due."""
         if self.world is not self._settled or self.now() >= next_at([self._decided]):
             if facts := self._following(self.world):
                 self.record(facts)
@@ -159,7 +159,7 @@ class Engine:
             task.add_done_callback(functools.partial(self._ended, command.key))
 
     async def run(self, *, until: Callable[[], bool]) -> None:
-        """Tick whenever something happened or a deadline passed; raises what cannot be mended."""
+        """Tick after each change and deadline until `until` is true; raises a fatal error."""
         self.tick()
         self._foresee()
         while self.failure is None:
@@ -179,7 +179,7 @@ class Engine:
             return
 
     def is_quiet(self, *, ignoring: frozenset[CommandKind] = frozenset()) -> bool:
-        """Nothing is under way, due, or due after a wait, but for these kinds of commands."""
+        """Whether no command is under way, due, or waiting for its time, except these kinds."""
         if self.under_way and not ignoring:
             return False
         clock = self._clock()
@@ -193,7 +193,7 @@ class Engine:
         return kinds <= {None, *ignoring}
 
     async def cancel(self, key: CommandKey) -> None:
-        """End what is under way for this key, with everything it started."""
+        """Cancel the command with this key, and end every process it started."""
         task = self.under_way.get(key)
         if task is None or task is asyncio.current_task():
             return
@@ -201,7 +201,7 @@ class Engine:
         await asyncio.gather(task, return_exceptions=True)
 
     async def shut_down(self) -> None:
-        """End everything; what was interrupted is planned again by the next runner."""
+        """Cancel every command; the next runner plans the interrupted ones again."""
         self.narrow(self.scope.finishing())
         await asyncio.gather(*(self.cancel(key) for key in self.under_way))
 
@@ -231,12 +231,12 @@ class Engine:
         return list(due.values())
 
     def _ended(self, key: CommandKey, task: asyncio.Task[None]) -> None:
-        """Most have left already, together with their facts; somebody else may have the key now."""
+        """`_do` usually removed the key when it recorded; a newer command may own it."""
         if self.under_way.get(key) is task:
             del self.under_way[key]
             self.changed.set()
         elif task.cancelled() or task.exception() is not None:
-            self.changed.set()  # it left, and then its facts were not recorded
+            self.changed.set()  # its key was removed, but its facts were not recorded
 
     async def _do(self, command: Command) -> None:
         self._later.pop(command.key, None)
@@ -248,7 +248,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
             self.fail(error)
             return
-        # What is recorded is no longer under way: one tick sees both, and not each one.
+        # The key goes before the facts are recorded, so that one tick sees both changes.
         self.under_way.pop(command.key, None)
         try:
             self.record([*facts, *self._following(apply_all(self.world, facts))])
@@ -260,13 +260,13 @@ class Engine:
             self._foresee()
 
     def _foresee(self) -> None:
-        """A runner that takes work has the next worktrees made ready; a short command does not."""
+        """Have worktrees prepared for the next tasks, if this engine takes new work."""
         if self.scope.takes_work and self.scope.allows(CommandKind.RUN):
             waiting = starting_next(self.world, self._clock(), leads=LEADS, scope=self.scope)
             self.outside.foresee(waiting)
 
     def _failed(self, command: Command, error: CrewError | OSError) -> list[Fact]:
-        """A run's trouble is counted by its agent; anything else is tried again a few times."""
+        """The facts of a failed command; a failure that no row counts is retried a few times."""
         log.warning("%s failed: %s", command.key, error)
         if isinstance(command, RunCommand):
             run = self.world.runs[command.subject]
@@ -290,7 +290,7 @@ class Engine:
         return []
 
     def fail(self, error: BaseException) -> None:
-        """Nothing can go on: `run` raises this."""
+        """End the engine: `run` raises this error."""
         self.failure = error
         self.changed.set()
 
@@ -317,5 +317,5 @@ class Engine:
 
 
 def _words(error: CrewError | OSError) -> str:
-    """What went wrong and what to do about it, as an agent's row keeps it."""
+    """The error and its hint, as an agent's row stores them."""
     return f"{error.message} ({error.hint})" if isinstance(error, CrewError) else str(error)

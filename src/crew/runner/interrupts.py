@@ -1,4 +1,4 @@
-"""How a runner is ended from outside: by Ctrl-C, and by the SIGTERM of a service manager."""
+"""Handles Ctrl-C and the SIGTERM of a service manager: how a runner is ended from outside."""
 
 import asyncio
 import os
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 AT_ONCE_S = 1.0
-"""How long the second Ctrl-C lets processes end in order. Nothing is lost by not waiting: the next
-runner ends and cleans up whatever this one leaves, as after a kill."""
+"""How long the second Ctrl-C lets processes end in order.
+
+No work is lost if they do not: the next runner ends and cleans up what is left, as after a kill.
+"""
 
 SHARE_FOR_STEPS = 0.8
-"""Of the time that a service manager has; the rest is for ending steps and for checkpoints."""
+"""The share of `stop_timeout` that steps get; the rest is for ending them and for checkpoints."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Interrupts:
-    """`tell` shows a person one line; `leave` ends this process without waiting for anything."""
+    """`tell` prints one line; `leave` ends this process without waiting."""
 
     tell: Callable[[str], None] = lambda _words: None
     leave: Callable[[], None] = lambda: os._exit(INTERRUPTED)
@@ -43,7 +45,7 @@ class Interrupts:
         is_second = runner.interrupted
         runner.interrupt()
         if is_second:
-            self.tell("ending now; the next `crew run` goes on from here")
+            self.tell("ending now; the next `crew run` continues from here")
             last = threading.Timer(AT_ONCE_S, self.leave)
             last.daemon = True
             last.start()
@@ -56,7 +58,7 @@ class Interrupts:
             )
 
     def _terminated(self, runner: "Runner") -> None:
-        """Steps may finish while the service manager waits; then they end with a checkpoint."""
+        """Let steps finish within their share of the time, then end them with a checkpoint."""
         runner.stop()
         patience_s = SHARE_FOR_STEPS * runner.workplace.settings.run.stop_timeout_s
         asyncio.get_running_loop().call_later(patience_s, lambda: runner.stop(now=True))
@@ -67,8 +69,10 @@ class Interrupts:
 
 
 def _catch_what_is_ignored() -> None:
-    """A runner in the background or under `nohup` still ignores these signals, but its steps,
-    which inherit what is ignored and not what is caught, start with the defaults."""
+    """Replace ignored signals by handlers that do nothing, as for a runner under `nohup`.
+
+    Child processes inherit ignored signals but not handlers, so steps start with the defaults.
+    """
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)

@@ -1,4 +1,4 @@
-"""Keeps a runner's rules at what the config and this machine say about agents now."""
+"""Keeps a runner's rules up to date with the agent kinds that are configured and installed."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +12,10 @@ from crew.workplace import Workplace, kinds_in
 
 @dataclass(slots=True, kw_only=True)
 class KindWatch:
-    """`default_kind` is the one that this runner was started with; empty leaves it to the config.
+    """`default_kind` is the `--agent` of this runner; if it is empty, the config decides.
 
-    Only the agents are read again, and an agent that a run is under way with stays as it is: the
-    file that configures it may go away with another branch.
+    Only the agent kinds are read again. A kind that a run is using keeps its settings: its config
+    file may disappear when another branch is checked out.
     """
 
     workplace: Workplace
@@ -25,10 +25,10 @@ class KindWatch:
     _read: AgentsSettings | None = None
 
     def look(self) -> None:
-        """Cheap enough for every second: a few files and programs are looked for, none is read."""
+        """Look for changed files and programs; cheap enough to do every second."""
         stamp = [_stamp_of(file) for file in layer_files(self.workplace.root).values()]
         if stamp != self._stamp:
-            self._stamp = stamp  # first, so that a mistake in a file is complained about once
+            self._stamp = stamp  # first, so that a mistake in a file is reported once
             self._read = load_settings(self.workplace.root).agents
         if self._read is not None:
             runs = self.engine.world.runs.values()

@@ -1,4 +1,4 @@
-"""The manager: an agent in the repository's root that works with crew's own commands only."""
+"""The manager: an agent in the repository's root that works only with crew's own commands."""
 
 import asyncio
 import os
@@ -29,15 +29,15 @@ from crew.workplace import Workplace
 
 TERMINAL = "crew-manager"
 PATIENCE = 2
-"""How often the manager is asked about a board that does not change."""
+"""How often the manager is asked while nothing changes in the tasks."""
 
 LOOK_EVERY_S = 1.0
 LOOK_AFRESH_S = 60.0
-"""A terminal session changes nothing on the board; it is looked at once a minute."""
+"""A terminal changes nothing that the manager watches, so terminals are checked once a minute."""
 
 
 def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: str) -> None:
-    """A terminal session in the repository's root; one that is there is left as it is."""
+    """Open the manager's terminal in the repository's root, or find the open one."""
     words = _instructions(workplace, kind, instructions)
     order = _order(workplace, kind, words, session=str(uuid.uuid4()), key="manager")
     terminal = TerminalOrder(
@@ -61,7 +61,7 @@ def _marker(workplace: Workplace) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class AutoManager:
-    """Asks the manager's agent whenever there is something to decide, and only then."""
+    """`crew manager --auto`: asks the manager's agent whenever there is something to decide."""
 
     workplace: Workplace
     kind: str
@@ -75,7 +75,7 @@ class AutoManager:
     _asked_at: float = 0.0
 
     async def run(self, *, max_steps: int) -> tuple[Point, ...]:
-        """What is still open when nothing is left, or nothing more can be decided."""
+        """Run until no work is open or only a person can decide; returns what is still open."""
         while True:
             points = self._look()
             move = next_move(points, asked=self._asked, patience=PATIENCE)
@@ -97,7 +97,7 @@ class AutoManager:
         return points
 
     def _world(self) -> World:
-        """As the task source tells it now; nobody else may have looked for a while."""
+        """The world, up to date with the task source; without a runner nothing else reads it."""
         world = load_world(self.workplace.db)
         return apply_all(world, arrivals(self.workplace, world))
 

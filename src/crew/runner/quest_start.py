@@ -1,6 +1,6 @@
-"""How a quest begins and is given up; the same for everybody.
+"""Begins and cancels quests, for the command line, Python and MCP alike.
 
-It begins with a task for the request, then the quest about it.
+A quest begins with a task for its request; the quest's row comes after it.
 """
 
 import time
@@ -28,9 +28,9 @@ MOST_SLOTS = 50
 def begin_quest(
     workplace: Workplace, text: str, *, workflow: str = "quest", slots: int | None = None
 ) -> str:
-    """The quest's id, which is that of its task; on a refusal no task is left behind.
+    """Begin a quest and return its id, which is its task's; a refusal leaves no task behind.
 
-    A task that was made for the same request right before a crash becomes this quest's.
+    A task that was made for the same request right before a crash is used again.
     """
     if not text.strip():
         raise UsageError("the request is empty", hint="describe the request in a few sentences")
@@ -68,7 +68,7 @@ def _find_unbegun(workplace: Workplace, new: NewTask) -> str | None:
 
 
 def cancel_quest(workplace: Workplace, quest: str, *, reason: str = "") -> None:
-    """Gives a quest up; at the end nobody works at it, and the source knows of every task."""
+    """Cancel a quest; afterwards no agent works on it, and the source has each task's state."""
     request = Request(verb="quest_cancel", args={"quest": quest, "reason": reason})
     ask(workplace, request, settled=lambda world: _is_given_up(world, quest))
 
@@ -81,7 +81,7 @@ def _is_given_up(world: World, quest: str) -> bool:
 
 
 def configured(workflow: Workflow, settings: Settings) -> Workflow:
-    """The workflow as this repository's config has it: its agents, and how roles keep sessions."""
+    """The workflow with this repository's settings: the agents and session rules of its roles."""
     found = with_agents(workflow, settings.agents)
     kept = {name: one.session for name, one in settings.roles.items() if one.session}
     roles = {
@@ -92,7 +92,7 @@ def configured(workflow: Workflow, settings: Settings) -> Workflow:
 
 
 def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:
-    """The same with agents that exist; a role that only reviews is by default a reviewer's."""
+    """The workflow with configured agents; a role that only reviews gets a reviewer by default."""
     working = {role for stage in _all_stages(workflow) if _works(stage) for role in stage.roles}
     reviewing = {role for stage in _all_stages(workflow) for role in stage.roles} - working
     roles = {
@@ -108,7 +108,7 @@ def with_agents(workflow: Workflow, agents: AgentsSettings) -> Workflow:
 
 
 def _check_installed(workplace: Workplace, workflow: Workflow) -> None:
-    """Before anything is made: a role whose program is missing would block the quest later."""
+    """Check each role's program before anything is made: a missing one would block the quest."""
     reviewer = workplace.settings.agents.reviewer_default
     for kind in sorted({role.agent for role in workflow.roles.values() if role.agent}):
         in_config = "`crew config set agents.reviewer_default KIND`"

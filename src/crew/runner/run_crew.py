@@ -28,10 +28,10 @@ from crew.workplace import Workplace
 
 @frozen
 class RunnerOptions:
-    """How a runner is to run: how long, what for, and what Ctrl-C and new facts do.
+    """How a runner runs: how long, its scope, and what Ctrl-C and new facts do.
 
-    With `drain` it ends when nothing more can move. One that is not `patient` ends steps at the
-    first Ctrl-C. `told` gets all facts once they are stored.
+    With `drain` it ends when nothing more can change. Without `patient`, the first Ctrl-C ends the
+    steps. `told` gets all facts once they are stored.
     """
 
     drain: bool = False
@@ -44,7 +44,7 @@ class RunnerOptions:
 def make_runner(
     workplace: Workplace, options: RunnerOptions | None = None, *, epoch: int = 0
 ) -> Runner:
-    """The caller holds the lock."""
+    """Build a runner; the caller holds the lock."""
     options = options or RunnerOptions()
     workplace.repo_id  # noqa: B018 - read here, since threads must not touch the database
     db, outside = workplace.db, LocalOutside(workplace)
@@ -72,7 +72,7 @@ def make_runner(
 
 
 class Companion(Protocol):
-    """Something that runs beside the runner, on its loop, and ends with it."""
+    """Something that runs next to the runner, on its loop, and ends with it."""
 
     def __call__(self, runner: Runner, /) -> AbstractAsyncContextManager[None]: ...
 
@@ -88,7 +88,7 @@ def run_crew(
     options: RunnerOptions,
     beside: Companion = _nothing,
 ) -> Runner:
-    """Hold the lock and run; `prepare` may ask for something first, like agents to be there."""
+    """Take the lock and run; `prepare` may send a request first, for example to add agents."""
     with holding_the_lock(workplace, role=RUNNER):
         epoch = int(setting(workplace.db, "epoch") or 0) + 1
         keep_setting(workplace.db, "epoch", str(epoch))
@@ -106,7 +106,7 @@ async def _run_with_signals(runner: Runner, beside: Companion) -> None:
 
 
 def run_once(workplace: Workplace, request: Request, scope: Scope) -> Any:
-    """Heed one request and do what follows in this scope; the caller holds the lock."""
+    """Answer one request and do what follows in this scope; the caller holds the lock."""
     return asyncio.run(_run_once(workplace, request, scope))
 
 

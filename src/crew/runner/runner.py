@@ -1,4 +1,4 @@
-"""The runner: holds the lock, drives the engine, hears requests, takes in tasks, ends cleanly."""
+"""The runner: holds the lock, drives the engine, answers requests, reads tasks, ends in order."""
 
 import asyncio
 import logging
@@ -43,24 +43,24 @@ from crew.workplace import Workplace
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.0
-"""How often the task source is looked at, for those who change it without telling us."""
+"""How often to read the task source, which other programs may change without a notice."""
 
 LOOKING_SHARE = 50
-"""Looking may take one part in so many of the runner's time."""
+"""Reading the task source may take one part in this many of the runner's time."""
 
 DELIVERY_PATIENCE_S = 10.0
-"""How long `--drain` waits for a checkout that stands in the way of a delivery."""
+"""How long `--drain` waits for a checkout that blocks a delivery."""
 
 _BLOCKED = frozenset({CommandKind.DELIVER, CommandKind.TURN})
-"""What still moves while a checkout stands in the way of a delivery."""
+"""The commands that may still be due while a checkout blocks a delivery."""
 
 _OUTRUN = _BLOCKED | {CommandKind.LINE, CommandKind.TEST}
-"""The same where the target branch moves faster than its tests."""
+"""The same when the target branch moves faster than its tests."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """`crew run`: from the lock to the last delivery."""
+    """The process of `crew run`, from the lock to the last delivery."""
 
     workplace: Workplace
     outside: LocalOutside
@@ -92,7 +92,7 @@ class Runner:
         self.told(facts)
 
     async def run(self) -> None:
-        """Until stopped, or, with `drain`, until nothing more can move."""
+        """Run until stopped or, with `drain`, until nothing more can change."""
         async with self._listening():
             looking = asyncio.ensure_future(self._look_now_and_then())
             try:
@@ -108,7 +108,7 @@ class Runner:
                 await self.outside.tidy()
 
     def take_in(self) -> None:
-        """Bring the world up to what the task source says; reads only what changed."""
+        """Bring the world up to date with the task source; reads only what changed."""
         stamp = self.workplace.source.stamp()
         if stamp == self._stamp:
             return
@@ -120,12 +120,12 @@ class Runner:
             self.workplace.keep_source()
 
     def look_at_terminals(self) -> None:
-        """A terminal session that ended without a word, as when its server was killed."""
+        """Record terminals that ended without a report, as when their server was killed."""
         if facts := terminal_ends(self.engine.world, at=time.time()):
             self.engine.record(facts)
 
     def hear_requests(self) -> None:
-        """Answer what other processes asked; a refusal is an answer too."""
+        """Answer the requests of other processes; a refusal is an answer too."""
         for number, request in open_requests(self.workplace.db):
             if not self.readers.puts_off(number, request):
                 self.take_in()
@@ -148,7 +148,7 @@ class Runner:
         return asked, {"reply": asked.reply}
 
     def heed(self, request: Request) -> Any:
-        """Do what is asked, by somebody in this process."""
+        """Carry out a request of this process; raises a refusal."""
         asked = self._answer(request)
         self.engine.record(asked.facts)
         return asked.reply
@@ -187,7 +187,7 @@ class Runner:
         return answer(engine.world, request, rules=engine.rules, scope=engine.scope, at=time.time())
 
     def _take_on(self, task: str) -> None:
-        """A runner that is up for single tasks only is up for this one too, to its end."""
+        """Add a task to the scope of a runner that serves single tasks, until the task ends."""
         if channel := self.engine.scope.channel:
             raise TryLater(
                 f"the runner that is up works for the channel {channel} only",
@@ -196,14 +196,14 @@ class Runner:
         self.engine.narrow(self.engine.scope.with_task(task))
 
     def _with_idleness(self, request: Request) -> Request:
-        """Whether nothing runs in an agent's worktree, and nothing will before the next runner."""
+        """Add whether the agent's worktree stays unused until the next runner."""
         agent = self.engine.world.agents.get(str(request.args["agent"]))
         runs = agent is not None and self.engine.is_running(agent.run or "")
         idle = not (self.engine.scope.takes_work or runs)
         return Request(verb=request.verb, args={**request.args, "idle": idle})
 
     def _answer_step(self, request: Request) -> Answer:
-        """What only a step that is under way may ask."""
+        """Answer a request that only a step under way may send."""
         world = self.engine.world
         run = speaking_run(world, request.args)
         if request.verb == "progress":
@@ -218,14 +218,14 @@ class Runner:
         return self._decided(request)
 
     def stop(self, *, now: bool = False) -> None:
-        """Running steps may finish, unless it is to end now; no new ones start."""
+        """Start no new steps; running ones may finish, unless `now`."""
         self.stopping_now = self.stopping_now or now
         self.stopping = True
         self.engine.narrow(self.engine.scope.finishing())
         self.engine.changed.set()
 
     def interrupt(self) -> None:
-        """The first Ctrl-C lets steps finish, unless nobody is to wait; the second ends them."""
+        """The first Ctrl-C lets steps finish if the runner is patient; the second ends them."""
         self.stop(now=self.interrupted or not self.patient)
         self.interrupted = True
 
@@ -236,16 +236,16 @@ class Runner:
         if not (self.stopping or self.drain or self._is_channel_closed()):
             return False
         if not self.stopping and self._only_channels_move():
-            self.stop()  # no task can move any more: turns under way end, and no other begins
+            self.stop()  # no task can change: turns under way end, and no new one starts
         return self.engine.is_quiet() or self._only_a_checkout_stands_in_the_way()
 
     def _is_channel_closed(self) -> bool:
-        """A runner that is there for one channel ends when that is closed."""
+        """Whether the one channel that this runner serves is closed."""
         channel = self.engine.world.channels.get(self.engine.scope.channel)
         return channel is not None and not channel.is_open
 
     def _only_channels_move(self) -> bool:
-        """Unless it is a channel that this runner is here for."""
+        """Whether only turns of channels are due, and the runner does not serve a channel."""
         engine = self.engine
         channels = engine.world.channels.values()
         if not channels or engine.scope.channel or any(map(is_awaited, channels)):
@@ -253,7 +253,7 @@ class Runner:
         return engine.is_quiet(ignoring=frozenset({CommandKind.TURN}))
 
     def _only_a_checkout_stands_in_the_way(self) -> bool:
-        """A person edits or commits without a pause: wait a moment, then end and say so."""
+        """Whether a checkout or a moving target has blocked delivery for too long to wait."""
         engine = self.engine
         queues = engine.world.queues.values()
         is_outrun = any(queue.is_outrun for queue in queues)
@@ -266,7 +266,7 @@ class Runner:
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
-        """Woken by a byte in a named pipe, which has no limit on the length of its path."""
+        """Listen on a named pipe, whose path, unlike a socket's, may be long."""
         pipe = os.open(self.workplace.wake_file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         loop = asyncio.get_running_loop()
         loop.add_reader(pipe, self._woken, pipe)
@@ -284,7 +284,7 @@ class Runner:
         self.engine.changed.set()
 
     async def _look_now_and_then(self) -> None:
-        """The more tasks there are, the longer a look takes, and the rarer it is."""
+        """Read the task source; the longer a read takes, the rarer it is."""
         while True:
             began = time.monotonic()
             self._guarded(self.kinds.look)
@@ -295,7 +295,7 @@ class Runner:
             await asyncio.sleep(max(LOOK_AGAIN_S, LOOKING_SHARE * took_s))
 
     def _guarded(self, action: Callable[[], None]) -> None:
-        """A task source that cannot be read now is tried again; a broken store ends the runner."""
+        """Log a task source that cannot be read, and try again; a broken store ends the runner."""
         try:
             action()
         except StoreFailed as error:
@@ -305,7 +305,7 @@ class Runner:
 
 
 def _refused(request: Request, error: CrewError) -> dict[str, Any]:
-    """The words of a refusal; an agent's are kept too, since no person sees them."""
+    """The document of a refusal; an agent's is also logged, since no person sees it."""
     if request.verb in STEP_VERBS | MEMBER_VERBS.keys():
         log.warning("refused %s: %s", request.verb, error.message)
     words = {"code": error.code, "message": error.message, "hint": error.hint}

@@ -1,4 +1,4 @@
-"""A repository to try crew in: made from a few files, and its history drawn."""
+"""Makes a sample repository to try crew in, and draws its history."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ AUTHOR = {"user.name": "Demo", "user.email": "demo@localhost"}
 
 
 def make_repository(root: Path, files: Mapping[str, str], *, message: str) -> None:
-    """A new folder with these files, committed."""
+    """Make a new folder with these files, committed."""
     root.mkdir()
     for name, text in files.items():
         (root / name).write_text(text.lstrip("\n"))

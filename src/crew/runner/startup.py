@@ -1,7 +1,7 @@
 """The repairs of a start, in the order in which they run.
 
-There is no recovery mode. After a kill the world outside and the rows may disagree in the ways
-that are listed here; once they agree again, crew plans as after any other fact. Each repair may be
+There is no recovery mode. After a kill the world outside and the rows may disagree in the ways that
+are listed here; once they agree again, crew plans as after any other fact. Each repair may be
 repeated, and does nothing when there is nothing to repair.
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @frozen
 class Repair(Generic[T]):
-    """What a start does, and why it has to."""
+    """One repair, and why it is needed."""
 
     act: Callable[[T], object]
     why: str
@@ -50,7 +50,7 @@ AFTER_A_KILL: tuple[Repair[Workplace], ...] = (
         why="a delivery was killed half-way through the files of a person's checkout",
     ),
 )
-"""By every writer that follows a killed one, and by every runner, before rows are read."""
+"""Run by every writer that follows a killed one, and by every runner, before rows are read."""
 
 BEFORE_ROWS: tuple[Repair[Workplace], ...] = (
     Repair(
@@ -58,7 +58,7 @@ BEFORE_ROWS: tuple[Repair[Workplace], ...] = (
         why="a request to a dead runner is stale; a process that still waits for it sends it again",
     ),
 )
-"""By a runner alone, before rows are read."""
+"""Run by a runner only, before rows are read."""
 
 BEFORE_PLAN: tuple[Repair[Runner], ...] = (
     Repair(
@@ -83,7 +83,7 @@ BEFORE_PLAN: tuple[Repair[Runner], ...] = (
         in_thread=True,
     ),
 )
-"""By a runner that has loaded its rows, before the first plan."""
+"""Run by a runner that has loaded its rows, before the first plan."""
 
 
 def repair_after_kill(workplace: Workplace) -> None:

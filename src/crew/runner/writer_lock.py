@@ -1,4 +1,4 @@
-"""Holds the lock of the one writer, after what a writer that was killed left behind is ended."""
+"""Takes the lock of the one writer, and ends the processes that a killed writer left."""
 
 import time
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ from crew.workplace import Workplace
 
 @contextmanager
 def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[None]:
-    """One writer at a time. A runner always looks for leftovers, a short command only after a
-    writer that did not end in order: no other one leaves any.
+    """Hold the lock of the one writer.
+
+    A runner always looks for leftovers; a short command does so only if the last writer did not end
+    in order, since no other writer leaves any.
     """
     started = str(moment(time.time()))
     with writer_lock(workplace.lock_file, role=role, started=started) as is_in_order:

@@ -1,1 +1,1 @@
-"""What people do themselves next to the agents: attach, look, run a command, diff, review."""
+"""What people do themselves next to the agents: attach, run a command, diff, review."""

@@ -1,4 +1,4 @@
-"""A review that a person asks for: of a task's last commit, now, whoever works on it."""
+"""`crew review`: a review of a task's last commit that a person asks for, at any time."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from crew.workplace import Workplace
 
 
 def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
-    """What is to be reviewed; refused without a branch, or with a reviewer that cannot be used."""
+    """The review call for a task; raises without a branch, or if the reviewer cannot be used."""
     world = load_world(workplace.db)
     row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
     commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
@@ -30,7 +30,7 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
 
 
 def review_now(workplace: Workplace, wanted: ReviewCall) -> Verdict:
-    """The verdict, recorded for exactly that commit."""
+    """Run the review and record its verdict for exactly that commit."""
     found = asyncio.run(Reviews(workplace).run(wanted))
     verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
     ask(workplace, Request(verb="reviewed", args={"task": wanted.task.id, "verdict": verdict}))

@@ -1,4 +1,4 @@
-"""Where a person reaches an agent's place: its terminal, and a command in its worktree."""
+"""Attaches a person to a task's terminal, and runs a command in its worktree."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ def has_terminal(workplace: Workplace, name: str) -> bool:
 
 
 def attach_to(workplace: Workplace, name: str) -> NoReturn:
-    """Show a terminal in this one: the process becomes its client."""
+    """Show a task's terminal in this one: this process becomes a tmux client."""
     become(tmux.attach_argv(Tmux(folder=workplace.folder), name), dict(os.environ))
 
 
@@ -25,12 +25,12 @@ def type_into(workplace: Workplace, name: str, text: str, *, enter: bool) -> Non
 
 
 def shown_lines(workplace: Workplace, name: str, *, count: int) -> list[str]:
-    """The last lines that a terminal shows now, with their colours."""
+    """The last lines on the terminal's screen, with their colours."""
     shown = tmux.capture(Tmux(folder=workplace.folder), name, lines=count, colours=True)
     return shown.splitlines()
 
 
 def run_there(argv: Sequence[str], environment: Mapping[str, str], *, folder: Path) -> NoReturn:
-    """The process becomes this command, in a task's worktree."""
+    """Replace this process by a command that runs in a task's worktree."""
     os.chdir(folder)
     become(argv, environment)

@@ -1,4 +1,4 @@
-"""What a task has changed: which commits to compare, where its files are, and the diff itself."""
+"""`crew diff`: finds the commits to compare and the files of a task, and runs the diff command."""
 
 import os
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ ELSEWHERE = frozenset(
         "GIT_GRAFT_FILE",
     ]
 )
-"""An inherited one of these would aim git at another repository than the worktree's."""
+"""Git variables that would direct git to another repository than the worktree's."""
 
 
 @frozen
 class ShownDiff:
-    """What is to be shown; `landed` is the commit that brought it in, once its branch is gone."""
+    """The diff to show; `landed` is the merge commit of a task whose branch was deleted."""
 
     task: str
     branch: str
@@ -60,7 +60,7 @@ def diff_of(workplace: Workplace, task: str) -> ShownDiff:
 
 @contextmanager
 def files_of(workplace: Workplace, change: ShownDiff) -> Iterator[Path]:
-    """The task's worktree; without one, the files of its branch for as long as it takes."""
+    """The task's worktree; without one, a temporary checkout of its branch."""
     repo = workplace.repo
     own = workplace.worktrees / change.task
     if own in worktree_paths(repo) and own.is_dir():
@@ -91,6 +91,6 @@ def _nothing_to_show(workplace: Workplace, change: ShownDiff) -> CrewError:
 
 @effect("runner.run_diff")
 def run_diff(argv: tuple[str, ...], folder: Path, *, keep_output: bool) -> tuple[int, bytes]:
-    """With the caller's own environment: it is their pager, their colours, their diff tool."""
+    """Run the diff command with the caller's environment: their pager, colours and diff tool."""
     env = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
     return run_in_terminal(argv, cwd=folder, env=env, keep_output=keep_output)

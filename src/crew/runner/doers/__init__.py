@@ -1,1 +1,1 @@
-"""One function for each command of the plan: it acts and returns facts."""
+"""The doers: one function for each kind of command; it acts and returns facts."""

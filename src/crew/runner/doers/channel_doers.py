@@ -1,4 +1,4 @@
-"""do, for channels: let a driven member speak once, and clear up after one that left."""
+"""Doers of channels: run one turn of a member, and remove the worktree of one that left."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from crew.runner.outside.outside import TurnCall
 
 
 async def speak_turn(ctx: Context, command: Command) -> list[Fact]:
-    """The start is recorded before the process exists, with all that the member is given."""
+    """Run one turn; its start and the posts that it gets are recorded before the process exists."""
     before = ctx.world().members[command.subject]
     posts = tuple(unseen(ctx.world(), before))
     session = ctx.session_of(before)
@@ -38,7 +38,7 @@ async def speak_turn(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def _until_it_ends(ctx: Context, call: TurnCall) -> StepOutcome:
-    """A person may interrupt it: it is told to stop, and ended when it cannot hear that."""
+    """Run the turn until it ends; an interrupt asks it to stop and ends it after a grace period."""
     return await outcome_of(
         ctx.outside.speak(call),
         stopped_by=ctx.interrupted(call.member.id),
@@ -54,7 +54,7 @@ def _heard(ctx: Context, member: str, post: str) -> None:
 
 
 async def vacate(ctx: Context, command: Command) -> list[Fact]:
-    """It still owes an answer to what it was given, if a person assigns it again."""
+    """Remove a member's worktree; if a person assigns it again, it still owes its answer."""
     member = ctx.world().members[command.subject]
     await ctx.cancel(SpeakTurn(subject=member.id).key)
     await ctx.outside.vacate(member)

@@ -1,4 +1,4 @@
-"""What every doer works with."""
+"""The context that every doer gets: the outside, the rules, the clock, the engine's functions."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +16,7 @@ from crew.runner.outside.outside import Outside
 
 @frozen
 class Context:
-    """What a doer uses; it calls `world` again whenever time may have passed."""
+    """What a doer uses; it calls `world` again after each await, since rows may have changed."""
 
     outside: Outside
     rules: Rules
@@ -46,6 +46,6 @@ Doer = Callable[[Context, Command], Awaitable[list[Fact]]]
 
 
 async def kept(ctx: Context, task: Task, label: str, *, is_last: bool = False) -> None:
-    """A checkpoint of a worktree in which everything that worked there has ended."""
+    """Take a checkpoint of a worktree whose processes have all ended."""
     await ctx.outside.clear_locks(task)
     await ctx.outside.checkpoint(task, label, is_last=is_last)

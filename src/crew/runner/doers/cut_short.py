@@ -1,4 +1,4 @@
-"""Runs a step to its end, or ends it some time after it was to stop."""
+"""Runs a step to its end, or ends it after a grace period once it was asked to stop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,8 +14,8 @@ async def outcome_of(
     session: str,
     stop: Callable[[], None] = lambda: None,
 ) -> StepOutcome:
-    """Once `stopped_by` has come, the step gets this grace to end by itself."""
-    stopped = asyncio.ensure_future(stopped_by)  # listens before the step can speak
+    """The step's outcome; once `stopped_by` completes, the step has `grace_s` to end by itself."""
+    stopped = asyncio.ensure_future(stopped_by)  # starts before the step, so that no fact is missed
     running = asyncio.ensure_future(step)
     try:
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What crew itself checks when a run reports that its work is finished."""
+"""Checks finished work: the state of the worktree, the gate, conflicts and the reviews."""
 
 import asyncio
 from dataclasses import replace
@@ -18,9 +18,10 @@ from crew.runner.outside.outside import ReviewCall, WorkSeen
 async def gather(
     ctx: Context, run: Run, task: Task, look: WorkSeen, *, tries_merge: bool
 ) -> Evidence:
-    """What can be seen at once comes first; the gate runs only on what could be merged.
+    """Check the worktree first, then run the gate and the reviews on work that could be merged.
 
-    `tries_merge` reports conflicts to a person at a terminal; the merge queue tells an agent.
+    `tries_merge` also reports conflicts, for a person at a terminal; for other runs the merge queue
+    finds them.
     """
     head, outside = look.head, ctx.outside
     if found := await seen_at_once(ctx, run, look):
@@ -44,7 +45,7 @@ async def gather(
 
 
 async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | None:
-    """What is wrong with the worktree, whoever worked in it; None when nothing is."""
+    """A fault that the worktree shows without running anything; None if there is none."""
     head, outside = look.head, ctx.outside
     if look.nested:
         return Evidence(head=head, nested=look.nested)
@@ -60,7 +61,7 @@ async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | Non
 
 
 async def _gates(ctx: Context, run: Run, head: str) -> GateResult:
-    """The repository's gate, then the proof that this run was asked for."""
+    """Run the repository's gate, then the proof that the run's terms require."""
     gate = await ctx.outside.run_gate(head, task=run.task)
     if not gate.passed or not run.proof:
         return gate
@@ -70,7 +71,7 @@ async def _gates(ctx: Context, run: Run, head: str) -> GateResult:
 
 
 async def newest_base(ctx: Context, target: str) -> str:
-    """What landed, and what others committed on the target if that holds all that landed."""
+    """The newest base: the integration tip, or the target's if that contains all that landed."""
     tips = await ctx.outside.tips(target)
     contains = ctx.outside.contains
     if await contains(ancestor=tips.target, descendant=tips.integration):
@@ -85,7 +86,7 @@ async def _conflicts(ctx: Context, base: str, head: str) -> tuple[str, ...]:
 
 
 async def _review(ctx: Context, run: Run, task: Task, head: str) -> str | None:
-    """A reviewer that passed this very commit is asked again only if there is a message for it."""
+    """Ask the reviewers that have not passed this commit; with a new message, ask all of them."""
     reviewers = ctx.rules.reviewers if run.reviewers is None else run.reviewers
     needed = ctx.rules.reviews_needed(skip=task.skip_review, reviewers=reviewers)
     unread = messages_for(ctx.world(), task.id)
@@ -97,9 +98,9 @@ async def _review(ctx: Context, run: Run, task: Task, head: str) -> str | None:
 async def asked_for(
     ctx: Context, run: Run, task: Task, head: str, *, reviewers: tuple[str, ...]
 ) -> str | None:
-    """All reviewers at once, on this very commit; the notes of those that did not pass it.
+    """Ask these reviewers in parallel; returns the notes of those that did not pass the commit.
 
-    Nothing is approved while a message waits that no reviewer has got: they are asked once more.
+    They are asked again if a message arrived that no reviewer was given.
     """
     while reviewers:
         found = await _verdicts(ctx, _review_call(ctx, run, task, head), reviewers)
@@ -111,7 +112,7 @@ async def asked_for(
 
 
 def _review_call(ctx: Context, run: Run, task: Task, head: str) -> ReviewCall:
-    """For any reviewer, with what it is to read; that is recorded before it is read."""
+    """A review call without its reviewer; the messages in it are recorded as given beforehand."""
     messages = messages_for(ctx.world(), task.id)
     new = [one for one in messages if one.state == MessageState.QUEUED]
     ctx.record([given(one, _step_key(run), at=ctx.now()) for one in new])
@@ -143,14 +144,14 @@ async def _verdicts(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) 
 
 
 async def _verdict(ctx: Context, call: ReviewCall) -> Verdict:
-    """Recorded at once: it counts also if another reviewer breaks off and is asked again."""
+    """Record a verdict at once: it counts even if another review fails and is repeated."""
     found = await ctx.outside.review(call)
     ctx.record([recorded(ctx.world().runs[call.run.id], found, at=ctx.now())])
     return found
 
 
 def _heard(ctx: Context, run: Run, message: str) -> None:
-    """A reviewer has got it in the middle of its work."""
+    """Record that a reviewer received a message during its review."""
     found, now = ctx.world().messages[message], ctx.world().runs[run.id]
     if found.state == MessageState.QUEUED and now.state == RunState.REVIEWING:
         ctx.record([given(found, _step_key(run), at=ctx.now())])

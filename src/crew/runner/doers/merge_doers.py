@@ -1,4 +1,4 @@
-"""do, for the merge queue: assemble the queue, test candidates, land, deliver."""
+"""Doers of the merge queue: assemble the queue, test candidates, land, deliver."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from crew.runner.doers.context import Context, Doer
 
 @dataclass(slots=True, kw_only=True)
 class _Assembly:
-    """The queue while it is being built; `known` are the merges of the queue as it was."""
+    """The queue while it is assembled; `known` holds the merges of the queue before."""
 
     tips: Tips
     base: str
@@ -82,7 +82,7 @@ async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[T
 
 
 async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
-    """The integration tip with the commits of others on the target."""
+    """The integration tip, merged with commits that others made on the target."""
     contains = ctx.outside.contains
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return _Assembly(tips=tips, base=tips.integration, tip=tips.integration, proven=True)
@@ -98,7 +98,7 @@ async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
 
 
 def _merges_in(queue: MergeQueue) -> dict[tuple[str, str, str], str]:
-    """Which commit came of merging a task's head onto what is before it in the queue."""
+    """The known merge commits, by a task's head and the commit before it in the queue."""
     return {
         (before, one.task, one.head): one.commit
         for stack in queue.stacks
@@ -107,7 +107,7 @@ def _merges_in(queue: MergeQueue) -> dict[tuple[str, str, str], str]:
 
 
 async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
-    """A task at the same place as before needs no new merge: it would make the same commit."""
+    """Add a task; at the same place as before it keeps its merge commit."""
     outside = ctx.outside
     if commit := assembly.known.get((assembly.tip, task.id, task.head)):
         assembly.chain.append(Candidate(task.id, task.head, commit))
@@ -132,7 +132,7 @@ async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
 
 
 async def _add_contained(ctx: Context, assembly: _Assembly, task: Task) -> None:
-    """It has landed already, or is part of a task on trial, with which it lands or fails."""
+    """Record a task whose head is contained elsewhere: it landed, or lands with a task on trial."""
     for tip in (assembly.tips.target, assembly.tips.integration):
         if await ctx.outside.contains(ancestor=task.head, descendant=tip):
             assembly.landed.append((task, tip))
@@ -152,7 +152,7 @@ async def _merge(ctx: Context, task: Task, *, onto: str) -> MergeResult:
 
 
 def merge_message(task: Task, run: Run | None) -> str:
-    """Names the task, who did it, in how many steps and for how much."""
+    """The merge commit's message: the task, the gate, the run, its steps and its cost."""
     lines = [f"Merge {task.branch or task.id}: {task.title}", "", f"Task: {task.id}"]
     lines += [f"Conflicts: settled by a person for {task.favours}"] if task.favours else []
     if run is not None:
@@ -170,7 +170,7 @@ async def test_candidate(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def land(ctx: Context, command: Command) -> list[Fact]:
-    """Asks first whether the ref is there already: the last try may have died right after it."""
+    """Move the integration ref; an earlier try may have moved it and been killed afterwards."""
     queue = _queue(ctx, command)
     length = prefix_to_land(queue)
     if length is None:
@@ -179,12 +179,12 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
     tips = await ctx.outside.tips(queue.id)
     if tips.integration != commit:
         await ctx.outside.advance(queue.id, to=commit, expected=queue.integration)
-    ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last try was about less
+    ctx.later(commands.Deliver(subject=queue.id), ctx.now())  # the last delivery had less
     return merge_outcomes.prefix_landed(ctx.world(), queue, length, at=ctx.now())
 
 
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
-    """What is in the way is recorded once; then it is tried again until it is gone."""
+    """Update the target branch; a reason that prevents it is recorded once, then it is retried."""
     target, integration = command.subject, _queue(ctx, command).integration
     done = await ctx.outside.deliver(target)
     if done.state == "delivered":
@@ -204,7 +204,7 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
                 world, target, done, arrived=arrived, at=ctx.now(), **changes
             ),
             *merge_outcomes.landings_lost(lost, at=ctx.now()),
-            # Also when a person brought together what was red together.
+            # Also after a person combined two branches that were red together.
             *merge_outcomes.target_moved(world.queues[target], tips, overtaken=0, at=ctx.now()),
         ]
     return _not_delivered(ctx, command, done, tips, integration=integration)
@@ -218,13 +218,13 @@ def _not_delivered(
     facts = merge_outcomes.target_moved(queue, tips, overtaken=overtaken, at=now)
     has_landed_more = queue.integration != integration
     if done.state == "diverged" and (facts or has_landed_more):
-        return facts  # tried at once when that is tested together: the target may move again
+        return facts  # Delivered as soon as the combination is tested: the target may move again.
     ctx.later(command, now + ctx.rules.delivery_retry_s)
     return merge_outcomes.delivery_held_up(queue, done, at=now)
 
 
 async def _arrived(ctx: Context, target: str, commit: str) -> list[str]:
-    """The tasks that landed and are in this commit of the target."""
+    """The landed tasks that this commit of the target contains."""
     return [
         task.id
         for task in undelivered(ctx.world(), target)
@@ -233,7 +233,7 @@ async def _arrived(ctx: Context, target: str, commit: str) -> list[str]:
 
 
 async def _lost(ctx: Context, landed: Iterable[Task], tips: Tips) -> list[Task]:
-    """Those of the landed tasks that the integration ref does not have any more."""
+    """The landed tasks that the integration ref no longer contains."""
     return [
         task
         for task in landed

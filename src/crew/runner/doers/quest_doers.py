@@ -1,4 +1,4 @@
-"""do, for quests: look at what a role left, pass gates and reviews, make planned steps tasks."""
+"""Doers of quests: check a role's work, run gates and reviews, write planned items as tasks."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ Judge = Callable[[World, Run], list[Fact]]
 
 
 async def check_stage(ctx: Context, command: Command) -> list[Fact]:
-    """What a role left, then whatever proves it on the same commit; a role comes after that."""
+    """Check what a role left, then run the next gate or review on the same commit."""
     run, task = ctx.run(command)
     await ctx.outside.clear_locks(task)
     look = await ctx.outside.look_at(task)
@@ -54,7 +54,7 @@ async def check_stage(ctx: Context, command: Command) -> list[Fact]:
 
 
 def _needs_no_new_look(world: World, run: Run) -> bool:
-    """Nobody has touched the worktree in between: one look is enough for both."""
+    """Whether the next stage is a gate or review: the worktree is unchanged since the last look."""
     if world.runs[run.id].state != RunState.REVIEWING or run.task not in world.positions:
         return False
     here = station(world, world.runs[run.id])
@@ -83,7 +83,7 @@ async def _proven(ctx: Context, run: Run, task: Task, here: Stage | None, head: 
 
 
 def _still(ctx: Context, run: Run, judge: Judge) -> list[Fact]:
-    """Time has passed: a task that was given up meanwhile is not led on."""
+    """Judge only if the task is still in progress: it may have been given up in the meantime."""
     world = ctx.world()
     now, task = world.runs[run.id], world.tasks[run.task]
     if now.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
@@ -107,7 +107,7 @@ async def _reviewed(ctx: Context, run: Run, task: Task, here: Stage, head: str) 
 
 
 async def write_items(ctx: Context, command: Command) -> list[Fact]:
-    """A few at a time, those first that others wait for; recorded once they are there."""
+    """Write the items as tasks, a few at a time, dependencies first; record each batch."""
     while True:
         world = ctx.world()
         quest = world.quests[command.subject]
@@ -118,7 +118,7 @@ async def write_items(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def _told(ctx: Context, quest: Quest, steps: list[PlanItem]) -> list[Fact]:
-    """In the order of the plan, which is then that of their ids too."""
+    """Write these items in the order of the plan, so that their ids have the same order."""
     made = []
     for step in steps:
         wanted = step_task(ctx.world(), quest, step)

@@ -1,4 +1,4 @@
-"""do: one function a command; each asks what is there already, acts, and returns the facts."""
+"""Doers of runs, tasks and terminals: each checks what exists, acts, and returns facts."""
 
 from collections.abc import Mapping
 
@@ -51,13 +51,13 @@ async def _look_and_decide(
     evidence = await gather(ctx, run, task, look, tries_merge=tries_merge)
     run, task = ctx.run(command)
     if run.state != RunState.REVIEWING or task.state != TaskState.IN_PROGRESS:
-        return []  # given up while it was looked at
+        return []  # given up during the check
     lead = lead_of(ctx.world(), run)
     return checked(ctx.world(), run, lead, evidence, rules=ctx.rules, at=ctx.now())
 
 
 async def inspect(ctx: Context, command: Command) -> list[Fact]:
-    """Conflicts are reported at once; a lost worktree comes back with the next terminal."""
+    """Check work at a terminal, conflicts included; a lost worktree is reported with its remedy."""
     facts = await _look_and_decide(ctx, command, tries_merge=True)
     if not any(fact.trigger == "worktree_lost" for fact in facts):
         return facts
@@ -67,14 +67,14 @@ async def inspect(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def recover(ctx: Context, command: Command) -> list[Fact]:
-    """Seed 000's recovery table; what it would throw away is kept as a checkpoint first."""
+    """Reset an interrupted run, unless its agent had finished; a checkpoint keeps its work."""
     run, task = ctx.run(command)
     agent = ctx.world().agents[str(run.agent)]
     await ctx.outside.clear_locks(task)
     look = await ctx.outside.look_at(task)
     if look is not None and not look.uncommitted and look.done_said:
         return step_found_done(ctx.world(), run, at=ctx.now())
-    if look is None:  # gone, or half removed: whoever needs the place next finds out
+    if look is None:  # it is gone or incomplete: the next run makes it again
         return killed(ctx.world(), agent, at=ctx.now(), trigger="reset")
     await kept(ctx, task, f"run {run.id} reset", is_last=True)
     await ctx.outside.remove_worktree(task)
@@ -100,7 +100,7 @@ async def write_task(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def remove_worktree(ctx: Context, command: Command) -> list[Fact]:
-    """Only once its content is proven to be reachable; the branch goes only when it landed."""
+    """Remove a worktree after a checkpoint; the branch is deleted only if it landed."""
     task = ctx.task(command)
     await kept(ctx, task, "before its worktree is removed", is_last=True)
     await ctx.outside.remove_worktree(task)
@@ -117,7 +117,7 @@ async def take_over(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def open_terminal(ctx: Context, command: Command) -> list[Fact]:
-    """The worktree first, which is a fact of its own; then this is asked for again."""
+    """Open a run's terminal; without a worktree, prepare that first and return its facts."""
     run, task = ctx.run(command)
     if run.state == RunState.INIT or not await ctx.outside.has_worktree(task):
         return await prepare(ctx, command)
@@ -129,7 +129,7 @@ async def open_terminal(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def type_into_terminal(ctx: Context, command: Command) -> list[Fact]:
-    """The terminal may have ended without a report; then an agent gets the words instead."""
+    """Type a message into the terminal; if it has ended unnoticed, record that instead."""
     run, task = ctx.run(command)
     terminal = ctx.world().terminals[run.id]
     if await ctx.outside.type_into_terminal(terminal, run, task):

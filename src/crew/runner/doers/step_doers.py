@@ -1,4 +1,4 @@
-"""do, for steps: call the agent once, hear what it says of itself, keep its work."""
+"""Doers of steps: call the agent once, record its signals and messages, keep its work."""
 
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
@@ -21,13 +21,13 @@ YES = frozenset({"y", "yes", "allow", "ok"})
 
 
 async def step(ctx: Context, command: Command) -> list[Fact]:
-    """The start is recorded before the process exists, the end after its work is kept."""
+    """Run one step; its start is recorded before the process exists, its end after a checkpoint."""
     run, task = ctx.run(command)
     if not await ctx.outside.has_worktree(task):
         return worktree_lost(task, at=ctx.now())
     await ctx.outside.clear_locks(task)
     if run.stepping and run.signal:
-        # It had said all, and crew died before it could act on that.
+        # The step had sent its signal, and crew was killed before it could act on it.
         await _keep(ctx, run, task)
         return _ended(ctx, command, StepOutcome(session=run.session))
     resume = run.session_used or run.stepping
@@ -61,13 +61,13 @@ async def _keep(ctx: Context, run: Run, task: Task) -> None:
 def _ended(ctx: Context, command: Command, outcome: StepOutcome) -> list[Fact]:
     run = ctx.run(command)[0]
     if ctx.world().agents[str(run.agent)].killing:
-        return []  # the kill that is under way says what becomes of the run
+        return []  # the kill under way decides what happens to the run
     lead = lead_of(ctx.world(), run)
     return step_ended(ctx.world(), run, lead, outcome, rules=ctx.rules, at=ctx.now())
 
 
 async def _until_it_ends(ctx: Context, call: StepCall) -> StepOutcome:
-    """A step that has signalled is to end its turn; one that does not is ended."""
+    """Run the step until it ends; after its signal it has a grace period to end by itself."""
     return await outcome_of(
         ctx.outside.run_step(call),
         stopped_by=ctx.signalled(call.run.id),
@@ -82,14 +82,14 @@ def _pid_known(ctx: Context, run: Run, pid: int) -> None:
 
 
 def _heard(ctx: Context, run: Run, message: str) -> None:
-    """The agent has got it; a late word about a step that ended changes nothing."""
+    """Record that the agent received a message, unless the step has ended in the meantime."""
     found, now = ctx.world().messages[message], ctx.world().runs[run.id]
     if found.state == MessageState.QUEUED and now.stepping and now.attempt == run.attempt:
         ctx.record([given(found, run.step_key, at=ctx.now())])
 
 
 async def _asked(ctx: Context, run: Run, tool: str, detail: str) -> bool:
-    """A person decides; the step waits for that as long as it may run."""
+    """Ask a person for permission to use a tool; the step waits within its time limit."""
     asked = permission_asked(ctx.world(), run, tool, detail, at=ctx.now())
     ctx.record([asked])
     await ctx.answered(asked.subject)

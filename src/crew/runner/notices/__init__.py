@@ -1,1 +1,1 @@
-"""How people learn that a question waits."""
+"""Notifies people of open questions."""

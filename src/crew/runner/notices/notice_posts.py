@@ -1,4 +1,4 @@
-"""Posts a notice to an address of the web; apart, for what it needs is slow to load."""
+"""Posts a notice to a URL; a module of its own, since its imports are slow."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @effect("notices.post")
 def post_notice(url: str, document: Mapping[str, Any], *, timeout_s: float) -> None:
-    """A failure is logged, with the host only: the address may be a secret in itself."""
+    """Post a notice; a failure is logged with the host only, since the URL may be a secret."""
     request = urllib.request.Request(  # noqa: S310 - the config takes http and https only
         url,
         data=json.dumps(document).encode(),
@@ -29,7 +29,7 @@ def post_notice(url: str, document: Mapping[str, Any], *, timeout_s: float) -> N
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
-    """A redirect would turn the message into a question and lose it: it counts as a failure."""
+    """Treats a redirect as a failure: to follow it would turn the POST into an empty GET."""
 
     def redirect_request(self, *_args: object, **_more: object) -> None:
         return None

@@ -1,8 +1,8 @@
-"""Tells people that a question waits: a command of theirs, and addresses that a message goes to.
+"""Sends a notice for each open question, with the configured command and to the configured URLs.
 
-A question is told once: that it is told is kept before anything is sent, so a crash in between
-costs a notice and never repeats one. A question that was asked right before a crash has no such
-mark, and the next runner tells it. `crew inbox` has every question in any case.
+Each question is sent once. This is recorded before anything is sent, so a crash in between can lose
+a notice and never repeats one. A question asked right before a crash has no such record, and the
+next runner sends it. `crew inbox` lists every question in any case.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ LONGEST = 4_000
 """Characters of a question in a notice; `crew inbox` has all of it."""
 
 DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
-"""What a program needs to show something on the screen of whoever runs the crew."""
+"""What a program needs to show something on the user's screen."""
 
 
 @frozen
 class Notice:
-    """One question, as those who are told get it."""
+    """One question, as notices present it."""
 
     question: Question
     title: str
@@ -60,7 +60,7 @@ class Notice:
         }
 
     def document(self) -> dict[str, Any]:
-        """`text` is what chat programs show of a message from a program."""
+        """The JSON document; chat programs show its field `text`."""
         one = self.question
         asks = f"{one.role} of task {one.task} ({one_line(self.title)})"
         return {
@@ -77,7 +77,7 @@ class Notice:
 
 @asynccontextmanager
 async def telling_people(workplace: Workplace, engine: Engine) -> AsyncIterator[None]:
-    """While inside, whoever is configured hears of questions; at the end the last are told."""
+    """Send notices while inside; on exit, send those of the last questions."""
     notify = workplace.settings.notify
     if not notify.urls and not notify.command:
         yield
@@ -104,7 +104,7 @@ async def _look_again(teller: "Teller", engine: Engine) -> None:
 
 @dataclass(slots=True)
 class Teller:
-    """Sends what is not told yet, in the background; a failure is logged and changes nothing."""
+    """Sends new notices in the background; a failure is logged and changes nothing."""
 
     workplace: Workplace
     _sending: set["asyncio.Task[None]"] = field(default_factory=set)
@@ -123,11 +123,11 @@ class Teller:
                 self._send(Notice(question=question, title=title))
 
     def _is_first(self, question: str) -> bool:
-        """Kept before it is sent; of two that look at once, one is the first."""
+        """Record that this process sends the notice; False if another one has done so."""
         name, mine = f"told {question}", f"{os.getpid()}/{id(self)}"
         kept = setting(self.workplace.db, name)
         is_first = kept is None and first_setting(self.workplace.db, name, mine) == mine
-        self._known.add(question)  # now that it is kept: a store that fails is asked again
+        self._known.add(question)  # after the write: if the store fails, it is tried again
         return is_first
 
     def _send(self, notice: Notice) -> None:
@@ -146,7 +146,7 @@ class Teller:
             log.warning("a notice was not sent: %s", error)
 
     async def end(self) -> None:
-        """What is under way may finish, but a runner that ends is not held up for long."""
+        """Let notices under way finish, within a limit, so that the runner can end."""
         if self._sending:
             await asyncio.wait(self._sending, timeout=FAREWELL_S)
         for task in self._sending:
@@ -155,7 +155,7 @@ class Teller:
 
 
 async def _run(workplace: Workplace, command: str, notice: Notice) -> None:
-    """`[notify] command`, by the shell, in the repository's root; it ends with all it started."""
+    """Run `[notify] command` in the repository's root; its processes end with it."""
     desktop = {name: os.environ[name] for name in DESKTOP if name in os.environ}
     order = ProcessOrder(
         argv=("sh", "-c", f"exec 2>&1\n{command}"),
@@ -174,7 +174,7 @@ async def _run(workplace: Workplace, command: str, notice: Notice) -> None:
 
 
 async def _post(url: str, notice: Notice) -> None:
-    """In a thread that nobody waits for longer than its limit, whatever the other side does."""
+    """Post in a thread, and wait for it no longer than the limit."""
     from crew.runner.notices.notice_posts import host_of, post_notice  # noqa: PLC0415 - slow to import
 
     loop, over = asyncio.get_running_loop(), asyncio.Event()

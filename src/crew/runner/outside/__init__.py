@@ -1,1 +1,1 @@
-"""Everything the doers may ask of this machine."""
+"""Reaches git, agents, gates and files: the protocol of the doers, and this machine."""

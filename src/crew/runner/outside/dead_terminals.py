@@ -1,4 +1,4 @@
-"""Finds terminal sessions that ended without a word, as when their server was killed."""
+"""Finds terminals that ended without a report, as when their tmux server was killed."""
 
 import os
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from crew.system.processes.ownership import find_process
 
 
 def terminal_ends(world: World, *, at: float) -> list[Fact]:
-    """The ends of terminals that ended without a report."""
+    """The facts about terminals that ended without a report."""
     gone = ended_unnoticed(world.terminals.values())
     return [f for one in gone for f in ended(world, one.id, number=one.number, code=None, at=at)]
 
 
 def ended_unnoticed(terminals: Iterable[Terminal]) -> list[Terminal]:
-    """The terminals whose first process is gone, although none of them reported its end."""
+    """The terminals whose first process is gone, although no end was reported."""
     return [one for one in terminals if one.pid is not None and not one.leaving and not _lives(one)]
 
 
@@ -25,7 +25,7 @@ def _lives(terminal: Terminal) -> bool:
     pid = terminal.pid or 0
     found = find_process(pid)
     if found is None and find_process(os.getpid()) is None:
-        return _has_process(pid)  # there is no /proc: the number alone must do
+        return _has_process(pid)  # without /proc, the pid alone must suffice
     return found is not None and found.started == terminal.started
 
 

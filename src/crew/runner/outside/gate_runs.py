@@ -1,4 +1,4 @@
-"""Runs the gate on an exact commit, in worktrees of its own that are used again and again."""
+"""Runs the gate on an exact commit, in worktrees of its own that are reused."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ _NAME = ".gate-"
 
 @dataclass(slots=True, kw_only=True)
 class GateRuns:
-    """As many gates at once as there are processors, each in the lowest free worktree."""
+    """Runs up to one gate per processor, each in the free worktree with the lowest number."""
 
     workplace: Workplace
     _slots: list[int] = field(default_factory=lambda: list(range(1, (os.cpu_count() or 1) + 1)))
@@ -52,7 +52,7 @@ class GateRuns:
     def tidy(self) -> None:
         """Remove the worktrees that `[worktree] pool` does not ask to keep warm.
 
-        Also those of which there is only a trace, because the last runner died right here.
+        This includes incomplete ones that a killed runner left.
         """
         folder, kept = self.workplace.worktrees, self.workplace.settings.worktree.pool
         found = (path.name.removeprefix(_NAME) for path in folder.glob(f"{_NAME}*"))
@@ -119,7 +119,7 @@ class GateRuns:
 
 
 class _RawTail:
-    """The end of a gate's output; it is made readable once, however much came before it."""
+    """The end of a gate's output, kept as bytes and decoded once."""
 
     def __init__(self) -> None:
         self._raw = bytearray()

@@ -59,7 +59,7 @@ from crew.workplace import Workplace
 log = logging.getLogger(__name__)
 
 LOCK_PATIENCE_S = 5.0
-"""How long a git that is alive may take before the locks beside it are left to it."""
+"""How long to wait for a live git process before its locks are left alone."""
 
 
 @dataclass(slots=True)
@@ -87,13 +87,13 @@ class LocalOutside:
         return await in_thread(self._tips, target)
 
     def _tips(self, target: str) -> Tips:
-        """The integration ref is made when it is not there yet."""
+        """The tips of a target; the integration ref is made if it is missing."""
         integration = delivery.integration_tip(self.workplace.repo, target)
         branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
         return Tips(integration=integration, target=branch or integration)
 
     async def contains(self, *, ancestor: str, descendant: str) -> bool:
-        """Asked once: what a commit contains never changes."""
+        """Whether a commit contains another; the answer never changes, so it is remembered."""
         if ancestor == descendant:
             return True
         asked = (ancestor, descendant)
@@ -104,7 +104,7 @@ class LocalOutside:
         return self._contained[asked]
 
     def _is_known_in(self, ancestor: str, descendant: str) -> bool:
-        """What follows from the merges made here needs no process; False means: not known."""
+        """Whether merges made by this process prove it, without calling git; False if unknown."""
         seen, left = set[str](), [descendant]
         while left:
             commit = left.pop()
@@ -135,15 +135,15 @@ class LocalOutside:
             repo, path, branch=branch, base=base, is_new=is_new, spare=spare
         )
         self._clear_locks(path, branch)
-        if not task.worktree and not is_new:  # a new branch never had work that could be lost
+        if not task.worktree and not is_new:  # a new branch has no work that could be lost
             self._bring_back(task, path, head)
 
     def _bring_back(self, task: Task, path: Path, head: str) -> None:
-        """A worktree that was lost gets back what its last checkpoint kept; repeatable."""
+        """Restore the last checkpoint into a worktree that was lost; repeatable."""
         repo = self.workplace.repo
         kept = checkpoints.checkpoints(repo, task.id)
         if kept and kept[-1].parent == head:
-            with contextlib.suppress(Conflict):  # something is there already: it was not lost
+            with contextlib.suppress(Conflict):  # files exist already: it was not lost
                 checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
 
     async def has_worktree(self, task: Task) -> bool:
@@ -154,7 +154,7 @@ class LocalOutside:
             await in_thread(self._clear_locks, Path(task.worktree), task.branch)
 
     def _clear_locks(self, path: Path, branch: str) -> None:
-        """A git that is alive there is a person's, or outlived the crew that started it."""
+        """Remove git's locks of dead processes; a live git may be a person's or a leftover's."""
         repo = self.workplace.repo
         for lock in stale_locks.locks_in(repo, path, branch=branch):
             if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
@@ -180,7 +180,7 @@ class LocalOutside:
         )
 
     def _is_worktree(self, path: Path) -> bool:
-        """Its `.git` file is there, and so is what git itself keeps of it."""
+        """Whether its `.git` file and git's own record of it exist."""
         if path.is_symlink():
             return False
         git_dir = worktree_admin.git_dir_for(self.workplace.repo, path)
@@ -207,7 +207,7 @@ class LocalOutside:
         return await adapter_for(spec).run_step(order, watch, call.controls)
 
     def _made_ready(self, call: StepCall) -> Seen:
-        """What takes the disk is done in one go: the way to a thread and back costs time too."""
+        """Do all disk work of a step's start in one thread call, since each call costs time."""
         run, task = call.run, call.task
         if not call.resume:
             place = self.workplace.root / task.worktree
@@ -215,7 +215,7 @@ class LocalOutside:
         return read_seen(self.workplace, call)
 
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
-        """An emptied worktree is lost, not changed: its last checkpoint must stay the last."""
+        """Take a checkpoint; not of an empty worktree, whose last checkpoint has the work."""
         if task.worktree and not worktree_admin.is_bare_of_files(Path(task.worktree)):
             await in_thread(
                 checkpoints.take_checkpoint,
@@ -235,7 +235,7 @@ class LocalOutside:
         await in_thread(self._delete_branch, task)
 
     def _delete_branch(self, task: Task) -> None:
-        """Only when everything on it is in what landed."""
+        """Delete a task's branch if all its commits have landed."""
         repo = self.workplace.repo
         head = ref_tip(repo, f"refs/heads/{task.branch}") if task.branch else None
         tip = delivery.integration_tip(repo, task.target)
@@ -274,7 +274,7 @@ class LocalOutside:
         self.spares.foresee(targets)
 
     def sweep(self) -> None:
-        """What a runner that was killed has left behind goes."""
+        """Remove what a killed runner left behind."""
         self.reviews.tidy()
         self.spares.tidy()
         repo = self.workplace.repo
@@ -283,7 +283,7 @@ class LocalOutside:
                 stale_locks.clear_stale_locks(repo, repo.root, [lock])
 
     async def tidy(self) -> None:
-        """What nobody uses any more goes; gates come last, for the folder goes with them."""
+        """Remove what is no longer used; gates come last, since they remove the folder."""
         await self.spares.end()
         await in_thread(self.reviews.tidy)
         await in_thread(self.gates.tidy)
@@ -292,7 +292,7 @@ class LocalOutside:
         return await in_thread(self._lost_sides, run, head)
 
     def _lost_sides(self, run: Run, head: str) -> tuple[str, ...]:
-        """Also outside of the conflict: `merge -s ours` undoes all that landed and stays green."""
+        """The paths where the head undoes landed changes, also without a conflict (`-s ours`)."""
         repo, ours, theirs = self.workplace.repo, run.merge_head, run.merge_commit
         base = ask(repo.common_dir, "merge-base", ours, theirs).out.decode().strip()
         landed = [change.path for change in changed_paths(repo, base, theirs)] if base else []
@@ -315,7 +315,7 @@ class LocalOutside:
         return MergeResult(conflicts=done.paths, detail=done.detail)
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
-        """Dated by the newer of the two, so that a repeat makes the same commit."""
+        """Merge the target; it has the date of the newer commit, so a repeat makes the same one."""
         at = await in_thread(self._newest, tips)
         message = f"Merge {target} into what crew landed\n"
         return await self.merge(onto=tips.integration, head=tips.target, message=message, at=at)
@@ -357,5 +357,5 @@ def _is_dead(lock: Path, places: tuple[Path, ...]) -> bool:
 
 
 def _marks(branch: str) -> tuple[str, ...]:
-    """The refs that crew keeps about a branch of its own; things may have landed on it too."""
+    """The refs that crew keeps about a branch; it may also be a target with landed work."""
     return made_ref(branch), landed_ref(branch)

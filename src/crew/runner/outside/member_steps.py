@@ -1,4 +1,4 @@
-"""Lets a channel's member speak: a worktree of its own, its prompt, its CLI."""
+"""Runs the turns of a channel's members: a worktree of its own for each, its prompt, its CLI."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from crew.workplace import Workplace
 FOLDER = ".channel-"
 
 LONGEST_CONVERSATION = 200_000
-"""Characters of a conversation that one step is told: a session has room for this and an answer."""
+"""The longest conversation that one step gets: a session has room for it and an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ChannelPlaces:
     workplace: Workplace
 
     async def speak(self, call: TurnCall, *, mcp_url: str) -> StepOutcome:
-        """One step, on the newest commit that landed; the worktree is put right before each."""
+        """Run one step on the newest landed commit; the worktree is reset before it."""
         workplace, kind = self.workplace, call.member.agent_kind
         settings = agent_settings(workplace, kind)
         path = self.place(call.member)
@@ -49,7 +49,7 @@ class ChannelPlaces:
             await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
 
     def place(self, member: Member) -> Path:
-        """The same for all its turns: some CLIs find a session by the folder it began in."""
+        """The member's worktree, the same for all turns: some CLIs find a session by its folder."""
         return self.workplace.worktrees / f"{FOLDER}{member.channel}.{member.name}"
 
     def _newest(self) -> str:
@@ -125,7 +125,7 @@ def _ending() -> str:
 
 
 def conversation(posts: Sequence[Post]) -> str:
-    """Posts as an agent reads them; of more than it can take in, the newest."""
+    """Posts as text for an agent; if there are too many, the newest."""
     told = [post.shown for post in posts]
     sizes = accumulate(len(text) for text in reversed(told))
     count = max(1, sum(size <= LONGEST_CONVERSATION for size in sizes))

@@ -1,4 +1,4 @@
-"""Everything the doers may ask of the outside; the local machine and the simulator provide it."""
+"""The protocol of the doers to the outside; the local machine and the simulator implement it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -24,9 +24,9 @@ from crew.domain.terminals.terminal_outcomes import Opened
 
 @frozen
 class WorkSeen:
-    """What is in a task's worktree; `done_said` is whether the last step's log says DONE.
+    """The content of a task's worktree; `done_said`: the last step's log contains DONE.
 
-    `nested` are the paths of repositories in it that a commit cannot carry.
+    `nested` are the paths of nested repositories, which a commit cannot contain.
     """
 
     head: str
@@ -37,11 +37,11 @@ class WorkSeen:
 
 @frozen
 class StepCall:
-    """A step as the doers order it; `resume` says that the session may exist already.
+    """A step that a doer orders; `resume`: its session may exist already.
 
-    `heard` is told the message that the agent has got, `asked` waits for leave to use a tool, and
-    `controls` is how somebody speaks to the step while it is under way. `role` is the one that
-    acts in a quest, and `brief` what it is told of that.
+    `heard` is called with each message that the agent received, `asked` waits for permission to use
+    a tool, and `controls` sends messages to the running step. `role` is the acting role of a quest,
+    and `brief` the text that this role gets about the quest.
     """
 
     run: Run
@@ -59,7 +59,7 @@ class StepCall:
 
 @frozen
 class ReviewCall:
-    """A review as the doers order it; `messages`, `heard` and `controls` are as for a step."""
+    """A review that a doer orders; `messages`, `heard` and `controls` are as for a step."""
 
     run: Run
     task: Task
@@ -73,10 +73,10 @@ class ReviewCall:
 
 @frozen
 class TurnCall:
-    """A turn in a channel as the doers order it; `resume` as for a step.
+    """A turn in a channel that a doer orders; `resume` is as for a step.
 
-    `posts` is what the member has not been given yet, `before` all that was said so far, for an
-    agent that remembers nothing. `was_cut_off` says that an earlier step of it never ended well.
+    `posts` are those that the member has not been given yet, `before` returns all earlier ones, for
+    an agent without a session. `was_cut_off`: an earlier step of the member was interrupted.
     """
 
     channel: Channel
@@ -90,7 +90,7 @@ class TurnCall:
 
 
 class Outside(Protocol):
-    """git, agents, gates and task sources, each call safe to repeat."""
+    """Git, agents, gates and task sources; each call is safe to repeat."""
 
     async def tips(self, target: str) -> Tips: ...
 
@@ -100,25 +100,25 @@ class Outside(Protocol):
         """The path of the task's worktree, made from its branch, its last checkpoint or `base`."""
 
     def foresee(self, targets: tuple[str, ...]) -> None:
-        """Tasks of these targets start next: what they will need may be made ahead, or not."""
+        """Tasks of these targets start next: their worktrees may be prepared ahead."""
 
     async def has_worktree(self, task: Task) -> bool: ...
 
     async def clear_locks(self, task: Task) -> None:
-        """Remove the locks of git that ended processes have left in the task's worktree.
+        """Remove locks of git that ended processes left in the task's worktree.
 
-        Only when nothing that crew started for the task is alive there any more.
+        Call it only when no process that crew started for the task is alive.
         """
 
     async def look_at(self, task: Task) -> WorkSeen | None:
-        """What is in the worktree, or None when there is none."""
+        """The content of the worktree; None if it does not exist."""
 
     async def run_step(self, call: StepCall) -> StepOutcome: ...
 
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
-        """Keep everything in the worktree under a hidden ref; nothing, when there is none.
+        """Keep everything in the worktree under a hidden ref; do nothing without a worktree.
 
-        `is_last`: the worktree is removed next, and what git ignores there is kept as well.
+        `is_last`: the worktree is removed next, so files that git ignores are kept too.
         """
 
     async def remove_worktree(self, task: Task) -> None: ...
@@ -126,51 +126,51 @@ class Outside(Protocol):
     async def delete_branch(self, task: Task) -> None: ...
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
-        """The repository's gate, or another command, on exactly this commit."""
+        """Run the repository's gate, or another command, on exactly this commit."""
 
     async def open_terminal(
         self, terminal: Terminal, run: Run, task: Task, *, session: str
     ) -> Opened:
-        """The terminal session of a run, made or found."""
+        """Open the terminal of a run, or find the open one."""
 
     async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
-        """Type why the work came back into the terminal session; false when there is none."""
+        """Type into the terminal why the work came back; False if there is no terminal."""
 
     async def close_terminal(self, terminal: Terminal) -> None:
-        """End a terminal session and everything that runs in it; nothing, when there is none."""
+        """End a terminal and every process in it; do nothing if there is none."""
 
     async def review(self, call: ReviewCall) -> Verdict:
-        """Have a commit reviewed, and keep what is said as a comment of the task."""
+        """Have a commit reviewed, and keep the reviewer's notes as a comment of the task."""
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...
 
     async def conflict_sides(self, *, ours: str, theirs: str, paths: tuple[str, ...]) -> Sides:
-        """What each side of a conflict did, for the agent whose work is `ours`."""
+        """What each side of a conflict changed, for the agent whose work is `ours`."""
 
     async def merge(
         self, *, onto: str, head: str, message: str, at: float, favours: str = ""
     ) -> MergeResult:
         """Merge in memory; the same call makes the same commit again.
 
-        `favours` is the side that wins where both changed the same lines: `mine`, which is the
-        head's, or `theirs`.
+        `favours` is the side that wins where both changed the same lines: `mine` (the head) or
+        `theirs`.
         """
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
-        """Somebody else's commits on the target merged into the integration tip."""
+        """Merge commits that others made on the target into the integration tip."""
 
     async def advance(self, target: str, *, to: str, expected: str) -> None:
-        """Move the integration ref, unless somebody else did."""
+        """Move the integration ref, unless another process moved it."""
 
     async def deliver(self, target: str) -> Delivered: ...
 
     async def write_task(self, task: Task) -> None: ...
 
     async def tell_step(self, step: ItemTask) -> TaskItem:
-        """The task of a planned step, made or found, with what the plan says of it now."""
+        """Write a planned item as a task, or update the task that exists; returns it."""
 
     async def speak(self, call: TurnCall) -> StepOutcome:
-        """One step of a channel's member, in a worktree of its own that it only looks at."""
+        """Run one step of a channel's member, in a worktree of its own that it only reads."""
 
     async def vacate(self, member: Member) -> None:
-        """Remove a member's worktree; nothing, when there is none."""
+        """Remove a member's worktree; do nothing if there is none."""

@@ -1,4 +1,4 @@
-"""Planned steps as tasks of the source: made once, found again by their labels, kept up to date."""
+"""Writes planned items as tasks of the source, finds them again by label, and updates them."""
 
 import time
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from crew.tasks.task_source import NewTask, TaskChanges, TaskSource
 
 @dataclass(slots=True)
 class PlannedTasks:
-    """`_seen` is the last look at the source: the next one reads only what changed since."""
+    """`_seen` is the last snapshot of the source, so that the next scan reads only changes."""
 
     source: TaskSource
     _seen: Snapshot | None = None
 
     def tell(self, step: ItemTask) -> TaskItem:
-        """The step's task as the source has it now; nothing changes when it is there already."""
+        """Write the item's task, or bring an existing one up to date; returns it."""
         found = self._find(step)
         if found is None:
             return self.source.show(self.source.add(_new(step), at=time.time()))

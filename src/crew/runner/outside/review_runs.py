@@ -32,7 +32,7 @@ from crew.workplace import Workplace
 log = logging.getLogger(__name__)
 
 KIND = "report"
-"""What such a comment is in seed 001's task store."""
+"""The kind of a review's comment in the task files."""
 
 _FOLDER = ".review-"
 _KEY = "review-"
@@ -43,7 +43,7 @@ class Reviews:
     workplace: Workplace
 
     async def run(self, call: ReviewCall) -> Verdict:
-        """The verdict, which is a comment of the task by the time it is returned."""
+        """Run the review; its verdict is stored as a comment before it is returned."""
         task = call.task.id
         words = await asyncio.to_thread(self._words, call)
         name = _new_name(task)
@@ -59,7 +59,7 @@ class Reviews:
         return found
 
     def _keep_files(self, task: str, order: StepOrder) -> None:
-        """What was asked, and a script that asks for the same review once more."""
+        """Keep the prompt, and a script that repeats the same review."""
         scripts = self.workplace.folder / "scripts"
         crew = str(shim_folder(order) / "crew")
         command = (crew, "-C", str(self.workplace.root), "review", task, "--agent", order.kind)
@@ -68,7 +68,7 @@ class Reviews:
         put_file(scripts / f"review-{task}.sh", text, mode=0o700)
 
     def tidy(self) -> None:
-        """End the reviews whose crew was killed; one that another process runs goes on."""
+        """End reviews whose crew process was killed; those of a live process continue."""
         for path in self.workplace.worktrees.glob(f"{_FOLDER}*"):
             name = path.name.removeprefix(_FOLDER)
             if _is_under_way(name):
@@ -80,7 +80,7 @@ class Reviews:
                 log.warning("a review's worktree stays: %s", error)
 
     def _marker(self, name: str) -> str:
-        """Not one of the runner's: `crew review` goes on while runners come and go."""
+        """A marker of its own, not the runner's: `crew review` survives the end of a runner."""
         return f"review/{self.workplace.repo_id}/{name}"
 
     async def _ask(self, order: StepOrder, call: ReviewCall) -> Verdict:
@@ -97,7 +97,7 @@ class Reviews:
         return verdict(outcome.text, commit=call.commit, reviewer=order.kind)
 
     def _words(self, call: ReviewCall) -> str:
-        """The task, the brief of its quest, and what people have to say to its reviewers."""
+        """The review's prompt: the task, its quest's brief, and messages to the reviewers."""
         workplace, task = self.workplace, call.task
         item = workplace.source.show(task.id)
         words = prompt(
@@ -140,9 +140,10 @@ class Reviews:
 
 
 def keep_verdict(workplace: Workplace, task: str, found: Verdict, *, name: str) -> None:
-    """A review counts once it is recorded: the comment first, then the number of them.
+    """Record a review: the comment first, then the number of reviews.
 
-    The number is that of the comments, so that reviews may end at once and a lost one is made up.
+    The number is counted from the comments, so that reviews may end in parallel and a lost count is
+    corrected.
     """
     source, now = workplace.source, time.time()
     word = "passed" if found.passed else "did not pass"
@@ -159,13 +160,13 @@ def _reviews_of(item: TaskItem) -> int:
 
 
 def _new_name(task: str) -> str:
-    """Says whose review it is: a process number may be used again, with its start it is not."""
+    """A name with the pid and its start time, since a pid alone may be used again."""
     me = find_process(os.getpid())
     return f"{task}-{os.getpid()}-{me.started if me else 0}-{uuid.uuid4().hex[:8]}"
 
 
 def _is_under_way(name: str) -> bool:
-    """Whether whoever asked for this review lives; where that cannot be seen, it is believed."""
+    """Whether the process that asked for this review lives; True where that cannot be seen."""
     _task, pid, started, _key = name.rsplit("-", 3)
     found = find_process(int(pid))
     return started == "0" or (found is not None and str(found.started) == started)

@@ -1,4 +1,4 @@
-"""Setup commands of a new worktree: the agent's own script, then the repository's command."""
+"""Runs the setup commands of a new worktree: the agent kind's script, the repository's command."""
 
 import os
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _LAST_LINES = 5
 
 @frozen
 class Setup:
-    """A command that must exit 0 before anybody works in the worktree; `name` is its config key."""
+    """A command that must exit with 0 before work starts; `name` is its config key."""
 
     name: str
     task: str
@@ -35,7 +35,7 @@ class Setup:
 def agent_script(
     workplace: Workplace, settings: AgentSettings, task: Task, *, path: Path, branch: str
 ) -> tuple[Setup, ...]:
-    """The script that the agent's configuration asks for, run by the shell its first line names."""
+    """The script from the agent kind's configuration, run by the interpreter in its first line."""
     if not settings.setup_script:
         return ()
     place = (str(path), task.id, branch, str(workplace.repo.common_dir), str(workplace.root))
@@ -70,7 +70,7 @@ def repository_command(
 
 
 async def run_setup(workplace: Workplace, setup: Setup, *, path: Path, log: Path) -> None:
-    """Run it to its end; its output goes to the log, and its failure is an error."""
+    """Run a setup command to its end; its output goes to the log, its failure is an error."""
     if setup.script is not None:
         file, text = setup.script
         put_file(file, text, mode=0o700)
@@ -83,7 +83,7 @@ async def run_setup(workplace: Workplace, setup: Setup, *, path: Path, log: Path
         log=log,
         marker=f"{workplace.repo_id}/setup/{path.name}",
         timeout_s=limit_s,
-        idle_timeout_s=limit_s + 1,  # silence is no fault of a setup: its limit comes first
+        idle_timeout_s=limit_s + 1,  # silence is allowed during a setup: only its time limit counts
         sandbox=workplace.settings.sandbox.mode,  # type: ignore[arg-type]
         read_only=linked_folders(workplace.root, workplace.settings.worktree),
     )
@@ -115,9 +115,10 @@ def _environment(workplace: Workplace, *, task: str, path: Path, branch: str) ->
 
 
 def _interpreter(script: str) -> tuple[str, ...]:
-    """What runs the script, as the kernel reads its first line: a program and one argument.
+    """The interpreter in a script's first line, read as the kernel does: a program, one argument.
 
-    The file itself is never executed, which some disks forbid and a fork elsewhere can disturb.
+    The file itself is never executed: some disks forbid it, and a fork in another thread can
+    disturb it.
     """
     first = script.partition("\n")[0]
     words = first.removeprefix("#!").strip().split(maxsplit=1) if first.startswith("#!") else []

@@ -1,7 +1,7 @@
-"""Makes worktrees ahead, beside everything else, for tasks that only wait for an agent.
+"""Prepares spare worktrees in the background, for tasks that wait for an agent.
 
-Nobody counts on them: a task for which there is none gets its worktree the ordinary way. The
-reasons are in `docs/decisions/007-spare-worktrees.md`.
+They are optional: without a spare, a task gets its worktree the ordinary way. The reasons are in
+`docs/decisions/007-spare-worktrees.md`.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from crew.workplace import Workplace
 log = logging.getLogger(__name__)
 
 MOST = 2
-"""At once: agents become free one after the other."""
+"""The most spares at one time: agents become free one after the other."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Spares:
-    """`_targets` are those of the tasks that start next; the first wants a spare at its tip.
+    """`_targets` are the targets of the tasks that start next; the first needs a spare at its tip.
 
-    `_is_news` says that they, or the tips, may differ from what the maker has looked at.
+    `_is_news`: targets or tips may have changed since the last check.
     """
 
     workplace: Workplace
@@ -41,7 +41,7 @@ class Spares:
             self._making = asyncio.ensure_future(self._keep_ready())
 
     async def take(self, commit: str) -> Spare | None:
-        """One that holds this commit now, and is the caller's; None when there is none."""
+        """Take a spare and bring it to this commit; None if there is none."""
         if not self._ready:
             return None
         nearest = min(self._ready, key=lambda spare: spare.commit != commit)
@@ -52,7 +52,7 @@ class Spares:
         self._ready.append(spare)
 
     async def end(self) -> None:
-        """Make no more, and remove those that nobody took."""
+        """Make no more spares, and remove the unused ones."""
         self._targets = ()
         if self._making is not None:
             await asyncio.gather(self._making, return_exceptions=True)
@@ -60,13 +60,13 @@ class Spares:
         await asyncio.to_thread(self.tidy)
 
     def tidy(self) -> None:
-        """Remove all that are there, whoever made them."""
+        """Remove all spares, also those of another process."""
         spare_worktrees.drop_spares(self.workplace.worktrees)
 
     async def _keep_ready(self) -> None:
-        """One after the other; when the target has moved on, one is brought along.
+        """Make missing spares one by one; move an old one when its target has moved.
 
-        Once nobody waits any more, none is kept: a checkout can be large.
+        Without waiting tasks all are removed, since a checkout can be large.
         """
         try:
             while self._is_news:
@@ -87,7 +87,7 @@ class Spares:
             await asyncio.to_thread(spare_worktrees.drop_spare, self._ready.pop())
 
     async def _lacking(self) -> str | None:
-        """A commit of which there should be a spare: of the next one's, while others may be old."""
+        """The commit that needs a spare; only the next task's must be up to date."""
         tips = await asyncio.to_thread(self._tips, self._targets)
         is_next_there = any(spare.commit in tips[:1] for spare in self._ready)
         if not tips or (is_next_there and len(self._ready) >= len(tips)):
@@ -101,7 +101,7 @@ class Spares:
         return [tip for tip in tips if tip]
 
     def _stale(self, commit: str) -> Spare | None:
-        """One too many of another commit, which is from now on the caller's."""
+        """Take out a spare of another commit to move it; None if there is room for a new one."""
         others = [spare for spare in self._ready if spare.commit != commit]
         if not others or len(self._ready) < len(self._targets):
             return None
@@ -109,7 +109,7 @@ class Spares:
         return others[0]
 
     def _made(self, spare: Spare | None, commit: str) -> Spare | None:
-        """A new one, or this one brought to the commit; None if that cannot be done."""
+        """Make a spare, or move this one to the commit; None if that fails."""
         repo = self.workplace.repo
         if spare is None:
             return spare_worktrees.make_spare(repo, self.workplace.worktrees, commit=commit)

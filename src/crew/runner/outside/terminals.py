@@ -1,4 +1,4 @@
-"""Terminal sessions on this machine: one tmux session a task, which anybody may attach to."""
+"""Opens and ends the terminals of tasks: one tmux session a task, to which people can attach."""
 
 import os
 import shlex
@@ -34,7 +34,7 @@ from crew.workplace import Workplace
 
 @frozen
 class TerminalOrder:
-    """What one session is to show; `script` is the name its files get."""
+    """What one terminal shows; `script` is the name of its files."""
 
     name: str
     script: str
@@ -46,7 +46,7 @@ class TerminalOrder:
 
 
 def open_terminal(workplace: Workplace, terminal: TerminalOrder) -> Opened:
-    """Repeatable: a session that is there already is the one that is meant, with its script."""
+    """Open a terminal; one that is open already is kept, with its script."""
     server = Tmux(folder=workplace.folder)
     if there := tmux.find_session(server, terminal.name):
         return Opened(pid=there.pid, started=there.started)
@@ -93,7 +93,7 @@ def _command(workplace: Workplace, terminal: TerminalOrder) -> str:
 
 
 def _held(workplace: Workplace, order: StepOrder, command: str) -> str:
-    """Whoever only looks cannot write, where bubblewrap can see to it."""
+    """A command that may not write, where bubblewrap can enforce it; for agents that only read."""
     bwrap = working_bwrap() if workplace.settings.sandbox.mode != "off" else None
     if bwrap is None or not order.looks_only:
         return command
@@ -105,7 +105,7 @@ def _held(workplace: Workplace, order: StepOrder, command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskTerminals:
-    """The terminal sessions of tasks."""
+    """The terminals of tasks."""
 
     workplace: Workplace
 
@@ -127,7 +127,7 @@ class TaskTerminals:
         return open_terminal(self.workplace, wanted)
 
     def type_into(self, terminal: Terminal, run: Run, task: Task) -> bool:
-        """A repeat types it once more: twice is better than never."""
+        """Type a message; a repeat types it again, which is better than losing it."""
         server = Tmux(folder=self.workplace.folder)
         if tmux.find_session(server, terminal.name) is None:
             return False
@@ -142,5 +142,5 @@ class TaskTerminals:
 
 
 def terminal_marker(workplace: Workplace, run: str) -> str:
-    """Not one of the runner's, which ends with it: a terminal session goes on without crew."""
+    """A marker of its own, not the runner's: a terminal outlives the runner."""
     return f"pane/{workplace.repo_id}/{run}"

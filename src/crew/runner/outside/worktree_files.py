@@ -1,7 +1,7 @@
-"""What a worktree gets from the main checkout: copies of files, links to folders that are shared.
+"""Copies files and links shared folders from the main checkout into a worktree.
 
-Whatever lies at its destination already stays as it is, so that all of this can be repeated, and so
-that neither a tracked file nor anything an agent changed is ever overwritten.
+A file that exists at the destination stays as it is. So every step can be repeated, and neither a
+tracked file nor an agent's change is ever overwritten.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 @frozen
 class Belongings:
-    """What came into a worktree: patterns that hide it from git, and what a person should know."""
+    """What was brought into a worktree: patterns that hide it from git, and remarks for people."""
 
     patterns: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Belongings:
 
 @frozen
 class _Move:
-    """From the main checkout into a worktree; nothing inside `never` is looked at."""
+    """The way from the main checkout into a worktree; paths inside `never` are skipped."""
 
     root: Path
     worktree: Path
@@ -42,7 +42,7 @@ class _Move:
 
 @frozen
 class _Tracked:
-    """What git brings into the worktree by itself, also where somebody has deleted it."""
+    """The paths that git itself puts into the worktree, also those that were deleted there."""
 
     files: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class _Tracked:
 def bring_belongings(
     repo: Repository, settings: WorktreeSettings, *, worktree: Path, worktrees: Path
 ) -> Belongings:
-    """Copy and link what the config names; refuses it all before anything is changed."""
+    """Copy and link what the config names; every refusal comes before the first change."""
     move = _Move(root=repo.root, worktree=worktree, never=(repo.root / ".git", worktrees))
     copies = {entry: _found(move, entry) for entry in settings.copy}
     links = {entry: _linkable(repo.root, entry) for entry in settings.link}
@@ -72,7 +72,7 @@ def bring_belongings(
 
 
 def linked_folders(root: Path, settings: WorktreeSettings) -> tuple[Path, ...]:
-    """The folders of the main checkout that worktrees share; nobody there may change them."""
+    """The folders of the main checkout that worktrees share and must not change."""
     folders = (_linkable(root, entry) for entry in settings.link)
     return tuple(dict.fromkeys(folder for folder in folders if folder is not None))
 
@@ -92,7 +92,7 @@ def _linkable(root: Path, entry: str) -> Path | None:
 
 
 def _found(move: _Move, entry: str) -> tuple[str, ...]:
-    """The paths that an entry names; a pattern passes over what lies beyond a symlink."""
+    """The paths that an entry matches; a pattern does not follow symlinks."""
     _checked("copy", entry)
     if not _MAGIC.search(entry):
         _refuse_outside(move.root, entry)
@@ -124,7 +124,7 @@ def _refuse_outside(top: Path, name: str) -> None:
 
 
 def _is_inside(top: Path, name: str) -> bool:
-    """Whether the folder that holds it is really below `top`, whatever symlinks lead there."""
+    """Whether the folder that contains it is really below `top`, with symlinks resolved."""
     return (top / name).parent.resolve().is_relative_to(top.resolve())
 
 
@@ -148,7 +148,7 @@ def _folders_above(name: str) -> Iterator[str]:
 
 
 def _bring_copy(move: _Move, name: str, tracked: _Tracked) -> Iterator[str]:
-    """Copy a file or a folder; yields the patterns that hide the copy, and no more, from git."""
+    """Copy a file or a folder; yields patterns that hide exactly the copy from git."""
     is_shared = name in tracked.folders
     if not is_shared and name not in tracked.files:
         yield pattern_for(name)
@@ -160,7 +160,7 @@ def _bring_copy(move: _Move, name: str, tracked: _Tracked) -> Iterator[str]:
 
 
 def _leaves_of(move: _Move, name: str) -> Iterator[str]:
-    """Every file, symlink and empty folder of a folder; what is no folder is its own leaf."""
+    """Every file, symlink and empty folder below a folder; anything else yields itself."""
     path = move.root / name
     if path in move.never:
         return
@@ -181,12 +181,12 @@ def _bring(source: Path, target: Path) -> None:
         _place_link(source.readlink(), target)
     elif source.is_dir():
         _make_folder(target)
-    elif source.is_file():  # pipes, sockets and devices have nothing to copy
+    elif source.is_file():  # pipes, sockets and devices have no content to copy
         _place_copy(source, target)
 
 
 def _bring_link(folder: Path, target: Path) -> bool:
-    """Whether the link is there now; anything else at its place stays."""
+    """Whether the link exists now; anything else at its path stays."""
     if not os.path.lexists(target):
         _place_link(folder, target)
     return target.is_symlink() and target.readlink() == folder
@@ -205,7 +205,7 @@ def _place_link(points_to: Path, target: Path) -> None:
 
 @effect("furnish.place_copy")
 def _place_copy(source: Path, target: Path) -> None:
-    """Whole or not at all; a repeat after a kill takes the same name for the unfinished one."""
+    """Copy as a whole or not at all; a repeat after a kill reuses the unfinished file's name."""
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.crew-new")
     _copy_content(source, fresh)
@@ -214,11 +214,11 @@ def _place_copy(source: Path, target: Path) -> None:
 
 
 def _copy_content(source: Path, target: Path) -> None:
-    """Shared with the original until one of them changes, where the file system can do that."""
+    """Copy the content; where the file system can, both files share it until one changes."""
     target.unlink(missing_ok=True)
     with source.open("rb") as read, target.open("xb") as write:
         with contextlib.suppress(OSError, AttributeError):  # another disk, or not Linux
             while os.copy_file_range(read.fileno(), write.fileno(), 1 << 30):
                 pass
-        # From wherever that stopped: at the end, as a rule.
+        # Copies the rest; usually nothing is left.
         shutil.copyfileobj(read, write)

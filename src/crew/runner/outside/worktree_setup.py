@@ -1,7 +1,7 @@
-"""Makes a new worktree fit for work: copies, links, excludes and setup commands, once.
+"""Prepares a new worktree for work: copies, links, excludes and setup commands, once.
 
-A mark in the worktree's git dir says that it is furnished, and another one, written before anything
-is put into it, that nothing of anybody's was in it. Killed anywhere in between, all is done again.
+A mark in the worktree's git dir records that it is prepared. Another one, written before the first
+copy, records that the worktree held no work yet. After a kill in between, everything is repeated.
 """
 
 from pathlib import Path
@@ -33,12 +33,12 @@ from crew.workplace import Workplace
 
 FURNISHED = "crew-furnished"
 UNTOUCHED = "crew-untouched"
-"""Nothing of anybody's was in the worktree before crew began to furnish it."""
+"""The mark that the worktree held no work before crew prepared it."""
 
 
 @frozen
 class _Site:
-    """A worktree that is being furnished, and what is asked for beside copies and links."""
+    """A worktree that is being prepared, and what it gets besides copies and links."""
 
     workplace: Workplace
     path: Path
@@ -49,7 +49,7 @@ class _Site:
 
 
 def worker_settings(workplace: Workplace, task: Task) -> AgentSettings:
-    """The configuration of the agent that carries the task's run."""
+    """The configuration of the agent kind that the task's run uses."""
     agents = workplace.settings.agents
     run = find_run(workplace.db, task.run or "")
     kind = run.agent_kind if run is not None else None
@@ -64,10 +64,10 @@ async def furnish(
     *,
     is_new: bool = False,
 ) -> None:
-    """Make a task's new worktree fit for its agent; one that is furnished stays as it is.
+    """Prepare a task's new worktree for its agent; one that is prepared stays as it is.
 
-    When that fails, a worktree that held nothing yet goes again, together with its branch.
-    `is_new`: the directory was not there a moment ago, so nobody can have written into it.
+    If that fails, a worktree without any work is removed again, together with its branch. `is_new`:
+    the directory was made a moment ago, so no process can have written into it.
     """
     git_dir = _git_dir(workplace, path)
     if _has_mark(git_dir, FURNISHED, path):
@@ -97,7 +97,7 @@ async def furnish(
 
 
 async def furnish_gate(workplace: Workplace, path: Path, *, task: str) -> None:
-    """Make a new worktree fit for gates; when that fails it goes again."""
+    """Prepare a new worktree for gates; if that fails, it is removed again."""
     git_dir = _git_dir(workplace, path)
     if _has_mark(git_dir, FURNISHED, path):
         return
@@ -147,10 +147,10 @@ def _is_plain(site: _Site) -> bool:
 
 
 def _look_before(site: _Site, task: Task, branch: str, *, is_new: bool) -> None:
-    """Note that nothing can be lost, if so, while that can still be seen."""
+    """Mark a worktree without work, before copies and links hide that."""
     if _has_mark(site.git_dir, UNTOUCHED, site.path):
         return
-    # Git reads every file of a fresh checkout again: a look costs a quarter of the checkout.
+    # Git reads every file of a fresh checkout again: this check takes a quarter of its time.
     if (is_new or _is_clean(site.path, branch)) and _is_kept(site, task, branch):
         _mark(site.git_dir, UNTOUCHED, site.path)
 
@@ -161,7 +161,7 @@ def _is_clean(path: Path, branch: str) -> bool:
 
 
 def _is_kept(site: _Site, task: Task, branch: str) -> bool:
-    """No checkpoint was brought back, and no commit is on this branch alone."""
+    """Whether there is no checkpoint to lose, and no commit that only this branch has."""
     repo = site.workplace.repo
     head = commit_of(repo, f"refs/heads/{branch}")
     return (
@@ -177,7 +177,7 @@ def _is_held_elsewhere(repo: Repository, task: Task, branch: str, head: str) -> 
 
 
 def _take_back(site: _Site, task: Task, branch: str) -> None:
-    """Remove what was made just now; the branch only if that is new as well and has no commit."""
+    """Remove the new worktree; its branch too, if that is new and has no commit of its own."""
     repo = site.workplace.repo
     remove_worktree(repo, site.path)
     head = commit_of(repo, f"refs/heads/{branch}")
@@ -197,7 +197,7 @@ def _git_dir(workplace: Workplace, path: Path) -> Path:
 
 
 def _has_mark(git_dir: Path, name: str, path: Path) -> bool:
-    """The mark is for the directory as it was made: a lost and refilled one is a new one."""
+    """Whether the mark belongs to this directory; a lost worktree that was made again has none."""
     try:
         return (git_dir / name).read_text() == _made_at(path)
     except OSError:
@@ -210,5 +210,5 @@ def _mark(git_dir: Path, name: str, path: Path) -> None:
 
 
 def _made_at(path: Path) -> str:
-    """The moment in which the worktree's `.git` file was written: once in its life."""
+    """When the worktree's `.git` file was written, which happens once."""
     return str((path / ".git").stat().st_mtime_ns)

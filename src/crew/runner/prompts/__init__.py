@@ -1,1 +1,1 @@
-"""What an agent is given for one step."""
+"""The text, program and environment that an agent gets for one step."""

@@ -1,4 +1,4 @@
-"""A role's brief as text, within a size that leaves room for the work."""
+"""A role's brief as text: the quest's request, decisions, plan and finished items, shortened."""
 
 from crew.config.prompts import prompt
 from crew.domain.kernel.errors import NotFound
@@ -8,24 +8,24 @@ from crew.tasks.task_source import TaskSource
 
 LONGEST_REQUEST = 4_000
 LONGEST_WORDS = 2_000
-"""Characters of one author's words."""
+"""The most characters of one author's text."""
 
 LONGEST_LIST = 16_000
-"""Characters of all answers, and of all that was built."""
+"""The most characters of all answers, and of all finished items."""
 
 MOST_WORDS = 8
 MOST_LINES = 40
 
 
 def read_brief(source: TaskSource, brief: Brief | None) -> str:
-    """The brief with the request as its task tells it now; empty for a task of no quest."""
+    """The brief with the request's present text; empty for a task that belongs to no quest."""
     if brief is None:
         return ""
     return brief_text(brief, read_request(source, brief.quest))
 
 
 def read_request(source: TaskSource, quest: str) -> str:
-    """Empty when its task was removed, whether crew has noticed that already or not."""
+    """The text of the request; empty if its task was removed."""
     try:
         return source.show(quest).body
     except NotFound:
@@ -33,7 +33,7 @@ def read_request(source: TaskSource, quest: str) -> str:
 
 
 def brief_text(brief: Brief, request: str) -> str:
-    """Of long lists, the newest words and the nearest items."""
+    """The brief as text; of long lists it has the newest entries and the nearest items."""
     text = prompt(
         "brief",
         quest=brief.quest,
@@ -47,7 +47,7 @@ def brief_text(brief: Brief, request: str) -> str:
 
 
 def _settled(brief: Brief) -> str:
-    """What was decided stays, however many questions were answered after it."""
+    """All decisions, and the newest answers that fit."""
     decided = [_words(one) for one in brief.decided[-MOST_WORDS:]]
     answers = [_exchange(one) for one in brief.answered]
     if decided and not answers:
@@ -60,7 +60,7 @@ def _exchange(one: Exchange) -> str:
 
 
 def _listed(parts: list[str]) -> str:
-    """The newest that fit; how many do not is in the first line."""
+    """The newest entries that fit; the first line tells how many are left out."""
     room, kept = LONGEST_LIST, list[str]()
     for part in reversed(parts):
         room -= len(part) + 1
@@ -77,7 +77,7 @@ def _words(said: RoleWords, *, most: int = LONGEST_WORDS) -> str:
 
 
 def _plan(brief: Brief) -> str:
-    """The items around the one it is for, where the plan is long."""
+    """The plan; of a long one, the items around the present one."""
     keys = [line.key for line in brief.plan]
     here = keys.index(brief.key) if brief.key in keys else -1
     first = max(0, min(here - MOST_LINES // 2, len(keys) - MOST_LINES))

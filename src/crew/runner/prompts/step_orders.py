@@ -1,4 +1,4 @@
-"""What an agent is given for one step: its program, environment and limits."""
+"""Builds the order for one step or terminal: the agent's program, environment and limits."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
 
 
 def answer_first_questions(workplace: Workplace, kind: str, worktree: Path) -> None:
-    """What the agent's program asks when it is first started somewhere, nobody will be asked."""
+    """Answer in advance what the agent's program asks at its first start in a folder."""
     settings = agent_settings(workplace, kind)
     environ = {**os.environ, **settings.env}
     home = Path(environ.get("HOME") or Path.home())
@@ -85,7 +85,7 @@ def step_order(workplace: Workplace, call: StepCall, prompt: str) -> StepOrder:
 def terminal_order(
     workplace: Workplace, terminal: Terminal, run: Run, task: Task, prompt: str, *, session: str
 ) -> StepOrder:
-    """The start of a terminal session."""
+    """The order that starts a run's terminal."""
     return StepOrder(
         key=f"{workplace.repo_id}/{run.id}/pane",
         agent=run.agent_kind,

@@ -1,4 +1,4 @@
-"""The words of one step: its instructions, its prompt, and how a session of its kind ends."""
+"""The text of one step: its instructions, its prompt, and how the agent must end it."""
 
 from crew.agents.adapter import remembers
 from crew.config.prompts import prompt
@@ -17,7 +17,7 @@ from crew.workplace import Workplace
 
 @frozen
 class Seen:
-    """What is read from the disk for a prompt; `held` is what the branch holds already."""
+    """What a prompt reads from the disk; `held` is what the branch already contains."""
 
     item: TaskItem
     held: str = ""
@@ -25,18 +25,18 @@ class Seen:
 
 
 def own_words(common: str, own: str | None) -> str:
-    """What the configuration adds for all agents of a role, then for this one."""
+    """The prompt texts from the configuration: those of the role, then those of the agent kind."""
     return "\n".join(text for text in (common, own) if text)
 
 
 def needs_the_task(workplace: Workplace, call: StepCall) -> bool:
-    """Whether the step's session does not know its task: it is new, or remembers nothing."""
+    """Whether the prompt must contain the task: the session is new, or cannot be resumed."""
     adapter = agent_settings(workplace, call.run.agent_kind).adapter
     return call.run.ask in NEW_SESSION or not call.resume or not remembers(adapter)
 
 
 def instructions(workplace: Workplace, call: StepCall, seen: Seen) -> str:
-    """crew's rules, those of the role, and the agent's own system prompt."""
+    """The system prompt: crew's rules, those of the role, and the agent kind's own."""
     common = prompt("system", **_step_values(workplace, call, seen))
     own = agent_settings(workplace, call.run.agent_kind).system_prompt
     parts = (common, _role_words(call.role) if call.role else "", own)
@@ -55,7 +55,7 @@ def step_prompt(workplace: Workplace, call: StepCall, seen: Seen) -> str:
 
 
 def terminal_prompt(workplace: Workplace, run: Run, task: Task, item: TaskItem) -> str:
-    """What a terminal session begins with; one that is resumed knows its task."""
+    """The first prompt of a terminal; a resumed session already has its task."""
     settings = agent_settings(workplace, run.agent_kind)
     own = own_words(workplace.settings.agents.worker_prompt, settings.prompt)
     if run.session_used and run.ask == Ask.CONTINUE:
@@ -66,7 +66,7 @@ def terminal_prompt(workplace: Workplace, run: Run, task: Task, item: TaskItem) 
 
 
 def sent_back_words(workplace: Workplace, run: Run, task: Task) -> str:
-    """What is typed into a terminal session: the answer to its question, or why work came back."""
+    """The text typed into a terminal: the answer to its question, or why work came back."""
     if run.ask == Ask.ANSWER:
         return run.notes
     values = _terminal_values(workplace, run, task, TaskItem(id=task.id, title=task.title))
@@ -75,7 +75,7 @@ def sent_back_words(workplace: Workplace, run: Run, task: Task) -> str:
 
 
 def _role_words(role: Role) -> str:
-    """The agent's part in a quest: what it owns, what it may signal, and how."""
+    """The agent's role in a quest: what it owns, and which signals it may send."""
     others = ", ".join(role.followups)
     return prompt(
         "role_system",
@@ -100,7 +100,7 @@ def _step_values(workplace: Workplace, call: StepCall, seen: Seen) -> dict[str, 
 
 
 def _ending(workplace: Workplace, call: StepCall) -> str:
-    """How the session of a step ends, in the same words each time."""
+    """How the agent must end the step, always in the same words."""
     if call.role is not None:
         return prompt("ending_role", signals=", ".join(call.role.signals)).strip()
     done_word = call.run.done_word or workplace.rules.done_word
@@ -139,7 +139,7 @@ def _notes(run: Run, held: str) -> str:
 
 
 def _conflict(run: Run) -> str:
-    """Both sides each time, and whether it was asked for before."""
+    """Both sides of a conflict, and whether the agent was asked to resolve it before."""
     again = f"This is request {run.merge_tries}: the commit to merge is not in your branch yet."
     parts = (run.merge_notes, run.notes, again if run.merge_tries > 1 else "")
     return "\n\n".join(part for part in parts if part)

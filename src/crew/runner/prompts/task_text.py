@@ -1,4 +1,4 @@
-"""What is read from the disk for a step: its task's text, its brief, what its branch holds."""
+"""Reads what a prompt needs from the disk: the task's text, its brief, its branch's commits."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from crew.workplace import Workplace
 
 
 def read_seen(workplace: Workplace, call: StepCall) -> Seen:
-    """The text of a task is for a session that does not know it; others know it by name."""
+    """Read a step's texts; a session that knows its task gets only the task's name."""
     run, task = call.run, call.task
     if not needs_the_task(workplace, call):
         return Seen(item=_by_name(task))
@@ -26,7 +26,7 @@ def read_seen(workplace: Workplace, call: StepCall) -> Seen:
 
 
 def _read_item(workplace: Workplace, run: Run, task: Task) -> TaskItem:
-    """A file that is away, as on another branch, stops no program that has begun its task."""
+    """The task as its source has it; a missing file does not stop a task that has begun."""
     try:
         return workplace.source.show(task.id)
     except NotFound:
@@ -40,7 +40,7 @@ def _by_name(task: Task) -> TaskItem:
 
 
 def _held(run: Run, task: Task) -> str:
-    """What the branch holds, for a session that does not know."""
+    """What the branch already contains, for a session that does not know it."""
     path = Path(task.worktree)
     log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
     changed = git(path, "status", "--short")

@@ -1,1 +1,1 @@
-"""How requests reach the runner, and how it answers them."""
+"""Sends requests to the runner, and checks and answers them."""

@@ -1,4 +1,4 @@
-"""How a short command gets something done: it asks the runner, or does it itself if none is up."""
+"""Sends a short command's request to the runner, or carries it out here if no runner is up."""
 
 import time
 from collections.abc import Callable
@@ -24,19 +24,19 @@ HOUSEKEEPING = frozenset(
         CommandKind.VACATE,
     }
 )
-"""What a short command may do besides its own request: finish and tidy, start no agent."""
+"""The commands that any request may trigger without a runner: they clean up, and start no agent."""
 
 CHECKING = HOUSEKEEPING | {CommandKind.INSPECT}
-"""What `crew complete` does without a runner."""
+"""The commands that `crew complete` may trigger without a runner."""
 
 LANDING = HOUSEKEEPING | {CommandKind.LINE, CommandKind.TEST, CommandKind.DELIVER}
-"""What `crew merge` does without a runner."""
+"""The commands that `crew merge` may trigger without a runner."""
 
 Settled = Callable[[World], bool]
 
 
 class RequestRefused(CrewError):
-    """The runner said no; its words, code and hint are passed on."""
+    """The runner refused a request; its message, code and hint are passed on."""
 
     def __init__(self, error: dict[str, str], exit_code: int) -> None:
         super().__init__(error["message"], hint=error["hint"], code=error["code"])
@@ -51,7 +51,7 @@ def ask(
     only: frozenset[CommandKind] = HOUSEKEEPING,
     timeout_s: float = PATIENCE_S,
 ) -> Any:
-    """Have a request answered and wait until what it asked for is done (`settled`)."""
+    """Have a request answered, and wait until `settled` is true."""
     give_up_at = time.monotonic() + timeout_s
     role = LANDER if only == LANDING else COMMAND
     answered, reply = False, None
@@ -63,7 +63,7 @@ def ask(
         if answered and _wait_until(workplace, settled, give_up_at=give_up_at, role=role):
             return reply
         try:
-            if answered:  # by a runner that went away before it was done
+            if answered:  # accepted by a runner that ended before it was done
                 _carry_out(workplace, _LOOK, only, role=role)
                 return reply
             return _carry_out(workplace, request, only, role=role)
@@ -86,7 +86,7 @@ def _accepted(found: dict[str, Any] | None) -> Any:
 def _wait_until(
     workplace: Workplace, settled: Settled | None, *, give_up_at: float, role: str
 ) -> bool:
-    """False when the runner went away before it was so."""
+    """Wait until the condition holds; False if the runner ended before that."""
     if settled is None:
         return True
     while not settled(load_world(workplace.db)):
@@ -107,5 +107,5 @@ def _carry_out(
 
 
 def wake(workplace: Workplace) -> None:
-    """Tell the runner that there is something to look at; nothing happens when none is up."""
+    """Wake the runner, so that it looks for changes; do nothing if none is up."""
     wake_runner(workplace.folder)

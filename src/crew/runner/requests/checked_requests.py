@@ -1,4 +1,4 @@
-"""What a step asks of the runner beside its signals, and what holds for all that is asked."""
+"""Cleans requests before they are answered, and answers what a step may read or post."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ POSTING = frozenset({"post_message", "channel_post"})
 
 
 def readable(request: Request) -> Request:
-    """The same without anything that could not be shown, printed or put into a prompt."""
+    """The request with plain, printable text; raises for a text that is too long."""
     longest = LONGEST_MESSAGE if request.verb in POSTING else LONGEST
     return Request(
         verb=request.verb,
@@ -31,9 +31,10 @@ def readable(request: Request) -> Request:
 
 
 def writable(request: Request) -> Request:
-    """The same without halves of characters, as from bytes that are not UTF-8: nothing keeps them.
+    """The request without surrogates, as from bytes that are not UTF-8, which cannot be stored.
 
-    A request that cannot be recorded could not be refused either, and everybody behind it waits.
+    If a request could not be stored, its refusal could not be either, and later requests would
+    wait.
     """
     return Request(verb=request.verb, args=_writable(dict(request.args)))
 
@@ -64,13 +65,13 @@ def _readable(name: str, value: Any, longest: int) -> Any:
 
 
 def own_task(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
-    """The task of a run as its source tells it now."""
+    """The task of a run as its source has it now."""
     told = task_view(workplace.source.show(run.task), world)
     return {name: told[name] for name in TASK_FIELDS}
 
 
 def own_quest(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:
-    """The quest that a run's task is a part of, as `crew quest show --json` prints it."""
+    """The quest of a run's task, as `crew quest show --json` prints it."""
     if run.task not in world.positions:
         raise NotFound(f"task {run.task} is not part of a quest", hint="get-task shows the task")
     return load_view(workplace, world.positions[run.task].quest)
@@ -80,11 +81,11 @@ READING: Mapping[str, Callable[[Workplace, World, Run], dict[str, Any]]] = {
     "get_task": own_task,
     "get_quest": own_quest,
 }
-"""What a step may read of its own."""
+"""What a step may read about itself."""
 
 
 def message_from(run: Run, args: Mapping[str, Any]) -> Request:
-    """A message whose sender is proven."""
+    """A message with the sender that the token proved."""
     text = str(args["text"]).strip()
     if not text:
         raise UsageError("the message is empty", hint="send it again with a text")

@@ -1,4 +1,4 @@
-"""Leaves a request for the runner and waits for its reply; light, for those who start often."""
+"""Stores a request for the runner, wakes it, and waits for the reply; few imports, fast to load."""
 
 import contextlib
 import os
@@ -19,14 +19,14 @@ POLL_S = 0.02
 def ask_runner(
     folder: Path, db: Database, request: Request, *, give_up_at: float, role: str = RUNNER
 ) -> Any | None:
-    """What the runner of this `.crew/` replies; None when none is up that could have heard it.
+    """Send a request to the runner of this `.crew/`; returns its reply, or None if none is up.
 
-    `role` is that of the process that asks, if it has one.
+    `role` is that of the asking process, and decides which holders of the lock it may ask.
     """
     while find_runner(folder / "lock", role=role) is not None:
         number = add_request(db, request, at=time.time())
         wake_runner(folder)
-        # A runner that begins drops what was asked of the one before it: it hears the next.
+        # A starting runner drops requests to the runner before it, so the request is sent again.
         with contextlib.suppress(NotFound):
             return _reply(folder, db, number, give_up_at=give_up_at, role=role)
     return None
@@ -46,14 +46,14 @@ def _reply(folder: Path, db: Database, number: int, *, give_up_at: float, role: 
 
 @effect("runner.wake")
 def wake_runner(folder: Path) -> None:
-    """Tell the runner that there is something to look at; nothing happens when none is up."""
+    """Wake the runner, so that it looks for changes; do nothing if none is up."""
     try:
         pipe = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK)
     except OSError:
         return
     try:
         os.write(pipe, b".")
-    except OSError:  # it is full, so the runner will look; or the runner has just died
+    except OSError:  # the pipe is full, so the runner will look; or the runner has just died
         return
     finally:
         os.close(pipe)

@@ -1,4 +1,4 @@
-"""When what was asked for is done: conditions that a command waits for."""
+"""Conditions that a command waits for after its request: when what it asked for is done."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from crew.domain.world import World
 
 
 def is_written(task: str) -> Callable[[World], bool]:
-    """The source has been told."""
+    """Whether the task's state is written to its source."""
 
     def settled(world: World) -> bool:
         row = world.tasks.get(task)

@@ -1,4 +1,4 @@
-"""Who speaks: each attempt at a step has a token of its own, which proves what it may speak for."""
+"""Makes and checks tokens: each step, terminal, review and member has one that proves who it is."""
 
 import contextlib
 import hashlib
@@ -19,25 +19,25 @@ from crew.system.crash_points import effect
 VERBS = frozenset(
     {"signal", "fetch_messages", "progress", "get_task", "get_quest", "post_message", "plan_steps"}
 )
-"""What only the step itself may say."""
+"""The requests that only a step itself may send."""
 
 
 MEMBER = "channel:"
-"""How the name in a member's token begins; the name of no run does."""
+"""How the name in a member's token begins; no run's name begins like this."""
 
 TERMINAL = "terminal:"
 REVIEW = "review:"
 
 READING = frozenset({"get_task"})
-"""What a reviewer may ask: it reads its task and changes nothing."""
+"""The requests that a reviewer may send: it reads its task and changes nothing."""
 
 _PROVEN = frozenset({"token", "run", "attempt", "terminal", "review"})
-"""What only a token says, whatever a request claims."""
+"""The arguments that only a token may set; those of a request are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Made from a secret of this crew, so that nothing but the secret need be kept."""
+    """Makes tokens from the crew's secret, so that only the secret is stored."""
 
     folder: Path
 
@@ -45,19 +45,19 @@ class Tokens:
         return self._signed(f"{run.id}/{run.attempt}")
 
     def terminal_token(self, terminal: Terminal) -> str:
-        """For the agent in this terminal, and for no other terminal of its run."""
+        """A token for the agent in this terminal, not for other terminals of its run."""
         return self._signed(f"{TERMINAL}{terminal.id}/{terminal.number}")
 
     def review_token(self, run: Run, commit: str) -> str:
-        """For the reviewer of a run's commit."""
+        """A token for the reviewer of a run's commit."""
         return self._signed(f"{REVIEW}{run.id}/{commit}")
 
     def member_token(self, member: str) -> str:
-        """For a member of a channel, whoever crew drives and whoever connects by itself."""
+        """A token for a member of a channel, whether crew drives it or it connects by itself."""
         return self._signed(f"{MEMBER}{member}")
 
     def prove(self, token: str) -> str:
-        """What a token was made for; raises for one that is not crew's."""
+        """The name that a token was made for; raises if the token is not crew's."""
         name, _, proof = token.rpartition("/")
         if not name or not hmac.compare_digest(proof.encode(), self._proof(name).encode()):
             raise NeedsLogin(
@@ -76,7 +76,7 @@ class Tokens:
         return run, int(attempt)
 
     def _speaker(self, token: str, verb: str) -> dict[str, Any]:
-        """Whose word a request of this verb is: a step's, a terminal's or a reviewer's."""
+        """The arguments that identify the sender: a step, a terminal or a reviewer."""
         name = self.prove(token)
         kind = next((one for one in (TERMINAL, REVIEW) if name.startswith(one)), "")
         run, _, number = name.removeprefix(kind).rpartition("/")
@@ -97,7 +97,7 @@ class Tokens:
         return name.removeprefix(MEMBER)
 
     def checked(self, request: Request) -> Request:
-        """A request of a step or a member, with who its token proves it to be."""
+        """A request of a step or a member, with the sender that its token proves."""
         if request.verb not in VERBS | MEMBER_VERBS.keys():
             return request
         token = str(request.args.get("token", ""))
@@ -128,7 +128,7 @@ def _of_another_kind(what: str) -> NeedsLogin:
 
 @effect("runner.make_secret")
 def _make_secret(file: Path) -> None:
-    """Whole or not at all; of two that are made at once, one wins."""
+    """Make the secret, complete or not at all; if two processes make one, the first wins."""
     fresh = file.with_name(f".secret.{os.getpid()}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

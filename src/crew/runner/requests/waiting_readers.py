@@ -1,4 +1,4 @@
-"""Members of channels that wait for something to read: each is woken by a fact, nobody polls."""
+"""Lets members of channels wait for new posts: a fact wakes them, so they need not poll."""
 
 import asyncio
 import time
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from crew.runner.runner import Runner
 
 LONGEST_READ_S = 50.0
-"""Below the minute after which most MCP clients give a call up."""
+"""Less than the minute after which most MCP clients give up a call."""
 
 _KINDS = frozenset({"channel", "member", "post"})
 
 
 @dataclass(slots=True)
 class Readers:
-    """`_waiting` are, by channel, those who wait for what happens in it.
+    """`_waiting` has, by channel, the events of the reads that wait for a change in it.
 
-    `_put_off` are the requests of other processes that wait for that, by number.
+    `_put_off` has, by number, the waiting requests of other processes.
     """
 
     runner: "Runner"
@@ -33,7 +33,7 @@ class Readers:
     _put_off: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     def welcome(self) -> None:
-        """Nobody could reach crew before the runner was up: everybody's time begins now."""
+        """Restart each member's heartbeat: without a runner, no member could reach crew."""
         engine = self.runner.engine
         if engine.scope.takes_work:
             engine.record(awake(engine.world, at=time.time()))
@@ -46,7 +46,7 @@ class Readers:
                 event.set()
 
     def puts_off(self, number: int, request: Request) -> bool:
-        """Whether a request of another process is answered later, when there is something."""
+        """Whether another process's request is answered later, when there is something to read."""
         if number in self._put_off:
             return True
         if not _wish_s(request):
@@ -59,18 +59,18 @@ class Readers:
     async def _answer_later(self, number: int, request: Request) -> None:
         await self.patiently(request)
         db = self.runner.workplace.db
-        if any(number == one for one, _ in open_requests(db)):  # nobody took it back
+        if any(number == one for one, _ in open_requests(db)):  # it was not withdrawn
             self.runner.answer_request(number, request)
 
     async def patiently(self, request: Request) -> None:
-        """Wait until a read has something to tell, or as long as it wants to wait."""
+        """Wait until a read has something to return, for as long as the request asks."""
         wish_s = _wish_s(request)
         if not wish_s:
             return
         try:
             member_id = self.runner.tokens.member(str(request.args.get("token", "")))
         except CrewError:
-            return  # it is refused when it is answered
+            return  # the answer will refuse it
         engine = self.runner.engine
         member = engine.world.members.get(member_id)
         if member is None:
@@ -83,7 +83,7 @@ class Readers:
         )
 
     def notice(self, member_id: str) -> None:
-        """Whoever asks for something is there, also if it is refused."""
+        """Record a member's heartbeat; any request counts, even one that is refused."""
         engine = self.runner.engine
         if facts := beat(engine.world, member_id, at=time.time()):
             engine.record(facts)
@@ -110,7 +110,7 @@ class Readers:
 
 
 def _wish_s(request: Request) -> float:
-    """How long somebody who reads a channel wants to wait for something."""
+    """How long a read of a channel asks to wait."""
     wish = request.args.get("waitSeconds")
     is_read = request.verb == "channel_read" and isinstance(wish, int | float)
     return float(min(max(0, wish), LONGEST_READ_S)) if is_read and wish else 0.0

@@ -1,7 +1,7 @@
-"""Carries out a request where no runner is up: lock, load, answer, record, all in this process.
+"""Carries out a request without a runner: lock, load, answer and record in this process.
 
-Most requests make facts and no more. The engine, which is slow to load, is started only when
-something has to be done outside: a worktree to remove, a task file to write, a branch to land.
+Most requests only make facts. The engine, which is slow to load, is started only when something has
+to be done outside: a worktree to remove, a task file to write, a branch to land.
 """
 
 import time
@@ -30,19 +30,19 @@ from crew.workplace import Workplace
 def answer_alone(
     workplace: Workplace, request: Request, *, only: frozenset[CommandKind], role: str
 ) -> Any:
-    """The reply; commands of these kinds that follow are carried out before it."""
+    """Answer a request; commands of these kinds that follow are carried out before it returns."""
     with holding_the_lock(workplace, role=role):
         scope = Scope(kinds=only, takes_work=False)
         if "token" in request.args or request.verb not in VERBS:
             return _run_engine(workplace, request, scope)
         asked = _answer(workplace, request, scope)
-    if isinstance(asked, CrewError):  # raised inside, it would look as if this writer had failed
+    if isinstance(asked, CrewError):  # inside the lock it would count as this writer's failure
         raise asked
     return asked.reply
 
 
 def _answer(workplace: Workplace, request: Request, scope: Scope) -> Answer | CrewError:
-    """A refusal is an answer too."""
+    """The reply, or the refusal."""
     before = load_world(workplace.db)
     alone = _Alone(workplace=workplace, world=before, scope=scope)
     alone.take_in()
@@ -65,14 +65,14 @@ def _run_engine(workplace: Workplace, request: Request, scope: Scope) -> Any:
 
 @dataclass(slots=True, kw_only=True)
 class _Alone:
-    """The world, and the same steps as the runner's, without its loop."""
+    """The world, and the runner's answers and repairs without its loop."""
 
     workplace: Workplace
     world: World
     scope: Scope
 
     def take_in(self) -> None:
-        """Nothing is read when the source is as it was the last time."""
+        """Bring the world up to date with the task source, if that has changed."""
         stamp = self.workplace.source.stamp()
         if is_taken_in(self.workplace, stamp):
             return
@@ -83,7 +83,7 @@ class _Alone:
 
     def answer(self, request: Request) -> Answer:
         rules, now = self.workplace.rules, time.time()
-        if request.verb == "cleanup":  # no step runs in any worktree
+        if request.verb == "cleanup":  # without a runner, no step runs in any worktree
             request = Request(verb=request.verb, args={**request.args, "idle": True})
         asked = answer(self.world, writable(request), rules=rules, at=now)
         self._record(asked.facts)
@@ -92,7 +92,7 @@ class _Alone:
         return asked
 
     def has_due(self) -> bool:
-        """Now, or later although nothing happens until then."""
+        """Whether a command is due now, or later without any further change."""
         clock = Clock(time.time(), kinds=self.scope.kinds)
         due = plan(self.world, clock, rules=self.workplace.rules, scope=self.scope)
         return bool(due or clock.waits)

@@ -1,1 +1,1 @@
-"""What people ask for to tidy up and to get work back: prune, clean, doctor, restore."""
+"""Cleans up and restores work on request: prune, clean, doctor, restore."""

@@ -1,7 +1,7 @@
-"""Clean: removes all worktrees and all runtime state; tasks, config and checkpoints stay.
+"""`crew clean`: removes all worktrees and runtime state; tasks, config and checkpoints stay.
 
-It leaves no facts, since it deletes them: the log of facts is a part of the state that goes. What
-it did can be read from the tasks, which their source keeps, and from the checkpoints in git.
+It records no facts, since it deletes them: their log is a part of the state. The tasks, which their
+source keeps, and the checkpoints in git show what it did.
 """
 
 import shutil
@@ -29,14 +29,14 @@ LABEL = "before clean"
 
 
 def take_inventory(workplace: "Workplace") -> Inventory:
-    """What would go; `LockHeld` while a runner is up."""
+    """List what would be removed; raises `LockHeld` while a runner is up."""
     if (holder := find_runner(workplace.lock_file)) is not None:
         raise LockHeld(holder)
     return _inventory(workplace)
 
 
 def remove_state(workplace: "Workplace") -> None:
-    """Everything that an inventory names, and the state; the workplace is of no use after it."""
+    """Remove what an inventory lists, and the state; the workplace cannot be used afterwards."""
     with holding_the_lock(workplace):
         _clean(workplace, _inventory(workplace))
 
@@ -62,7 +62,7 @@ def _inventory(workplace: "Workplace") -> Inventory:
 
 
 def _crew_branches(workplace: "Workplace") -> dict[str, str]:
-    """The branches that crew made; a person's own branch may have such a name too."""
+    """The branches that crew made, not a person's branch with such a name."""
     found = refs_like(workplace.repo, "refs/heads/crew-*")
     marked = refs_like(workplace.repo, made_ref("crew-*"))
     named = {ref.removeprefix("refs/heads/"): head for ref, head in found.items()}
@@ -70,9 +70,9 @@ def _crew_branches(workplace: "Workplace") -> dict[str, str]:
 
 
 def _clean(workplace: "Workplace", found: Inventory) -> None:
-    """Each part may be repeated; the state goes last, so that a repeat finds what is left."""
+    """Each part may be repeated; the state is removed last, so that a repeat finds the rest."""
     for path in map(Path, found.worktrees):
-        if path.name.startswith("."):  # a gate's worktree holds nothing that is not committed
+        if path.name.startswith("."):  # a gate's worktree contains only committed work
             remove_worktree(workplace.repo, path)
         else:
             keep_and_remove(workplace.repo, path, label=LABEL)

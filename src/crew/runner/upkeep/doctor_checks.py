@@ -1,4 +1,4 @@
-"""What `crew doctor` looks at; each finding says how to fix it."""
+"""The checks of `crew doctor`; each finding names its fix."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ OLDEST_GIT = (2, 38)
 
 
 def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Iterator[Finding]:
-    """Everything, in an order in which a later check may rely on the earlier ones."""
+    """Run all checks, in an order in which later ones may rely on earlier ones."""
     yield from _guarded("git", git_version)
     try:
         workplace = load_workplace()
@@ -35,7 +35,7 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
 
 
 def _guarded(check: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """A check that cannot be made is a finding too, and the others go on."""
+    """Run a check; if it fails itself, that is a finding, and the others still run."""
     try:
         yield from look()
     except CrewError as error:
@@ -62,7 +62,7 @@ def git_version() -> Iterator[Finding]:
 
 
 def terminal() -> Iterator[Finding]:
-    """Only tasks at a terminal need it, so that its lack is advice."""
+    """Check tmux; a missing one is only advice, since just tasks at a terminal need it."""
     from crew.agents.terminal.tmux import checked_version, load_program  # noqa: PLC0415
 
     try:
@@ -95,7 +95,7 @@ def sandbox(mode: str) -> Iterator[Finding]:
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:
-    """Wrong only where it hurts: for the default worker, and for agents that exist."""
+    """Check the agent kinds; only the default worker and those of existing agents are errors."""
     settings = workplace.settings.agents
     used = {agent.agent_kind for agent in load_world(workplace.db).crew.values()}
     for kind in sorted({settings.worker_default, *used}):

@@ -1,4 +1,4 @@
-"""Removes a worktree after a checkpoint of all that is in it, ignored files too."""
+"""Removes a worktree after a checkpoint of its content, ignored files included."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def keep_and_remove(repo: "Repository", path: Path, *, label: str) -> None:
-    """A worktree of a task is called after it; one that is gone already is fine."""
+    """Keep and remove a worktree, which has its task's name; do nothing if it is gone."""
     from crew.git.checkpoints.checkpoints import take_checkpoint  # noqa: PLC0415 - slow to load
     from crew.git.worktrees.worktrees import remove_worktree  # noqa: PLC0415
 

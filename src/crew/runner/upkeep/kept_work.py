@@ -1,4 +1,4 @@
-"""What was kept of a task's worktree: its checkpoints, and how one is written to a folder."""
+"""`crew checkpoints` and `crew restore`: lists a task's checkpoints, writes one to a folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def kept_task(workplace: "Workplace", named: str) -> str:
-    """A task that was removed still has its checkpoints."""
+    """The id of a task with checkpoints, which a removed task still has."""
     try:
         return workplace.source.resolve(named)
     except NotFound:
@@ -32,9 +32,9 @@ def kept_views(workplace: "Workplace", task: str) -> list[dict[str, Any]]:
 def restore_work(
     workplace: "Workplace", task: str, *, number: int | None, into: Path | None
 ) -> tuple[Path, dict[str, Any]]:
-    """Write a checkpoint, the last one if none is named, to a new or empty folder.
+    """Write a checkpoint, by default the last one, to a new or empty folder.
 
-    No fact tells of it: no row changes, and nothing that exists is touched.
+    It records no fact, since no row changes and no existing file is touched.
     """
     if number is None:
         kept = checkpoints(workplace.repo, task)
@@ -57,7 +57,7 @@ def _view(kept: Checkpoint) -> dict[str, Any]:
 
 
 def remarks(workplace: "Workplace", view: dict[str, Any]) -> Iterator[str]:
-    """What a checkpoint holds beside files, and what it does not hold."""
+    """What a checkpoint contains besides files, and what it does not contain."""
     at = f"checkpoint {view['number']}"
     for commit in view["reset_away"]:
         words = way_back(workplace.repo, commit)

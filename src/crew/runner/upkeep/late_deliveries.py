@@ -1,4 +1,4 @@
-"""What landed and is not in its target branch, as git and the store have it; and its delivery."""
+"""Finds landed work that its target branch does not contain yet, and delivers it."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Late:
-    """What a target branch does not have, and how it gets it."""
+    """The work that a target branch lacks, and the command that delivers it."""
 
     what: str
     fix: str
 
 
 def undelivered(workplace: "Workplace") -> dict[str, Late]:
-    """By target branch; a landing that the store does not know of counts too."""
+    """Late work by target branch, from git and the store; either is enough."""
     world, tips = load_world(workplace.db), landed_tips(workplace.repo)
     late = [target for target, tip in tips.items() if not _has(workplace, target, tip)]
     recorded = [task.target for task in world.tasks.values() if task.awaits_delivery]
@@ -53,6 +53,6 @@ _REPAIR = "`crew doctor --repair` delivers it; so does the next `crew run`"
 
 
 def deliver_all(workplace: "Workplace", targets: Iterable[str]) -> None:
-    """What `crew merge` would do, for each of these branches."""
+    """Deliver to each of these branches, as `crew merge` would."""
     for target in targets:
         ask(workplace, Request(verb="deliver", args={"target": target}), only=LANDING)

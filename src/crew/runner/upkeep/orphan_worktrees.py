@@ -1,4 +1,4 @@
-"""Worktrees of crew that belong to no task any more."""
+"""Finds and removes crew's worktrees that belong to no task any more."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ LABEL = "belonged to no task"
 
 
 def find_orphans(workplace: "Workplace") -> list[Path]:
-    """Gates have worktrees of their own, which are used again and belong to nobody."""
+    """The orphaned worktrees, without those of gates, which belong to no task."""
     known = {item.id for item in workplace.snapshot().items}
     return [
         path
@@ -29,7 +29,7 @@ def find_orphans(workplace: "Workplace") -> list[Path]:
 
 
 def remove_orphans(workplace: "Workplace", paths: list[Path]) -> None:
-    """Each after a checkpoint. One that a row still names is removed by a request, with facts."""
+    """Remove each after a checkpoint; a worktree that a row names needs a request, with facts."""
     rows = load_world(workplace.db).tasks
     if named := [path.name for path in paths if path.name in rows]:
         ask(workplace, Request(verb="prune", args={"tasks": named}))

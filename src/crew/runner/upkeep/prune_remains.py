@@ -1,6 +1,6 @@
-"""Prune: finds what tasks that are over left behind, and removes it; content is kept first.
+"""`crew prune`: removes the worktrees and branches of finished tasks; content is kept first.
 
-What rows name is removed by requests, so that facts tell of it: `prune` for worktrees, which the
+What rows name is removed by requests, so that facts record it: `prune` for worktrees, which the
 runner removes if one is up, and `pruned` for branches. The rules are in `domain/upkeep`.
 """
 
@@ -43,7 +43,7 @@ LABEL = "before prune"
 
 
 def find_remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
-    """What can be removed now; `unmerged` branches only if that is asked for."""
+    """What can be removed now; unmerged branches only with `unmerged`."""
     world = load_world(workplace.db)
     found = _left_behind(workplace, world, unmerged=unmerged)
     if find_runner(workplace.lock_file) is None:
@@ -52,7 +52,7 @@ def find_remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
 
 
 def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) -> None:
-    """Remove what was shown, as far as it is still over; repeatable after a kill."""
+    """Remove what was listed, if its task is still finished; repeatable after a kill."""
     _have_worktrees_removed(workplace, [one.task for one in shown.worktrees])
     world = load_world(workplace.db)
     if not (shown.branches or shown.marks or unknown_worktrees(shown, world.tasks)):
@@ -65,7 +65,7 @@ def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) ->
 
 
 def _have_worktrees_removed(workplace: "Workplace", tasks: list[str]) -> None:
-    """Through the runner, or here without one: what goes is recorded as it goes."""
+    """Have the runner remove the worktrees, or do it here without one; each is recorded."""
 
     def settled(world: World) -> bool:
         return not any(world.tasks[task].cleaning for task in tasks if task in world.tasks)
@@ -89,7 +89,7 @@ def _left_behind(workplace: "Workplace", world: World, *, unmerged: bool) -> Rem
 
 
 def _crew_branches(workplace: "Workplace") -> tuple[dict[str, str], dict[str, str]]:
-    """By name, the marks of branches that crew made, and the branches that are there."""
+    """By name: the marks of branches that crew made, and the existing branches."""
     mark, branch = made_ref("crew-*"), "refs/heads/crew-*"
     found = refs_like(workplace.repo, mark, branch)
     made, heads = (
@@ -109,14 +109,14 @@ def _branch(workplace: "Workplace", world: World, name: str, head: str) -> Branc
 
 
 def _is_merged(workplace: "Workplace", world: World, branch: str, head: str) -> bool:
-    """Whether all of it is in a target, or in what landed and still has to be delivered."""
+    """Whether all its commits are in a target, or have landed and wait for delivery."""
     row = world.tasks.get(str(task_of_branch(branch)))
     targets = {workplace.target, (row.target if row else "") or workplace.target}
     return any(is_contained(workplace, head, target) for target in targets)
 
 
 def is_contained(workplace: "Workplace", head: str, target: str) -> bool:
-    """Whether a target branch has this commit, or what landed for it has."""
+    """Whether a target branch contains this commit, or work that landed for it does."""
     refs = (landed_ref(target), f"refs/heads/{target}")
     tips = [tip for ref in refs if (tip := commit_of(workplace.repo, ref)) is not None]
     return any(contains(workplace.repo, ancestor=head, descendant=tip) for tip in tips)
@@ -138,7 +138,7 @@ def _worktrees(
 
 
 def _remove(workplace: "Workplace", found: Remains) -> None:
-    """Each part may be repeated; a branch goes after its worktree, its mark after the branch."""
+    """Each part may be repeated: the worktree first, then the branch, then its mark."""
     from crew.git.checkpoints.checkpoints import keep_commit  # noqa: PLC0415 - slow
 
     repo = workplace.repo

@@ -1,8 +1,8 @@
-"""What `crew doctor` checks of a crew's state, and what `--repair` does about it.
+"""The checks of `crew doctor` on a crew's state, and the repairs of `--repair`.
 
-A repair holds the writer's lock, so that no runner starts in the middle of it. It leaves facts
-where a row changes: worktrees that a row names go by the request `prune`, landed work by `deliver`.
-Rows that differ from their facts are built again from them, which takes no fact.
+A repair holds the writer's lock, so that no runner starts during it. Facts record every change of a
+row: worktrees that a row names are removed by the request `prune`, landed work is delivered by
+`deliver`. Rows that differ from their facts are built again, which needs no fact.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def processes(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noq
         return
     left = owned_processes(workplace.repo_id)
     if left and repair:
-        with holding_the_lock(workplace):  # which ends them by itself after a writer's death
+        with holding_the_lock(workplace):  # which itself ends them after a killed writer
             kill_leftovers(workplace.repo_id)
         yield Finding(check="processes", message=f"ended {len(left)} processes", is_repaired=True)
     elif left:
@@ -80,7 +80,7 @@ def worktrees(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noq
 
 
 def deliveries(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
-    """Compares the landed refs, and what is recorded as landed, with the target branches."""
+    """Compare the landed refs and the recorded landings with the target branches."""
     found = undelivered(workplace)
     if repair and found and find_runner(workplace.lock_file) is None:
         deliver_all(workplace, found)

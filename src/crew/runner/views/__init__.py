@@ -1,1 +1,1 @@
-"""Rows as people, scripts and other programs see them."""
+"""The documents that commands and files show: rows, quests, channels and logs as plain data."""

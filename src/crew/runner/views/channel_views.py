@@ -1,4 +1,4 @@
-"""Channels as people and scripts see them: the fields of `crew channel list`, `show` and `tail`."""
+"""The documents of channels: the fields of `crew channel list`, `show` and `tail`."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def member_view(member: Member) -> dict[str, Any]:
 
 
 def load_channels(db: Database) -> World:
-    """The channels and their members, and nothing else."""
+    """Load the channels and their members, and no other rows."""
     return with_rows([*load_rows(db, "channel").values(), *load_rows(db, "member").values()])
 
 
 def load_posts(db: Database, channel: Channel, *, after: int = 0) -> list[Post]:
-    """What was said in a channel after this number; it may be closed long since."""
+    """The posts of a channel after this number, also of a closed one."""
     numbers = range(after + 1, channel.sequence + 1)
     found = load_some(db, "post", (post_id(channel.id, number) for number in numbers))
     return [row for row in found if isinstance(row, Post)]

@@ -1,4 +1,4 @@
-"""Writes `state.json` and the manifests of runs: what files tell other programs of the world."""
+"""Writes `state.json` and the manifests of runs, which other programs read."""
 
 import time
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from crew.workplace import Workplace
 
 @dataclass(slots=True, kw_only=True)
 class Documents:
-    """`state` and `runs` are what the files say already; what they say is not written again."""
+    """`state` and `runs` are the contents already written, which are not written again."""
 
     workplace: Workplace
     runs: Mapping[str, Run] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Documents:
         self.write_state(world, runner_up=runner_up)
 
     def write_state(self, world: World, *, runner_up: bool = True) -> None:
-        """Most facts tell nothing about agents."""
+        """Write `state.json` if it changed; most facts do not concern agents."""
         document = state_document(world, runner_up=runner_up)
         if document != self.state:
             write_state(self.workplace.state_file, document)

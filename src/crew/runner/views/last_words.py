@@ -1,4 +1,4 @@
-"""What each agent does now, kept at most twice a second; the last words are never lost."""
+"""Stores what each agent does now, at most twice a second, and never loses the newest text."""
 
 import asyncio
 import functools
@@ -14,7 +14,7 @@ EVERY_S = 0.5
 
 @dataclass(slots=True, kw_only=True)
 class LastWords:
-    """`guarded` runs what may fail at any later moment."""
+    """`guarded` calls a function that may fail later, on the loop."""
 
     db: Database
     guarded: Callable[[Callable[[], None]], None]
@@ -28,7 +28,7 @@ class LastWords:
             self._store(agent)
 
     def _store(self, agent: str) -> None:
-        """The newest words, and then a pause in which newer ones are only remembered."""
+        """Store the newest text, then pause; texts that arrive in the pause are stored after it."""
         words = self._unsaid.get(agent)
         if words is None:
             self._unsaid.pop(agent, None)

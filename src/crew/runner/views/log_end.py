@@ -1,4 +1,4 @@
-"""Finds places in a log from its end: the last lines, and where the last steps begin.
+"""Finds positions in a log from its end: the last lines, and the starts of the last steps.
 
 A log may have gigabytes, so it is read backwards, a block at a time.
 """
@@ -15,7 +15,7 @@ _HEADER = re.compile(rb"\n=== [^\n]*?: step ([^\n]*?) ===(?=\n)")
 
 
 def size_of(log: Path) -> int:
-    """How many bytes it has; none before it exists."""
+    """Its size in bytes; 0 before it exists."""
     try:
         return log.stat().st_size
     except FileNotFoundError:
@@ -23,7 +23,7 @@ def size_of(log: Path) -> int:
 
 
 def start_of_last(log: Path, count: int, *, end: int) -> int:
-    """Where the last lines before `end` begin; the newline that ends the last one is its own."""
+    """The start of the last lines before `end`; a final newline belongs to the last line."""
     wanted, before = count, end - 1
     with log.open("rb") as file:
         while before > 0:
@@ -48,7 +48,7 @@ def steps_from_end(log: Path, *, end: int) -> Iterator[tuple[int, str]]:
     with log.open("rb") as file:
         while end > 0:
             start = max(0, end - BLOCK)
-            # Each header is found in the block that has the newline before it; the first has none.
+            # A header is found in the block that has the newline before it; the first one has none.
             block = _read(file, start, end + _LONGEST_HEADER)
             before = b"\n" if start == 0 else b""
             found = list(_HEADER.finditer(before + block))

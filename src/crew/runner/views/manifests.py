@@ -1,4 +1,4 @@
-"""The manifest of a run: a file for other programs, with the state names of seed 004."""
+"""The manifest of a run: a file that other programs read, with its own names for the states."""
 
 import json
 from pathlib import Path

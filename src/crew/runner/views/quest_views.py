@@ -1,4 +1,4 @@
-"""A quest as people and scripts see it: the request, its steps, who said what, and the cost."""
+"""The documents of quests: the request, its items, what roles wrote, and the cost."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,13 +20,13 @@ from crew.store.fact_log import facts_after, load_world
 from crew.workplace import Workplace
 
 Passed = Mapping[str, list[dict[str, Any]]]
-"""What gates and reviews said of each task, the oldest first."""
+"""The outcomes of gates and reviews by task, the oldest first."""
 
 _JUDGED = "stage_"
 
 
 def quest_line(world: World, quest: Quest) -> dict[str, Any]:
-    """A quest in short, as `crew quest list` has it."""
+    """A quest in short, as `crew quest list` prints it."""
     task, base = world.tasks.get(quest.id), world.positions[quest.id]
     done = sum(_is_done(world, step) for step in quest.steps)
     mine = tasks_of(world, quest)
@@ -51,7 +51,7 @@ def quest_line(world: World, quest: Quest) -> dict[str, Any]:
 
 
 def quest_view(world: World, quest: Quest, *, request: str, passed: Passed) -> dict[str, Any]:
-    """Everything about a quest, as `crew quest show --json` has it."""
+    """The whole document of a quest, as `crew quest show --json` prints it."""
     positions = [
         position
         for position in world.positions.values()
@@ -78,7 +78,7 @@ def quest_view(world: World, quest: Quest, *, request: str, passed: Passed) -> d
 
 
 def step_view(world: World, step: PlanItem, passed: Passed) -> dict[str, Any]:
-    """A planned step; before it is a task, only what was planned is known of it."""
+    """An item; before it is a task, only its plan is known."""
     planned = {
         "id": step.key,
         "title": step.title,
@@ -92,7 +92,7 @@ def step_view(world: World, step: PlanItem, passed: Passed) -> dict[str, Any]:
 
 
 def quest_part(world: World, task: Task) -> dict[str, Any] | None:
-    """What a task is in its quest, for `crew show`; None when it belongs to none."""
+    """The part of a task in its quest, for `crew show`; None if it belongs to none."""
     if not task.quest:
         return None
     position = world.positions.get(task.id)
@@ -114,7 +114,7 @@ def _not_begun(step: PlanItem) -> dict[str, Any]:
 
 
 def _walked(world: World, position: Position, passed: Passed) -> dict[str, Any]:
-    """How far a task has come: where it stands, who acts, what was said, and what it cost."""
+    """The progress of a task: its position, the acting role, what roles wrote, and the cost."""
     task = world.tasks.get(position.task)
     runs = [run for run in world.runs.values() if run.task == position.task]
     run = world.runs.get((task.run if task else None) or "")
@@ -145,7 +145,7 @@ def _walked(world: World, position: Position, passed: Passed) -> dict[str, Any]:
 
 
 def _sessions(position: Position, live: Run | None) -> list[dict[str, str]]:
-    """Every session that spoke, in the order of its first word, and the one that is under way."""
+    """Every session of a role, in the order of their first signals, and the present one."""
     found = {one.session: one.role for one in position.said if one.session}
     if live and live.session:
         found.setdefault(live.session, live.role)
@@ -163,7 +163,7 @@ def _said(said: Any) -> dict[str, Any]:
 
 
 def _followups(world: World, asker: Position) -> list[dict[str, Any]]:
-    """The roles that were asked to act first, each with those that it asked itself."""
+    """The roles that were asked to act first, each with those that it asked in turn."""
     return [
         {
             "id": position.id,
@@ -184,21 +184,21 @@ def open_questions(world: World, quest: Quest) -> list[Question]:
 
 
 def tasks_of(world: World, quest: Quest) -> frozenset[str]:
-    """The request's task and those of all steps there ever were."""
+    """The request's task and those of all items, former ones included."""
     return frozenset(
         position.task for position in world.positions.values() if position.quest == quest.id
     )
 
 
 def role_title(world: World, quest: str, role: str) -> str:
-    """What a role does, in the plain words of the quest's workflow; empty where it has none."""
+    """What a role does, in plain words of the quest's workflow; empty if it has none."""
     found = world.quests.get(quest)
     known = from_text(found.definition).roles.get(role) if found and role else None
     return known.title if known else ""
 
 
 def _changed_at(position: Position, runs: Iterable[Run]) -> float | None:
-    """When something last began, ended or was said; None before anything did."""
+    """When a run last began or ended, or a role last wrote; None before the first."""
     times = [at for run in runs for at in (run.started_at, run.ended_at) if at]
     return max([*times, *(one.at for one in position.said)], default=None)
 
@@ -214,7 +214,7 @@ def _is_done(world: World, step: PlanItem) -> bool:
 
 
 def load_view(workplace: Workplace, quest: str) -> dict[str, Any]:
-    """The whole document of a quest, read now."""
+    """Load the whole document of a quest."""
     world = load_world(workplace.db)
     found = find_quest(world, quest)
     passed = load_passed(workplace.db, tasks_of(world, found))
@@ -223,14 +223,14 @@ def load_view(workplace: Workplace, quest: str) -> dict[str, Any]:
 
 
 def load_passed(db: Database, tasks: Iterable[str]) -> Passed:
-    """What gates and reviews said, from the facts: the rows only count how often."""
+    """The outcomes of gates and reviews, from the facts: rows only have counts."""
     return {
         task: _judged(fact for _, fact in facts_after(db, subject=f"walk:{task}")) for task in tasks
     }
 
 
 def _judged(facts: Iterable[Fact]) -> list[dict[str, Any]]:
-    """A fact does not name its stage, but its count is one more than before."""
+    """A fact does not name its stage; it is the one whose count has increased."""
     found, before = [], dict[str, int]()
     for fact in facts:
         visits = dict(fact.changes.get("visits", before))

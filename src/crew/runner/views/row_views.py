@@ -1,4 +1,4 @@
-"""Rows as people and scripts see them: the fields of `crew ps`, `show`, `runs` and `state.json`."""
+"""The documents of agents, tasks, runs and facts: the fields of `crew ps`, `show`, `runs`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def moment(at: float | None) -> str | None:
 
 
 def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> dict[str, Any]:
-    """Without a runner no process of an agent lives, whatever was recorded last."""
+    """An agent; without a runner its process cannot be alive, whatever the row has."""
     run = world.runs.get(agent.run or "")
     task = world.tasks.get(agent.task or "")
     return {
@@ -59,7 +59,7 @@ def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> di
 
 
 def agents_by_age(world: ShownWorld) -> list[Agent]:
-    """In the order in which they were made; the store keeps them by name."""
+    """The agents in the order in which they were made; the store sorts them by name."""
     return sorted(
         (a for a in world.agents.values() if not a.dismissed),
         key=lambda a: (a.started_at, len(a.id), a.id),
@@ -92,7 +92,7 @@ def run_view(run: Run) -> dict[str, Any]:
 
 
 def total(found: Iterable[Run | Member]) -> dict[str, Any]:
-    """`cost_usd` is None as soon as one cost is unknown; `known_cost_usd` is the rest."""
+    """`cost_usd` is None if one cost is unknown; `known_cost_usd` is the sum of the others."""
     found = list(found)
     known = sum(run.cost_usd for run in found if run.cost_usd is not None)
     unknown = any(run.cost_usd is None for run in found)
@@ -107,7 +107,7 @@ def total(found: Iterable[Run | Member]) -> dict[str, Any]:
 
 
 def task_view(item: TaskItem, world: World) -> dict[str, Any]:
-    """A task as its source tells it, with what crew knows of it."""
+    """A task as its source has it, with the fields that crew adds."""
     task = world.tasks.get(item.id)
     run = world.runs.get((task.run if task else None) or "")
     terminal = world.terminal_of(run.id) if run else None
@@ -145,7 +145,7 @@ def _terms_view(terms: Terms) -> dict[str, Any]:
 
 
 def _delivery(world: World, task: Task) -> dict[str, Any]:
-    """What a task that landed waits for; no reason means that nothing is in the way."""
+    """What a landed task waits for; without a reason, nothing blocks its delivery."""
     queue = world.queues.get(task.target)
     return {
         "target": task.target,
@@ -190,7 +190,7 @@ def answer_command(question: str) -> str:
 
 
 def open_question_views(world: World) -> list[dict[str, Any]]:
-    """What waits for a person, the oldest first."""
+    """The open questions, the oldest first."""
     found = [question for question in world.questions.values() if question.is_open]
     return [question_view(one) for one in sorted(found, key=lambda one: one.asked_at)]
 

@@ -1,4 +1,4 @@
-"""Keeps `state.json` and the manifests of runs as the world is, beside the loop."""
+"""Keeps `state.json` and the manifests of runs up to date with the world, in a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,11 +13,11 @@ PAUSE_S = 0.2
 
 @dataclass(slots=True, kw_only=True)
 class StateFiles:
-    """In a thread of its own, since a file takes the disk longer than most of what crew does.
+    """Writes in a thread, since the disk is slower than most of crew's work.
 
-    One write at a time, so that an older world is never written over a newer one; `failed` hears
-    of one that could not be made. `_told` is the last world of which everything was written,
-    `_seen` the last one at all.
+    One write at a time, so that an older world never overwrites a newer one; `failed` is called
+    with the error of a failed write. `_told` is the last world that was written completely, `_seen`
+    the last one that was offered.
     """
 
     workplace: Workplace
@@ -33,9 +33,9 @@ class StateFiles:
         self._documents = Documents(workplace=self.workplace)
 
     def keep(self) -> None:
-        """`state.json` at once when an agent's state changes; all else waits for a pause."""
+        """Write `state.json` at once when an agent's state changes, the rest after a pause."""
         if self._writing is not None:
-            return  # who writes looks again afterwards
+            return  # the writer looks again afterwards
         world = self.world()
         if self._pause is None and world is not self._told:
             self._told = world
@@ -45,12 +45,12 @@ class StateFiles:
             self._begin(self._documents.write_state, world)
 
     async def keep_last(self) -> None:
-        """The world as it is in the end, whatever is under way."""
+        """Write the last world, after the write under way has ended."""
         while (writing := self._writing) is not None:
             writing.remove_done_callback(self._ended)
             await asyncio.wait({writing})
             if self._writing is writing:
-                break  # else it had ended before we came, and told so only now
+                break  # otherwise its callback ran meanwhile and may have begun another write
         if self._pause is not None:
             self._pause.cancel()
         self._documents.write(self.world(), runner_up=False)

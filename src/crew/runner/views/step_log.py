@@ -1,4 +1,4 @@
-"""The log of a task: where a step begins in it, and whether the last one said that it is done."""
+"""Reads the log of a task: where a step begins, and whether the last one printed DONE."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def start_step(log: Path, *, agent: str, step: str) -> None:
 
 
 def says_done(log: Path, word: str) -> bool:
-    """Whether the last step printed the word alone on a line, as text or inside of an event."""
+    """Whether the last step printed the word alone on a line, as text or inside an event."""
     try:
         with log.open("rb") as file:
             file.seek(0, 2)
@@ -37,7 +37,7 @@ def _last_step(lines: list[str]) -> list[str]:
 
 
 def _said(line: str) -> Iterator[str]:
-    """The lines an agent spoke; of an event only its own words, not what a tool showed it."""
+    """The lines that the agent wrote; of an event only its text, not a tool's output."""
     try:
         event = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The namespaces of the task store: which there are, and how another one is read."""
+"""Lists the namespaces of the task store, and reads the tasks of another one."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 SOURCE = "files"
-"""The one source that has namespaces."""
+"""The one task source that has namespaces."""
 
 
 def namespaces(workplace: "Workplace") -> list[str]:
-    """The one in use first, then every other one that is there."""
+    """The namespace in use first, then every other one."""
     own = workplace.settings.tasks.namespace
     if workplace.settings.tasks.source != SOURCE:
         return [own]
@@ -28,9 +28,9 @@ def namespaces(workplace: "Workplace") -> list[str]:
 
 
 def snapshot_of(workplace: "Workplace", name: str) -> "Snapshot":
-    """All tasks of a namespace; in the one in use only those that changed are read again.
+    """All tasks of a namespace; in the one in use, only changed ones are read again.
 
-    The name is checked by the source, so that it cannot lead to another folder.
+    The source checks the name, so that it cannot lead to another folder.
     """
     tasks = workplace.settings.tasks
     if name == tasks.namespace:
