@@ -1,4 +1,4 @@
-"""What a role is told of its quest: what was settled, the plan, and what it can build on."""
+"""The brief of a role: the decisions, answers, plan and finished items of its quest."""
 
 from typing import NamedTuple
 
@@ -12,21 +12,21 @@ from crew.domain.world import World
 
 
 class RoleWords(NamedTuple):
-    """What one author wrote."""
+    """The text of one author."""
 
     author: str
     words: str
 
 
 class Exchange(NamedTuple):
-    """A question and what a person answered."""
+    """A question and the answer of a person."""
 
     asked: RoleWords
     answer: RoleWords
 
 
 class PlanLine(NamedTuple):
-    """An item of the plan and how far it is."""
+    """An item of the plan and its state."""
 
     key: str
     title: str
@@ -34,7 +34,7 @@ class PlanLine(NamedTuple):
 
 
 class Built(NamedTuple):
-    """What an item left in the quest's branch, in the words of its roles."""
+    """The results of an item in the quest's branch, as its roles reported them."""
 
     key: str
     title: str
@@ -44,7 +44,7 @@ class Built(NamedTuple):
 
 @frozen
 class Brief:
-    """`key` names the item it is for; it is empty for the request itself."""
+    """The brief of a role; `key` names its item and is empty for the request itself."""
 
     quest: str
     title: str
@@ -56,7 +56,7 @@ class Brief:
 
 
 def brief_of(world: World, run: Run) -> Brief | None:
-    """None for a task that belongs to no quest."""
+    """The brief for a task; None if it belongs to no quest."""
     position = world.positions.get(run.task)
     if position is None:
         return None
@@ -80,7 +80,7 @@ def _decisions(request: Position) -> list[RoleWords]:
 
 
 def _answers(world: World, tasks: set[str]) -> list[Exchange]:
-    """In the order in which they were asked; the store keeps questions by name."""
+    """The answered questions, in the order in which they were asked."""
     answered = [
         one
         for one in world.questions.values()
@@ -99,7 +99,7 @@ def _answers(world: World, tasks: set[str]) -> list[Exchange]:
 
 
 def _asker(question: Question) -> str:
-    """The role for its own questions; crew asks how a blocked item continues."""
+    """The role that asked, or crew for the question about a blocked item."""
     return question.role if question.about == About.INPUT else "crew"
 
 
@@ -109,7 +109,7 @@ def _state(world: World, step: PlanItem) -> str:
 
 
 def _foundations(world: World, quest: Quest, position: Position) -> list[PlanItem]:
-    """The items that this one waits for; of the request, all that are finished."""
+    """The items that this one depends on; for the request, all finished items."""
     steps = {step.key: step for step in quest.steps}
     wanted = (
         steps[position.key].deps if position.key in steps else () if position.key else tuple(steps)

@@ -1,4 +1,4 @@
-"""Councils of quests: agents discuss before a task goes on, and what they decide counts."""
+"""The council stage of a quest: open its channel, wait for the decision, route the task."""
 
 import functools
 from itertools import count
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _GIVEN_BACK = frozenset({TaskState.TODO, TaskState.ERROR})
 
 _LONGEST_ID = 18
-"""So much of a task's id has room in the name of its council."""
+"""The characters of a task's id that fit into the name of its council."""
 
 
 def follow_councils(world: World, at: float) -> list[Fact]:
-    """A council is opened when a walk comes to it, and closed when it is over or nobody waits."""
+    """Open a council when a task reaches it, and close it when it has ended or no task waits."""
     for channel in world.channels.values():
         if is_awaited(channel) and not _has_its_walk(world, channel):
             return _closed(world, channel.id, at=at)
@@ -52,7 +52,7 @@ def _holds_councils(definition: str) -> bool:
 
 
 def _has_its_walk(world: World, channel: Channel) -> bool:
-    """Not if the task was closed, merged or taken away meanwhile, or has gone on without it."""
+    """Whether the task of this council still waits for it."""
     position, task = world.positions.get(channel.task), world.tasks.get(channel.task)
     if position is None or position.is_over or position.council != channel.id:
         return False
@@ -66,7 +66,10 @@ def _is_at_council(world: World, position: Position) -> bool:
 
 
 def _broken_off(world: World, position: Position, *, at: float) -> list[Fact]:
-    """The task was stopped: whoever takes it up begins with the role before the council."""
+    """Close the council of a stopped task.
+
+    The next run starts with the role before the council.
+    """
     stages = stages_of(workflow_of(world, position), position)
     leading = (one for one in stages if role_in(one) and position.stage in one.routes.values())
     before = next(leading, stages[0])
@@ -78,7 +81,7 @@ def _broken_off(world: World, position: Position, *, at: float) -> list[Fact]:
 
 
 def _closed(world: World, name: str, *, at: float) -> list[Fact]:
-    """Nothing, where it is closed already or was never opened."""
+    """Close the channel; no facts if it is closed already or was never opened."""
     if name not in world.channels or not world.channels[name].is_open:
         return []
     draft = ChannelDraft(world, name, at=at)
@@ -87,18 +90,18 @@ def _closed(world: World, name: str, *, at: float) -> list[Fact]:
 
 
 def _free_name(world: World, task: str) -> str:
-    """Each time a walk comes to a council it is another channel, whoever has opened others."""
+    """A new channel name for each time that a task reaches a council."""
     names = (f"council-{task[:_LONGEST_ID]}-{number}" for number in count(1))
     return next(name for name in names if name not in world.channels)
 
 
 def is_awaited(channel: Channel) -> bool:
-    """Whether a task goes on only once this council has decided."""
+    """Whether a task waits for the decision of this council."""
     return bool(channel.task) and channel.is_open
 
 
 def _waiting(world: World, position: Position) -> Run | None:
-    """The run of a walk that waits for a council."""
+    """The run that waits at this position for a council."""
     run = world.runs.get(world.tasks[position.task].run or "")
     if run is None or run.state != RunState.REVIEWING or run.agent:
         return None
@@ -137,7 +140,7 @@ def _convened(world: World, position: Position, run: Run, *, at: float) -> list[
 
 
 def _topic(world: World, position: Position) -> str:
-    """What is to be discussed: the request or step, its plan if it has one, what was said."""
+    """The topic of the council: the request or the item, the plan, and the story."""
     task, quest = world.tasks[position.task], world.quests[position.quest]
     steps = [
         f"- {step.key}: {step.title}" + (f" (after {', '.join(step.deps)})" if step.deps else "")
@@ -151,7 +154,10 @@ def _topic(world: World, position: Position) -> str:
 def _ended(
     world: World, run: Run, channel: Channel, *, at: float, is_lost: bool = False
 ) -> list[Fact]:
-    """Whoever closes a council by hand wants the task to go on."""
+    """Close the council and route its task.
+
+    A council that a person closed without a decision counts as agreed.
+    """
     draft = FactDraft(world)
     draft.add(*_closed(world, channel.id, at=at))
     draft.add(noted(world.positions[run.task], "council_ended", at=at, council=""))

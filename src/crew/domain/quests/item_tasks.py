@@ -1,4 +1,4 @@
-"""A planned step as a task of the source: its text, its place, and how it is found again."""
+"""A plan item as a task of the source: its text, its dependencies, and its labels."""
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.quest import PlanItem, Quest
@@ -8,10 +8,10 @@ from crew.domain.world import World
 
 @frozen
 class ItemTask:
-    """A task as the plan wants it; `id` is empty until one was made.
+    """A task as the plan wants it; `id` is empty until the task was made.
 
-    Made before a crash, it is known by its labels alone. One that is `taken` by a step, also by an
-    earlier one of that name, is another's.
+    After a crash a task is recognised by its labels. A task in `taken` already belongs to another
+    item, also to an earlier item of the same key.
     """
 
     quest: str
@@ -44,7 +44,7 @@ def step_task(world: World, quest: Quest, step: PlanItem) -> ItemTask:
 
 
 def step_text(step: PlanItem) -> str:
-    """What a step's task says, for whoever works at it."""
+    """The text of an item's task, for the agents that work on it."""
     files = "\n".join(f"- {name}" for name in step.files)
     parts = (
         step.description,
@@ -55,5 +55,5 @@ def step_text(step: PlanItem) -> str:
 
 
 def _is_gone(world: World, task: str) -> bool:
-    """The source refuses a dependency that it does not have; whoever is gone was given up."""
+    """Whether the source has lost this task: it would refuse it as a dependency."""
     return task in world.tasks and world.tasks[task].gone

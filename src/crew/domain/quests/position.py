@@ -1,4 +1,4 @@
-"""Where a task stands in its workflow, who acts there, and what that means for slots."""
+"""The position of a task in its workflow: its stage, the acting role, and the free quest slots."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from crew.domain.rows.workflow import DONE, Does, Role, Stage, Workflow, from_te
 from crew.domain.world import World
 
 ENDLESS = 1_000_000
-"""Rounds of a run that walks: its stages have limits of their own."""
+"""The round limit of a run that a quest leads, because stages have limits of their own."""
 
 
 def workflow_of(world: World, position: Position) -> Workflow:
@@ -31,20 +31,23 @@ def role_in(stage: Stage) -> str:
 
 
 def acting(world: World, task: str) -> Position:
-    """The walk whose role has its turn: a follow-up, or the task's own."""
+    """The position whose role acts now: a follow-up's, or the task's own."""
     base = world.positions[task]
     return world.positions[base.acting or base.id]
 
 
 def role_of(world: World, run: Run) -> Role | None:
-    """None: no workflow leads it (a person at a terminal does), or its stage has no role."""
+    """The role that acts in a run.
+
+    None if no workflow leads the run, as at a terminal, or if its stage has no role.
+    """
     if run.task not in world.positions or world.terminal_of(run.id):
         return None
     return workflow_of(world, world.positions[run.task]).roles.get(run.role)
 
 
 def wanted_kind(world: World, task: Task) -> str | None:
-    """The agent kind that the role whose turn it is asks for, else the one the task asks for."""
+    """The agent kind that the acting role asks for, else the one that the task asks for."""
     if task.id not in world.positions:
         return task.wants_agent
     position = acting(world, task.id)
@@ -53,7 +56,7 @@ def wanted_kind(world: World, task: Task) -> str | None:
 
 
 def is_held(world: World, task: str) -> bool:
-    """Its steps are walked now, or a council speaks: until then nobody is needed for it."""
+    """Whether the task needs no agent now: its items are under way, or a council discusses."""
     if not runs_plan(world, task):
         return _does(world, task) is Does.COUNCIL
     position = world.positions[task]
@@ -62,13 +65,16 @@ def is_held(world: World, task: str) -> bool:
 
 
 def is_unfinished(world: World, quest: str) -> bool:
-    """Whether a step of the plan is not made, not in the quest's branch, or not given up yet."""
+    """Whether an item of the plan is not a task yet, or its task is neither merged nor closed."""
     tasks = [world.tasks.get(step.task) for step in world.quests[quest].steps]
     return any(task is None or task.state not in FINISHED for task in tasks)
 
 
 def runs_plan(world: World, task: str) -> bool:
-    """Whether others work on its branch, which therefore nobody may have checked out."""
+    """Whether the items of this task are under way.
+
+    They merge into its branch, so no worktree may have that branch checked out.
+    """
     return _does(world, task) is Does.STEPS
 
 
@@ -78,7 +84,7 @@ def _does(world: World, task: str) -> Does | None:
 
 
 def is_told(world: World, task: str) -> bool:
-    """Whether a step's task says what the plan says now, also of what it waits for."""
+    """Whether the task of an item has the text and the dependencies of the current plan."""
     base = world.positions.get(task)
     if base is None or not base.key:
         return True
@@ -86,7 +92,7 @@ def is_told(world: World, task: str) -> bool:
 
 
 def waits_for_steps(world: World, task: str) -> bool:
-    """Whether a new plan has put others before this step, though it was begun already."""
+    """Whether a new plan made this item depend on unfinished items after it had started."""
     base = world.positions.get(task)
     if base is None or not base.key:
         return False
@@ -96,7 +102,7 @@ def waits_for_steps(world: World, task: str) -> bool:
 
 
 def has_slot(world: World, task: str) -> bool:
-    """Whether one more of this quest's tasks may be worked at."""
+    """Whether one more agent may work on this task's quest."""
     base = world.positions.get(task)
     if base is None:
         return True
@@ -109,7 +115,7 @@ def has_slot(world: World, task: str) -> bool:
 
 
 def beginning(world: World, task: str) -> dict[str, Any]:
-    """What a new try at this task begins with: the role whose turn it is, told what it was."""
+    """The fields of a new run of this task: the role that acts, and the notes that it had."""
     if task not in world.positions:
         return {}
     position, last = acting(world, task), world.runs.get(world.tasks[task].run or "")

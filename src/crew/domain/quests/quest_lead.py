@@ -21,7 +21,7 @@ from crew.domain.world import World
 
 
 class QuestLead(SlotLead):
-    """As an agent slot, but roles take turns, and a person is asked before anything fails."""
+    """As an agent slot, but roles act in turn, and a person is asked before a run fails."""
 
     check: ClassVar[type[Command]] = CheckStage
 
@@ -47,13 +47,13 @@ class QuestLead(SlotLead):
         return position.wanted_kind(world, task)
 
     def purpose(self, world: World, task: Task) -> str:
-        """An item of a quest has one in its plan."""
+        """The description of an item in its plan."""
         quest = world.quests.get(world.positions[task.id].quest)
         steps = quest.steps if quest else ()
         return next((step.description for step in steps if step.task == task.id), "")
 
     def begin(self, world: World, run: Run) -> Run:
-        """The role whose turn it is begins; in a slot it resumes a session that it kept."""
+        """Start the acting role; it resumes the session that it kept, if there is one."""
         run = replace(run, **position.beginning(world, run.task))
         if run.agent is None:
             return run

@@ -1,4 +1,4 @@
-"""What follows for quests and walks from what happened to their tasks."""
+"""What follows for quests and positions when their tasks are written, finished, closed or lost."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +26,10 @@ _INTERRUPTED = frozenset({ItemState.IN_PROGRESS, *_ASKING})
 def items_written(
     world: World, quest: str, made: Sequence[tuple[PlanItem, TaskItem]], *, at: float
 ) -> list[Fact]:
-    """These items are tasks now; nothing, if the quest was cancelled or planned again meanwhile."""
+    """Record that these items are tasks now.
+
+    No facts if the quest was cancelled or planned again in the meantime.
+    """
     draft = FactDraft(world)
     now = world.quests[quest]
     told = {item.key: task for item, task in made if item in now.steps}
@@ -42,7 +45,7 @@ def items_written(
 
 
 def follow(world: World, at: float) -> list[Fact]:
-    """What is so because of what happened to the tasks of quests."""
+    """The facts about quests and positions that follow from the state of their tasks."""
     for quest in world.quests.values():
         if quest.state != QuestState.OPEN:
             continue
@@ -56,7 +59,7 @@ def follow(world: World, at: float) -> list[Fact]:
 
 
 def _lost_closed(world: World, positions: list[Position], *, at: float) -> list[Fact]:
-    """A task of a quest that its source does not have any more is given up: nobody waits for it."""
+    """Close the tasks of quests that are gone from their source, so that no item waits for them."""
     tasks = [world.tasks.get(position.task) for position in positions if not position.asker]
     return [
         fact
@@ -67,7 +70,7 @@ def _lost_closed(world: World, positions: list[Position], *, at: float) -> list[
 
 
 def _strays_closed(world: World, *, at: float) -> list[Fact]:
-    """A task that was made for a step which the plan does not have any more."""
+    """Close tasks that were made for an item that the plan does not have any more."""
     return [
         closed(task, f"quest {task.quest} does not plan it any more", at=at)
         for task in world.tasks.values()
@@ -80,7 +83,7 @@ def _strays_closed(world: World, *, at: float) -> list[Fact]:
 
 
 def is_telling(quest: Quest) -> bool:
-    """Whether a step of its plan is still to become a task."""
+    """Whether an item of the plan is not a task yet."""
     return quest.state == QuestState.OPEN and any(not step.task for step in quest.steps)
 
 
@@ -111,7 +114,7 @@ def closed(task: Task, reason: str, *, at: float) -> Fact:
 
 
 def _followed(world: World, position: Position, *, at: float) -> list[Fact]:
-    """A walk is over with its task, waits with it, and goes on with whoever takes it up."""
+    """End a position together with its task, pause it and continue it with the task's run."""
     task = world.tasks.get(position.task)
     if task is None:
         return []
@@ -130,7 +133,7 @@ def _followed(world: World, position: Position, *, at: float) -> list[Fact]:
 
 
 def _finished_by_hand(position: Position, role: str, *, at: float) -> list[Fact]:
-    """A person did what roles waited for each other with: nobody but the last one is left."""
+    """Drop the follow-ups of a task that a person completed, so that only its last role is left."""
     if position.asker:
         return [moved(position, "dropped", to=ItemState.DROPPED, at=at)]
     last: PositionFields = {"acting": "", "role": role}
@@ -140,7 +143,7 @@ def _finished_by_hand(position: Position, role: str, *, at: float) -> list[Fact]
 
 
 def _interrupted(world: World, position: Position, task: Task, *, at: float) -> list[Fact]:
-    """The role that has its turn rests while nobody acts in it, and goes on with an agent."""
+    """Return the acting position to pending when its run stops; restart it with an agent."""
     run = world.runs.get(task.run or "")
     if task.state in _GIVEN_BACK and position.state in _INTERRUPTED:
         return [moved(position, "crashed", to=ItemState.PENDING, at=at)]

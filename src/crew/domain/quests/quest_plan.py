@@ -1,4 +1,4 @@
-"""The plan of a quest: what a planner may hand in, what is wrong with it, what follows from it."""
+"""The plan of a quest: parse it, find its faults, replace it, and turn its items into tasks."""
 
 import functools
 import itertools
@@ -21,7 +21,7 @@ from crew.domain.world import World, moved, noted
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _KNOWN = frozenset({"id", "title", "description", "dependencies", "files", "acceptance"})
 LONGEST = 20_000
-"""Characters of one text of a step."""
+"""Characters of one text of an item."""
 
 EXAMPLE = (
     '[{"id": "parser", "title": "...", "description": "...", "dependencies": [], '
@@ -36,7 +36,7 @@ def planners(world: World, quest: Quest) -> tuple[str, ...]:
 
 
 def read_steps(values: Any) -> tuple[PlanItem, ...]:
-    """Steps from plain values; whatever has the wrong shape is said so that it can be mended."""
+    """Parse items from plain values; an error names what is wrong and how to fix it."""
     if not isinstance(values, list | tuple) or not values:
         raise UsageError(
             "steps must be a list with at least one step",
@@ -94,17 +94,17 @@ def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _is_number(value: Any) -> bool:
-    """True is a number to Python, and to nobody else."""
+    """Whether this is an integer; Python counts True as one."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def faults(
     steps: tuple[PlanItem, ...], *, most: int, finished: Collection[str] = ()
 ) -> Iterator[str]:
-    """Everything that is wrong with a plan, each fault with the step it is about.
+    """Everything that is wrong with a plan, each fault with its item.
 
-    A step may wait for one that is `finished`, whether the plan still names it or not. A plan that
-    is too long is not read further: the runner has no time for a thousand steps.
+    An item may depend on a `finished` one, whether the plan still names that or not. A plan that is
+    too long is not checked further, to save the runner's time.
     """
     if len(steps) > most:
         yield f"{len(steps)} steps are too many, {most} are the most"
@@ -135,7 +135,7 @@ def _step_faults(step: PlanItem, known: Collection[str]) -> Iterator[str]:
 def replaced(
     world: World, quest: Quest, steps: tuple[PlanItem, ...], *, at: float
 ) -> tuple[list[Fact], list[str]]:
-    """The new plan, in which what is finished stays; what it leaves out is closed."""
+    """The new plan; finished items stay, and the tasks of dropped items are closed."""
     before = {step.key: step for step in quest.steps}
     kept = finished_steps(world, quest)
     wanted = {step.key: _with_task(before.get(step.key), step) for step in steps}
@@ -154,7 +154,7 @@ def finished_steps(world: World, quest: Quest) -> list[str]:
 
 
 def _is_finished(world: World, step: PlanItem) -> bool:
-    """In the quest's branch, or on its way there."""
+    """Whether the item is merged into the quest's branch, closed, or done and waiting to merge."""
     task = world.tasks.get(step.task)
     return task is not None and task.state in {*FINISHED, TaskState.DONE}
 
@@ -177,14 +177,14 @@ def _dropped(world: World, step: PlanItem, *, at: float) -> list[Fact]:
 
 
 def untold(world: World) -> Iterator[str]:
-    """Quests that walk a plan of which a step is not a task yet, or has another text there."""
+    """The quests that have to write an item as a task, or its new text, to the source."""
     for quest in world.quests.values():
         if next_to_tell(world, quest) and _walks_steps(world, quest):
             yield quest.id
 
 
 def _walks_steps(world: World, quest: Quest) -> bool:
-    """It has come to the stage that walks them, or beyond it."""
+    """Whether the quest has reached its items stage."""
     base = world.positions[quest.id]
     stages = workflow_of(world, base).stages
     planned = next((i for i, stage in enumerate(stages) if stage.does is Does.STEPS), len(stages))
@@ -192,12 +192,11 @@ def _walks_steps(world: World, quest: Quest) -> bool:
 
 
 def next_to_tell(world: World, quest: Quest) -> list[PlanItem]:
-    """Steps that are no tasks yet or others than planned, and wait only for tasks.
+    """The items to write to the source next: those whose dependencies are tasks already.
 
-    As many at once as can be walked at once: those who could begin do not wait for all the others.
-
-    What is over needs no other text, and its task may not even be there any more; what cannot be
-    read is told once it can.
+    At most as many as the quest has slots, so that the first tasks can start before all are
+    written. Finished tasks are left out, because their text does not matter any more; tasks that
+    cannot be read are written once they can.
     """
     if quest.state != QuestState.OPEN:
         return []
@@ -213,7 +212,7 @@ def _can_be_told(world: World, step: PlanItem) -> bool:
 
 
 def told_steps(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:
-    """These steps, by their keys, are tasks now, with the text of the plan."""
+    """Record that these items, by key, are tasks with the text of the plan."""
     plan = tuple(
         tuple(step._replace(task=tasks[step.key], told=True) if step.key in tasks else step)
         for step in quest.steps
@@ -222,7 +221,7 @@ def told_steps(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:
 
 
 def chains_behind(world: World) -> dict[str, int]:
-    """How many steps wait one behind the other for each step of the open quests, by its task."""
+    """For each task of an open quest, the longest chain of items that depends on it."""
     found: dict[str, int] = {}
     for quest in world.quests.values():
         if quest.state == QuestState.OPEN:
@@ -233,7 +232,7 @@ def chains_behind(world: World) -> dict[str, int]:
 
 @functools.lru_cache(maxsize=64)
 def _chains(steps: tuple[PlanItem, ...]) -> dict[str, int]:
-    """By the step's key."""
+    """The longest chain behind each item, by its key."""
     longest = {step.key: 0 for step in steps}
     for _ in steps:  # no chain is longer than the plan
         before = dict(longest)

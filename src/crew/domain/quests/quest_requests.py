@@ -1,4 +1,4 @@
-"""What is asked of quests: that one begins, ends, or has this plan."""
+"""What people and roles ask of quests: begin one, cancel one, replace its plan."""
 
 from collections.abc import Mapping
 
@@ -17,11 +17,11 @@ from crew.domain.world import World, born, noted
 
 MOST_FAULTS = 50
 LONGEST_FAULT = 200
-"""How much is told of a plan's faults at once, and of each: the planner has to read it all."""
+"""How many faults of a plan one error lists, and the characters of each."""
 
 
 def begin(asked: Asked) -> Answer:
-    """A quest about a task that holds the request; its workflow comes along, as text."""
+    """Begin a quest for the task that holds the request, with its workflow as text."""
     task = find_task(asked.world, str(asked.args["task"]))
     if task.id in asked.world.quests or task.state != TaskState.TODO:
         raise Conflict(
@@ -47,7 +47,7 @@ def begin(asked: Asked) -> Answer:
 
 
 def cancel(asked: Asked) -> Answer:
-    """Whoever works at it is ended, what they did is kept, and all its tasks are closed."""
+    """End all work on the quest, keep its results, and close all its tasks."""
     quest = find_quest(asked.world, str(asked.args["quest"]))
     if quest.state != QuestState.OPEN:
         how = f"`crew quest show {quest.id}` tells how it ended"
@@ -66,7 +66,7 @@ def find_quest(world: World, quest: str) -> Quest:
 
 
 def plan_items(asked: Asked) -> Answer:
-    """A role that plans hands in all steps there are to be; the last plan counts."""
+    """Replace the plan of a quest with the items that its planning role sends."""
     world = asked.world
     run = speaking_run(world, asked.args)
     role = role_of(world, run)
@@ -97,7 +97,7 @@ def plan_items(asked: Asked) -> Answer:
 
 
 def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
-    """What whoever may not plan can do instead, with a signal that it may send."""
+    """What a role that may not plan can do instead, with a signal that it may send."""
     if role is None or not planning:
         return "nobody plans here: do the task as it is"
     who = " or ".join(planning)

@@ -1,4 +1,4 @@
-"""How roles begin at a task, and what happens when one cannot go on."""
+"""How a role starts on a task, and how a blocked task asks a person."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 RETRIES = 3
-"""How often a role may begin again, or fail in a row, where its workflow does not say."""
+"""How often a role may start again, or fail in a row, if its workflow sets no limit."""
 
 _LONGEST_STORY = 100
 _LONGEST_WORDS = 4_000
@@ -25,7 +25,7 @@ _LONGEST_WORDS = 4_000
 def told(
     world: World, task: str, role: str, signal: str, words: str, *, at: float, session: str = ""
 ) -> Fact:
-    """One more line of a task's story, from a role, a gate or a reviewer."""
+    """Add one entry to a task's story, from a role, a gate or a reviewer."""
     base = world.positions[task]
     said = RoleEntry(at, role, session, signal, words[-_LONGEST_WORDS:])
     return noted(base, "said", at=at, story=(*base.story, said)[-_LONGEST_STORY:], failures=0)
@@ -45,7 +45,10 @@ def entered(
     at: float,
     trigger: str = "next_role",
 ) -> list[Fact]:
-    """A role begins at a task, unless it did so too often; its own session, if it had the word."""
+    """Let a role start on a task, or block the task if that role started too often.
+
+    The role resumes its own session if it acted last.
+    """
     base = world.positions[run.task]
     times = base.visited(role_counter(role)) + 1
     visits = {**dict(base.visits), role_counter(role): times}
@@ -91,7 +94,7 @@ def called_agent(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
-    """A new session of the agent that this role is for, or one that the role kept for its quest."""
+    """A new session of the agent kind of this role, or the session that the role kept."""
     known = workflow_of(world, world.positions[run.task]).roles.get(role)
     agent, task = agent_of(world, run), world.tasks[run.task]
     wanted = (known.agent if known else "") or task.wants_agent
@@ -108,7 +111,7 @@ def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
 def taken_back(
     world: World, run: Run, *, ask: Ask, notes: str, at: float, **aside: Any
 ) -> list[Fact]:
-    """The merge queue sends a task back: to the stage that is for that, or to whoever was last."""
+    """Send a task that could not be merged to the stage with `takes_back`, or to the last role."""
     base = world.positions[run.task]
     stages = stages_of(workflow_of(world, base), base)
     stage = next((stage for stage in stages if stage.takes_back), None)
@@ -123,7 +126,7 @@ def taken_back(
 
 
 def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
-    """Nothing goes on by itself: a person is asked with the whole story, and the slot is free."""
+    """Ask a person how to continue, with the whole story as context, and free the agent."""
     position = acting(world, run.task)
     question = new_question(
         world,
@@ -135,7 +138,7 @@ def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> l
     )
     draft = FactDraft(world)
     draft.add(born(question, "asked", at=at))
-    counts = {"complaint": "", "complaints": 0, "merge_tries": 0}  # they begin anew with the answer
+    counts = {"complaint": "", "complaints": 0, "merge_tries": 0}  # the answer resets them
     changes = {"question": question.id, "agent": None, "error": reason, **told, **counts}
     if run.state == RunState.WORKING:
         draft.add(noted(run, "blocked", at=at, **changes))
@@ -153,7 +156,7 @@ def _named(position: Position) -> str:
 
 
 def story(world: World, task: str, notes: str = "") -> str:
-    """What every role said, the last word last, and what is known besides."""
+    """The entries of every role, the newest last, and then the notes."""
     said = [
         attributed(f"{one.role} ({one.signal})", one.words) for one in world.positions[task].said
     ]
@@ -161,7 +164,7 @@ def story(world: World, task: str, notes: str = "") -> str:
 
 
 def answered(world: World, run: Run, *, at: float) -> list[Fact]:
-    """A person has spoken: a role that asked goes on, and whatever was spent is there again."""
+    """Continue the role that asked, or reset the counters of a task that was blocked."""
     position, base = acting(world, run.task), world.positions[run.task]
     if position.state == ItemState.WAITING_FOR_USER:
         return [moved(position, "answered", to=ItemState.IN_PROGRESS, at=at)]

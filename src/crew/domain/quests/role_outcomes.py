@@ -1,4 +1,4 @@
-"""What the step of a role means for its walk: the signal it ended with, or the error."""
+"""What follows when the step of a role ends: what its signal or its error does to the position."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from crew.domain.world import FactDraft, World, moved, noted
 
 
 def judged(run: Run, outcome: StepOutcome) -> StepOutcome:
-    """A role ends its turn with a signal; one that ends without has crashed (seed 003)."""
+    """The outcome of a role's step; an end without a signal counts as a crash."""
     if run.signal or outcome.done or outcome.error is not None:
         return outcome
     return replace(outcome, error=StepError(kind=ErrorKind.CRASHED, message=_silence(run)))
@@ -31,7 +31,7 @@ def _silence(run: Run) -> str:
 def after_step(
     world: World, before: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """What a step means for the walk; `world` knows already how the step itself ended."""
+    """What a step means for its position; `world` already holds the end of the step itself."""
     if outcome.error is not None and not before.signal:
         return _errored(world, before, outcome.error, rules=rules, at=at)
     draft = FactDraft(world)
@@ -56,7 +56,7 @@ def after_step(
 
 
 def _asked(world: World, before: Run, *, at: float) -> list[Fact]:
-    """The walk waits for a person, unless the answer came while the step still ran."""
+    """Let the position wait for a person, unless the answer came while the step still ran."""
     position = acting(world, before.task)
     draft = FactDraft(world)
     draft.add(moved(position, "needs_user_input", to=ItemState.WAITING_FOR_USER, at=at))
@@ -67,7 +67,7 @@ def _asked(world: World, before: Run, *, at: float) -> list[Fact]:
 
 
 def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: float) -> list[Fact]:
-    """Errors in a row are counted for the step, so that a person hears of it in the end."""
+    """Count the errors in a row, and ask a person when the limit is reached."""
     if error.kind == ErrorKind.RATE_LIMIT:
         return []
     base = world.positions[run.task]

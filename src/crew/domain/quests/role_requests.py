@@ -1,4 +1,4 @@
-"""One role needs another one first: who may ask whom, and how the asker goes on afterwards."""
+"""Follow-ups: which role may ask which other role to act first, and how the asking role resumes."""
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
@@ -13,7 +13,7 @@ from crew.domain.world import FactDraft, World, born, moved, noted
 
 
 def check_signal(world: World, run: Run, role: Role, told: Signal) -> None:
-    """A role that may not say this is told so, and nothing is changed."""
+    """Raise with the reason if this role may not send this signal."""
     if told.kind not in role.signals:
         raise Conflict(
             f"the role {role.name} may not send {told.kind}",
@@ -53,7 +53,7 @@ def _check_followup(world: World, run: Run, told: Signal) -> None:
 
 
 def _chain(world: World, position: Position) -> list[Position]:
-    """The acting walk, then whoever waits for it, up to the task's own."""
+    """The acting position, then the positions that wait for it, up to the task's own."""
     chain = [position]
     while chain[-1].asker:
         chain.append(world.positions[chain[-1].asker])
@@ -61,7 +61,7 @@ def _chain(world: World, position: Position) -> list[Position]:
 
 
 def followed(world: World, before: Run, *, at: float) -> list[Fact]:
-    """Another role acts first; whoever asked keeps its session for afterwards."""
+    """Start the role that was asked for, and keep the session of the asking role."""
     draft = FactDraft(world)
     asker, base = acting(world, before.task), world.positions[before.task]
     run = world.runs[before.id]
@@ -100,10 +100,10 @@ def followed(world: World, before: Run, *, at: float) -> list[Fact]:
 
 
 def handed_back(world: World, run: Run, *, at: float) -> list[Fact]:
-    """A follow-up is finished: whoever asked goes on in its session, or its part is over too.
+    """End a follow-up, and resume the asking role in its session if it wanted to resume.
 
-    When nobody of the chain wanted to go on, the task's own stage is finished with it, and the run
-    is still to be led on.
+    If no role of the chain wanted to resume, the stage of the task itself is finished too, and the
+    caller still has to route the run.
     """
     draft, position = FactDraft(world), acting(world, run.task)
     done_by, words = position.role, world.positions[run.task].said[-1].words

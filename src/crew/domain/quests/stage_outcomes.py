@@ -1,4 +1,4 @@
-"""What follows at each station of a workflow: a role that finished, a gate, a review, the steps."""
+"""What follows at each stage of a workflow: role, gate, review, council or items."""
 
 from typing import Any
 
@@ -35,13 +35,13 @@ PROVING = frozenset({Does.GATE, Does.REVIEW})
 
 
 def station(world: World, run: Run) -> Stage | None:
-    """Where the walk of this run stands; None while a follow-up has its turn."""
+    """The stage of this run; None while a follow-up acts."""
     position = acting(world, run.task)
     return None if position.asker else stage_named(world, position, position.stage)
 
 
 def must_have_commits(world: World, run: Run) -> bool:
-    """What is to be tested, reviewed or merged next must be there."""
+    """Whether this stage has to leave commits, because they are proven or merged next."""
     here = station(world, run)
     if here is None or here.does is not Does.ROLE:
         return False
@@ -53,7 +53,7 @@ def must_have_commits(world: World, run: Run) -> bool:
 def role_finished(
     world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """crew believes no role either: what it left in the worktree must be in order."""
+    """Route the run after a role sent `complete`, if the evidence has no complaint."""
     draft = FactDraft(world)
     draft.add(*_led_on(world, run, evidence, rules=rules, at=at))
     draft.add(*_put_off(draft.world, run, at=at))
@@ -61,14 +61,17 @@ def role_finished(
 
 
 def _put_off(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The next role of a step begins only once all that a new plan put before it has arrived."""
+    """Free the agent if a new plan put unfinished items before this one."""
     now = world.runs[run.id]
     begins = now.state == RunState.WORKING and now.agent and not now.question
     return _let_go(world, now, at=at) if begins and waits_for_steps(world, run.task) else []
 
 
 def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: float) -> list[Fact]:
-    """Whoever waited at another stage for new steps is followed by the role after them."""
+    """Route the run to its next stage, or send it back with the complaint about the evidence.
+
+    If another role than that of the stage acted last, the role of the stage comes next.
+    """
     ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, QUEST, ask=ask, notes=notes, rules=rules, at=at)
@@ -91,13 +94,13 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
 
 
 def _is_proven_next(world: World, run: Run) -> bool:
-    """A role that began anew before a gate or a review leads nowhere but into it."""
+    """Whether a finished follow-up leads into a gate or a review, and not to a role."""
     here = station(world, run)
     return here is not None and here.does is not Does.ROLE
 
 
 def _to_new_steps(draft: FactDraft, run: Run, *, at: float) -> list[Fact]:
-    """Whoever goes on at the whole quest waits until a new plan's steps have been walked."""
+    """Return a quest to its items stage if its plan has new items, and free its agent."""
     base = draft.world.positions[run.task]
     planned = _plan_stage(draft.world, base)
     if planned is None:
@@ -110,7 +113,7 @@ def _to_new_steps(draft: FactDraft, run: Run, *, at: float) -> list[Fact]:
 def gate_judged(
     world: World, run: Run, *, passed: bool, output: str, head: str, at: float
 ) -> list[Fact]:
-    """Green leads on; red leads where the workflow says, as often as it says."""
+    """Route the run after a gate: green or red, within the limit of the stage."""
     if passed:
         return _judged(world, run, "green", "", is_good=True, head=head, at=at)
     notes = quoted(output, most=LONGEST_NOTES)
@@ -124,7 +127,7 @@ def review_judged(world: World, run: Run, *, notes: str | None, head: str, at: f
 
 
 def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: float) -> list[Fact]:
-    """What a council came to is a word in the story, and the reason of whoever goes on."""
+    """Record the decision of a council in the story, and route the run with it as notes."""
     outcome = "agreed" if agreed else "objected"
     draft = FactDraft(world)
     if agreed:
@@ -136,7 +139,10 @@ def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: floa
 def _judged(
     world: World, run: Run, outcome: str, words: str, *, is_good: bool, at: float, **how: Any
 ) -> list[Fact]:
-    """`words` go into the task's story, `notes` to the role that follows."""
+    """Count the outcome and route the run.
+
+    `words` go into the task's story, `notes` go to the next role.
+    """
     base = world.positions[run.task]
     here = stage_named(world, base, base.stage)
     visits = dict(base.visits)
@@ -165,7 +171,7 @@ def routed(
     notes: str = "",
     ask: Ask = Ask.ROLE,
 ) -> list[Fact]:
-    """On to wherever this outcome leads."""
+    """Move the run to the stage that this outcome leads to."""
     base = world.positions[run.task]
     target = _target(world, base, outcome)
     if target == DONE:
@@ -183,14 +189,14 @@ def routed(
 
 
 def _target(world: World, base: Position, outcome: str) -> str:
-    """As the workflow says; but a quest whose plan has grown walks its new steps first."""
+    """The stage that the workflow names, or the items stage if the plan has new items."""
     planned = _plan_stage(world, base)
     here = stage_named(world, base, base.stage)
     return here.routes[outcome] if planned is None else planned.name
 
 
 def _plan_stage(world: World, base: Position) -> Stage | None:
-    """The stage that walks the steps, if this is it or a later one and some are left to walk."""
+    """The items stage, if the task is in it or beyond it and an item is unfinished."""
     stages = stages_of(workflow_of(world, base), base)
     planned = next((stage for stage in stages if stage.does is Does.STEPS), None)
     here = stage_named(world, base, base.stage)
@@ -215,9 +221,9 @@ def _let_go(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def plan_finished(world: World, quest: str, *, at: float) -> list[Fact]:
-    """Every step has arrived in the quest's branch: the quest itself goes on.
+    """Move the quest to its next stage once every item is finished.
 
-    Where nothing comes after the steps, the next free agent looks at what they made.
+    If the items are the last stage, the next free agent checks their result.
     """
     base, task = world.positions.get(quest), world.tasks.get(quest)
     if base is None or task is None or task.worktree or not runs_plan(world, quest):
@@ -230,8 +236,8 @@ def plan_finished(world: World, quest: str, *, at: float) -> list[Fact]:
         return routed(world, run, "complete", at=at, notes="Every step is in the quest's branch.")
     onward = noted(base, "next_stage", at=at, stage=target)
     if run is not None and run.is_live:
-        return [onward]  # somebody's session waited for the new steps, and goes on after them
-    # It was stopped meanwhile: whoever takes it up begins there.
+        return [onward]  # a session waited for the new items and continues after them
+    # The task was stopped in the meantime, so its next run starts at that stage.
     role = role_in(stage_named(world, base, target))
     if not role or acting(world, base.task) is not base:
         return [onward]
