@@ -1,4 +1,4 @@
-"""What crew saw in the work of a round, and what is wrong with it."""
+"""The evidence of a finished round, and the first complaint about it."""
 
 import shlex
 
@@ -9,14 +9,15 @@ from crew.domain.rows.run import Ask
 STUBBORN = frozenset(
     {Ask.NESTED, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
 )
-"""Complaints that end a run when they come back again and again."""
+"""Complaints that end a run when they are repeated too often."""
 
 
 @frozen
 class Evidence:
-    """What crew itself saw in the worktree after DONE.
+    """What crew found in the worktree after DONE.
 
-    `gate_passed` is None: it did not run; `review_notes` are those of reviewers who said no.
+    `gate_passed` is None if the gate did not run; `review_notes` are those of reviewers that failed
+    it.
     """
 
     head: str
@@ -33,7 +34,7 @@ class Evidence:
 
 
 def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
-    """The first thing that is wrong, in an order in which each hides those after it."""
+    """The first thing that is wrong, in an order in which each complaint hides the later ones."""
     nested = "\n".join(ways_out(path) for path in evidence.nested[:20])
     output = quoted(evidence.gate_output, most=LONGEST_NOTES)
     in_order = (
@@ -50,7 +51,7 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
 
 
 def ways_out(path: str) -> str:
-    """What an agent can type to get the files of a nested repository into its commit."""
+    """The commands that bring the files of a nested repository into the commit."""
     name = shlex.quote(path)
     unlink = f"git rm -rfq --cached --ignore-unmatch -- {name}"
     return (

@@ -1,4 +1,4 @@
-"""What the end of a gate means: the commit is proven or it is not, and the words for that."""
+"""What the exit of a gate means: whether it proves the commit, and the message about it."""
 
 import shlex
 
@@ -7,17 +7,17 @@ from crew.domain.kernel.frozen import frozen
 
 PYTEST_NO_TESTS = 5
 CANNOT_RUN = frozenset({126, 127})
-"""What a shell exits with when the program is missing or must not be run."""
+"""The exit codes of a shell if the program is missing or not executable."""
 
 NO_GATE = "none"
-"""What stands for the gate's command where nothing was tested."""
+"""Recorded in place of the gate's command if nothing was tested."""
 
 SET_GATE = "`crew config set complete.command 'make test'` sets one"
 
 
 @frozen
 class GateResult:
-    """`command` is what was run, or "none" where nothing says how to test."""
+    """The result of a gate; `command` is "none" if no command is configured."""
 
     passed: bool
     output: str = ""
@@ -26,7 +26,7 @@ class GateResult:
 
 @frozen
 class GateExit:
-    """How the process of a gate ended; `broken_off` is why, if it did not exit by itself."""
+    """How the process of a gate ended; `broken_off` is the reason if it did not exit by itself."""
 
     code: int
     output: str
@@ -35,7 +35,7 @@ class GateExit:
 
 
 def gate_ended(command: str, end: GateExit, *, allows_no_tests: bool) -> GateResult:
-    """A gate that found no tests proved nothing and broke nothing: the configuration decides."""
+    """The result of a gate; the configuration decides whether a gate without tests passes."""
     cannot_run = end.code in CANNOT_RUN and not end.broken_off
     if end.is_missing or cannot_run:
         raise CrewError(
@@ -43,7 +43,7 @@ def gate_ended(command: str, end: GateExit, *, allows_no_tests: bool) -> GateRes
             hint="install it, or set the right one: [complete] command in .crew/config.toml",
         )
     why = _why_red(command, end, allows_no_tests=allows_no_tests)
-    # An agent has to run the command again, and may see no output at all: so it is named.
+    # The message names the command, because the agent has to run it again.
     output = f"{end.output}\n`{command}` {why}".lstrip("\n") if why else end.output
     return GateResult(passed=not why, output=output, command=command)
 
@@ -67,7 +67,7 @@ def _runs_pytest(command: str) -> bool:
 
 
 def without_gate(*, is_required: bool) -> GateResult:
-    """Nothing says how to test the repository."""
+    """The result if no gate command is configured."""
     output = "no gate: nothing says how to test this"
     if is_required:
         output += f", and [complete] require_gate asks for one ({SET_GATE})"

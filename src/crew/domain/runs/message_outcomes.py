@@ -1,4 +1,4 @@
-"""What follows for messages: a step is given them, and has read them when it ends well."""
+"""What follows for messages: a step gets them, and has read them when it ends well."""
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.message import Message, MessageState

@@ -1,4 +1,4 @@
-"""What follows when a run is sent back: another round, or its end when none is left."""
+"""What follows when a run is sent back: the next round, or failure when no round is left."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ def sent_back(
     at: float,
     **changes: Any,
 ) -> list[Fact]:
-    """Back to working with the reason, in the next round; or failed when no round is left.
+    """Start the next round with the reason, or fail the run when no round is left.
 
-    Rounds are for agents that nobody watches: who works at a terminal may try for ever.
+    A run that a person watches at a terminal has no limit of rounds.
     """
     complaints = run.complaints + 1 if ask == run.complaint else 1
     stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
@@ -62,7 +62,7 @@ def sent_back(
 
 
 def merge_tries(run: Run, ask: Ask, commit: str) -> int:
-    """How often the run was asked to merge this very commit, this time included."""
+    """How often the run was asked to merge this commit, including this time."""
     before = run.merge_tries if commit == run.merge_commit else 0
     return before + 1 if ask == Ask.CONFLICT and commit else before
 
@@ -86,6 +86,6 @@ def _why(run: Run, ask: Ask, rules: Rules) -> str:
 
 
 def _is_unprinted(run: Run, ask: Ask, notes: str) -> bool:
-    """Whether the reason is still to be passed on; `crew complete` prints its own complaints."""
+    """Whether the reason still has to be sent; `crew complete` prints its own complaints."""
     is_unasked = run.state == RunState.COMPLETE or bool(run.signal)
     return is_unasked and (bool(notes) or ask != Ask.CHANGES)

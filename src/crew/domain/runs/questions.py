@@ -1,4 +1,4 @@
-"""Questions for a person: how they are asked and answered, and what the answer does."""
+"""Questions for a person: how they are asked, answered and withdrawn."""
 
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.kernel.fact import Fact
@@ -34,7 +34,7 @@ def new_question(
 
 
 def permission_asked(world: World, run: Run, tool: str, detail: str, *, at: float) -> Fact:
-    """An agent wants to use a tool in the middle of its step."""
+    """An agent asks for permission to use a tool during its step."""
     question = new_question(
         world,
         run,
@@ -51,7 +51,7 @@ _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHIN
 
 
 def answer_question(asked: Asked) -> Answer:
-    """The run goes on in its own session, with the answer."""
+    """Continue the run in its own session, with the answer."""
     question = open_question(asked)
     text = answer_text(asked, question)
     facts = [answered(question, text, at=asked.at)]
@@ -71,7 +71,7 @@ def answered(question: Question, text: str, *, at: float) -> Fact:
 
 
 def answer_text(asked: Asked, question: Question) -> str:
-    """Whoever asked for leave takes silence for a no; anybody else could not go on with it."""
+    """The text of an answer; an empty one denies a permission, and is refused elsewhere."""
     text = str(asked.args["text"])
     if not text.strip() and question.about != About.PERMISSION:
         raise UsageError("the answer is empty", hint="answer again with a text")
@@ -84,7 +84,7 @@ def answer_text(asked: Asked, question: Question) -> str:
 
 
 def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
-    """Whoever asked is told the answer; whoever was blocked begins its part again with it."""
+    """The answer as notes for the agent that asked, or for the role that was blocked."""
     answer = attributed("The answer", text)
     notes = f"{attributed('You asked', question.question)}\n\n{answer}"
     ask: str = Ask.ANSWER

@@ -1,4 +1,4 @@
-"""What follows when a run ends without success: it failed, was killed or given up."""
+"""What follows when a run ends without success: it failed, was killed, or its task was closed."""
 
 from typing import Any, TypedDict
 
@@ -11,7 +11,7 @@ from crew.domain.world import World, moved, noted
 
 
 def broken_off(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
-    """The run is over without success; the task can be restarted, nothing of it is removed."""
+    """End the run without success; its task can be restarted and keeps its work."""
     task = world.tasks[run.task]
     over = {"error": reason, "ended_at": at, "agent": None, **told}
     facts = [moved(run, "failed", to=RunState.FAILED, at=at, **over)]
@@ -24,7 +24,7 @@ def broken_off(world: World, run: Run, reason: str, *, at: float, **told: Any) -
 
 
 class Unknown(TypedDict, total=False):
-    """What a step has cost that was cut off: its program reports no figures."""
+    """The cost of a step that was killed is unknown, because its program reported no figures."""
 
     cost_usd: float | None
 
@@ -32,14 +32,14 @@ class Unknown(TypedDict, total=False):
 def killed(
     world: World, agent: Agent, *, at: float, trigger: str = "killed", rest_s: float = 0.0
 ) -> list[Fact]:
-    """The agent is idle again, its run cancelled, its task back in the queue after a rest.
+    """Cancel the run, free its agent, and return the task to the queue after a pause.
 
-    A task that was stopped by name does not go back: it waits for whoever starts it again.
+    A task that was stopped by name does not return; it waits until a person starts it.
     """
     facts: list[Fact] = []
     run = world.runs.get(agent.run or "")
     is_stopped = run is not None and _is_stopped(world, run)
-    # What the step that was cut off has used, its program never said.
+    # The program of the killed step never reported its usage.
     unknown: Unknown = {"cost_usd": None} if run is not None and run.stepping else {}
     if run is not None and run.is_live:
         facts.append(
@@ -74,7 +74,7 @@ def _is_stopped(world: World, run: Run) -> bool:
 
 
 def abandoned(world: World, task: Task, *, at: float) -> list[Fact]:
-    """What ends with a task that is closed: whoever works at it, and a run that waits for one."""
+    """End the run of a closed task, whether an agent works on it or it waits for one."""
     facts = [
         noted(agent, "kill_asked", at=at, killing=True)
         for agent in world.agents.values()

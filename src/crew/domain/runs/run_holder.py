@@ -1,4 +1,4 @@
-"""What holds a run, an agent slot or a terminal, and how each of them lets go of it."""
+"""The holder of a run, an agent slot or a terminal, and how each of them releases it."""
 
 from typing import Any
 
@@ -32,13 +32,13 @@ def freed(agent: Agent, trigger: str, *, at: float, **changes: Any) -> Fact:
 
 
 def is_waiting(world: World, run: Run) -> bool:
-    """Whether the next free agent may take it up."""
+    """Whether the next free agent may take this run."""
     is_held = run.agent is not None or world.terminal_of(run.id) is not None
     return run.is_live and not is_held and not run.question
 
 
 def shut(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The terminal of a run is closed, if it has one."""
+    """Close the terminal of a run, if it has one."""
     terminal = world.terminal_of(run.id)
     if terminal is None:
         return []

@@ -1,4 +1,4 @@
-"""The story of a run: a task is assigned, prepared, checked and completed."""
+"""What follows as a run proceeds: its task is assigned, prepared, checked and completed."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,7 @@ from crew.domain.world import FactDraft, World, born, moved, noted
 
 @frozen
 class Prepared:
-    """Where the work of a run happens."""
+    """The worktree and branch of a run."""
 
     worktree: str
     branch: str
@@ -48,16 +48,16 @@ def assigned(
 
 
 def _staggered(world: World, run: Run, rules: Rules, *, at: float) -> list[Fact]:
-    """After a limit runs come back one after the other, not all in the same second."""
+    """After a rate limit, runs start one after the other and not all in the same second."""
     provider = world.providers.get(rules.provider(run.agent_kind))
     if provider is None or provider.state != ProviderState.PAUSED:
         return []
-    # Whoever is assigned by hand before its time waits like everybody else.
+    # A task that was assigned by hand waits like all others.
     return [noted(provider, "let_go", at=at, next_at=max(provider.next_at, at + rules.stagger_s))]
 
 
 def new_run(task: Task, *, kind: str, rules: Rules, at: float) -> Run:
-    """The next try at a task, on the task's own terms; no agent has it yet."""
+    """The next run of a task, with the task's own terms and without an agent."""
     number = task.run_count + 1
     terms: dict[str, Any] = {"max_rounds": rules.max_rounds, **dict(task.terms)}
     return Run(
@@ -79,7 +79,7 @@ def started(task: Task, run: Run, *, at: float) -> list[Fact]:
 
 
 def _taken_up(world: World, agent: Agent, task: Task, run: Run, *, at: float) -> list[Fact]:
-    """Where a gate or a review comes next, nothing is worked at before it."""
+    """Give a waiting run to an agent; a run that is in its gate or review continues there."""
     draft = FactDraft(world)
     draft.add(_taken(agent, task, run.id, at=at))
     if run.state == RunState.REVIEWING:
@@ -104,7 +104,7 @@ def prepared(world: World, run: Run, where: Prepared, *, at: float) -> list[Fact
 def checked(
     world: World, run: Run, lead: Lead, evidence: Evidence, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """crew believes no DONE: what it saw itself decides what follows."""
+    """Decide what follows from crew's own evidence, because DONE alone proves nothing."""
     ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, lead, ask=ask, notes=notes, rules=rules, at=at)
@@ -113,13 +113,13 @@ def checked(
 
 
 def gated(world: World, task: str, gate: str, *, at: float) -> list[Fact]:
-    """By which command the work was tested last; "none" where nothing says how."""
+    """Record the command that last tested the work; "none" if no command is configured."""
     row = world.tasks[task]
     return [] if gate in ("", row.gate) else [noted(row, "gate_known", at=at, gate=gate)]
 
 
 def completed(world: World, run: Run, lead: Lead, head: str, *, at: float) -> list[Fact]:
-    """The work is proven: the task goes to the merge queue, and its agent is free."""
+    """The work is proven: the task joins the merge queue, and its agent is free."""
     task = world.tasks[run.task]
     queued_at = at if lead.joins_queue(run) else None
     over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}

@@ -1,4 +1,4 @@
-"""Signals: what an agent reports about its step, what each must hold, and which one counts."""
+"""Signals: how an agent's report about its step is parsed and checked, and which one counts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,16 +23,16 @@ SPOKEN: Mapping[str, str] = {
     "continue_at": "continuationPoint",
     "role": "targetRole",
 }
-"""Fields that agents know by the name of the seed."""
+"""Other names of fields that agents may send."""
 
 LONGEST = 20_000
-"""Characters of one field: it goes into prompts and before people."""
+"""Characters of one field, because prompts and people get it in full."""
 
 _TEXTS = ("summary", "progress", "continue_at", "question", "context", "role", "reason")
 
 
 def read_signal(values: Mapping[str, Any]) -> Signal:
-    """A signal from a flat object; whatever is wrong is said so that the sender can mend it."""
+    """Parse a signal from a flat object; an error names what the sender has to fix."""
     kind = _kind(values.get("signal"))
     texts = {name: _text(values, name) for name in _TEXTS}
     missing = [SPOKEN.get(name, name) for name in NEEDED[kind] if not texts[name]]
@@ -64,7 +64,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
 
 
 def signal_of_step(asked: Asked) -> Answer:
-    """The first signal of a step counts; it is recorded now and acted on when the step ends."""
+    """Record the first signal of a step; crew acts on it when the step ends."""
     run = speaking_run(asked.world, asked.args)
     if run.signal:
         raise Conflict(

@@ -1,4 +1,4 @@
-"""Which run a step, a terminal or a review speaks for."""
+"""The run that a step, a terminal or a review reports for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,9 @@ from crew.domain.world import World
 
 
 def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
-    """The run whose very step, terminal or review speaks; a late word of an ended one is refused.
+    """The run that the caller reports for; a step or a terminal that has ended is refused.
 
-    A review only reads, so that it may speak for its run at any time.
+    A review only reads, so it may report at any time.
     """
     run = world.runs.get(str(args["run"]))
     number = args.get("terminal")

@@ -1,4 +1,4 @@
-"""What follows when a step failed: a pause, a fresh session, another try, or a stuck agent."""
+"""What follows when a step fails: a pause, a fresh session, another try, or a stuck agent."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def step_failed(
     used = {"last_step_at": at, **outcome.usage.added_to(agent)}
     fresh = error.kind in FRESH_SESSION
     changes = _fresh_session(run, error) if fresh else {}
-    # A step that failed is none of the steps a round has: errors have a limit of their own.
+    # A failed step does not count as a step of its round, because errors have their own limit.
     changes["step"] = run.step - 1
     if error.kind == ErrorKind.RATE_LIMIT:
         return [
@@ -65,7 +65,7 @@ def step_failed(
 
 
 def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: Any) -> Fact:
-    """Another try would fail in the same way until a person does something."""
+    """Mark the agent stuck at once, because another try would fail in the same way."""
     ways_out = (
         f"its program is missing: install it, or choose another agent: "
         f"`crew agents set {agent.id} KIND`, then `crew kill {agent.id}`"
@@ -83,7 +83,7 @@ def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: 
 
 
 def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
-    """A new session does not know what was said: it is told what the branch holds."""
+    """The fields for a new session; its prompt describes the branch, since it knows nothing."""
     knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
     asks = {
         Ask.CONTINUE: Ask.RESUMED,
@@ -102,7 +102,7 @@ def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
 
 
 def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **changes: Any) -> Fact:
-    """Stuck at the fifth error in a row; after a manual retry again at the tenth, and so on."""
+    """Count the error. The agent is stuck at the fifth in a row, after a retry at the tenth."""
     errors = one_more_error(agent.error_count, limit=rules.stuck_after)
     values = {
         "error_count": errors.count,
@@ -118,7 +118,7 @@ def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **cha
 def troubled(
     world: World, run: Run, lead: Lead, message: str, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """crew itself could not do its part (no worktree, no gate program): an error like any other."""
+    """Record that crew could not do its part (no worktree, no gate program) as an error."""
     agent = agent_of(world, run)
     if agent is None:
         return []

@@ -1,4 +1,4 @@
-"""The story of a step: how it began, how it ended, and what its signal means."""
+"""What follows as a step proceeds: it started, it got a process, it ended, it sent a signal."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from crew.domain.world import FactDraft, World, moved, noted
 
 
 def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:
-    """Recorded before the process starts, so that an interrupted step is known as one."""
+    """Record the step before its process starts, so that a crash leaves a trace."""
     agent = world.agents[str(run.agent)]
     step = run.step if run.stepping else run.step + 1
     return [
@@ -45,7 +45,7 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
 
 
 def step_found_done(world: World, run: Run, *, at: float) -> list[Fact]:
-    """crew died during the step, which had committed all and said DONE: it is checked as it is."""
+    """Check the work of a step that committed everything and printed DONE before crew crashed."""
     return [
         noted(run, "step_found_done", at=at, stepping=False),
         moved(run, "done", to=RunState.REVIEWING, at=at),
@@ -54,7 +54,7 @@ def step_found_done(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def process_started(world: World, run: Run, pid: int, *, at: float) -> list[Fact]:
-    """Recorded only while this very step is under way; a late report of an ended one is nothing."""
+    """Record the process of this step; a late report about an ended step is ignored."""
     now, agent = world.runs[run.id], world.agents[str(run.agent)]
     if agent.run != run.id or not now.stepping or now.attempt != run.attempt:
         return []
@@ -62,7 +62,7 @@ def process_started(world: World, run: Run, pid: int, *, at: float) -> list[Fact
 
 
 def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The step that asked to use a tool has ended, and the next attempt asks again."""
+    """Withdraw the permission question of a step that ended; the next attempt asks again."""
     return [
         moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=at)
         for question in world.questions.values()
@@ -73,7 +73,7 @@ def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
 def step_ended(
     world: World, run: Run, lead: Lead, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """What it means for the run, for its agent, and for whatever leads it."""
+    """What the end of a step means for its run, its agent and its lead."""
     outcome = lead.judge_step(world, run, outcome)
     draft = FactDraft(world)
     draft.add(*_step_ended(world, run, outcome, rules=rules, at=at))
@@ -84,7 +84,7 @@ def step_ended(
 def _step_ended(
     world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """What the step said of itself counts, also if its process came to a bad end after that."""
+    """The signal of the step counts, even if its process failed afterwards."""
     withdrawn = _leave_withdrawn(world, run, at=at)
     if outcome.error is not None and not run.signal:
         return [*step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
@@ -124,7 +124,7 @@ def _went_on(
 
 
 def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[Fact]:
-    """Only a person can help: the process has ended, the slot is free, the session is kept."""
+    """Wait for a person: the process has ended, the slot is free, the session is kept."""
     agent = world.agents[str(run.agent)]
     return [
         step_recorded(run, outcome, at=at, agent=None, told="", fresh_retry=False),
@@ -133,7 +133,7 @@ def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[
 
 
 def _renewed(run: Run) -> dict[str, Any]:
-    """A new session in the same role: where to go on, and what the branch holds."""
+    """Continue in a new session of the same role; its prompt describes what the branch holds."""
     return {
         "session": "",
         "session_used": False,

@@ -1,4 +1,4 @@
-"""What a reviewer decided: its last line, unless another line contradicts it; for one commit."""
+"""The verdict of a reviewer for one commit: how it is parsed, and whose PASS is missing."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ is not."""
 
 @frozen
 class Verdict:
-    """`passed` only if the reviewer said so in so many words."""
+    """The verdict of a reviewer; `passed` needs a PASS alone on the last line."""
 
     commit: str
     reviewer: str
@@ -31,8 +31,8 @@ class Verdict:
 def said(text: str) -> bool | None:
     """The verdict of the last line that is not empty: exactly PASS, exactly FAIL, or none.
 
-    A PASS counts only if no line above gives the verdict FAIL, in whatever dress ("**FAIL**",
-    "Verdict: FAIL", "FAIL: no tests"): a reviewer that gave both has not decided.
+    A PASS counts only if no line above gives the verdict FAIL in any form ("**FAIL**", "Verdict:
+    FAIL", "FAIL: no tests"), because a reviewer that gave both has not decided.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or lines[-1] not in {PASS, FAIL}:
@@ -58,7 +58,10 @@ def recorded(run: Run, found: Verdict, *, at: float) -> Fact:
 def still_to_ask(
     run: Run, reviewers: tuple[str, ...], *, commit: str, needed: int
 ) -> tuple[str, ...]:
-    """Whose PASS is missing for this commit; that of somebody else stands for the last one's."""
+    """The reviewers whose PASS for this commit is missing.
+
+    A PASS of another reviewer replaces that of the last one.
+    """
     missing = list(islice(cycle(reviewers), needed))
     for reviewer in passes(run, commit)[:needed]:
         missing.remove(reviewer if reviewer in missing else missing[-1])
@@ -66,7 +69,7 @@ def still_to_ask(
 
 
 def passes(run: Run, commit: str) -> tuple[str, ...]:
-    """Who passed exactly this commit, once each time; who says no later takes it all back."""
+    """The reviewers that passed exactly this commit; a later FAIL of one revokes its PASS."""
     standing: tuple[str, ...] = ()
     for reviewed, reviewer, passed in run.verdicts:
         if reviewed == commit:
@@ -76,7 +79,7 @@ def passes(run: Run, commit: str) -> tuple[str, ...]:
 
 
 def complaints(verdicts: Iterable[Verdict]) -> str | None:
-    """Every note of those who said no, for the one who must answer each; None when all passed."""
+    """The notes of all reviewers that failed the commit; None if all passed."""
     said_no = [found for found in verdicts if not found.passed]
     if not said_no:
         return None
