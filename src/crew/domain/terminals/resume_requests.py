@@ -1,4 +1,4 @@
-"""What `crew loop` and `crew resume` ask: that a task goes on from its point, on its terms."""
+"""What `crew loop` and `crew resume` ask: continue a task from its point, on its terms."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,9 +17,9 @@ from crew.domain.terminals.terminal_requests import begin
 
 
 def go_on(asked: Asked) -> Answer:
-    """Continue a task, however far it is; what is under way or finished already stays as it is.
+    """Continue a task from any point; a task under way or finished stays as it is.
 
-    May be asked again at any moment: the answer to a repeat is the same run.
+    A repeat is safe and gets the same run as its answer.
     """
     task = asked.task()
     run = asked.world.runs.get(task.run or "")
@@ -46,7 +46,7 @@ def _tried_again(asked: Asked, run: Run) -> tuple[Fact, ...]:
 
 
 def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
-    """A runner that is up for single tasks only has an agent for each of them."""
+    """The agent for the task; a runner for single tasks has one agent for each of them."""
     agents = asked.world.agents.values()
     if not asked.scope.tasks or any(one.is_free or one.task == task.id for one in agents):
         return ()
@@ -55,7 +55,7 @@ def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
 
 
 def _next_run(asked: Asked, task: Task, last: Run | None) -> Run:
-    """The next try at a task, as its lead begins it."""
+    """The next run of a task, as its lead begins it."""
     kind = last.agent_kind if last else task.wants_agent or str(asked.args["default_kind"])
     refuse_unusable(kind, asked.rules, instead=f"`crew start {task.id} KIND --headless`")
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)

@@ -1,4 +1,4 @@
-"""A person at a terminal leads a run: no limit of rounds, and the merge queue waits to be asked."""
+"""A person at a terminal leads a run: no round limit, and no merge without a request."""
 
 from typing import ClassVar
 
@@ -11,15 +11,15 @@ from crew.domain.world import World
 
 
 class TerminalLead(SlotLead):
-    """As an agent slot, but a person sees each result and decides what becomes of it."""
+    """As an agent slot, but a person sees each result and decides what follows."""
 
     check: ClassVar[type[Command]] = Inspect
     is_watched: ClassVar[bool] = True
 
     def pass_on(self, world: World, run: Run, *, at: float) -> list[Fact]:
-        """They are typed into the terminal."""
+        """Type the notes into the terminal."""
         return to_be_typed(world, run, at=at)
 
     def joins_queue(self, run: Run) -> bool:
-        """A person looks at the result before it is merged, unless they said otherwise."""
+        """Only if the person asked for the merge; else they look at the result first."""
         return run.merges

@@ -1,4 +1,4 @@
-"""What follows from what happens to the terminal that carries a run."""
+"""What follows when a terminal was opened, typed into, ended or closed."""
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
@@ -11,14 +11,14 @@ from crew.domain.world import World, born, moved, noted
 
 @frozen
 class Opened:
-    """The first process of a terminal; both numbers together identify it for ever."""
+    """The first process of a terminal; pid and start time together identify it."""
 
     pid: int
     started: int
 
 
 def asked_for(world: World, run: Run, *, at: float) -> Fact:
-    """A run is to have a terminal: its first, or the next one."""
+    """Request a terminal for this run: its first, or the next one."""
     known = world.terminals.get(run.id)
     if known is None:
         return born(Terminal(id=run.id, task=run.task), "asked", at=at)
@@ -26,14 +26,14 @@ def asked_for(world: World, run: Run, *, at: float) -> Fact:
 
 
 def to_leave(terminal: Terminal, trigger: str, why: Leaving, *, at: float) -> Fact:
-    """The terminal is to be closed; a later reason wins."""
+    """Request that the terminal is closed; a later reason replaces an earlier one."""
     if terminal.state == TerminalState.LEAVING:
         return noted(terminal, trigger, at=at, leaving=why)
     return moved(terminal, trigger, to=TerminalState.LEAVING, at=at, leaving=why)
 
 
 def taken_over(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The agent is free again; the terminal continues its session."""
+    """Free the agent; the terminal continues its session."""
     agent = world.agents.get(run.agent or "")
     used = run.session_used or run.stepping
     facts = [noted(run, "taken_over", at=at, agent=None, stepping=False, session_used=used)]
@@ -61,7 +61,7 @@ def opened(world: World, run: Run, process: Opened, *, session: str, at: float) 
 
 
 def not_opened(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
-    """Nothing was started; a task that had nothing before is as it was."""
+    """Record that no terminal was started; a new task returns to its former state."""
     closing = shut(world, run, at=at)
     if not run.is_live:  # given up while it was being opened
         return closing
@@ -75,7 +75,10 @@ def not_opened(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
 
 
 def closed(world: World, run: Run, *, at: float) -> list[Fact]:
-    """Its end is one, whatever its exit code: only `complete` makes a task done."""
+    """Fail the run of a closed terminal, unless an agent continues it.
+
+    The exit code does not matter: only `complete` makes a task done.
+    """
     terminal, closing = world.terminals[run.id], shut(world, run, at=at)
     if not run.is_live:
         return closing
@@ -91,7 +94,7 @@ def closed(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def typed(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The words are typed: the session has them, whatever continues it."""
+    """Record that the notes were typed, so that the session has them."""
     return [
         noted(world.terminals[run.id], "typed", at=at, untyped=False),
         noted(run, "terminal_told", at=at, ask=Ask.CONTINUE),
@@ -99,7 +102,7 @@ def typed(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def _next_ask(run: Run) -> str:
-    """A session that never began, or has not heard the last complaint, is not told to go on."""
+    """The next prompt; a session that never began, or misses a complaint, needs it in full."""
     unheard = run.merge_commit if run.ask == Ask.CONFLICT else run.notes
     return run.ask if unheard or not run.session_used else Ask.CONTINUE
 
@@ -111,7 +114,7 @@ def _why(run: Run, terminal: Terminal) -> str:
 
 
 def ended(world: World, run: str, *, number: int, code: int | None, at: float) -> list[Fact]:
-    """The first report counts, and only about the terminal there is."""
+    """Record the first report that the current terminal has ended; all others are ignored."""
     terminal = world.terminals.get(run)
     if terminal is None or not terminal.is_up or terminal.number != number:
         return []
@@ -125,7 +128,7 @@ def ended(world: World, run: str, *, number: int, code: int | None, at: float) -
 
 
 def not_inspected(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
-    """crew itself could not check it, for want of a gate program, say; work continues."""
+    """Record that crew could not check the work, for example without a gate program."""
     if run.state != RunState.REVIEWING:
         return []
     back = moved(run, "sent_back", to=RunState.WORKING, at=at, error=reason)
@@ -136,7 +139,7 @@ def not_inspected(world: World, run: Run, reason: str, *, at: float) -> list[Fac
 
 
 def to_be_typed(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The notes of the run are for the agent at its terminal, if one is open."""
+    """Mark the notes of the run for typing, if its terminal is open."""
     terminal = world.terminal_of(run.id)
     if terminal is None or not terminal.is_open:
         return []
@@ -144,5 +147,5 @@ def to_be_typed(world: World, run: Run, *, at: float) -> list[Fact]:
 
 
 def is_over(run: Run, task: Task) -> bool:
-    """The task needs its worktree no more, so nothing may run in it."""
+    """Whether the task needs its worktree no more, so that nothing may run in it."""
     return task.run == run.id and (task.is_over or task.gone or task.cleaning)

@@ -1,4 +1,4 @@
-"""The part of the plan about terminals: which is to be opened, typed into, checked or closed."""
+"""The plan for terminals: which to open, type into, check or close."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def plan_terminals(world: World, *, busy: frozenset[CommandKey]) -> Iterator[Com
             continue
         run = world.runs[terminal.id]
         command = _for_terminal(terminal, run, world.tasks[run.task])
-        # `crew complete` gets its answer, although the terminal ended in the meantime.
+        # `crew complete` gets its answer even if the terminal ended in the meantime.
         is_waited_for = terminal.leaving == Leaving.ENDED and Inspect(subject=run.id).key in busy
         if command is not None and not is_waited_for:
             yield command(subject=run.id)

@@ -1,4 +1,4 @@
-"""What people ask of one task: start it, stop it, complete it, ask for changes (seed 001)."""
+"""What people ask of one task: start it, stop it, complete it, send it back with changes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ from crew.domain.world import FactDraft, moved, noted
 
 
 def start(asked: Asked) -> Answer:
-    """A terminal session for the task, or, `headless`, the first agent that is free."""
+    """Open a terminal for the task, or, with `headless`, give it to the first free agent."""
     task = asked.task()
     run = _live_run(asked, task)
     _refuse_leaving(asked, task)
@@ -63,7 +63,7 @@ def _new_run(asked: Asked, task: Task) -> Run:
     run = replace(run, **_wishes(asked))
     if not asked.args.get("resume") or last is None or not last.session:
         return run
-    if run.agent_kind != last.agent_kind:  # nobody else knows that session
+    if run.agent_kind != last.agent_kind:  # no other agent kind knows that session
         return run
     return replace(
         run,
@@ -76,7 +76,7 @@ def _new_run(asked: Asked, task: Task) -> Run:
 
 
 def _carry_on(asked: Asked, run: Run) -> list[Fact]:
-    """The same agent session goes on, where it is asked to."""
+    """Continue in the same agent session, if the request asks for that."""
     if run.state == RunState.REVIEWING:
         raise Conflict(
             f"task {run.task} is being checked",
@@ -129,13 +129,13 @@ def _has_terminal(asked: Asked, task: Task) -> bool:
 
 
 def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
-    """A done task is worked at once more; it leaves the merge queue."""
+    """Start a done task again and remove it from the merge queue."""
     run = asked.world.runs.get(task.run or "")
     if run is None or run.state != RunState.COMPLETE:
         raise Conflict(
             f"task {task.id} is done", hint="`crew merge` lands it; `crew close` discards it"
         )
-    # A person's wish is not one of the rounds that an agent has.
+    # Changes that a person asks for do not count as a round.
     max_rounds = max(run.max_rounds, run.round + 1)
     draft = FactDraft(asked.world)
     draft.add(moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=asked.at, **SENT_BACK))
@@ -155,7 +155,7 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
 
 
 def changes(asked: Asked) -> Answer:
-    """A done task goes back with what is wrong with it, to its own session."""
+    """Send a done task back to its own session with the changes that a person wants."""
     task = asked.task()
     refuse_landed(task)
     if task.state != TaskState.DONE:
@@ -168,7 +168,7 @@ def changes(asked: Asked) -> Answer:
 
 
 def stop_task(asked: Asked) -> Answer:
-    """Whoever works at the task ends; it can be started again."""
+    """End all work on the task; it can be started again."""
     task = asked.task()
     run = asked.world.runs.get(task.run or "")
     terminal = asked.world.terminal_of(task.run or "")
@@ -187,7 +187,7 @@ def stop_task(asked: Asked) -> Answer:
 
 
 def terminal_ended(asked: Asked) -> Answer:
-    """The session says itself that it ended; late or repeated, that means nothing."""
+    """The terminal reports that it has ended; a late or repeated report is ignored."""
     run = str(asked.args["run"])
     number, code = int(asked.args["number"]), int(asked.args["code"])
     facts = ended(asked.world, run, number=number, code=code, at=asked.at)
@@ -195,7 +195,7 @@ def terminal_ended(asked: Asked) -> Answer:
 
 
 def complete(asked: Asked) -> Answer:
-    """Whoever works at a terminal says that the work is finished; crew checks it."""
+    """Check the finished work of a terminal, as its user asked."""
     task = asked.task()
     run = _live_run(asked, task)
     if run is None or task.state != TaskState.IN_PROGRESS:
@@ -223,7 +223,7 @@ def complete(asked: Asked) -> Answer:
 
 
 def _joined(asked: Asked, run: Run) -> list[Fact]:
-    """A second `complete` waits for the first one's check; it may still ask for the merge."""
+    """Let a second `complete` wait for the check of the first; it may still ask for the merge."""
     if not asked.args.get("merge") or run.merges:
         return []
     return [noted(run, "merge_asked", at=asked.at, merges=True)]
@@ -235,7 +235,7 @@ def _wants_merge(asked: Asked) -> bool:
 
 
 def reviewed(asked: Asked) -> Answer:
-    """A verdict counts for the run that made the commit, and for that commit only."""
+    """Record the verdict for the run that made the commit, and for that commit only."""
     task = asked.task()
     run = asked.world.runs.get(task.run or "")
     if run is None:
@@ -258,7 +258,7 @@ def _has_process(asked: Asked, run: Run) -> bool:
 
 
 def _kind(asked: Asked, last: Run | None) -> str:
-    """The agent that is named; one that goes on with a session is the one that had it."""
+    """The agent kind that the request names; a resumed session keeps the kind that began it."""
     named = asked.args.get("kind")
     goes_on = last is not None and asked.args.get("resume")
     return str(named or (last.agent_kind if last and goes_on else asked.args["default_kind"]))
@@ -268,7 +268,7 @@ _WISHES = ("model", "told", "done_word", "proof", "reviewers", "max_rounds")
 
 
 def _wishes(asked: Asked) -> dict[str, Any]:
-    """What this run is to do otherwise than the config says, as far as the request tells."""
+    """The terms of this run that the request sets in place of the configuration."""
     return {name: asked.args[name] for name in _WISHES if asked.args.get(name) not in (None, "")}
 
 

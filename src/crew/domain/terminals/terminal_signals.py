@@ -1,4 +1,4 @@
-"""What the agent at a terminal signals: its work is finished, or only a person can help."""
+"""Signals of the agent at a terminal: its work is finished, or it needs a person."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from crew.domain.world import born, noted
 
 
 def signal(asked: Asked) -> Answer:
-    """The signal of an agent, in a step or at a terminal."""
+    """Handle the signal of an agent, in a step or at a terminal."""
     if asked.args.get("terminal") is None:
         return signal_of_step(asked)
     run = speaking_run(asked.world, asked.args)
@@ -22,7 +22,7 @@ def signal(asked: Asked) -> Answer:
 
 
 def signal_at_terminal(asked: Asked, run: Run, told: Signal) -> Answer:
-    """The session continues after a signal, so that the agent can hear what comes of it."""
+    """Handle a signal at a terminal; the session continues and gets the result."""
     if told.kind == SignalKind.COMPLETE:
         return _completed(asked, run, told)
     if told.kind == SignalKind.NEEDS_USER_INPUT:
@@ -34,7 +34,7 @@ def signal_at_terminal(asked: Asked, run: Run, told: Signal) -> Answer:
 
 
 def _completed(asked: Asked, run: Run, told: Signal) -> Answer:
-    """As `crew complete`, but no command waits that would print what is wrong."""
+    """As `crew complete`, but the complaint is typed, because no command waits to print it."""
     found = complete(replace(asked, args={"task": run.task}))
     said = noted(run, "signalled", at=asked.at, signal=told.kind, signal_notes=told.summary)
     reply = "crew checks the work; what must change is typed into this terminal"
