@@ -11,7 +11,7 @@ from crew.domain.world import FactDraft, born
 
 
 def message(asked: Asked) -> Answer:
-    """For whoever works at a task; it is given with the next step."""
+    """Send a message to the agent or the reviewers of a task; the next step gets it."""
     task = find_task(asked.world, str(asked.args["task"]))
     refuse_landed(task)
     if task.state in FINISHED:
@@ -30,9 +30,9 @@ def message(asked: Asked) -> Answer:
 
 
 def fetch_messages(asked: Asked) -> Answer:
-    """An agent looks for what came in during its step; it is read once that step ends well.
+    """Give an agent the new messages during its step; they are read once that step ends well.
 
-    A terminal session has no steps: there it is read at once.
+    A terminal has no steps, so there they are read at once.
     """
     run = speaking_run(asked.world, asked.args)
     found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]

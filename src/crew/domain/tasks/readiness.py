@@ -33,7 +33,7 @@ def refuse_waiting(asked: Asked, task: Task) -> None:
 
 
 def can_start(world: World, task: Task, leads: Leads) -> bool:
-    """A failed task may be started again although it waits for others, if it can be read."""
+    """Whether the task can be started by hand; a failed one may ignore its dependencies."""
     if task.state == TaskState.ERROR and not task.corrupt and task.is_there:
         return leads.of_task(world, task.id).may_take_up(world, task)
     return is_ready(world, task, leads)
@@ -52,7 +52,7 @@ def why_not(world: World, task: Task, leads: Leads) -> str:
 
 
 def not_read(task: Task) -> str:
-    """Why its source does not tell of a task now."""
+    """Why the source does not list a task now."""
     if task.corrupt:
         return "its file cannot be read"
     if task.gone:
@@ -61,12 +61,12 @@ def not_read(task: Task) -> str:
 
 
 def no_commit(task: Task) -> str:
-    """Why a done task waits for nothing: its source calls it done, and no run of crew ended so."""
+    """Why a done task cannot be merged: no run of crew completed it."""
     return f"it is done and crew knows no commit of it; `crew close {task.id}` ends it"
 
 
 def not_begun(world: World, task: Task) -> str:
-    """Why a task that its labels count among a quest's is not led by that quest."""
+    """Why a task with the label of a quest is not led by that quest."""
     if task.quest == task.id:
         return "its label says quest and no quest is about it: `crew quest new` begins one"
     label = f"take the label quest-{task.quest} away to work at it by itself"
@@ -76,7 +76,7 @@ def not_begun(world: World, task: Task) -> str:
 
 
 def next_step(task: Task, start: str) -> str:
-    """What can be done with a task that has no live run; `start` is what starting it does."""
+    """The hint for a task that has no live run; `start` describes what starting it does."""
     if task.state in FINISHED:
         look = f"`crew show {task.id}` and `crew diff {task.id}` show what became of it"
         return f"{look}, `crew new` makes a task for more"

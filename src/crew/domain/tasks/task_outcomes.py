@@ -1,4 +1,4 @@
-"""What follows for tasks: their source was read or written, or their worktree is gone."""
+"""What follows for tasks when their source was read or written, or their worktree was removed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,22 +18,22 @@ _ADOPTED = {
     (TaskState.ERROR, TaskState.CLOSED): "closed",
     (TaskState.ERROR, TaskState.TODO): "reopened",
 }
-"""What a person may do to a task that has not landed; anything else crew writes over."""
+"""The moves that a person may make in the source; crew overwrites all others."""
 
 GIVEN_UP_AFTER_S = 3600.0
-"""How long a file may be away, as while another branch is checked out, until its task is gone."""
+"""How long a file may be missing, as on another branch, until its task is gone."""
 
 
 @frozen
 class Intake:
-    """How a source's words become crew's: the default target and when it was read."""
+    """The defaults for tasks that are read: the target branch and the time."""
 
     target: str
     at: float
 
 
 def seen(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
-    """The facts that bring the world up to what the source says."""
+    """The facts that update the world to the tasks of the source."""
     facts: list[Fact] = []
     present = set()
     for item in items:
@@ -47,7 +47,7 @@ def seen(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
 
 
 def written(task: Task, state: str, *, at: float) -> list[Fact]:
-    """The source has the state that the task had when it was written."""
+    """Record the state that was written to the source."""
     return [noted(task, "written", at=at, written=state)]
 
 
@@ -60,12 +60,12 @@ def worktree_reset(task: Task, *, at: float) -> list[Fact]:
 
 
 def worktree_cleaned(task: Task, *, at: float) -> list[Fact]:
-    """It was removed because a person asked for that, or because the task is over."""
+    """Record that the worktree was removed, on request or because the task has ended."""
     return [noted(task, "worktree_removed", at=at, worktree="", cleaning=False)]
 
 
 def give_up(world: World, clock: Clock) -> list[Fact]:
-    """Tasks that stayed away so long that they must have been removed; finished ones at once.
+    """Mark tasks as gone after they were missing for a while; finished ones at once.
 
     No runner stays up to see whether a missing task comes back.
     """
@@ -109,7 +109,7 @@ def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
 
 
 def seen_one(world: World, item: TaskItem, intake: Intake) -> list[Fact]:
-    """The same for a task that was just made or changed; the others are left as they are."""
+    """As `seen`, for one task that was just made or changed."""
     task = world.tasks.get(item.id)
     return [_new(item, intake)] if task is None else _changed(world, task, item, intake)
 

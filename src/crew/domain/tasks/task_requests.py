@@ -1,4 +1,4 @@
-"""What people ask of tasks: close one, and remove what is left of those that ended."""
+"""What people ask of tasks: close one, and remove the worktrees and branches of ended ones."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ def close(asked: Asked) -> Answer:
 
 
 def refuse_landed(task: Task) -> None:
-    """What has landed is never taken back: it only has to reach its target branch."""
+    """Raise if the task has landed, because landed work is never taken back."""
     if task.awaits_delivery:
         raise Conflict(
             f"task {task.id} has landed and waits for its delivery to {task.target}",
@@ -33,7 +33,7 @@ def refuse_landed(task: Task) -> None:
 
 
 def prune(asked: Asked) -> Answer:
-    """The worktrees of these tasks go, if they are over, each after a checkpoint."""
+    """Request the removal of the worktrees of these tasks, if they have ended."""
     over = [task for task in map(asked.world.tasks.get, asked.args["tasks"]) if _is_over(task)]
     facts = [
         noted(task, "prune_asked", at=asked.at, cleaning=True)
@@ -44,7 +44,7 @@ def prune(asked: Asked) -> Answer:
 
 
 def pruned(asked: Asked) -> Answer:
-    """These branches are gone: no task that is over names one of them any more."""
+    """Record that these branches were deleted, so that no ended task names them."""
     names = set(asked.args["branches"])
     found = [task for task in asked.world.tasks.values() if task.branch in names and _is_over(task)]
     facts = [noted(task, "branch_removed", at=asked.at, branch="") for task in found]
