@@ -1,4 +1,4 @@
-"""The kind of agent behind a slot: when it follows the default, and what to do if it cannot run."""
+"""The agent kind of a slot: when it follows the default, and what to do if it cannot run."""
 
 from collections.abc import Iterator
 
@@ -15,20 +15,20 @@ from crew.domain.world import World, noted
 
 
 def next_kind(agent: Agent, rules: Rules) -> str:
-    """The kind of agent that its next task gets: the default, unless a person chose one."""
+    """The agent kind of this agent's next task: the default, unless a person chose one."""
     if agent.kind_chosen or not rules.default_kind:
         return agent.agent_kind
     return rules.default_kind
 
 
 def follow_default(world: World, now: float, *, rules: Rules) -> list[Fact]:
-    """Idle agents take over the default kind; an agent with a task keeps its kind until the end."""
+    """Give idle agents the default kind; an agent with a task keeps its kind until the end."""
     free = (agent for agent in world.agents.values() if agent.is_free)
     return [fact for agent in free for fact in followed(agent, rules, at=now)]
 
 
 def followed(agent: Agent, rules: Rules, *, at: float) -> list[Fact]:
-    """Nothing, where it has the kind already."""
+    """The fact that gives an agent its next kind; none if it has that kind already."""
     kind = next_kind(agent, rules)
     if kind == agent.agent_kind:
         return []
@@ -36,7 +36,7 @@ def followed(agent: Agent, rules: Rules, *, at: float) -> list[Fact]:
 
 
 def refuse_unusable(kind: str, rules: Rules, *, instead: str) -> None:
-    """Raise with the two ways out if no step of this kind can be started; `instead` is one."""
+    """Raise if no step of this kind can be started; the hint names `instead`."""
     problem = unusable(kind, rules, instead=instead)
     if problem is not None:
         raise problem
@@ -58,7 +58,7 @@ def unusable(kind: str, rules: Rules, *, instead: str) -> CrewError | None:
 
 @frozen
 class Need:
-    """A kind that the crew needs: for these agents, for tasks that ask for it, as a reviewer."""
+    """An agent kind that the crew needs: for these agents, for these tasks, or as a reviewer."""
 
     kind: str
     agents: tuple[str, ...] = ()
@@ -68,16 +68,16 @@ class Need:
 
 @frozen
 class LeftOut:
-    """The needs that cannot be met now, and whether that is all there is to do."""
+    """The needs that cannot be met now, and whether no other work is left."""
 
     needs: tuple[Need, ...] = ()
     is_all: bool = False
 
 
 def left_out(world: World, rules: Rules, *, new_agents: int = 0) -> LeftOut:
-    """`new_agents` are about to be made, of the default kind.
+    """The needs that cannot be met; `new_agents` are about to be made, of the default kind.
 
-    Nothing at all can be finished without the reviewers that every task needs.
+    Without a reviewer that every task needs, no task can be finished.
     """
     found = needs(world, rules, new_agents=new_agents)
     out = tuple(need for need in found if not rules.can_use(need.kind))
@@ -114,7 +114,7 @@ def _all_needs(world: World, rules: Rules, new_agents: int) -> Iterator[Need]:
 
 
 def _of_tasks(world: World) -> Iterator[Need]:
-    """Tasks that ask for a kind, and those that wait for a slot in which their run goes on."""
+    """The kinds of tasks that ask for one, and of runs that wait for a slot to continue."""
     for task in world.tasks.values():
         if task.state == TaskState.TODO and task.wants_agent and task.is_there:
             yield Need(kind=task.wants_agent, tasks=(task.id,))
@@ -124,7 +124,7 @@ def _of_tasks(world: World) -> Iterator[Need]:
 
 
 def _has_other_work(world: World) -> bool:
-    """What needs no step of an agent: merges, deliveries, terminals; or is a channel's own."""
+    """Whether there is work without agent slots: merges, deliveries, terminals, channels."""
     return (
         any(task.is_queued for task in world.tasks.values())
         or any(queue.integration != queue.delivered for queue in world.queues.values())

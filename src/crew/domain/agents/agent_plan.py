@@ -1,4 +1,4 @@
-"""Which task goes to which agent: who is ready, who comes first, and whose provider is open."""
+"""The plan for agents: which task each free agent gets next, by priority, kind and provider."""
 
 from crew.domain.clock import Clock
 from crew.domain.commands import CommandKind
@@ -15,7 +15,7 @@ from crew.domain.world import FactDraft, World
 
 
 def assign(world: World, clock: Clock, *, leads: Leads, rules: Rules, scope: Scope) -> list[Fact]:
-    """Every free agent gets the first of the waiting tasks that it may take."""
+    """Give every free agent the first waiting task that it may take."""
     draft = FactDraft(world)
     kinds = frozenset(agent.agent_kind for agent in world.crew.values())
     free = [agent for agent in world.agents.values() if agent.is_free]
@@ -41,15 +41,16 @@ def assign(world: World, clock: Clock, *, leads: Leads, rules: Rules, scope: Sco
 
 
 def starting_next(world: World, clock: Clock, *, leads: Leads, scope: Scope) -> tuple[str, ...]:
-    """The targets of the tasks that wait for nothing but an agent and are new, the first first."""
+    """The targets of the new tasks that wait only for an agent, in their order."""
     waiting = _waiting_tasks(world, clock, leads, scope)
     return tuple(task.target for task in waiting if not (task.branch or task.worktree))
 
 
 def _waiting_tasks(world: World, clock: Clock, leads: Leads, scope: Scope) -> list[Task]:
-    """Tasks sent back first: their dependents wait longest; then by priority and age.
+    """The waiting tasks: those sent back first, then by priority and age.
 
-    Of tasks with a lead that orders them, those go first that the longest chain waits for.
+    Tasks that were sent back have dependents that wait longest. Of the tasks that a lead puts in
+    order, the one with the longest chain behind it is first.
     """
     tasks = [task for task in world.tasks.values() if scope.has_task(task.id)]
     back = [task for task in tasks if _is_sent_back(world, task, leads)]
@@ -67,13 +68,13 @@ def _is_sent_back(world: World, task: Task, leads: Leads) -> bool:
 
 
 def _may_take(world: World, agent: Agent, task: Task, kinds: frozenset[str], leads: Leads) -> bool:
-    """A task that asks for a kind that no slot has may go to any slot: each can run any agent."""
+    """Whether this agent may take the task; if no slot has the wanted kind, any slot may."""
     wanted = _wanted_kind(world, task, leads)
     return wanted is None or wanted == agent.agent_kind or wanted not in kinds
 
 
 def kind_for(world: World, agent: Agent, task: Task, leads: Leads) -> str:
-    """The kind that would work on this task in this agent's slot."""
+    """The agent kind that would work on this task in this agent's slot."""
     return _wanted_kind(world, task, leads) or agent.agent_kind
 
 
@@ -83,6 +84,6 @@ def _wanted_kind(world: World, task: Task, leads: Leads) -> str | None:
 
 
 def opens_at(world: World, kind: str, rules: Rules) -> float | None:
-    """When the provider of this kind of agent takes the next step; None unless it is paused."""
+    """When the provider of this agent kind takes the next step; None unless it is paused."""
     provider = world.providers.get(rules.provider(kind))
     return provider.opens_at if provider is not None else None

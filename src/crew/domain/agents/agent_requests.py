@@ -1,4 +1,4 @@
-"""What people ask of agents: new ones, work for them, and that they stop or try again."""
+"""What people ask of agents: spawn, dismiss, assign, kill, change their kind, clean up, retry."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from crew.domain.world import FIELDS, FactDraft, born, moved, noted
 
 
 def spawn(asked: Asked) -> Answer:
-    """New idle agents, by name or by number; `at_least` makes as many as are missing."""
+    """Make new idle agents, by name or by number; `at_least` makes only the missing ones."""
     kind, chosen = str(asked.args["kind"]), bool(asked.args.get("chosen"))
     taken = frozenset(asked.world.crew)
     if name := asked.args.get("name"):
@@ -35,7 +35,7 @@ def spawn(asked: Asked) -> Answer:
 
 
 def _spawned(asked: Asked, agent: Agent) -> Fact:
-    """A new agent; one that has the name of a dismissed one takes over nothing but its name."""
+    """A new agent; it takes over only the name of a dismissed one."""
     old = asked.world.agents.get(agent.id)
     if old is None:
         return born(agent, "spawned", at=asked.at)
@@ -55,7 +55,7 @@ def dismiss(asked: Asked) -> Answer:
 
 
 def set_kind(asked: Asked) -> Answer:
-    """From its next task on; the task it has is finished by the kind that began it."""
+    """Set the agent kind from the next task on; the current task keeps the kind that began it."""
     agent, kind = asked.agent(), str(asked.args["kind"])
     known = noted(agent, "kind_set", at=asked.at, agent_kind=kind, kind_chosen=True)
     return Answer(facts=(known,), reply=agent.task)
@@ -96,9 +96,10 @@ def kill(asked: Asked) -> Answer:
 
 
 def cleanup(asked: Asked) -> Answer:
-    """The worktree goes, its content is kept as a checkpoint, the state stays.
+    """Request the removal of the worktree; a checkpoint keeps its content, the state stays.
 
-    `idle` says that nothing runs there, as when no runner is up; the next step makes it again.
+    `idle` means that nothing runs there, as without a runner; the next step makes the worktree
+    again.
     """
     agent = asked.agent()
     run = asked.world.runs.get(agent.run or "")
@@ -115,9 +116,9 @@ def cleanup(asked: Asked) -> Answer:
 
 
 def retry(asked: Asked) -> Answer:
-    """Whatever is named tries again: a stuck agent, the agent stuck with a task, a failed task.
+    """Try again: a stuck agent, the agent that is stuck with a task, or a failed task.
 
-    Also a task that is in progress and has no live run, as in a fresh clone.
+    Also a task that is in progress without a live run, as in a fresh clone.
     """
     named = str(asked.args["subject"])
     agent = asked.world.crew.get(named) or next(
@@ -138,7 +139,7 @@ def retry(asked: Asked) -> Answer:
 
 
 def unstuck(agent: Agent, *, at: float) -> Answer:
-    """A stuck agent tries again at once; if it fails again, its waits are at the cap."""
+    """Let a stuck agent try again at once; after more failures its pauses are the longest."""
     if agent.state != AgentState.STUCK:
         raise Conflict(
             f"agent {agent.id} is {agent.state}, not stuck", hint="only a stuck agent is retried"

@@ -1,4 +1,4 @@
-"""The board as a manager sees it: what is open and why, and whether there is anything to decide."""
+"""The board of a manager: the open tasks, why each waits, and which of them need a decision."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ from crew.domain.world import World
 
 @frozen
 class Point:
-    """One open task; `decidable` says that it moves only if somebody decides something."""
+    """One open task; `decidable` means that it needs a decision to continue."""
 
     task: str
     title: str
@@ -23,7 +23,7 @@ class Point:
 
 
 class ManagerMove(StrEnum):
-    """What comes next for whoever works through the board."""
+    """The next move of the manager."""
 
     FINISHED = "finished"
     ASK = "ask"
@@ -42,7 +42,7 @@ def board(world: World, leads: Leads, *, runner_up: bool) -> tuple[Point, ...]:
 
 
 def next_move(points: tuple[Point, ...], *, asked: int, patience: int) -> ManagerMove:
-    """`asked` is how often the manager has been asked since the board last changed."""
+    """The next move; `asked` counts how often the manager was asked about this same board."""
     if not points:
         return ManagerMove.FINISHED
     if any(point.decidable for point in points) and asked < patience:

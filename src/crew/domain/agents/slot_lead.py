@@ -1,4 +1,4 @@
-"""An agent slot leads a run: step after step until its work is proven or it gives up."""
+"""An agent slot leads a run: step after step until its work is proven or its tries are used up."""
 
 # ruff: noqa: ARG002 - every lead is asked in the same way, whatever it decides by
 
@@ -19,17 +19,17 @@ from crew.domain.tasks.readiness import not_begun
 from crew.domain.world import World
 
 _UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
-"""Asks that hold no complaint and no notes: a session that knows its task is told to continue."""
+"""Asks without a complaint or notes: a session that knows its task only has to continue."""
 
 
 class SlotLead:
-    """The lead of an ordinary task; the other leads are this one where they do not differ."""
+    """The lead of an ordinary task; the other leads inherit what they do not change."""
 
     check: ClassVar[type[Command]] = Check
     is_watched: ClassVar[bool] = False
 
     def may_take_up(self, world: World, task: Task) -> bool:
-        """A task that its label counts among a quest's waits for that quest."""
+        """A task with the label of a quest waits for that quest."""
         return task.state != TaskState.TODO or not task.quest
 
     def why_not(self, world: World, task: Task) -> str:
@@ -51,7 +51,7 @@ class SlotLead:
         return run
 
     def begin_again(self, world: World, run: Run, last: Run) -> Run:
-        """The next run has the session, the terms and the verdicts of the last one."""
+        """The next run takes over the session, the terms and the verdicts of the last one."""
         return replace(
             run,
             model=last.model,
@@ -93,7 +93,7 @@ class SlotLead:
         return []
 
     def refuse_completion(self, world: World, task: Task) -> None:
-        """A person may complete it whenever they want."""
+        """Nothing to refuse: a person may complete the task at any time."""
 
     def joins_queue(self, run: Run) -> bool:
         return True
@@ -109,18 +109,18 @@ class SlotLead:
         at: float,
         **changes: Any,
     ) -> list[Fact]:
-        """Its own session gets it, as after a check that was red."""
+        """Send the task back to its own session, as after a red check."""
         return sent_back(world, run, self, ask=ask, notes=notes, rules=rules, at=at, **changes)
 
     def cannot_go_on(
         self, world: World, run: Run, reason: str, *, at: float, **told: Any
     ) -> list[Fact]:
-        """The run failed; a run that resumes this one begins with what was to be told next."""
+        """Fail the run; a run that resumes it begins with the prompt that was due next."""
         return broken_off(world, run, reason, at=at, **told)
 
 
 def _next_ask(last: Run) -> str:
-    """What the last run was to be told next, as far as its session does not know it already."""
+    """The prompt that was due in the last run, unless its session already has it."""
     if last.ask in _UNTOLD:
         return Ask.CONTINUE if last.session_used else Ask.RESUMED
     return last.ask
