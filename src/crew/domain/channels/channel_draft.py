@@ -1,4 +1,4 @@
-"""What happens in one channel at one moment, fact by fact, each on what the last one made."""
+"""A draft of facts about one channel, each made from the channel after the facts before it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,7 +19,7 @@ from crew.domain.world import FactDraft, World, born, moved, noted
 
 
 class ChannelDraft(FactDraft):
-    """Facts about one channel at one moment."""
+    """The facts about one channel at one time."""
 
     def __init__(self, world: World, name: str, *, at: float) -> None:
         super().__init__(world)
@@ -39,7 +39,7 @@ class ChannelDraft(FactDraft):
     def move(
         self, name: str, trigger: str, *, to: TurnState, extra: Any = None, **changes: Any
     ) -> None:
-        """Move a member, and its place in the channel with it."""
+        """Move a member, and update the queue and the holder of the channel."""
         fact = moved(self.member(name), trigger, to=to, at=self.at, **changes)
         place = _place(self.channel, name, to)
         self.add(
@@ -51,7 +51,7 @@ class ChannelDraft(FactDraft):
         self.add(noted(self.member(name), trigger, at=self.at, **changes))
 
     def change(self, trigger: str, **changes: Any) -> None:
-        """Change the channel itself."""
+        """Change fields of the channel itself."""
         self.add(noted(self.channel, trigger, at=self.at, **changes))
 
     def add_member(self, member: Member, trigger: str) -> None:
@@ -67,7 +67,7 @@ class ChannelDraft(FactDraft):
         to: Iterable[str] = (),
         late: bool = False,
     ) -> Post:
-        """Say something that everybody can read from now on."""
+        """Add a post that all members can read from now on."""
         number = self.channel.sequence + 1
         post = Post(
             id=post_id(self.name, number),
@@ -91,7 +91,7 @@ class ChannelDraft(FactDraft):
 
 
 def _place(channel: Channel, name: str, state: TurnState) -> dict[str, Any]:
-    """The changes of queue and holder that a member's move brings; none where nothing changes."""
+    """The changes of queue and holder that follow from a member's move."""
     others = tuple(one for one in channel.queue if one != name)
     queue = (*others, name) if state == TurnState.QUEUED else others
     holds = state in {TurnState.ACTIVE, TurnState.WAITING} and channel.mode not in ALL_AT_ONCE
@@ -101,4 +101,4 @@ def _place(channel: Channel, name: str, state: TurnState) -> dict[str, Any]:
 
 
 ALL_AT_ONCE = frozenset({Mode.BROADCAST, Mode.DIRECT})
-"""Modes in which nobody holds the turn against the others."""
+"""Modes in which all members may have a turn at the same time."""

@@ -1,4 +1,4 @@
-"""What somebody can do whom a channel refuses: the hint that fits the state of the member."""
+"""Hints for requests that a channel refuses, by the state of the member."""
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.turns import INTERRUPTED

@@ -1,4 +1,4 @@
-"""The channels' part of the plan: what follows at once, what is due, and when to look again."""
+"""The plan for channels: which member speaks, which worktree goes, and when to look again."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,9 @@ from crew.domain.world import World
 
 @frozen
 class Outlook:
-    """What follows from the rows of one channel: at once, and at `next_at` by time alone.
+    """What follows from the rows of one channel: at once, and by time alone at `next_at`.
 
-    Posts come with a change of their channel, so that these rows tell everything.
+    A new post also changes its channel, so these rows are enough to notice every change.
     """
 
     members: tuple[Member, ...]
@@ -32,11 +32,10 @@ class Outlook:
 
 
 class Outlooks:
-    """The outlooks of all channels of the world that was asked about last.
+    """A cache of the outlooks of all channels, for the world that was planned last.
 
-    Of many channels few change at a time, and rows never change: what was found for the same rows
-    still holds. Whoever plans again and again keeps one of these, and the answers are the same as
-    without it.
+    Few of many channels change at a time, and rows are immutable: an outlook holds as long as the
+    rows are the same objects. The answers are the same as without the cache.
     """
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class Outlooks:
         return self._by_name
 
     def _touched(self, world: World) -> set[str]:
-        """The channels of which a row is another one by now, or stands at another place."""
+        """The channels of which a row, or its place, differs from the last world."""
         channels = zip_longest(world.channels.values(), self._channels.values())
         members = zip_longest(world.members.values(), self._members.values())
         return {
@@ -67,7 +66,7 @@ class Outlooks:
 def decide_channels(
     world: World, clock: Clock, *, scope: Scope, outlooks: Outlooks | None = None
 ) -> list[Fact]:
-    """Time counts only while a runner takes work: no member could speak before."""
+    """The facts that follow for channels; time counts only while a runner takes work."""
     facts: list[Fact] = []
     for name, outlook in (outlooks or Outlooks()).of(world).items():
         then = CommandKind.TURN if scope.has_channel(name) else None
@@ -90,7 +89,10 @@ def plan_channels(
     busy: frozenset[CommandKey] = frozenset(),
     outlooks: Outlooks | None = None,
 ) -> Iterator[Command]:
-    """A member that is assigned again while its worktree is removed speaks after that."""
+    """Which members speak and which worktrees go.
+
+    A member whose worktree is being removed speaks after that.
+    """
     leaving = {key.subject for key in busy if key.kind == CommandKind.VACATE}
     for name, outlook in (outlooks or Outlooks()).of(world).items():
         for member in outlook.to_leave:
@@ -103,7 +105,7 @@ def plan_channels(
 
 
 def is_resting(world: World, name: str) -> bool:
-    """No member that crew drives says anything more, until another participant speaks."""
+    """Whether no driven member has anything to say until another participant posts."""
     outlook = _looked(world, world.channels[name])
     return not outlook.to_speak and not any(
         one.takes_part and one.speaking for one in outlook.members
@@ -125,7 +127,7 @@ def _looked(world: World, channel: Channel) -> Outlook:
 
 
 def _opens_at(world: World, member: Member, rules: Rules) -> float | None:
-    """When its provider lets it speak; None unless that is paused."""
+    """When the provider of this member opens again; None unless it is paused."""
     provider = world.providers.get(rules.provider(member.agent_kind))
     return provider.opens_at if provider is not None else None
 
@@ -135,6 +137,6 @@ def _is_to_leave(channel: Channel, member: Member) -> bool:
 
 
 def _is_to_speak(world: World, channel: Channel, member: Member) -> bool:
-    """One that was cut off, by a crash of the runner, goes on although nothing new was said."""
+    """Whether to call this member's CLI; a member that a crash cut off continues without news."""
     has_turn = channel.is_open and member.is_driven and member.state == TurnState.ACTIVE
     return has_turn and (member.owes_answer or has_news(world, member))

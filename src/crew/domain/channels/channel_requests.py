@@ -1,4 +1,4 @@
-"""What people ask of channels: open, assign, remove, disable, enable, say, override, close."""
+"""What people ask of channels: open, close, say and override; assign, remove, disable members."""
 
 from collections.abc import Iterable, Mapping
 
@@ -56,7 +56,7 @@ def new_channel(asked: Asked) -> Answer:
 
 
 def assign_member(asked: Asked) -> Answer:
-    """Who is new is added, who was removed or came back is queued again, at the end."""
+    """Add a new member, or queue one again that was removed or came back, at the end."""
     draft = channel_draft(asked)
     name = agent_name(str(asked.args["member"]))
     others = [one.name for one in draft.members() if one.assigned and one.name != name]
@@ -109,7 +109,7 @@ def remove_member(asked: Asked) -> Answer:
 
 
 def disable_member(asked: Asked) -> Answer:
-    """Its turn and its step end; it stays a member that a person can enable again."""
+    """End the turn and the step of a member; it stays offline until a person enables it."""
     draft = channel_draft(asked)
     member = find_member(draft, str(asked.args["member"]))
     if member.disabled:
@@ -123,7 +123,7 @@ def disable_member(asked: Asked) -> Answer:
 
 
 def enable_member(asked: Asked) -> Answer:
-    """A driven member takes part again if it did before; one that connects may join again."""
+    """Let a disabled member take part again; one that connects by itself may join again."""
     draft = channel_draft(asked)
     member = find_member(draft, str(asked.args["member"]))
     if not member.disabled:
@@ -142,7 +142,7 @@ def enable_member(asked: Asked) -> Answer:
 
 
 def say(asked: Asked) -> Answer:
-    """A person speaks at any time; what that does to a turn under way is the channel's rule."""
+    """Post the text of a person; the channel's rule decides what happens to a turn under way."""
     draft = channel_draft(asked)
     text = sayable(str(asked.args["text"])).rstrip()
     sender = str(asked.args["sender"])
@@ -168,7 +168,7 @@ def say(asked: Asked) -> Answer:
 
 
 def _meant(draft: ChannelDraft, text: str, named: Iterable[str]) -> tuple[str, ...]:
-    """Whom it is for; in a direct channel it must be somebody."""
+    """The members that the text is for; a direct channel needs at least one."""
     to = tuple(find_member(draft, str(name)).name for name in named)
     to = to or addressed(text, draft.channel.members)
     if draft.channel.mode != Mode.DIRECT or to:
@@ -183,7 +183,7 @@ def _meant(draft: ChannelDraft, text: str, named: Iterable[str]) -> tuple[str, .
 
 
 def _interrupt(draft: ChannelDraft) -> None:
-    """Whoever has the turn pauses until the person's word is heard, and then goes on."""
+    """Pause the active members until they have read the person's post; then they continue."""
     for member in draft.members():
         if member.state == TurnState.ACTIVE and is_mid_turn(member):
             draft.move(
@@ -197,7 +197,7 @@ def _interrupt(draft: ChannelDraft) -> None:
 
 
 def override(asked: Asked) -> Answer:
-    """A person puts somebody back into the queue, or lets him speak now or next."""
+    """Put a member back into the queue, or let it speak now or next, as a person asks."""
     draft = channel_draft(asked)
     member = find_member(draft, str(asked.args["member"]))
     to = TurnState(str(asked.args["state"]))
@@ -214,7 +214,7 @@ def _go_on(draft: ChannelDraft, member: Member) -> None:
 
 
 def _speak_next(draft: ChannelDraft, member: Member) -> None:
-    """At the head of the queue; at once, where nobody has the turn."""
+    """Put a member at the head of the queue; it speaks at once if no member has the turn."""
     holder, is_manual = draft.channel.holder, draft.channel.order == TurnOrder.MANUAL
     if holder and is_manual:
         raise Conflict(
@@ -258,7 +258,7 @@ def close_channel(asked: Asked) -> Answer:
 
 
 def invite(asked: Asked) -> Answer:
-    """Make sure that there is such a member, one that connects by itself."""
+    """Make sure that this member exists; it connects by itself."""
     draft = channel_draft(asked)
     name = agent_name(str(asked.args["member"]))
     if name not in draft.channel.members:
@@ -273,13 +273,13 @@ def invite(asked: Asked) -> Answer:
 
 
 def _settled(draft: ChannelDraft, name: str) -> Answer:
-    """What follows at once, and the state that this member has then."""
+    """Settle the channel, and reply with the state of this member after that."""
     settle(draft)
     return Answer(facts=tuple(draft.facts), reply=draft.member(name).state)
 
 
 def channel_draft(asked: Asked) -> ChannelDraft:
-    """The story of an open channel that a request names."""
+    """A draft for the open channel that the request names."""
     name = str(asked.args["channel"])
     channel = find_channel(asked.world, name)
     if not channel.is_open:
@@ -292,7 +292,7 @@ def channel_draft(asked: Asked) -> ChannelDraft:
 
 
 def find_channel(world: World, named: str) -> Channel:
-    """The newest channel of a name, or with a number, as in reviews@1, that very one."""
+    """The newest channel of a name, or the numbered one, as in reviews@1."""
     name, numbered, number = named.partition(NUMBERED)
     of_name = (one for one in world.channels.values() if one.name == name)
     wanted = [one for one in of_name if not numbered or str(one.number) == number]

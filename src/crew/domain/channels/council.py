@@ -1,4 +1,4 @@
-"""A council: a channel that comes to a decision, read from what its members said last."""
+"""A council: how its decision is read from the last posts of its members."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,14 +14,14 @@ OBJECT = "OBJECT"
 
 @frozen
 class CouncilVerdict:
-    """`text` is the decision as it is recorded; `agreed` says that nobody objected."""
+    """The decision; `text` is recorded, `agreed` means that no member objected."""
 
     agreed: bool
     text: str
 
 
 def vote(text: str) -> str:
-    """AGREE or OBJECT, when the last line that says anything is that word alone; else nothing."""
+    """AGREE or OBJECT if the last line with text is exactly that word; else nothing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines and lines[-1] in {AGREE, OBJECT} else ""
 
@@ -29,10 +29,10 @@ def vote(text: str) -> str:
 def council_verdict(
     channel: Channel, posts: Iterable[Post], *, members: Iterable[str], spent: str = ""
 ) -> CouncilVerdict | None:
-    """What the council came to, or None while it goes on.
+    """The decision of a council, or None while it continues.
 
-    All members agree, each with its last word; or it is spent, in these words, and the last words
-    stand.
+    The council has decided when all members agree in their last posts, or when it has used up its
+    rounds; then the last posts count.
     """
     last = _last_words(posts)
     names = list(members)
@@ -45,7 +45,7 @@ def council_verdict(
 
 
 def decide_council(draft: ChannelDraft) -> bool:
-    """Record the decision once there is one; true if it stands, so that nobody speaks any more."""
+    """Record the decision once there is one; true if a decision is recorded."""
     channel = draft.channel
     if not channel.council or channel.decision:
         return channel.council
@@ -64,7 +64,7 @@ def decide_council(draft: ChannelDraft) -> bool:
 
 
 def _spent(draft: ChannelDraft, members: list[Member], posts: list[Post]) -> str:
-    """Why it cannot go on; nothing while it can, and while nobody has asked it anything."""
+    """Why the council cannot continue; empty while it can, or while it has no question."""
     rounds = draft.channel.rounds
     if not members or not any(post.author != Author.SYSTEM for post in posts):
         return ""
@@ -77,7 +77,7 @@ def _spent(draft: ChannelDraft, members: list[Member], posts: list[Post]) -> str
 
 
 def _after_the_last_question(posts: list[Post]) -> list[Post]:
-    """What was said before somebody asked anew is no answer to that."""
+    """The posts after the last question; earlier ones do not answer it."""
     asked = [post.sequence for post in posts if post.author == Author.PERSON]
     return [post for post in posts if post.sequence > (asked[-1] if asked else 0)]
 

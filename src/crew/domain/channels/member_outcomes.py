@@ -1,4 +1,4 @@
-"""What follows from the step of a driven member: how it began, what was said, what went wrong."""
+"""What follows from the step of a driven member: it started, it posted, it failed."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ from crew.domain.rules import Rules
 from crew.domain.world import World, noted
 
 CRASHES_AFTER = 3
-"""Errors in a row after which a driven member is offline until somebody assigns it again."""
+"""Errors in a row after which a driven member is offline until a person assigns it again."""
 
 
 def turn_started(world: World, member: Member, *, session: str, at: float) -> list[Fact]:
-    """Recorded before the process starts: what it is given now it is never given again."""
+    """Record the step before its process starts, so that it gets each post only once."""
     draft = ChannelDraft(world, member.channel, at=at)
     draft.note(
         member.name,
@@ -37,7 +37,7 @@ def turn_started(world: World, member: Member, *, session: str, at: float) -> li
 
 
 def heard(member: Member, sequence: int, *, at: float) -> list[Fact]:
-    """A word that was said during its step has reached it; a step that is over hears nothing."""
+    """Record that a post reached the member during its step; an ended step is ignored."""
     if not member.speaking or sequence <= member.given or sequence in member.heard:
         return []
     return [noted(member, "heard", at=at, heard=(*member.heard, sequence))]
@@ -46,7 +46,7 @@ def heard(member: Member, sequence: int, *, at: float) -> list[Fact]:
 def turn_spoken(
     world: World, member_id: str, outcome: StepOutcome, *, turn: int, rules: Rules, at: float
 ) -> list[Fact]:
-    """The step of this turn is over; the turn may be another one by now, or nobody's."""
+    """Record the end of the step of this turn; another member may have the turn by now."""
     member = world.members[member_id]
     draft = ChannelDraft(world, member.channel, at=at)
     had_turn = member.turn == turn and member.state in {TurnState.ACTIVE, TurnState.WAITING}
@@ -60,14 +60,14 @@ def turn_spoken(
 
 
 def vacated(member: Member, *, at: float) -> list[Fact]:
-    """Its worktree is gone; what it was given and did not answer it owes."""
+    """Record that the member's worktree was removed; it still owes its answer."""
     return [noted(member, "vacated", at=at, housed=False, speaking=False)]
 
 
 def turn_troubled(
     world: World, member_id: str, message: str, *, rules: Rules, at: float
 ) -> list[Fact]:
-    """crew itself could not call the CLI (no such agent, no worktree): an error like any other."""
+    """Record that crew could not call the CLI (no such agent, no worktree) as an error."""
     member = world.members[member_id]
     error = StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
     outcome = StepOutcome(session=member.session, error=error)
@@ -95,7 +95,7 @@ def _spoken(draft: ChannelDraft, member: Member, outcome: StepOutcome, *, had_tu
 
 
 def _go_on(draft: ChannelDraft, member: Member) -> None:
-    """The turn is over, unless it was interrupted, it waits, or a person's word was not heard."""
+    """End the turn, unless it was interrupted, waits, or has an unread post of a person."""
     if member.state == TurnState.WAITING:
         if member.waits_for == INTERRUPTED:
             resume(draft, member.name)
@@ -146,7 +146,7 @@ def _announce_error(
 
 
 def _fresh_session(member: Member) -> dict[str, Any]:
-    """A new session knows nothing: it is given the conversation from its beginning."""
+    """The fields for a new session, which gets the conversation from its beginning."""
     return {
         "session": "",
         "session_used": False,

@@ -1,4 +1,4 @@
-"""What a member asks of its channel by itself, over MCP: join, read, post, end its turn, wait."""
+"""What a member asks of its channel over MCP: join, read, post, end its turn, wait."""
 
 import math
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ from crew.domain.rows.channel import Interrupting, Member, Post, TurnState
 from crew.domain.world import World, noted
 
 LONGEST_READ = 50_000
-"""Characters that one read gives: clients cut off what is much longer, and so would lose it."""
+"""Characters that one read returns, because clients cut off much longer answers."""
 
 _BEATS_PER_LIMIT = 4
 """A heartbeat is recorded when a quarter of the time that may pass without one has passed."""
 
 
 def join(asked: Asked) -> Answer:
-    """It is there: in the queue if somebody assigned it, else idle until somebody does."""
+    """Bring the member online: queued if it is assigned, else idle until it is."""
     draft, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
         draft.move(
@@ -45,7 +45,7 @@ def join(asked: Asked) -> Answer:
 
 
 def read(asked: Asked) -> Answer:
-    """What it has not been given yet; asking again says that it has what it was given before."""
+    """Give the posts that the member has not got yet; this call acknowledges the earlier ones."""
     draft, member = _present(asked)
     since = _number(asked, "since")
     if since is not None:
@@ -57,7 +57,7 @@ def read(asked: Asked) -> Answer:
 
 
 def has_something(world: World, member_id: str) -> bool:
-    """Whether a read would tell anything: a message, a turn, or that it is not there any more."""
+    """Whether a read would return something: a post, a turn, or that the member is offline."""
     member = world.members[member_id]
     if member.state in {TurnState.ACTIVE, TurnState.OFFLINE}:
         return True
@@ -66,7 +66,7 @@ def has_something(world: World, member_id: str) -> bool:
 
 
 def post(asked: Asked) -> Answer:
-    """Said by whoever has the turn; late, it is shown once and moves nothing."""
+    """Post a text of the active member; a late text is shown once and changes no turn."""
     draft, member = _present(asked)
     text, ends = without_signal(str(asked.args["text"]))
     if member.state != TurnState.ACTIVE:
@@ -106,7 +106,7 @@ def turn_complete(asked: Asked) -> Answer:
 
 
 def wait(asked: Asked) -> Answer:
-    """Pause the turn for something from outside, or say that it has come."""
+    """Pause the turn for something outside, or end that pause."""
     draft, member = _present(asked)
     if asked.args.get("over"):
         if member.state != TurnState.WAITING or member.waits_for == INTERRUPTED:
@@ -132,7 +132,7 @@ def wait(asked: Asked) -> Answer:
 
 
 def _number(asked: Asked, name: str) -> float | None:
-    """What an agent gives as a number may be anything; what is none could never come to an end."""
+    """A finite number, 0 or more, from the arguments of an agent."""
     value = asked.args.get(name)
     if value is None or (isinstance(value, int | float) and 0 <= value < math.inf):
         return value
@@ -147,7 +147,7 @@ def heartbeat(asked: Asked) -> Answer:
 
 
 def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
-    """It is there, whatever else it wants; nothing where that is known already."""
+    """Record a heartbeat if one is due."""
     member = world.members.get(member_id)
     if member is None or member.is_driven or member.state == TurnState.OFFLINE:
         return []
@@ -158,9 +158,9 @@ def beat(world: World, member_id: str, *, at: float) -> list[Fact]:
 
 
 def awake(world: World, *, at: float) -> list[Fact]:
-    """A runner starts: nobody could reach crew while none was up, so all have their time anew.
+    """Restart all heartbeats when a runner starts, because no member could reach crew before.
 
-    Every step died with the runner before this one; its session is resumed in a step of its own.
+    The steps of the runner before died with it; each session is resumed in a new step.
     """
     facts: list[Fact] = []
     for member in world.members.values():
@@ -172,7 +172,7 @@ def awake(world: World, *, at: float) -> list[Fact]:
 
 
 def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
-    """Its step is over without an end that was recorded; whoever was interrupted in it goes on."""
+    """Record that a step ended without a report; a member that was interrupted continues."""
     draft = ChannelDraft(world, member.channel, at=at)
     draft.note(member.name, "cut_off", speaking=False, session_used=True, turn_ends_at=None)
     if member.waits_for == INTERRUPTED:
@@ -202,7 +202,7 @@ def _speaker(asked: Asked) -> tuple[ChannelDraft, Member]:
 
 
 def _present(asked: Asked) -> tuple[ChannelDraft, Member]:
-    """Every call proves that it is there, and that it had what it was given before."""
+    """The calling member; its call counts as a heartbeat and acknowledges earlier posts."""
     draft, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
         raise Conflict(
@@ -225,9 +225,9 @@ def _is_due(draft: ChannelDraft, member: Member) -> bool:
 
 
 def _given(draft: ChannelDraft, name: str) -> tuple[list[dict[str, Any]], int]:
-    """What is new, as much as one answer may hold, and how many messages are left.
+    """The new posts, as many as one answer may hold, and how many are left.
 
-    Who is idle takes no part and gets nothing.
+    An idle member takes no part and gets none.
     """
     member = draft.member(name)
     if not member.takes_part:
@@ -244,7 +244,7 @@ def _given(draft: ChannelDraft, name: str) -> tuple[list[dict[str, Any]], int]:
 
 
 def _injected(draft: ChannelDraft, name: str) -> list[dict[str, Any]]:
-    """Mode inject: people's words reach whoever is active with whatever it does next."""
+    """In mode inject, the active member gets the posts of people with its next call."""
     member = draft.member(name)
     if draft.channel.interrupting != Interrupting.INJECT or member.state != TurnState.ACTIVE:
         return []

@@ -1,4 +1,4 @@
-"""How channels begin and end, and how members come and go, whoever wants it so."""
+"""How channels are opened and closed, and how members are added."""
 
 from collections.abc import Iterable
 
@@ -23,12 +23,12 @@ from crew.domain.rows.channel import (
 from crew.domain.world import World, born, moved
 
 DRIVEN_ROUNDS = 5
-"""How long agents that cost money talk among themselves before they wait for a person."""
+"""How many rounds paid agents talk among themselves before they wait for a person."""
 
 
 @frozen
 class NewMember:
-    """`agent_kind` names the configured agent that crew drives; without one it connects itself."""
+    """A member to add; without an `agent_kind` for crew to drive, it connects by itself."""
 
     name: str
     agent_kind: str = ""
@@ -44,7 +44,7 @@ def opened(
     at: float,
     asked_by: str = CREW,
 ) -> list[Fact]:
-    """A new channel with its members; its topic is the first thing that is said in it."""
+    """Open a channel with its members; its topic is the first post."""
     members = tuple(members)
     _check_new(channel, members)
     draft = ChannelDraft(world, channel.id, at=at)
@@ -70,7 +70,7 @@ def free_id(world: World, name: str) -> str:
 
 
 def default_rounds(members: Iterable[NewMember]) -> int | None:
-    """A limit wherever agents that cost money could talk to nobody but themselves."""
+    """The round limit of a channel in which paid agents could talk only to each other."""
     kinds = [one.agent_kind for one in members]
     return DRIVEN_ROUNDS if all(kinds) or len([one for one in kinds if one]) > 1 else None
 
@@ -103,7 +103,7 @@ def _check_new(channel: Channel, members: tuple[NewMember, ...]) -> None:
 
 
 def _check_times(channel: Channel, members: tuple[NewMember, ...]) -> None:
-    """A turn without any time would end before it begins, over and over."""
+    """Refuse times of 0, because such a turn would end before it begins."""
     own = {f"the timeout of {one.name}": one.timeout_s for one in members}
     times: dict[str, float | None] = {
         "timeout": channel.timeout_s,
@@ -157,7 +157,7 @@ def take_out(draft: ChannelDraft, member: Member) -> None:
 
 
 def close(draft: ChannelDraft) -> None:
-    """Nobody speaks any more, and what was said stays, also what was held until a turn ends."""
+    """Close the channel: no member speaks any more, and all posts are kept, held ones too."""
     for member in draft.members():
         if member.takes_part:
             take_out(draft, member)

@@ -1,4 +1,4 @@
-"""What is said in a channel: whom it is for, who has seen it, and how it ends a turn."""
+"""Posts: whom each is for, which members have seen it, and how it ends a turn."""
 
 import re
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ _ADDRESSED = re.compile(r"\s*@([A-Za-z][A-Za-z0-9_-]*)[,:]?\s*")
 
 
 def without_signal(text: str) -> tuple[str, bool]:
-    """The text as it is shown, and whether it ends the turn: the word counts at the end only."""
+    """The text as it is shown, and whether it ends the turn: the signal counts at the end only."""
     found = _ENDS_TURN.search(text)
     return (text[: found.start()].rstrip(), True) if found else (text.rstrip(), False)
 
 
 def sayable(text: str) -> str:
-    """The text of a person, who is told if it is too long; nothing is cut off silently."""
+    """The text of a person; one that is too long is refused and never cut."""
     if len(text) > LONGEST_MESSAGE:
         raise UsageError(
             f"it has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
@@ -42,14 +42,14 @@ def sayable(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """What an agent's CLI printed, which cannot be asked to say it shorter."""
+    """The text of an agent, cut if it is too long, since a CLI's output cannot be refused."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     return f"{text[:LONGEST_MESSAGE]}\n[cut: it had {len(text):,} characters]"
 
 
 def addressed(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The members that a text begins by naming: `@pm @dev: …`."""
+    """The members that a text names at its beginning: `@pm @dev: …`."""
     found: list[str] = []
     place = 0
     while (match := _ADDRESSED.match(text, place)) and match[1] in names:
@@ -64,7 +64,7 @@ def posts_after(world: World, channel: Channel, sequence: int) -> Iterator[Post]
 
 
 def unseen(world: World, member: Member) -> Iterator[Post]:
-    """What this member was never given and did not say itself, the oldest first."""
+    """The posts that this member was never given and did not write, the oldest first."""
     channel = world.channels[member.channel]
     for post in posts_after(world, channel, member.given):
         is_meant = channel.mode != Mode.DIRECT or concerns(post, member)
@@ -73,12 +73,15 @@ def unseen(world: World, member: Member) -> Iterator[Post]:
 
 
 def has_news(world: World, member: Member) -> bool:
-    """Somebody said something that it has not seen; what crew announces is no reason to answer."""
+    """Whether there is an unseen post to answer; crew's own announcements do not count."""
     return any(post.author != Author.SYSTEM for post in unseen(world, member))
 
 
 def can_speak(world: World, member: Member) -> bool:
-    """A member that connects speaks when it likes; crew calls a CLI only if there is news."""
+    """Whether the member has a reason to speak.
+
+    A driven member needs a post to answer, and so does every member of a direct channel.
+    """
     if world.channels[member.channel].mode == Mode.DIRECT:
         return has_news(world, member)
     return not member.is_driven or member.owes_answer or has_news(world, member)
@@ -89,7 +92,7 @@ def words_of_people(world: World, member: Member) -> list[Post]:
 
 
 def injected_into(world: World, post: Post) -> list[str]:
-    """The members that hear a person's word at once, in the middle of their turn."""
+    """The members that get a person's post at once, during their turn."""
     channel = world.channels[post.channel]
     if post.author != Author.PERSON or channel.interrupting != Interrupting.INJECT:
         return []
@@ -102,7 +105,7 @@ def injected_into(world: World, post: Post) -> list[str]:
 
 
 def concerns(post: Post, member: Member) -> bool:
-    """In a direct channel only those who are spoken to hear it."""
+    """Whether a post in a direct channel is for this member."""
     return member.name in post.to or (not post.to and post.author == Author.SYSTEM)
 
 

@@ -1,4 +1,4 @@
-"""The rules of turns: who gets the next one, how it ends, and what ends it when nobody does."""
+"""The rules of turns: which member is next, how a turn ends, and which time-outs end it."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ from crew.domain.rows.channel import (
 )
 
 INTERRUPTED = "a person's word"
-"""What a member waits for whose turn a person interrupted."""
+"""The reason that a member waits for after a person interrupted its turn."""
 
 _OVER = {"turn_ends_at": None, "wait_ends_at": None, "waits_for": "", "said_at": None}
 
 
 def settle(draft: ChannelDraft) -> None:
-    """Whatever follows at once in an open channel, until nothing does."""
+    """Add everything that follows at once in an open channel."""
     if not draft.channel.is_open:
         return
     _release(draft)
@@ -41,7 +41,7 @@ def settle(draft: ChannelDraft) -> None:
 
 
 def lapse(draft: ChannelDraft) -> None:
-    """Whatever follows in an open channel from time alone: heartbeats, time-outs, silence."""
+    """Add everything that follows from time alone: missed heartbeats, time-outs, silence."""
     for name in draft.channel.members:
         member = draft.member(name)
         if _has_passed(draft, heartbeat_deadline(draft.channel, member)):
@@ -55,7 +55,7 @@ def lapse(draft: ChannelDraft) -> None:
 
 
 def deadlines(channel: Channel, member: Member) -> list[float]:
-    """When time alone may change something for this member."""
+    """The times at which time alone may change something for this member."""
     found = (
         heartbeat_deadline(channel, member),
         silence_deadline(channel, member),
@@ -66,7 +66,7 @@ def deadlines(channel: Channel, member: Member) -> list[float]:
 
 
 def heartbeat_deadline(channel: Channel, member: Member) -> float | None:
-    """Crew itself starts a driven member, which therefore needs no heartbeat."""
+    """When a heartbeat counts as missed; a driven member needs none."""
     if member.is_driven or member.state not in ONLINE or not channel.is_open:
         return None
     return member.heartbeat_at + channel.heartbeat_s
@@ -79,14 +79,14 @@ def silence_deadline(channel: Channel, member: Member) -> float | None:
 
 
 def enqueue(draft: ChannelDraft, name: str, **changes: Any) -> None:
-    """At the end; who was away has no more turns to come than those who stayed."""
+    """Queue a member at the end, with no more turns left than the members that stayed."""
     fewest = min((one.turns for one in draft.members() if one.takes_part), default=0)
     turns = max(fewest, draft.member(name).turns)
     draft.move(name, "assigned_to_channel", to=TurnState.QUEUED, turns=turns, **changes)
 
 
 def grant(draft: ChannelDraft, name: str) -> None:
-    """A driven member's time begins with its step: it may have nothing to answer yet."""
+    """Give the turn to a member; the time of a driven member begins with its step."""
     member = draft.member(name)
     draft.move(
         name,
@@ -106,7 +106,7 @@ def turn_deadline(draft: ChannelDraft, member: Member) -> float:
 def end_turn(
     draft: ChannelDraft, name: str, trigger: str, *, extra: Any = None, **changes: Any
 ) -> None:
-    """Back to the end of the queue; somebody who is alone and heard everything is idle."""
+    """Move the member to the end of the queue; a single member without news is idle."""
     member = draft.member(name)
     alone = draft.channel.mode == Mode.SINGLE and trigger == "turn_complete"
     to = TurnState.IDLE if alone and not has_news(draft.world, member) else TurnState.QUEUED
@@ -115,7 +115,7 @@ def end_turn(
 
 
 def resume(draft: ChannelDraft, name: str, trigger: str = "wait_resolved") -> None:
-    """The turn goes on, with all its time."""
+    """Continue a turn with its full time."""
     member = draft.member(name)
     ends_at = None if member.is_driven else turn_deadline(draft, member)
     values = {**_OVER, "turn_ends_at": ends_at}
@@ -123,7 +123,7 @@ def resume(draft: ChannelDraft, name: str, trigger: str = "wait_resolved") -> No
 
 
 def lost(draft: ChannelDraft, name: str, reason: str) -> None:
-    """It crashed or went away; when it comes back it is idle until somebody assigns it."""
+    """Take a crashed or disconnected member offline; it must be assigned again."""
     state = draft.member(name).state
     trigger = {
         TurnState.ACTIVE: "agent_crashes",
@@ -135,7 +135,7 @@ def lost(draft: ChannelDraft, name: str, reason: str) -> None:
 
 
 def disable(draft: ChannelDraft, name: str) -> None:
-    """Offline by a person's wish, until a person enables it; it stays assigned if it was."""
+    """Take a member offline until a person enables it; it stays assigned."""
     state = draft.member(name).state
     if state == TurnState.OFFLINE:
         draft.note(name, "disabled", disabled=True)
@@ -162,14 +162,14 @@ def _time_out(draft: ChannelDraft, member: Member) -> None:
 
 
 def _release(draft: ChannelDraft) -> None:
-    """What people said during a turn is delivered when it is over."""
+    """Deliver the posts that were held during a turn once the turn has ended."""
     if draft.channel.held and not _is_mid_turn(draft):
         for post in take_held(draft):
             people_said(draft, post.sender, post.text, to=post.to)
 
 
 def take_held(draft: ChannelDraft) -> tuple[HeldPost, ...]:
-    """The posts of people during a turn, which are held no longer."""
+    """Remove and return the posts of people that were held during a turn."""
     held = draft.channel.held_posts
     if held:
         draft.change("released", held=())
@@ -177,7 +177,7 @@ def take_held(draft: ChannelDraft) -> tuple[HeldPost, ...]:
 
 
 def people_said(draft: ChannelDraft, sender: str, text: str, *, to: tuple[str, ...] = ()) -> None:
-    """A person's word: everybody has all turns again, and whoever waits for words goes on."""
+    """Add the post of a person, reset all turn counts, and resume members that wait."""
     draft.post(sender, text, author=Author.PERSON, to=to)
     for member in draft.members():
         if member.turns:
@@ -193,14 +193,14 @@ def _is_mid_turn(draft: ChannelDraft) -> bool:
 
 
 def is_mid_turn(member: Member) -> bool:
-    """It has the turn and makes something of it; a CLI that was not called yet does not."""
+    """Whether it uses its turn now; a driven member does so once its CLI was called."""
     return member.state == TurnState.WAITING or (
         member.state == TurnState.ACTIVE and (not member.is_driven or member.speaking)
     )
 
 
 def _wake_single(draft: ChannelDraft) -> None:
-    """Whoever is alone in a channel is idle until there is something to answer."""
+    """Queue the member of a single channel when there is something to answer."""
     if draft.channel.mode != Mode.SINGLE:
         return
     for member in draft.members():
@@ -209,7 +209,7 @@ def _wake_single(draft: ChannelDraft) -> None:
 
 
 def _yield_floor(draft: ChannelDraft) -> None:
-    """Who has the turn and nothing to answer leaves it to somebody who has something to say."""
+    """Pass the turn on if its holder has nothing to answer and another member has."""
     holder = draft.channel.holder
     if not holder or draft.channel.order == TurnOrder.MANUAL:
         return
@@ -218,14 +218,14 @@ def _yield_floor(draft: ChannelDraft) -> None:
         return
     others = (draft.member(name) for name in draft.channel.queue if _may_be_next(draft, name))
     if any(can_speak(draft.world, other) for other in others):
-        turns = member.turns  # nothing was said, so that it counts as no turn
+        turns = member.turns  # without a post it does not count as a turn
         draft.move(
             holder, "turn_complete", to=TurnState.QUEUED, extra={"said": "nothing"}, turns=turns
         )
 
 
 def _next(draft: ChannelDraft) -> str:
-    """The next in the order; one without anything to answer only if all others have nothing."""
+    """The next member in the order; members with something to answer come first."""
     channel = draft.channel
     if channel.order == TurnOrder.MANUAL:
         return ""
@@ -237,7 +237,7 @@ def _next(draft: ChannelDraft) -> str:
 
 
 def _may_be_next(draft: ChannelDraft, name: str) -> bool:
-    """It has turns left, and no step of an earlier turn still runs."""
+    """Whether it has turns left and no step of an earlier turn still runs."""
     rounds, member = draft.channel.rounds, draft.member(name)
     return not member.is_late and (rounds is None or member.turns < rounds)
 
