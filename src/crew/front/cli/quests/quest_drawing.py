@@ -50,7 +50,7 @@ def _stands(view: View, call: Call) -> str:
     state = status(view["status"], call)
     if view["status"] in FINISHED:
         return state
-    parts = [f"{view['position']}" if view["walk"] != view["status"] else ""]
+    parts = [f"{view['walk']}" if view["walk"] != view["status"] else ""]
     if view["stage"] and view["walk"] != "pending":
         parts.append(f"at {view['stage']}")
     parts.append(role_words(view))
