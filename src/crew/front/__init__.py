@@ -1,1 +1,1 @@
-"""What people and scripts see; no rules of its own."""
+"""The interfaces of crew: the command line, MCP and Python; they contain no rules."""

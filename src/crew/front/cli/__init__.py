@@ -1,1 +1,1 @@
-"""The command line: one small module a group of commands, loaded when called."""
+"""The command line: one small module for each command, loaded when it is called."""

@@ -1,4 +1,4 @@
-"""`crew --help-worker` and its like: what an agent needs to know, made from the commands."""
+"""`crew --help-worker` and the like: help for an agent's role, generated from the commands."""
 
 import click
 
@@ -17,7 +17,7 @@ FOR_ROLE = {
         *("ps", "poll", "peek", "logs", "diff", "send", "inbox", "answer", "cost", "prune"),
     ),
 }
-"""The commands of each role; one that crew does not have is left out."""
+"""The commands of each role; names that crew does not have are skipped."""
 
 
 def print_agent_help(ctx: click.Context, role: str) -> None:
@@ -30,7 +30,7 @@ def print_agent_help(ctx: click.Context, role: str) -> None:
 
 
 def agent_help(ctx: click.Context, role: str) -> str:
-    """The prose of the role with the list of its commands."""
+    """The text for a role, with the list of its commands."""
     assert isinstance(ctx.command, click.Group)
     names = [name for name in FOR_ROLE[role] if name in COMMANDS]
     found = [(name, ctx.command.get_command(ctx, name)) for name in names]
@@ -39,7 +39,7 @@ def agent_help(ctx: click.Context, role: str) -> str:
 
 
 def _entry(ctx: click.Context, name: str, one: click.Command) -> str:
-    """Usage, one line of help and an example, as the command itself has them."""
+    """The usage, help line and example of one command."""
     own = click.Context(one, info_name=name, parent=ctx)
     usage = " ".join((own.command_path, *one.collect_usage_pieces(own)))
     example = one.example.partition("\n")[0] if isinstance(one, CrewCommand) else ""

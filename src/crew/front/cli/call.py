@@ -1,4 +1,4 @@
-"""How crew was called: where, and in which shape the answer is wanted."""
+"""The common flags of a call: the directory, JSON, colours, verbosity."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """Filled in while the command line is read: flags may stand before or after the command."""
+    """The common flags, set while the command line is parsed, before or after the command."""
 
     directory: Path = field(default_factory=Path.cwd)
     json: bool = False
@@ -23,13 +23,13 @@ class Call:
     verbose: bool = False
 
     def workplace(self) -> "Workplace":
-        # Slow to import: whoever only wants help or a list of agents must not pay for it.
+        # Slow to import, and not needed for help or a list of agents.
         from crew.workplace import find_workplace  # noqa: PLC0415
 
         return find_workplace(self.directory)
 
     def has_colour(self, stream: TextIO) -> bool:
-        """`NO_COLOR` wins over `FORCE_COLOR`; otherwise a terminal that can do it decides."""
+        """Whether to use colours: `NO_COLOR`, then `FORCE_COLOR`, then the terminal decides."""
         if self.no_colour or self.json or os.environ.get("NO_COLOR"):
             return False
         if os.environ.get("FORCE_COLOR", "0") != "0":
@@ -38,7 +38,7 @@ class Call:
 
     @property
     def is_live(self) -> bool:
-        """Whether a person watches a terminal that can be painted on."""
+        """Whether stderr is a terminal on which a live frame can be drawn."""
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -1,11 +1,11 @@
-"""Every command: where its code is and one line of help, so that help needs none of the code."""
+"""The list of all commands with their modules and help lines, so that help imports none of them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """`target` is `module:attribute` below `crew.front.cli`."""
+    """One command; `target` is `module:attribute` below `crew.front.cli`."""
 
     target: str
     help: str
@@ -113,7 +113,7 @@ ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 HIDDEN = {
     "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended.")
 }
-"""Called by crew's own scripts."""
+"""Commands that only crew's own scripts call."""
 
 COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()

@@ -1,4 +1,4 @@
-"""The shape of every command: common flags after its name too, and an example in its help."""
+"""The base class of all commands: common flags after the name too, and an example in the help."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ class CrewCommand(click.Command):
 
 
 class CrewGroup(click.Group):
-    """A command that does something by itself too, and has others below it."""
+    """A command that has subcommands and can also be called by itself."""
 
     def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
         super().__init__(*args, **{**attributes, "invoke_without_command": True})

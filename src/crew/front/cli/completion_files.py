@@ -1,4 +1,4 @@
-"""The files with which a shell completes `crew` and `git crew`, and where each shell reads them."""
+"""The completion files for `crew` and `git crew`, and the folders in which shells read them."""
 
 import os
 from collections.abc import Mapping
@@ -30,20 +30,20 @@ def completion_script(shell: str, program: str = "crew") -> str:
     found = get_completion_class(shell)
     assert found is not None
     script = found(click.Command(program), {}, program, COMPLETE_VARIABLE)
-    # Not `source()`: for bash it starts a shell only to look at its version.
+    # Not `source()`, which starts bash only to look at its version.
     text = str(script.source_template % script.source_vars())
     return text + _FOR_GIT if (shell, program) == ("bash", "git-crew") else text
 
 
 def completion_files(shell: str, environ: Mapping[str, str]) -> dict[Path, str]:
-    """What belongs into which file: one for each program, named as the shell wants it."""
+    """The content of each completion file, by the file name that the shell expects."""
     folder = completion_folder(shell, environ)
     name = {"bash": "{}", "zsh": "_{}", "fish": "{}.fish"}[shell]
     return {folder / name.format(one): completion_script(shell, one) for one in PROGRAMS}
 
 
 def completion_folder(shell: str, environ: Mapping[str, str]) -> Path:
-    """Where this person's completions of the shell are."""
+    """The folder of the user's completions for this shell."""
     if shell == "fish":
         return _base("XDG_CONFIG_HOME", ".config", environ) / "fish" / "completions"
     data = _base("XDG_DATA_HOME", ".local/share", environ)
@@ -53,7 +53,7 @@ def completion_folder(shell: str, environ: Mapping[str, str]) -> Path:
 
 
 def _base(variable: str, otherwise: str, environ: Mapping[str, str]) -> Path:
-    """A relative path in such a variable does not count, as its specification says."""
+    """The folder in a variable; a relative path is ignored, as the XDG specification requires."""
     named = environ.get(variable, "")
     return Path(named) if os.path.isabs(named) else Path.home() / otherwise  # noqa: PTH117 - a str
 

@@ -1,4 +1,4 @@
-"""The task or the agent that a command changed, as it is now; for scripts."""
+"""Prints the task or the agent that a command changed, as it is now."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def show_task(call: Call, workplace: "Workplace", task: str) -> None:
-    """The task as it is now, for scripts; people asked for it and need no echo."""
+    """Print the task as JSON for scripts; people get no output."""
     if call.json:
         print_json(task_view(workplace.source.show(task), load_world(workplace.db)))
 

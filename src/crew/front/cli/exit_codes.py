@@ -1,4 +1,4 @@
-"""How a command ends that could not do its work: the words, the stream and the exit code."""
+"""Turns an error into its message, its stream and its exit code."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from crew.front.cli.output import give_up_stdout, print_json_line
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""As a program ends that the kernel stops because nobody reads its output."""
+"""The exit code of a program that the kernel ends because its output is not read."""
 
 _OS_HINTS = {
     errno.ENOSPC: "free some disk space and try again; nothing is half written",
@@ -31,7 +31,7 @@ _OS_HINTS = {
 
 
 def ended(error: BaseException, call: Call, args: Sequence[str]) -> int:
-    """Tell what went wrong and give the exit code for it."""
+    """Print an error and return its exit code."""
     as_json = call.json or "--json" in args[: args.index("--") if "--" in args else len(args)]
     try:
         return _told(error, call, as_json=as_json)
@@ -69,7 +69,7 @@ def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
 
 
 def _count_questions(ctx: click.Context, call: Call) -> None:
-    """`crew` alone is what people type to see how things are."""
+    """Print how many questions are open, below the help of a bare `crew`."""
     from crew.front.cli.watching.open_questions import count_line  # noqa: PLC0415 - for `crew` alone
 
     if ctx.parent is None and (words := count_line(call.directory)):
@@ -80,7 +80,7 @@ def _tell(
     code: str, message: str, hint: str, exit_code: int, *, as_json: bool, silent: bool = False
 ) -> int:
     if as_json:
-        # On one line: it may be the last of many, as of `events -f`.
+        # On one line: it may be the last of many, as with `events -f`.
         print_json_line(error_document(code, message, hint))
     elif not silent:
         sys.stdout.flush()
@@ -95,7 +95,7 @@ def error_document(code: str, message: str, hint: str) -> dict[str, Any]:
 
 
 def _usage(error: click.ClickException) -> str:
-    """The message and, after a line end, the next step."""
+    """The message of a usage error and, on a second line, its hint."""
     words = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         words = "missing command"
@@ -128,7 +128,7 @@ def _bug(error: BaseException, call: Call) -> tuple[str, str]:
 
 
 def _keep_trace(trace: str, directory: Path) -> Path | None:
-    """Beside the runner's own log, if there is a place for it."""
+    """Append a traceback to the runner's log; returns that file, or None if there is none."""
     from crew.find_crew import find_folder  # noqa: PLC0415 - rarely needed
 
     folder = find_folder(directory)

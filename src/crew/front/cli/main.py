@@ -1,4 +1,4 @@
-"""The entry point: hands the command line to one command, and the one agents start to its own."""
+"""The entry point: passes the command line to its command, and starts `crew mcp` directly."""
 
 import gc
 import os
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 COLLECT_AFTER = 50_000
-"""Python looks for garbage after 700 new objects; a start makes 50 times as many, all in use."""
+"""Python collects garbage after 700 new objects; a start makes 50 times as many, all in use."""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Never returns: the shell that agents get calls this without looking at a result."""
+    """Run the command line and exit; the wrapper script for agents expects no return."""
     code = run(list(sys.argv[1:] if argv is None else argv))
-    gc.freeze()  # Python's last search for garbage would cost a seventh of a short command
+    gc.freeze()  # Python's last garbage collection would take a seventh of a short command
     sys.exit(code)
 
 
@@ -21,7 +21,7 @@ def run(args: list[str]) -> int:
     gc.set_threshold(COLLECT_AFTER)
     open_closed_streams()
     if args == ["mcp"]:
-        # Started with every step of an agent: reading the command line would be half its cost.
+        # Started with every step of an agent: parsing the command line would be half its cost.
         from crew.front.mcp.stdio_shim import serve  # noqa: PLC0415
 
         return serve()
@@ -31,7 +31,7 @@ def run(args: list[str]) -> int:
 
 
 def open_closed_streams() -> None:
-    """Whoever closed one (`>&-`) wants silence; no file opened later must take its place."""
+    """Open closed standard streams (`>&-`) as /dev/null; no later file may take their numbers."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""Answers on stdout, narration on stderr; whatever came from outside is made safe to show."""
+"""Prints answers to stdout and narration to stderr; text from outside is made safe to show."""
 
 import json
 import os
@@ -32,7 +32,7 @@ UNKNOWN = "unknown"
 
 
 def print_json(document: Any) -> None:
-    """The one document of JSON mode; laid out for people only where people look."""
+    """Print the one document of JSON mode; indented only on a terminal."""
     print(_json_text(document, indent=2 if sys.stdout.isatty() else None))
 
 
@@ -41,7 +41,7 @@ def print_json_line(document: Any) -> None:
 
 
 def print_json_list(head: dict[str, Any], name: str, items: Iterable[Any]) -> None:
-    """One document whose last field is a list, written as it comes: it may not fit into memory."""
+    """Print one document whose last field is a list, item by item: it may not fit into memory."""
     gap = "\n    " if sys.stdout.isatty() else ""
     print(_json_text({**head, name: []}, indent=None).removesuffix("]}"), end="")
     for number, item in enumerate(items):
@@ -60,36 +60,36 @@ def _json_text(document: Any, *, indent: int | None) -> str:
 
 
 def say(text: str = "") -> None:
-    """One line of the answer."""
+    """Print one line of the answer."""
     print(text)
 
 
 def narrate(call: Call, text: str) -> None:
-    """One line for the person who watches; never part of the answer."""
+    """Print one line for the person who watches; it is never part of the answer."""
     if not call.quiet:
         print(text, file=sys.stderr, flush=True)
 
 
 def safe(text: str, call: Call) -> str:
-    """Text of an agent or a task, possibly many lines, for this terminal."""
+    """Text of an agent or a task, possibly many lines, made safe for this terminal."""
     if call.has_colour(sys.stdout):
         return printable(text.encode(errors="surrogateescape"))
     return plain(text)
 
 
 def quotation(text: str) -> str:
-    """Text of an agent or a task in an answer that agents read too: it cannot pose as crew's."""
+    """Text of an agent or a task as a quotation, so that it cannot pass for crew's own output."""
     return quoted(plain(text))
 
 
 def under(head: str, text: str) -> str:
-    """One line behind its head; more than one as a quotation below it."""
+    """A single line after its head; several lines as a quotation below it."""
     shown = plain(text).strip()
     return f"{head}: {shown}" if len(shown.splitlines()) < 2 else f"{head}:\n{quoted(shown)}"
 
 
 def line(text: str, *, limit: int = 200) -> str:
-    """One line of it; plain text, which most is, is known at a glance."""
+    """Text as one safe line; plain ASCII, the usual case, takes a fast path."""
     if text.isascii() and text.isprintable() and len(text) <= limit and "  " not in text:
         return text.strip()
     return one_line(text, limit=limit)
@@ -116,8 +116,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def ago(moment: str | None) -> str:
-    """How long ago a moment was that is written as RFC 3339; in one unit, which is enough."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - for those who show times
+    """How long ago an RFC 3339 time was, in one unit."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - only to show times
 
     if moment is None:
         return "-"
@@ -142,7 +142,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], call: Call) -> Non
 def table_lines(
     head: Sequence[str], rows: Iterable[Sequence[str]], call: Call, *, width: int | None
 ) -> list[str]:
-    """Columns side by side; the last one is cut at the terminal's edge, in a pipe nothing is."""
+    """Rows as aligned columns; on a terminal the last column is cut at its edge."""
     *columns, last = ([name, *_cells_of(column)] for name, *column in zip(head, *rows, strict=True))
     padded = zip(*map(_padded, columns), last, strict=True)
     lines = ["  ".join(cells).rstrip() for cells in padded]
@@ -155,7 +155,7 @@ def table_lines(
 
 
 def _cells_of(column: Sequence[str]) -> list[str]:
-    """Most columns hold few different words, each of which is made safe once."""
+    """The cells of a column made safe; each different value is processed once."""
     known = {cell: line(cell) for cell in set(column)}
     return [known[cell] for cell in column]
 
@@ -168,7 +168,7 @@ def _padded(column: Sequence[str]) -> list[str]:
 
 
 def _coloured(text: str, row: Sequence[str], call: Call) -> str:
-    """Only the word that tells the status is painted."""
+    """Colour only the status word of a row."""
     word = next((cell for cell in row[:4] if cell in STATUS_COLOURS), None)
     return text.replace(f"  {word}", f"  {status(word, call)}", 1) if word else text
 
@@ -182,7 +182,7 @@ def text_width(text: str) -> int:
 
 
 def _cells(character: str) -> int:
-    import unicodedata  # noqa: PLC0415 - only for those who write more than ASCII
+    import unicodedata  # noqa: PLC0415 - only for text that is not ASCII
 
     if unicodedata.combining(character):
         return 0
@@ -202,14 +202,14 @@ def cut(text: str, width: int) -> str:
 
 
 def prepare_streams() -> None:
-    """UTF-8 whatever the locale says; a name that is no UTF-8 goes out as it came in."""
+    """Print UTF-8 in any locale; names that are not UTF-8 are printed as their bytes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def give_up_stdout() -> None:
-    """Nobody reads any more: what is still buffered must not fail a second time at exit."""
+    """Discard stdout after its reader has gone, so that the flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""Arguments and options that many commands share."""
+"""Arguments and options that several commands share."""
 
 import sys
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
-    """`30s`, `10m`, `2h`, as seconds."""
+    """A duration such as `30s`, `10m` or `2h`, in seconds."""
 
     name = "duration"
 
@@ -69,7 +69,7 @@ worker_option = click.option(
 
 
 def one_agent(agent: str | None, worker: str | None) -> str | None:
-    """The agent that was named, by either name; two different ones are a mistake."""
+    """The agent from either of two options; two different names are an error."""
     if agent and worker and agent != worker:
         raise UsageError(f"two agents are named: {agent} and {worker}", hint="name one of them")
     return agent or worker
@@ -79,7 +79,7 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for conf
 
 
 def confirm(question: str, *, yes: bool) -> bool:
-    """Ask a person; where there is none, `--yes` must have been given."""
+    """Ask for confirmation; without a terminal, `--yes` is required."""
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -89,7 +89,7 @@ def confirm(question: str, *, yes: bool) -> bool:
 
 
 def text_or_stdin(text: str | None) -> str | None:
-    """`-` stands for what comes on stdin."""
+    """The text, or all of stdin if it is `-`."""
     if text != "-":
         return text
     return sys.stdin.buffer.read().decode(errors="replace")

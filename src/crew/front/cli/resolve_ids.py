@@ -1,4 +1,4 @@
-"""What a person names: an agent, or a task by an id in any of its spellings."""
+"""Resolves the agent or task that a person names; a task id has several spellings."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def task_of(workplace: "Workplace", named: str, world: World | None = None) -> str:
-    """The task that is meant; an agent's name means its current or last one."""
+    """The id of a task; an agent's name means its current or last task."""
     world = world or load_world(workplace.db)
     if named in world.crew:
         found = world.agents[named].task or _last_task(workplace, named)
@@ -29,7 +29,7 @@ def task_of(workplace: "Workplace", named: str, world: World | None = None) -> s
 
 
 def retried(workplace: "Workplace", named: str) -> str:
-    """An agent's name as it is, or the full id of a task."""
+    """The name of an agent unchanged, or the full id of a task."""
     return named if named in load_world(workplace.db).crew else workplace.source.resolve(named)
 
 

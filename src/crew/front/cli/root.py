@@ -1,4 +1,4 @@
-"""Reads the command line, loads one command, and ends with the right exit code."""
+"""Parses the command line, loads one command, and exits with the right code."""
 
 import importlib
 import os
@@ -22,7 +22,7 @@ EXAMPLE = 'crew init && crew new --title "Fix the login" && crew run --drain'
 
 
 class Root(click.Group):
-    """Loads a command's code when the command is called, not before."""
+    """The top-level command; it imports a command's module only when that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -65,7 +65,7 @@ class Root(click.Group):
 
 
 def _keep_role(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
-    """Told once all flags are read: `--json` may come after it."""
+    """Remember the role until all flags are parsed: `--json` may follow."""
     if value:
         ctx.meta[AGENT_HELP] = str(param.name).removeprefix("help_")
 
@@ -81,7 +81,7 @@ def _help_for(role: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def _unknown(name: str, ctx: click.Context) -> click.UsageError:
-    import difflib  # noqa: PLC0415 - only those who mistype pay for it
+    import difflib  # noqa: PLC0415 - only after a mistyped name
 
     near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
     hint = f"did you mean `crew {near[0]}`?" if near else "`crew --help` lists the commands"

@@ -1,4 +1,4 @@
-"""What a shell proposes at Tab: ids of tasks, names of agents, channels and members."""
+"""Completes arguments at Tab: ids of tasks, names of agents, channels and members."""
 
 import contextlib
 from collections.abc import Callable
@@ -33,7 +33,7 @@ complete_channels = _complete_rows("channel")
 def complete_members(
     ctx: click.Context, _param: click.Parameter, start: str
 ) -> list[CompletionItem]:
-    """Those of the channel that was named before; a member is called `channel/name`."""
+    """The members of the channel that was named before; a member's id is `channel/name`."""
     prefix = f"{ctx.params.get('name')}/"
     members = [item for item in _rows(ctx, "member") if item.value.startswith(prefix + start)]
     return [CompletionItem(item.value.removeprefix(prefix), help=item.help) for item in members]

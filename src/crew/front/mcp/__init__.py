@@ -1,1 +1,1 @@
-"""The tools that agents reach over MCP, by HTTP in the runner or by `crew mcp` over stdio."""
+"""The tools that agents use over MCP, by HTTP in the runner or by `crew mcp` over stdio."""

@@ -1,4 +1,4 @@
-"""Opens the address of the MCP server beside the runner, and survives the server's failing."""
+"""Starts the MCP server next to the runner when it is needed; its failure ends nothing else."""
 
 import asyncio
 import importlib
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SPEAKING_MCP = frozenset({"claude", "codex", "opencode", "gemini", "acp"})
-"""Adapters whose CLI connects as it starts: it should not have to wait for the server."""
+"""The adapters whose CLI connects at its start, so that the server is loaded before."""
 
 LOOK_EVERY_S = 1.0
-"""How often it is looked whether such an agent was added."""
+"""How often to check whether such an agent was added."""
 
 
 @asynccontextmanager
 async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
-    """The server, for as long as the runner runs; without the SDK, nothing."""
+    """Serve MCP while the runner runs; do nothing without the SDK."""
     if not is_server_installed():
         yield
         return
     serving = asyncio.ensure_future(_serve_once_called(runner))
-    # Its first turn on the loop opens the port, so that the very first step knows the address.
+    # One turn of the loop opens the port, so that the first step knows the address.
     await asyncio.sleep(0)
     try:
         yield
@@ -41,9 +41,9 @@ async def mcp_server(runner: "Runner") -> AsyncIterator[None]:
 
 
 async def _serve_once_called(runner: "Runner") -> None:
-    """Every step is told the address; the server takes a second of CPU and 40 MB, once it is used.
+    """Listen at once, and load the server, which takes a second and 40 MB, at the first use.
 
-    Whoever connects while it is loaded waits in the queue.
+    A client that connects in the meantime waits in the socket's queue.
     """
     try:
         with _listening(runner) as listener:
@@ -56,7 +56,7 @@ async def _serve_once_called(runner: "Runner") -> None:
 
 
 async def _called(runner: "Runner", listener: socket.socket) -> None:
-    """Until somebody has connected, or is there that surely will."""
+    """Wait until a client has connected, or one surely will."""
     loop = asyncio.get_running_loop()
     called = asyncio.Event()
     loop.add_reader(listener, called.set)
@@ -87,7 +87,7 @@ def _has_guests(world: World) -> bool:
 
 @contextmanager
 def _listening(runner: "Runner") -> Iterator[socket.socket]:
-    """The address is told to steps only while somebody listens there."""
+    """Open the port; steps get its address only while it is open."""
     folder = runner.workplace.folder
     with open_listener(folder) as listener:
         runner.outside.mcp_url = url_of(listener)

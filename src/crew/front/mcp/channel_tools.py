@@ -1,9 +1,9 @@
-"""The tools of a channel's member, which has a token of its own kind and no others."""
+"""The MCP tools of a channel's member, whose token gives access to these only."""
 
 from crew.front.mcp.tool_list import Tool
 
 MEMBER = "channel:"
-"""How the token of a channel's member begins."""
+"""The prefix of a member's token."""
 
 CHANNEL_INSTRUCTIONS = (
     "You are a member of a channel of crew, in which one speaks at a time. Call join-channel, "

@@ -1,4 +1,4 @@
-"""The tools of a person's own assistant: what the crew asks that person, and how to answer."""
+"""The MCP tools of a person's own assistant: read the open questions and answer them."""
 
 import os
 
@@ -33,10 +33,10 @@ INBOX_TOOLS = (
 
 
 def is_in_linked_worktree() -> bool:
-    """Whether this is where agents work and not where a person does."""
+    """Whether this folder is a linked worktree, where agents work, not a main checkout."""
     try:
         return _is_linked(os.getcwd())  # noqa: PTH109 - pathlib is slow to load
-    except OSError:  # a folder that was removed, or a pointer that cannot be read
+    except OSError:  # a folder that was removed, or a `.git` file that cannot be read
         return False
 
 
@@ -53,7 +53,7 @@ def _is_linked(folder: str) -> bool:
 
 
 def done_for_a_person(asked: ToolCall) -> ToolReply:
-    """As `crew inbox` and `crew answer` do it: without a runner, right here."""
+    """Carry out a tool as `crew inbox` and `crew answer` do; no runner is needed."""
     from contextlib import closing  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 

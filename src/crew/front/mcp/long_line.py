@@ -1,4 +1,4 @@
-"""Finds the id of a message that is too long to be kept, so that its refusal reaches the caller."""
+"""Finds the id of a message that is too long to keep, so that its refusal reaches the caller."""
 
 import json
 import re
@@ -7,11 +7,11 @@ from typing import Any
 _END_OR_ESCAPE = re.compile(rb'["\\]')
 _ID = re.compile(rb'\s*"id"\s*:(.+)', re.DOTALL)
 _LONGEST_MEMBER = 1_000
-"""Bytes of a member that are kept: an id is shorter."""
+"""The most bytes of a field that are kept: an id is shorter."""
 
 
 class IdScan:
-    """Reads a JSON object piece by piece; `found` is the value of its own member "id"."""
+    """Scans a JSON object in pieces; `found` is the value of its own field "id"."""
 
     def __init__(self) -> None:
         self.found: Any = None
@@ -30,7 +30,7 @@ class IdScan:
                 place += 1
 
     def _read_text(self, piece: bytes, place: int) -> int:
-        """Up to the next quote or backslash; braces and commas in a text mean nothing."""
+        """Read up to the next quote or backslash; braces and commas inside a string are ignored."""
         if self._is_escaped:
             self._is_escaped, end = False, place + 1
         elif found := _END_OR_ESCAPE.search(piece, place):

@@ -1,4 +1,4 @@
-"""Where the MCP server listens: the same port after a restart, and a file that has the address."""
+"""The address of the MCP server: the same port after a restart, and the file that names it."""
 
 import logging
 import re
@@ -16,10 +16,10 @@ _ADDRESS = re.compile(rf"http://{re.escape(LOOPBACK)}:(\d{{1,5}})/mcp\n?")
 
 
 def open_listener(folder: Path) -> socket.socket:
-    """At the port of the last runner of this crew, so that clients find it again, or at another."""
+    """Listen on the port of the crew's last runner, so that clients find it, else on a free one."""
     try:
         return socket.create_server((LOOPBACK, _last_port(folder)))
-    except OSError:  # another program has it by now
+    except OSError:  # another program uses it now
         return socket.create_server((LOOPBACK, 0))
 
 
@@ -29,7 +29,7 @@ def url_of(listener: socket.socket) -> str:
 
 @effect("mcp.keep_address")
 def keep_address(folder: Path, url: str) -> None:
-    """Without the file everything works but a client that has to find the server anew."""
+    """Write the address file; only clients that must find a restarted server need it."""
     try:
         write_file(address_file(folder), f"{url}\n".encode(), mode=0o600)
     except OSError as error:
@@ -37,7 +37,7 @@ def keep_address(folder: Path, url: str) -> None:
 
 
 def _last_port(folder: Path) -> int:
-    """0, which is any free port, where none is known."""
+    """The port of the last runner; 0 (any free port) if it is unknown."""
     try:
         found = _ADDRESS.fullmatch(address_file(folder).read_text())
     except (OSError, ValueError):

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAREWELL_S = 1
-"""How long answers that are on their way may take when the runner ends."""
+"""How long open requests may take when the runner ends."""
 
 Context = ServerRequestContext[Any, HttpRequest]
 
 
 class Http(uvicorn.Server):
-    """Leaves the signals of the process to the runner."""
+    """An HTTP server that leaves signal handling to the runner."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -56,7 +56,7 @@ class Http(uvicorn.Server):
 
 
 async def serve(listener: socket.socket, runner: "Runner") -> None:
-    """Serve until cancelled; answers that are on their way are still given."""
+    """Serve until cancelled; open requests are still answered."""
     logging.getLogger("mcp").setLevel(logging.WARNING)
     port = listener.getsockname()[1]
     sessions = {
@@ -64,7 +64,7 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
     }
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        """Each kind of token has tools of its own."""
+        """The HTTP application; each kind of token has its own tools."""
         await sessions[offered(bearer(scope)).begins].handle_request(scope, receive, send)
 
     guard = Guard(app=app, port=port, prove=runner.tokens.prove)
@@ -98,7 +98,7 @@ def session_manager(server: Server[Any], *, port: int) -> StreamableHTTPSessionM
         json_response=True,
         stateless=True,
         max_request_body_size=LONGEST_CALL,
-        # The guard says the same earlier; without settings of its own the SDK checks nothing.
+        # The guard checks the same earlier; without settings of its own the SDK checks nothing.
         security_settings=TransportSecuritySettings(
             allowed_hosts=allowed_hosts(port), allowed_origins=origins(port)
         ),
@@ -130,7 +130,7 @@ def tool_server(runner: "Runner", offer: Offer) -> Server[Any]:
 async def answered(
     runner: "Runner", tools: tuple[CrewTool, ...], params: CallToolRequestParams, *, token: str
 ) -> ToolReply:
-    """A read of a channel may wait for something; everything else is answered at once."""
+    """Answer a call; a read of a channel may wait for posts, all others are answered at once."""
     try:
         asked = spoken(params.name, params.arguments or {}, token=token, tools=tools)
         request = Request(verb=asked.verb, args=asked.args)

@@ -1,6 +1,6 @@
-"""`crew mcp`: speaks MCP over stdin and stdout and passes every call of a tool on to the runner.
+"""`crew mcp`: serves MCP over stdin and stdout, and passes each tool call on to the runner.
 
-Agents start one of these a step, so it loads next to nothing until a tool is called.
+Each step of an agent starts one, so it loads almost nothing until a tool is called.
 """
 
 import json
@@ -30,7 +30,7 @@ from crew.front.mcp.tool_list import (
 from crew.front.mcp.tools_by_token import offered
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Of the protocol, the oldest first; whoever asks for another one is offered the newest."""
+"""The protocol versions, the oldest first; a client that asks for another is offered the newest."""
 
 PATIENCE_S = 60.0
 
@@ -38,7 +38,7 @@ PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601
 
 
 class Fault(Exception):
-    """A message that cannot be served; JSON-RPC has numbers for why."""
+    """A message that cannot be served, with its JSON-RPC error number."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Fault(Exception):
 
 
 def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
-    """Answer line after line until the client goes away."""
+    """Answer line by line until the client closes the stream."""
     source, sink = source or sys.stdin.buffer, sink or sys.stdout.buffer
     try:
         while line := source.readline(LONGEST_CALL + 1):
@@ -57,7 +57,7 @@ def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
                 sink.write(json.dumps(answer).encode() + b"\n")
                 sink.flush()
     except BrokenPipeError:
-        # Nobody reads any more; without this the interpreter complains when it flushes at the end.
+        # The reader is gone; without this the interpreter prints an error at its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return 130
@@ -65,7 +65,7 @@ def serve(source: BinaryIO | None = None, sink: BinaryIO | None = None) -> int:
 
 
 def _refuse_long(piece: bytes, source: BinaryIO) -> dict[str, Any]:
-    """The line is read to its end and not kept; whoever waits for this id gets the refusal."""
+    """Refuse a line that is too long: read it to its end, keep only its id for the answer."""
     from crew.front.mcp.long_line import IdScan  # noqa: PLC0415 - hardly ever needed
 
     scan = IdScan()
@@ -78,7 +78,7 @@ def _refuse_long(piece: bytes, source: BinaryIO) -> dict[str, Any]:
 
 
 def respond(line: bytes) -> dict[str, Any] | None:
-    """The answer to one line; None where none is due."""
+    """The answer to one line; None if it needs none."""
     number: str | int | None = None
     try:
         message = _message(line)
@@ -97,7 +97,7 @@ def _faulty(number: str | int | None, fault: Fault) -> dict[str, Any]:
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    """A request or a notification; None for a blank line and for an answer to nobody's question."""
+    """A request or a notification; None for a blank line and for a response."""
     if not line.strip():
         return None
     try:
@@ -179,7 +179,7 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refused(name: str, error: CrewError) -> ToolReply:
-    """Told to the agent, and to whoever reads the log of its CLI."""
+    """A refusal for the agent, also printed to the log of its CLI."""
     print(f"crew mcp: refused {name[:100]}: {error.message}", file=sys.stderr)
     return refusal(error)
 
@@ -197,7 +197,7 @@ def _own_token() -> str:
 
 
 def _offered() -> tuple[tuple[Tool, ...], str]:
-    """The tools and the instructions for whoever started this."""
+    """The tools and the instructions for the client that started this."""
     if _is_for_a_person():
         return INBOX_TOOLS, INBOX_INSTRUCTIONS
     offer = offered(_own_token())
@@ -205,7 +205,7 @@ def _offered() -> tuple[tuple[Tool, ...], str]:
 
 
 def _is_for_a_person() -> bool:
-    """A person has no token; nor has a step whose CLI kept it, but that is in a worktree."""
+    """Whether a person's assistant calls: no token, and not in a worktree, where a step lost it."""
     return not _own_token() and not is_in_linked_worktree()
 
 
@@ -215,7 +215,7 @@ def _needs_a_token(tool: str) -> bool:
 
 
 def _passed_on(asked: ToolCall) -> ToolReply:
-    """Everything that takes time to load is loaded here, by the first call of a tool."""
+    """Pass a call on to the runner; the slow imports are here, at the first call of a tool."""
     import time  # noqa: PLC0415
     from contextlib import closing  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415

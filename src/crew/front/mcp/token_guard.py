@@ -1,7 +1,7 @@
-"""Stands before every route of the MCP server: who asks, from where, and for what.
+"""Checks each request to the MCP server before any route: its host, origin, token and path.
 
-A web page cannot be kept from sending requests to this port, and with a name of its own that leads
-to 127.0.0.1 (DNS rebinding) its browser takes them for its own. Its Host or its Origin betrays it.
+A web page can send requests to this port, and with a name of its own that resolves to 127.0.0.1
+(DNS rebinding) the browser treats them as same-origin. Its Host or its Origin reveals it.
 """
 
 import logging
@@ -22,7 +22,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Refusal(NamedTuple):
-    """An answer that nothing behind the guard has seen; `extra` is one more header."""
+    """An answer from the guard alone; `extra` is one more header."""
 
     status: int
     words: str
@@ -31,7 +31,7 @@ class Refusal(NamedTuple):
 
 @frozen
 class Guard:
-    """Passes on what a step of this crew sends from this machine; `prove` raises for others."""
+    """Passes on requests of this crew's steps on this machine; `prove` raises for a wrong token."""
 
     app: App
     port: int
@@ -48,7 +48,7 @@ class Guard:
         await _refuse(refusal, send)
 
     def refusal(self, scope: Scope) -> Refusal | None:
-        """Host and Origin come first: a page that guesses must not learn what else is wrong."""
+        """Why a request is refused; Host and Origin come first, so that a page learns no more."""
         hosts = allowed_hosts(self.port)
         if one_header(scope, b"host") not in hosts:
             return Refusal(421, "this server is not known by that name")
@@ -78,13 +78,13 @@ def headers(scope: Scope, name: bytes) -> list[str]:
 
 
 def one_header(scope: Scope, name: bytes) -> str:
-    """Empty unless it is there exactly once: of two, others might believe the other."""
+    """The header's value; empty unless it occurs once, since other code might read the other."""
     found = headers(scope, name)
     return found[0] if len(found) == 1 else ""
 
 
 def bearer(scope: Scope) -> str:
-    """The token of the step that asks."""
+    """The token of the step that sent the request."""
     scheme, _, token = one_header(scope, b"authorization").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

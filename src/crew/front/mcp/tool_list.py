@@ -1,4 +1,4 @@
-"""The tools agents have over MCP: their names, words and schemas, for the server and the shim."""
+"""The MCP tools of agents: names, descriptions and schemas, for the server and the stdio shim."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ INSTRUCTIONS = (
 )
 
 LONGEST_CALL = 1_048_576
-"""Bytes of one message; far above what any tool takes, so that refusals can say what is wrong."""
+"""The most bytes of one message; far above any tool's need, so that refusals can be precise."""
 
 
 class Tool(NamedTuple):
-    """A tool, and the request to the runner that it stands for."""
+    """A tool, and the request to the runner that it sends."""
 
     name: str
     verb: str
@@ -26,7 +26,7 @@ class Tool(NamedTuple):
     aliases: Mapping[str, str] = {}
 
     def view(self) -> dict[str, Any]:
-        """As `tools/list` tells it."""
+        """The tool as `tools/list` returns it."""
         schema = {
             "type": "object",
             "properties": {name: dict(one) for name, one in self.properties.items()},
@@ -165,27 +165,27 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 class ToolCall(NamedTuple):
-    """A request to the runner, before anybody needs to load what a request is."""
+    """A request to the runner, without importing the class `Request`."""
 
     verb: str
     args: dict[str, Any]
 
 
 class ToolReply(NamedTuple):
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     is_error: bool = False
 
     def view(self) -> dict[str, Any]:
-        """As the result of `tools/call`."""
+        """The answer as the result of `tools/call`."""
         return {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
 
 
 def spoken(name: str, arguments: Any, *, token: str, tools: tuple[Tool, ...] = TOOLS) -> ToolCall:
-    """What a call of a tool asks of the runner; whatever is wrong is said so that it can be mended.
+    """The request of a tool call; an error names the argument and how to correct it.
 
-    A null stands for a field that is not given: some models fill every field of a schema.
+    A null counts as a missing argument: some models fill every field of a schema.
     """
     tool = _find(name, tools)
     if not isinstance(arguments, dict):
@@ -211,7 +211,7 @@ def _find(name: str, tools: tuple[Tool, ...]) -> Tool:
 
 
 def _named(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments under the names of the schema; two names for one must not differ."""
+    """The arguments by their schema names; an alias with a different value is an error."""
     named = {key: value for key, value in given.items() if key not in tool.aliases}
     for alias, key in tool.aliases.items():
         if alias in given and named.setdefault(key, given[alias]) != given[alias]:
@@ -231,7 +231,7 @@ def _check(tool: Tool, key: str, value: Any) -> None:
             f"{tool.name} takes no {key[:100]!r}", hint=f"call it again with {_known(tool)}"
         )
     kind = tool.properties[key]["type"]
-    # True is a number to Python, and to nobody else.
+    # In Python, True is an int; in JSON it is not.
     if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
         raise UsageError(
             f"{key} must be {_article(kind)} {kind}", hint="fix it and call the tool again"
@@ -243,13 +243,13 @@ def _article(kind: str) -> str:
 
 
 def said(words: Mapping[str, Any]) -> ToolReply:
-    """The runner's reply as an agent hears it."""
+    """The runner's reply as the answer of a tool."""
     if "error" in words:
         error = words["error"]
         return _refused(error["message"], error["hint"])
     reply = words["reply"]
     text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
-    # Half a character, as from a file that is not UTF-8, would break the answer on its way.
+    # A surrogate, as from a file that is not UTF-8, would break the encoding of the answer.
     return ToolReply(text.encode(errors="replace").decode())
 
 

@@ -1,4 +1,4 @@
-"""Which tools a token has: a step's, a terminal's, a reviewer's, or those of a channel's member."""
+"""The tools of each kind of token: a step's, a terminal's, a reviewer's, a member's."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,17 @@ from crew.front.mcp.channel_tools import CHANNEL_INSTRUCTIONS, CHANNEL_TOOLS, ME
 from crew.front.mcp.tool_list import INSTRUCTIONS, TOOLS, Tool
 
 TERMINAL = "terminal:"
-"""How the token of a terminal session begins."""
+"""The prefix of a terminal's token."""
 
 REVIEW = "review:"
-"""How the token of a reviewer begins."""
+"""The prefix of a reviewer's token."""
 
 _AT_TERMINAL = frozenset({"signal-back", "get-task", "post-message", "read-messages"})
 _IN_REVIEW = frozenset({"get-task"})
 
 
 class Offer(NamedTuple):
-    """The tools for every token that begins like this."""
+    """The tools for tokens with this prefix."""
 
     begins: str
     tools: tuple[Tool, ...]

@@ -1,1 +1,1 @@
-"""crew from Python."""
+"""The Python interface of crew."""

@@ -1,4 +1,4 @@
-"""crew from Python: `from crew import Crew`, with the same requests and views as the commands."""
+"""`from crew import Crew`: the Python interface, with the same requests and views as commands."""
 
 import asyncio
 import threading
@@ -42,7 +42,7 @@ T = TypeVar("T")
 class Event:
     """A fact: at this time, `trigger` changed `changes` of the subject, which is a `kind`.
 
-    `source` and `target` are states, and are None where nothing moved.
+    `source` and `target` are states; both are None if no state changed.
     """
 
     number: int
@@ -56,15 +56,16 @@ class Event:
 
     @property
     def is_question(self) -> bool:
-        """Whether somebody has just asked what only a person can answer."""
+        """Whether this event is a new question for a person."""
         return self.kind == "question" and self.trigger == "asked"
 
 
 class Crew:
-    """The crew of one repository; for one thread, like the store that it reads.
+    """The crew of one repository; use it in one thread only, like the store that it reads.
 
-    What changes something is done by the runner if one is up, else right here, and either way it
-    is done when the call returns. Errors are `crew.domain.kernel.errors.CrewError`s with a `hint`.
+    The runner makes all changes if one is up; otherwise the call makes them itself. Either way they
+    are complete when the call returns. Errors are `crew.domain.kernel.errors.CrewError`s with a
+    `hint`.
     """
 
     def __init__(self, path: str | Path = ".", *, init: bool = False) -> None:
@@ -79,7 +80,7 @@ class Crew:
         self.close()
 
     def close(self) -> None:
-        """Let go of the store; a runner that was started goes on."""
+        """Close the store; a runner that was started keeps running."""
         self._workplace.db.close()
 
     @property
@@ -96,7 +97,7 @@ class Crew:
         priority: int = 2,
         agent: str | None = None,
     ) -> TaskItem:
-        """A new task; `after` are the ids of tasks that it waits for."""
+        """Create a task; `after` are the ids of tasks that it waits for."""
         source = self._workplace.source
         new = NewTask(
             title=title, body=body, deps=after, labels=labels, priority=priority, agent=agent
@@ -106,7 +107,7 @@ class Crew:
         return source.show(task)
 
     def tasks(self) -> list[TaskItem]:
-        """All tasks, as their source tells them and with the state that crew has them in."""
+        """All tasks, as their source has them, with the states that crew recorded."""
         rows = load_world(self._workplace.db).tasks
         return [
             replace(item, status=type(item.status)(rows[item.id].state))
@@ -126,16 +127,16 @@ class Crew:
         return [QuestHandle(self, one) for one in load_world(self._workplace.db).quests]
 
     def find_quest(self, quest: str) -> "QuestHandle":
-        """A quest by its id; `NotFound` when there is none."""
+        """A quest by its id; raises `NotFound` if there is none."""
         return QuestHandle(self, find_quest(load_world(self._workplace.db), quest).id)
 
     def questions(self) -> list[Question]:
-        """What waits for a person, the oldest first."""
+        """The open questions, the oldest first."""
         found = load_world(self._workplace.db).questions.values()
         return sorted((one for one in found if one.is_open), key=lambda one: one.asked_at)
 
     def answer(self, question: str, text: str) -> Question:
-        """Answer a question: the session that asked goes on with it."""
+        """Answer a question; the session that asked continues with it."""
         args = {"question": question, "text": text}
         self._do(lambda here: ask(here, Request(verb="answer", args=args)))
         return load_world(self._workplace.db).questions[question]
@@ -145,16 +146,16 @@ class Crew:
     ) -> Running:
         """Start the runner in a process of its own, and return while it runs.
 
-        With `drain` it ends when nothing more can move. It outlives this program.
+        With `drain` it ends when nothing more can change. It outlives this program.
         """
         return start_run(self._workplace, agents=agents, agent=agent, drain=drain)
 
     def prune(self, *, branches: bool = False, dry_run: bool = False) -> Remains:
         """Remove the worktrees and merged branches of finished tasks, as `crew prune` does.
 
-        `branches` adds those that are not merged. The content is kept as checkpoints. While a
-        runner is up it removes the worktrees, and branches stay. Returns what was, or with
-        `dry_run` what would be removed.
+        `branches` includes unmerged branches. Checkpoints keep the content. While a runner is up,
+        it removes the worktrees, and branches stay. Returns what was removed or, with `dry_run`,
+        what would be removed.
         """
 
         def deed(here: Workplace) -> Remains:
@@ -168,8 +169,8 @@ class Crew:
     def clean(self, *, dry_run: bool = False) -> Inventory:
         """Remove all worktrees and all state, as `crew clean` does; tasks and checkpoints stay.
 
-        The events go too. Refused while a runner is up. Returns what was, or with `dry_run` what
-        would be removed.
+        The events are removed too. Refused while a runner is up. Returns what was removed or, with
+        `dry_run`, what would be removed.
         """
 
         def deed(here: Workplace) -> Inventory:
@@ -179,25 +180,25 @@ class Crew:
             return found
 
         try:
-            self._forget()  # a connection that is closed later would take the new log along
+            self._forget()  # closed only later, the connection would remove the new log too
             return self._do(deed)
         finally:
             self._forget()
 
     def doctor(self, *, repair: bool = False) -> list[Finding]:
-        """Check everything crew needs, as `crew doctor` does; `repair` does what is safe."""
+        """Check everything that crew needs, as `crew doctor` does; `repair` makes safe repairs."""
         return self._do(lambda here: list(examine(lambda: here, repair=repair)))
 
     def checkpoints(self, task: str) -> list[dict[str, Any]]:
-        """The kept states of a task's worktree: the document of `crew checkpoints --json`."""
+        """The checkpoints of a task's worktree: the document of `crew checkpoints --json`."""
         return kept_views(self._workplace, kept_task(self._workplace, task))
 
     def restore(
         self, task: str, number: int | None = None, *, into: str | Path | None = None
     ) -> Path:
-        """Write a checkpoint to a new or empty folder, and return that; the last if none is named.
+        """Write a checkpoint, by default the last, to a new or empty folder, and return the folder.
 
-        Nothing that exists is touched.
+        No existing file is touched.
         """
         here, folder = self._workplace, Path(into).absolute() if into else None
         named = kept_task(here, task)
@@ -212,9 +213,9 @@ class Crew:
         subject: str | None = None,
         until: Callable[[], bool] = lambda: False,
     ) -> Iterator[Event]:
-        """What happened, the oldest first; with `follow` also what happens, until `until` is true.
+        """The events, the oldest first; with `follow` also new ones, until `until` is true.
 
-        `after` is the number of an event; `subject` an id, or `kind:id` like `task:12`.
+        `after` is the number of an event; `subject` is an id, or `kind:id` such as `task:12`.
         """
         db = open_database(self._workplace.folder / "crew.db")
         start = since.timestamp() if since else 0.0
@@ -233,12 +234,12 @@ class Crew:
             db.close()
 
     def _forget(self) -> None:
-        """Open the store anew when it is needed again."""
+        """Close the store, so that the next call opens it again."""
         self._workplace.db.close()
         self._workplace = Workplace(root=self.root)
 
     def _do(self, deed: Callable[[Workplace], T]) -> T:
-        """Without a runner it takes a loop of its own, so where one runs already, a thread."""
+        """Call it here or, in a running event loop, in a thread: it may need its own loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -247,7 +248,7 @@ class Crew:
 
 
 class QuestHandle:
-    """A quest of a crew; what it tells is read when it is asked."""
+    """A quest of a crew; each property reads the present state."""
 
     def __init__(self, crew: Crew, quest: str) -> None:
         self._crew = crew
@@ -267,12 +268,12 @@ class QuestHandle:
         return load_view(self._crew._workplace, self.id)  # noqa: SLF001 - its own crew
 
     def questions(self) -> list[Question]:
-        """What its roles ask."""
+        """The open questions of its roles."""
         mine = {str(one["id"]) for one in self.show()["questions"]}
         return [one for one in self._crew.questions() if one.id in mine]
 
     def cancel(self, reason: str = "") -> None:
-        """Whoever works at it is ended; all they did is kept."""
+        """Cancel the quest: its agents are ended, and all their work is kept."""
         self._crew._do(  # noqa: SLF001 - its own crew
             lambda here: cancel_quest(here, self.id, reason=reason)
         )
@@ -292,7 +293,7 @@ def _event(number: int, fact: Fact) -> Event:
 
 
 def _in_a_thread(root: Path, deed: Callable[[Workplace], T]) -> T:
-    """With a workplace of its own: a connection to the store belongs to its thread."""
+    """Call it in a thread with a workplace of its own: a connection belongs to one thread."""
     done: list[T] = []
     failed: list[BaseException] = []
 
@@ -314,4 +315,4 @@ def _in_a_thread(root: Path, deed: Callable[[Workplace], T]) -> T:
 
 
 Quest = QuestHandle
-"""Its name for users of `from crew import Quest`; inside crew, `Quest` is the row."""
+"""The public name in `from crew import Quest`; inside crew, `Quest` is the row."""

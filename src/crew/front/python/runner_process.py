@@ -1,4 +1,4 @@
-"""A runner that was started from Python: a process of its own, to be waited for or stopped."""
+"""A runner that was started from Python: a process that can be awaited or stopped."""
 
 import os
 import time
@@ -18,7 +18,7 @@ PATIENCE_S = 60.0
 def start_run(
     workplace: Workplace, *, agents: int | None, agent: str | None, drain: bool
 ) -> "Running":
-    """Start `crew run`; a runner that is up already is an error."""
+    """Start `crew run`; raises if a runner is already up."""
     if (holder := find_runner(workplace.lock_file)) is not None:
         raise LockHeld(holder)
     args = ["run"]
@@ -29,7 +29,7 @@ def start_run(
 
 
 class Running:
-    """A runner; as a context it is stopped at the end, and what it does then is finished."""
+    """A running runner; as a context manager it is stopped at the end and finishes its steps."""
 
     def __init__(self, workplace: Workplace, pid: int) -> None:
         self._workplace = workplace
@@ -56,7 +56,7 @@ class Running:
         return self.code is not None
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Until it has ended; its exit code. `TimedOut` when that takes longer."""
+        """Wait until it has ended and return its exit code; raises `TimedOut` after the timeout."""
         give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
         while (code := self.code) is None:
             if give_up_at is not None and time.monotonic() > give_up_at:
@@ -74,7 +74,7 @@ class Running:
                 request = Request(verb="stop", args={"now": now})
                 folder, db = self._workplace.folder, self._workplace.db
                 give_up_at = time.monotonic() + PATIENCE_S
-                # A runner that is about to start drops what was asked before it could hear.
+                # A starting runner drops earlier requests, so the request is repeated.
                 if ask_runner(folder, db, request, give_up_at=give_up_at) is not None:
                     return
             time.sleep(LOOK_EVERY_S)

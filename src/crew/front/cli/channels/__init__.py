@@ -1,1 +1,1 @@
-"""Commands: channels."""
+"""Commands about channels."""

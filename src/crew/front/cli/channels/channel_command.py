@@ -1,4 +1,4 @@
-"""`crew channel`: conversations of agents and people, in which one speaks at a time."""
+"""`crew channel`: conversations of agents and people in which one speaks at a time."""
 
 import getpass
 import os
@@ -117,7 +117,7 @@ def new(call: Call, /, name: str, **wishes: Any) -> None:
 
 
 def _opening(workplace: "Workplace", world: "World", wishes: dict[str, Any]) -> dict[str, Any]:
-    """What the command line says, on top of `[channel]` of the config."""
+    """The channel's settings: those of the command line, then `[channel]` of the config."""
     settings = workplace.settings.channel
     args = {
         "members": _members(workplace, world, wishes),
@@ -168,7 +168,7 @@ def _rank(text: str) -> int:
 
 
 def member_from(workplace: "Workplace", world: "World", text: str) -> dict[str, Any]:
-    """`NAME=AGENT`, a configured agent, one of the crew's; anything else connects by itself."""
+    """A member from `NAME=AGENT`, an agent kind or an agent; any other name connects by itself."""
     name, given, kind = text.partition("=")
     known = workplace.settings.agents.by_name
     if given:
@@ -180,7 +180,7 @@ def member_from(workplace: "Workplace", world: "World", text: str) -> dict[str, 
 
 
 def person() -> str:
-    """Who sits at this terminal."""
+    """The name of the person at this terminal."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -278,7 +278,7 @@ def say_in_channel(call: Call, name: str, text: str, *, to: tuple[str, ...], wai
 
 
 def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) -> dict[str, Any]:
-    """An agent that types this speaks as the member that it is, or not at all."""
+    """Post as a person; an agent that types this posts as the member that it is, or is refused."""
     token = os.environ.get("CREW_TOKEN", "")
     if not token:
         args = {"text": words, "sender": person(), "to": list(to)}

@@ -1,4 +1,4 @@
-"""`crew channel invite`: what an agent needs that connects to a channel by itself."""
+"""`crew channel invite`: prints the address and token of a member that connects by itself."""
 
 import json
 import time
@@ -57,7 +57,7 @@ def invite(call: Call, name: str, member: str) -> None:
 
 
 def _address(workplace: "Workplace") -> str | None:
-    """Where the runner's server listens; it starts a moment after the first guest is invited."""
+    """The address of the runner's MCP server; it starts shortly after the first invitation."""
     give_up_at = time.monotonic() + PATIENCE_S
     while is_server_installed() and find_runner(workplace.lock_file) is not None:
         if url := ask(workplace, Request(verb="mcp_url", args={})):

@@ -1,4 +1,4 @@
-"""`crew channel list`, `show`, `tail` and `run`: what is said, by whom, and who is next."""
+"""`crew channel list`, `show`, `tail` and `run`: posts, members, and whose turn is next."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -53,14 +53,14 @@ def list_channels(call: Call, *, closed_too: bool) -> None:
     if call.json:
         print_json(views)
     elif views:
-        newest = {one["name"]: one["id"] for one in views}  # a later one of a name comes later
+        newest = {one["name"]: one["id"] for one in views}  # a newer one of a name comes later
         table(LIST_HEAD, [_row(view, newest[view["name"]]) for view in views], call)
     else:
         narrate(call, "no channels yet: `crew channel new NAME --member AGENT` opens one")
 
 
 def _row(view: dict[str, Any], newest: str) -> tuple[str, ...]:
-    """A channel whose name another one has by now is named with its number."""
+    """One row of the list; a channel whose name was used again is shown with its number."""
     return (
         view["name"] if view["id"] == newest else view["id"],
         view["state"],
@@ -150,9 +150,9 @@ def print_posts(call: Call, posts: "Iterable[Post]") -> None:
 def _follow(
     call: Call, workplace: "Workplace", name: str, *, after: int, until: "Callable[[World], bool]"
 ) -> int:
-    """Print what is said from now on, until something is so; returns the number of the last post.
+    """Print new posts until the condition is true; returns the number of the last post.
 
-    The world is read again only when something happened: it may be large.
+    The world may be large, so it is read again only after a change.
     """
     seen = -1
     while True:
@@ -189,9 +189,9 @@ def drive(
     after: int | None,
     waits_for_guests: bool = False,
 ) -> int:
-    """Watch a conversation until it rests; without a runner, be one for this channel alone.
+    """Watch a channel until it rests; without a runner, this process is one for this channel only.
 
-    The runner that is up may be there for something else, and end before it came to this channel.
+    The running runner may serve something else, and end before this channel rests.
     """
     world = load_channels(workplace.db)
     start = world.channels[name].sequence if after is None else after
@@ -205,7 +205,7 @@ def drive(
             stays = waits_for_guests and _has_guests(load_channels(workplace.db), name)
             return _drive_here(call, workplace, name, after=start, stays=stays)
         except LockHeld:
-            continue  # another runner was faster
+            continue  # another process became the runner first
 
 
 def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
@@ -217,14 +217,14 @@ def _is_quiet(workplace: "Workplace", name: str) -> "Callable[[World], bool]":
 
 
 def _has_guests(world: "World", name: str) -> bool:
-    """Whether somebody may still connect by itself, which it can only while a runner is up."""
+    """Whether a member may still connect by itself, which needs a running runner."""
     members = [one for one in world.members.values() if one.channel == name]
     is_open = world.channels[name].is_open
     return is_open and any(one.assigned and not one.is_driven for one in members)
 
 
 def _drive_here(call: Call, workplace: "Workplace", name: str, *, after: int, stays: bool) -> int:
-    from crew.front.cli.crew.run_command import open_log  # noqa: PLC0415 - for those who drive
+    from crew.front.cli.crew.run_command import open_log  # noqa: PLC0415 - only to run a channel
     from crew.front.mcp.autostart import mcp_server  # noqa: PLC0415 - loads asyncio
     from crew.runner.run_crew import RunnerOptions, run_crew  # noqa: PLC0415 - the heaviest import of all
 

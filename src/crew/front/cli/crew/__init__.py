@@ -1,1 +1,1 @@
-"""Commands: the crew."""
+"""Commands about agents and the runner."""

@@ -1,4 +1,4 @@
-"""`crew assign`: give a task to an idle agent."""
+"""`crew assign`: gives a task to an idle agent."""
 
 from crew.domain.requests import Request, find_agent
 from crew.front.cli.call import Call, pass_call

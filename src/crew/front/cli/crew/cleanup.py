@@ -1,4 +1,4 @@
-"""`crew cleanup`: remove an agent's worktree, keep its content."""
+"""`crew cleanup`: removes an agent's worktree after a checkpoint."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`crew kill`: end what an agent does."""
+"""`crew kill`: ends the step of an agent."""
 
 from crew.domain.requests import Request, find_agent
 from crew.domain.world import World

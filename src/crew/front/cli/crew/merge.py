@@ -1,4 +1,4 @@
-"""`crew merge`: a done task, into the target branch, now."""
+"""`crew merge`: merges a done task into its target branch now."""
 
 import threading
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def merge(call: Call, subject: str) -> None:
 
 @contextmanager
 def _narrated(call: Call, workplace: "Workplace", task: str) -> Iterator[None]:
-    """Nobody waits for long without a word: what it waits for, each time that changes."""
+    """Print what the task waits for, each time that changes."""
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(call, workplace, task, over), daemon=True)
     watch.start()
@@ -133,7 +133,7 @@ def _tell(call: Call, workplace: "Workplace", task: str) -> None:
 
 
 def late(world: World, task: Task) -> TryLater:
-    """It has landed, and something keeps it from its target branch."""
+    """The error for a task that has landed while its delivery still waits."""
     queue = world.queues.get(task.target)
     return TryLater(
         f"task {task.id} has landed, its delivery to {task.target} waits"

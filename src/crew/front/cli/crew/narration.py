@@ -1,4 +1,4 @@
-"""What a person sees while the crew runs: a live frame in a terminal, else one line a change."""
+"""Prints what happens while the crew runs: a live frame on a terminal, else one line a change."""
 
 import functools
 import sys
@@ -28,9 +28,9 @@ Tell = Callable[[str], None]
 
 @contextmanager
 def narrated(call: Call, workplace: "Workplace", *, task: str = "") -> Iterator["Tell"]:
-    """A thread that reads the store as any other program would; the runner knows nothing of it.
+    """Narrate from a thread that reads the store as another program would, without the runner.
 
-    `task` limits the lines to those about one task and the merge queues. What it yields prints one
+    `task` limits the lines to one task and the merge queues. It yields a function that prints one
     more line, or shows it below the live frame.
     """
     if call.quiet:
@@ -70,13 +70,13 @@ def _lines(workplace: "Workplace", over: threading.Event, last: int, task: str) 
 
 
 def _concerns(fact: Fact, task: str) -> bool:
-    """About this task, one of its runs, or a merge queue; without a task, about anything."""
+    """Whether a fact is about this task, its runs or a merge queue; without a task, always."""
     about = fact.subject.rpartition(".")[0] if fact.kind == "run" else fact.subject
     return not task or fact.kind == "line" or (fact.kind in {"task", "run"} and about == task)
 
 
 def told(fact: Fact) -> str | None:
-    """A change of state as a line; what is no change of state goes without saying."""
+    """A change of state as one line; None for any other fact."""
     if fact.kind == "line":
         return _told_of_line(fact)
     if (fact.kind, fact.trigger) == ("question", "asked"):

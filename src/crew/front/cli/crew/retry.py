@@ -1,4 +1,4 @@
-"""`crew retry`: let a stuck agent or a failed task try again."""
+"""`crew retry`: retries a stuck agent or a failed task."""
 
 from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call

@@ -1,4 +1,4 @@
-"""`crew run`: the runner, in the foreground or in the background."""
+"""`crew run`: starts the runner, in the foreground or in the background."""
 
 import logging
 import os
@@ -38,7 +38,7 @@ crew run --detach && crew dashboard"""
 
 @dataclass(slots=True, kw_only=True)
 class _Wanted:
-    """What is asked of the runner before it starts; `before` is the world it then finds."""
+    """The agents that the runner must have; `before` is the world at its start."""
 
     kind: str | None
     at_least: int | None
@@ -54,11 +54,11 @@ class _Wanted:
         self.before = runner.engine.world
 
     def count(self, workplace: "Workplace", world: World) -> int:
-        """How many agents there must be; 0 leaves it at those there are."""
+        """The number of agents to reach; 0 keeps the existing ones."""
         return self.at_least or (0 if world.crew else workplace.settings.run.agents)
 
     def check(self, call: Call, workplace: "Workplace", *, drain: bool) -> None:
-        """Before anything is assigned; a drain with nothing open has nothing to be refused for."""
+        """Raise before anything is assigned if no agent can work and a task is open."""
         world = seen_world(workplace)
         rules = workplace.rules
         if self.kind:
@@ -70,7 +70,7 @@ class _Wanted:
 
 
 def seen_world(workplace: "Workplace") -> World:
-    """The world with every task that the source has now, as a runner will see it."""
+    """The world with every task of the source, as a runner will see it."""
     world = load_world(workplace.db)
     intake = Intake(target=workplace.target, at=time.time())
     return apply_all(world, seen(world, workplace.snapshot().items, intake))
@@ -150,7 +150,7 @@ def _run_here(call: Call, workplace: "Workplace", wanted: _Wanted, *, drain: boo
 
 
 def interrupts(call: Call, tell: "Tell") -> "Interrupts":
-    """What Ctrl-C prints; one that cannot wait for the answer still prints one document."""
+    """What Ctrl-C prints; the one that ends at once still prints its JSON document."""
     from crew.runner.interrupts import Interrupts  # noqa: PLC0415 - only a runner needs it
 
     def leave() -> None:

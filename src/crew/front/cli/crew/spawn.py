@@ -1,4 +1,4 @@
-"""`crew spawn` and `crew dismiss`: add idle agents, remove one."""
+"""`crew spawn` and `crew dismiss`: add and remove idle agents."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ def _count(count: int) -> int:
 
 
 def checked_kind(workplace: "Workplace", kind: str | None) -> str:
-    """A kind that is configured; the default one if none is named."""
+    """A configured agent kind; the default one if none is named."""
     agents = workplace.settings.agents
     return agents.named(kind or agents.worker_default).name
 

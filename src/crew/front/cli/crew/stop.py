@@ -1,4 +1,4 @@
-"""`crew stop`: the runner ends, everything it knows stays."""
+"""`crew stop`: stops the runner, or the agent of one task."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a drained crew leaves behind: the tasks that are not merged and why, and the exit code."""
+"""What `crew run --drain` leaves unfinished: each task with its reason, and the exit code."""
 
 import sys
 from typing import Any
@@ -20,9 +20,9 @@ TRY_LATER = 75
 
 
 def unfinished(before: World, after: World) -> list[Task]:
-    """The tasks that have neither landed nor been closed; not those that had failed before.
+    """The tasks that have neither landed nor been closed.
 
-    Nor those that are done and wait for a person to merge them.
+    Without those that had failed before, and done ones that wait for a person to merge them.
     """
     left = []
     for task in after.tasks.values():
@@ -93,7 +93,7 @@ def _by_state(world: World, task: Task) -> str:
 
 
 def tell_leftovers(call: Call, world: World, left: list[Task]) -> None:
-    """On stderr, also when quiet: it is why the exit code is not 0."""
+    """Print the unfinished tasks to stderr, also with --quiet: they explain the exit code."""
     if call.json:
         return
     for task in left:

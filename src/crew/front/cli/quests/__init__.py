@@ -1,1 +1,1 @@
-"""Commands: quests."""
+"""Commands about quests and workflows."""

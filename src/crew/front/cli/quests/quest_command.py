@@ -1,4 +1,4 @@
-"""`crew quest`: a request that is planned into steps and walked through roles and gates."""
+"""`crew quest`: starts, lists, shows and cancels quests, and takes the plan of their items."""
 
 import contextlib
 import json
@@ -180,7 +180,7 @@ def cancel(call: Call, quest_id: str, reason: str | None) -> None:
 
 
 def _found(world: World, named: str) -> Quest:
-    """By its id in any spelling, or by the unique beginning of one."""
+    """A quest by its id in any spelling, or by a unique prefix."""
     wanted = task_id(named)
     begins = [one for one in world.quests if one.startswith(wanted)]
     if wanted not in world.quests and len(begins) == 1:

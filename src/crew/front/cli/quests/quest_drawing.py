@@ -1,4 +1,4 @@
-"""A quest as a tree for a terminal: the request, its steps, and under each what happened to it."""
+"""Draws a quest as a tree for a terminal: the request, its items, and their history."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from crew.front.cli.quests.quest_table import quest_head, quest_questions, role_
 
 View = dict[str, Any]
 WORDS = 100
-"""Characters of what a role said; `--json` has all of it."""
+"""The longest text of a role; `--json` has all of it."""
 
 
 def quest_drawing(view: View, call: Call) -> Iterator[str]:
@@ -46,7 +46,7 @@ def _told(view: View, stem: str, call: Call) -> Iterator[str]:
 
 
 def _stands(view: View, call: Call) -> str:
-    """Where it is and who has it; what is over needs no more than that."""
+    """The status, position and agent of a task; the status alone once it is finished."""
     state = status(view["status"], call)
     if view["status"] in FINISHED:
         return state
@@ -72,7 +72,7 @@ def _said(view: View) -> Iterator[tuple[str, str]]:
 
 
 def _judged(view: View) -> Iterator[tuple[str, str]]:
-    """What was red or failed is among what was said, with its words."""
+    """The passed gates and reviews; failed ones are listed with what roles wrote."""
     for one in view["gates"]:
         if one["outcome"] in {"green", "pass"}:
             yield one["at"], f"{one['stage']} {one['outcome']}"

@@ -1,4 +1,4 @@
-"""A quest on one screen: where it stands, one line for each item, and the questions that wait."""
+"""Shows a quest on one screen: its position, one line for each item, and its open questions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ from crew.front.cli.output import (
 View = dict[str, Any]
 HEAD = ("ITEM", "TASK", "STATE", "AGO", "COST", "TITLE")
 WAITING = frozenset({"waiting_for_user", "waiting_for_role", "blocked", "partially_complete"})
-"""How a walk stands whose role holds no agent and still has the next word."""
+"""The states in which a role has no agent and still acts next."""
 
 LONGEST_STATE = 34
 LONGEST_ID = 14
@@ -69,7 +69,7 @@ def role_words(view: View) -> str:
 
 
 def steps_words(view: View) -> str:
-    """Of a quest that was given up only what is merged is done."""
+    """Finished items of all; for a cancelled quest only merged items count."""
     is_cancelled = view["state"] == "cancelled"
     done = view["steps_merged"] if is_cancelled else view["steps_done"]
     return f"{done}/{view['steps_all']}"
@@ -90,7 +90,7 @@ def _cost(view: View) -> str:
 
 
 def _now(view: View) -> str:
-    """What happens to the request as a whole; nothing once it is over."""
+    """What happens to the request as a whole; empty once it is finished."""
     if view["state"] != "open" or view["status"] in FINISHED:
         return ""
     if view["agent"]:
@@ -115,7 +115,7 @@ def _row(view: View, step: View, finished: set[str]) -> tuple[str, ...]:
 
 
 def _state(view: View, step: View, finished: set[str]) -> str:
-    """The one thing to know about an item now."""
+    """The state of an item, as the one thing to know about it now."""
     if step["status"] in FINISHED:
         return str(step["status"])
     if asked := [one["id"] for one in view["questions"] if one["task"] == step["task"]]:

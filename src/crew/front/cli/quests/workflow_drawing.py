@@ -1,4 +1,4 @@
-"""A workflow as lines for a terminal: its stages from top to bottom, and where outcomes lead."""
+"""Draws a workflow for a terminal: its stages from top to bottom, and where outcomes lead."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ from crew.domain.rows.workflow import (
 
 
 def drawing(workflow: Workflow) -> list[str]:
-    """Lines without colours; what is longer than the terminal is wide is left to the caller."""
+    """Lines without colours, at full length; the caller cuts them to the terminal."""
     lines = [f"{workflow.name}: {workflow.description}".rstrip(": "), "", *_limits(workflow)]
     if workflow.step_stages:
         lines += ["", "the request", *_stages(workflow, workflow.stages)]
@@ -31,7 +31,7 @@ SAMPLE_ITEMS = 5
 
 
 def expected_sessions(workflow: Workflow) -> str:
-    """How many sessions a quest takes when nothing is sent back, for a person who pays for them."""
+    """How many agent sessions a quest takes if nothing is sent back, as a hint to its cost."""
     count = session_count(workflow)
     if not workflow.step_stages:
         return f"{workflow.name} takes {_sessions(count.fixed)}, more when work is sent back"
@@ -62,7 +62,7 @@ def _limits(workflow: Workflow) -> Iterator[str]:
 
 
 def _stages(workflow: Workflow, stages: tuple[Stage, ...]) -> Iterator[str]:
-    """An outcome that leads to the next stage is an arrow down, any other one an arrow aside."""
+    """The stages; an outcome that leads to the next one is an arrow down, others point aside."""
     for stage, following in zip(stages, (*stages[1:], None), strict=True):
         yield f"  {stage.name}: {_doing(workflow, stage)}"
         next_name = following.name if following else ""

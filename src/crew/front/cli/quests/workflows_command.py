@@ -1,4 +1,4 @@
-"""`crew workflows`: the ways a request can go, listed or drawn."""
+"""`crew workflows`: lists the workflows of quests, or draws one."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -50,7 +50,7 @@ def workflows(call: Call, name: str | None) -> int:
 
 
 def _root(call: Call) -> Path | None:
-    """The repository, if there is a crew in it; the built-in ones are there without."""
+    """The repository if it has a crew; without one, built-in workflows can still be listed."""
     folder = find_folder(call.directory.resolve())
     return folder.parent if folder else None
 
@@ -92,7 +92,7 @@ def _listed(file: Path, workflow: Workflow | None, error: CrewError | None) -> d
 
 
 def workflow_view(workflow: Workflow, file: Path) -> dict[str, Any]:
-    """The data of a workflow; stages and roles in the order of the file."""
+    """The data of a workflow; stages and roles are in the order of the file."""
     values = asdict(workflow)
     roles = list(values.pop("roles").values())
     sessions = session_count(workflow)._asdict()

@@ -1,1 +1,1 @@
-"""Commands: setting up."""
+"""Commands about setup and configuration."""

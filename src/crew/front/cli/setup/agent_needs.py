@@ -1,4 +1,4 @@
-"""Whether the agents that a command needs are installed; if not, what to do about it."""
+"""Checks that the agent kinds which a command needs are installed, and suggests a fix."""
 
 import shlex
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 OWN = "mine"
-"""What an agent of one's own is called in a hint."""
+"""The name of a user's own agent kind in a hint."""
 
 
 def check_kinds(workplace: "Workplace", kinds: Iterable[str]) -> None:
@@ -25,7 +25,7 @@ def check_kinds(workplace: "Workplace", kinds: Iterable[str]) -> None:
 
 
 def check_needs(call: Call, out: LeftOut, rules: Rules) -> None:
-    """Raise if nothing could be worked on, else print which agents are left out and why."""
+    """Raise if no agent can work; else print which agents are left out and why."""
     problems = [found for need in out.needs if (found := _problem(need, rules))]
     if out.is_all and problems:
         raise problems[0]
@@ -38,7 +38,7 @@ def _problem(need: Need, rules: Rules, instead: str = "") -> CrewError | None:
 
 
 def _way_out(need: Need, rules: Rules) -> str:
-    """The exact command that gives the work to another kind; the narrowest one that helps."""
+    """The narrowest command that gives the work to another kind."""
     kind = _installed(rules)
     if need.reviews:
         reviewer = next((one for one in _usable(rules) if one.endswith("-reviewer")), kind)
@@ -54,7 +54,7 @@ def _way_out(need: Need, rules: Rules) -> str:
 
 
 def another_agent(rules: Rules) -> str:
-    """The commands that make another kind the default: one that is installed, or one's own."""
+    """The commands that make another kind the default: an installed one, or the user's own."""
     if kind := _installed(rules):
         return f"`crew config set agents.worker_default {kind}`"
     template = shlex.quote("PROGRAM {{.Prompt}}")
@@ -65,7 +65,7 @@ def another_agent(rules: Rules) -> str:
 
 
 def _installed(rules: Rules) -> str | None:
-    """A worker that can be started; the scripted one does no work of its own."""
+    """An installed worker kind, other than the scripted one."""
     roles = ("-reviewer", "-manager")
     found = [kind for kind in _usable(rules) if not kind.endswith(roles) and kind != "scripted"]
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""`crew agents`: the configured agents, whether they are installed, and the one of each slot."""
+"""`crew agents`: lists the agent kinds and whether they are installed; sets an agent's kind."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def set_kind(call: Call, name: str, kind: str) -> None:
 
 
 def _checked_worker(settings: AgentsSettings, kind: str) -> str:
-    """A reviewer or a manager can change no file, so no task would ever be finished."""
+    """A worker kind; a reviewer or manager could change no file, so no task would be finished."""
     found = settings.named(kind)
     if found.role != "worker":
         workers = sorted(one.name for one in settings.by_name.values() if one.role == "worker")

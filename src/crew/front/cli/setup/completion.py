@@ -1,4 +1,4 @@
-"""`crew completion`: how a shell learns to complete crew's commands, tasks and agents."""
+"""`crew completion`: prints or installs the shell completion."""
 
 import os
 import shlex
@@ -67,7 +67,7 @@ def _own_shell(environ: Mapping[str, str]) -> str:
 
 
 def _install(shell: str) -> dict[Path, str]:
-    """What happened to each file; if one belongs to another program, nothing is written."""
+    """Write the files and return what changed; if one is another program's, nothing is written."""
     files = completion_files(shell, os.environ)
     for path in files:
         if path.exists() and not _is_ours(path):
@@ -103,7 +103,7 @@ def _removed(path: Path) -> str:
 
 
 def _is_ours(path: Path) -> bool:
-    """Every script that crew prints sets this variable."""
+    """Whether crew wrote this file: all its scripts set this variable."""
     return COMPLETE_VARIABLE in path.read_text(encoding="utf-8", errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""`crew config`: the merged configuration, one key of it, a change, a template to start from."""
+"""`crew config`: shows the merged configuration or one key, sets a key, prints a template."""
 
 import os
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ for _command in (show, get, set_, template):
 
 
 def _layers(call: Call) -> tuple[Layer, ...]:
-    """Checked as a whole too: an agent may inherit from one that does not exist."""
+    """The configuration layers, also checked together: a kind's parent may be in another file."""
     layers = load_layers(find_root(call.directory))
     merged_settings(layers)
     return layers
@@ -133,7 +133,7 @@ def _layers(call: Call) -> tuple[Layer, ...]:
 def _root_if_any(call: Call) -> Path | None:
     try:
         return find_root(call.directory)
-    except CrewError:  # one's own config needs no repository
+    except CrewError:  # a user's own config needs no repository
         return None
 
 

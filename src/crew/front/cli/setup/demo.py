@@ -1,4 +1,4 @@
-"""`crew demo`: a sample repository, eight tasks and three scripted agents, from start to merge."""
+"""`crew demo`: a sample repository with eight tasks and three scripted agents."""
 
 import json
 import shutil
@@ -104,7 +104,7 @@ def _run(call: Call, workplace: "Workplace") -> World:
 
 
 def _answered(call: Call, workplace: "Workplace", world: World) -> bool:
-    """Whether somebody asked: the demo answers as a person would, and the crew goes on."""
+    """Answer open questions as a person would; whether there were any."""
     from crew.runner.requests.ask_crew import ask  # noqa: PLC0415
 
     answers = tomllib.loads(SHOP.read_text(encoding="utf-8"))["answers"]
@@ -136,7 +136,7 @@ def _tell(call: Call, workplace: "Workplace", world: World, *, seconds: float) -
 
 
 def _talk(world: World) -> list[str]:
-    """What reviewers and people said that changed something."""
+    """The failed reviews and the answers, one line each."""
     said_no = [
         f"{reviewer} did not pass {commit[:7]} of task {run.task}, and it went back."
         for run in world.runs.values()

@@ -1,4 +1,4 @@
-"""`crew doctor`: checks everything crew needs and says how to fix what is wrong."""
+"""`crew doctor`: checks everything that crew needs, and prints how to fix each problem."""
 
 import click
 

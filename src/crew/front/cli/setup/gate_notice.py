@@ -1,4 +1,4 @@
-"""What a person should know about the gate before work begins: is there one, and can it test?"""
+"""Checks before work begins that there is a gate, and that it can test."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ SUBMODULES = (
 
 
 def tell_gate(call: Call, workplace: "Workplace") -> None:
-    """Raise where a gate is required and none is there; else print what is not tested."""
+    """Raise if a required gate is missing; else print what is not tested."""
     check_gate(workplace, workplace.root)
     if not _has_gate(workplace, workplace.root):
         narrate(call, f"warning: nothing is tested: no gate is set or found ({SET_GATE})")

@@ -1,4 +1,4 @@
-"""`crew init`: makes `.crew/` and says what it found."""
+"""`crew init`: creates `.crew/` and prints what it found."""
 
 import os
 import shlex
@@ -48,7 +48,7 @@ def init(call: Call, tasks: str | None) -> None:
 
 
 def _keep_source(call: Call, source: str) -> None:
-    """Before anything else is made: the source decides where tasks go."""
+    """Store the task source before anything else, since it decides where tasks are kept."""
     root = usable_repository(call.directory).root
     if load_settings(root).tasks.source != source:
         set_key(root, os.environ, scope="repo", key="tasks.source", typed=source)
@@ -113,7 +113,7 @@ def _notices(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _next(found: dict[str, Any], rules: Rules) -> str:
-    """The way to a first run; an agent that is not installed comes first."""
+    """The next commands up to a first run; first, how to install a missing agent."""
     installed = {agent["name"] for agent in found["agents"] if agent["installed"]}
     if found["worker"] in installed:
         return 'next: crew new --title "…", then crew run'

@@ -1,1 +1,1 @@
-"""Commands: tasks."""
+"""Commands about tasks."""

@@ -1,4 +1,4 @@
-"""`crew close`: give a task up without merging it."""
+"""`crew close`: closes a task without merging it."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`crew comment`: what somebody says of a task, and what has to be changed about it."""
+"""`crew comment`: adds a comment to a task, or requests changes."""
 
 import os
 import pwd
@@ -81,7 +81,7 @@ def _comment(
 
 
 def _say(workplace: "Workplace", task: str, said: NewComment, *, request_changes: bool) -> None:
-    """Asked first: words that a refused request came with would stand there without a meaning."""
+    """Send the request first, so that a refused one leaves no comment behind."""
     if request_changes:
         runs_at_terminals(workplace.folder, workplace.db)  # one may have ended without a report
         request = Request(verb="changes", args={"task": task, "notes": said.text})

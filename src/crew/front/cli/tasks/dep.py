@@ -1,4 +1,4 @@
-"""`crew dep` and `crew undep`: let a task wait for another one, or no longer."""
+"""`crew dep` and `crew undep`: add and remove a dependency between tasks."""
 
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,7 @@ def undep(call: Call, task: str, on: str) -> None:
     task = workplace.source.resolve(task)
     deps = workplace.source.show(task).deps
     bare = on.removeprefix("#").removeprefix("crew-")
-    # A dependency may name a task that is gone: that one above all must be removable.
+    # A dependency may name a task that is gone, and must still be removable.
     workplace.source.remove_dep(task, bare if bare in deps else workplace.source.resolve(on))
     wake(workplace)
     show_task(call, workplace, task)

@@ -1,4 +1,4 @@
-"""`crew diff`: what a task has changed, shown by the configured command."""
+"""`crew diff`: shows what a task has changed, with the configured command."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -44,11 +44,11 @@ KNOWN = (
 
 @frozen
 class TaskDraft:
-    """A task as its block says it; references are still as written."""
+    """A task as its block describes it; references are not resolved yet."""
 
     title: str
     body: str = ""
-    named: frozenset[str] = frozenset()  # the fields that the block's head has
+    named: frozenset[str] = frozenset()  # the names of the fields in the block's head
     labels: tuple[str, ...] = ()
     parent: str | None = None
     after: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def read_file(file: str) -> str:
 
 
 def read_draft(text: str) -> TaskDraft:
-    """The one draft of a file that changes a task; it may leave the title out."""
+    """The one draft of a file that changes a task; its title is optional."""
     found = read_drafts(text, need_title=False)
     if len(found) != 1:
         raise UsageError(
@@ -82,7 +82,7 @@ def read_draft(text: str) -> TaskDraft:
 
 
 def read_drafts(text: str, *, need_title: bool = True) -> list[TaskDraft]:
-    """Every draft of the file, checked; the first mistake is named with its line."""
+    """Every draft of the file, checked; an error names the line of the first mistake."""
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
     starts = [number for number in range(len(lines)) if _head_end(lines, number) is not None]
     # The fence that ends a head may look like the start of the next one.
@@ -100,12 +100,12 @@ def read_drafts(text: str, *, need_title: bool = True) -> list[TaskDraft]:
 
 
 def block_number(reference: str) -> int | None:
-    """The number of a block of the same file; None for a task that exists already."""
+    """The number of a block of the same file; None for an existing task."""
     return int(reference) if reference.isdecimal() else None
 
 
 def _head_end(lines: list[str], start: int) -> int | None:
-    """The line that ends the head which begins here, if one does."""
+    """The last line of the head that begins here; None if none does."""
     if lines[start].rstrip() != _FENCE:
         return None
     fields = 0
@@ -188,7 +188,7 @@ def blocks_waited_for(draft: TaskDraft) -> list[int]:
 
 
 def making_order(graph: dict[int, list[int]]) -> list[int]:
-    """Each block after those it names, else in the file's order; without those in a circle."""
+    """The blocks in an order in which each follows those it names; cycles are left out."""
     left = {block: set(named) for block, named in graph.items()}
     naming: dict[int, list[int]] = {block: [] for block in graph}
     for block, named in left.items():
@@ -206,7 +206,7 @@ def making_order(graph: dict[int, list[int]]) -> list[int]:
 
 
 def _cycle(graph: dict[int, list[int]]) -> list[int] | None:
-    """The blocks of a circle, the first one also as the last."""
+    """The blocks of a cycle; the first is repeated as the last."""
     left = graph.keys() - set(making_order(graph))
     if not left:
         return None

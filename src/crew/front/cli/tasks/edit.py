@@ -1,4 +1,4 @@
-"""`crew edit`: other words, other labels, another status for a task."""
+"""`crew edit`: changes the title, text, labels, status or other fields of a task."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ MOVES = {
     ("error", "todo"): "retry",
     ("in_progress", "todo"): "retry",
 }
-"""What a person may set, and the request that does it; all else follows from work."""
+"""The status changes that a person may make, and their requests; all others follow from work."""
 
 WAYS = {
     "in_progress": "an agent starts a task: `crew assign`, `crew run`",
@@ -116,7 +116,7 @@ def _read_draft(file: str | None, flags: dict[str, Any]) -> TaskDraft | None:
 
 
 def _from_draft(draft: TaskDraft | None) -> dict[str, Any]:
-    """The fields that the block's head names, empty where it leaves them empty."""
+    """The fields in the block's head; an empty one clears the field."""
     if draft is None:
         return {}
     known = {one.name for one in fields(TaskChanges)} & draft.named
@@ -143,7 +143,7 @@ def _named(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changes(workplace: "Workplace", task: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The same with every reference resolved, and refused if it leads nowhere."""
+    """The changes with every reference resolved; raises for an unknown one."""
     if "body" in given:
         given["body"] = text_or_stdin(given["body"])
     if given.get("parent"):
@@ -170,7 +170,7 @@ def _refuse_own_ancestor(workplace: "Workplace", task: str, parent: str) -> None
 def _refuse(
     workplace: "Workplace", item: TaskItem, status: str | None, only_if: tuple[str, ...]
 ) -> None:
-    """Before anything is changed; what crew recorded and has not yet written counts as well."""
+    """Refuse before anything is changed; a recorded status counts even if it is not written yet."""
     if status is None and not only_if:
         return
     row = load_world(workplace.db).tasks.get(item.id)

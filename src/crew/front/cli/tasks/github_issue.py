@@ -1,4 +1,4 @@
-"""What an issue brings to a task that is made for it."""
+"""Fills a task draft from a GitHub issue."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ _NOT_IN_LABELS = str.maketrans(dict.fromkeys(",[]", " "))
 
 
 def with_issue(draft: TaskDraft, repo_root: Path) -> TaskDraft:
-    """The draft with the words of its issue wherever it has none of its own."""
+    """The draft with the title, text and labels of its issue; its own title and text come first."""
     assert draft.issue is not None
     issue = asyncio.run(fetch_issue(draft.issue, repo_root=repo_root, caller=os.environ))
     return replace(
@@ -24,6 +24,6 @@ def with_issue(draft: TaskDraft, repo_root: Path) -> TaskDraft:
 
 
 def _labels(issue: Issue) -> tuple[str, ...]:
-    """In the shape that a task file can hold."""
+    """The issue's labels, without characters that a task file cannot hold."""
     words = (" ".join(label.translate(_NOT_IN_LABELS).split()) for label in issue.labels)
     return tuple(word for word in words if word)

@@ -1,4 +1,4 @@
-"""`crew list --namespace`: the tasks of another namespace, or of all of them."""
+"""`crew list --namespace`: lists the tasks of another namespace, or of all."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def list_namespaces(call: Call, workplace: "Workplace", wish: Wish, name: str | None) -> None:
-    """The tasks of one namespace, or of all of them."""
+    """List the tasks of one namespace, or of all of them."""
     names = namespaces(workplace) if name is None else [name]
     found = {one: snapshot_of(workplace, one).by_id for one in names}
     chosen = {one: choose(wish, items) for one, items in found.items()}

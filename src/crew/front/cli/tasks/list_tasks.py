@@ -1,4 +1,4 @@
-"""`crew list` and `crew ready`: the tasks, one a line."""
+"""`crew list` and `crew ready`: list the tasks, one a line."""
 
 import gc
 from collections import defaultdict
@@ -63,7 +63,7 @@ def list_tasks(
     Merged and closed tasks are hidden unless -a or --status asks for them; done ones are shown,
     since they still wait for their merge.
     """
-    # Ten thousand tasks are many small values and no garbage: looking for some doubles the time.
+    # Ten thousand tasks are many small objects and no garbage: a collection doubles the time.
     gc.disable()
     workplace = call.workplace()
     wish = Wish(**wanted)
@@ -77,7 +77,7 @@ def list_tasks(
     landed = load_queues(workplace.db)
     chosen = choose(wish, items, landed.tasks)
     if call.json:
-        from crew.runner.views.row_views import task_view  # noqa: PLC0415 - for those who ask for JSON
+        from crew.runner.views.row_views import task_view  # noqa: PLC0415 - only with --json
 
         world = load_world(workplace.db)
         asked = _asked(open_questions(world.questions.values()))
@@ -93,7 +93,7 @@ def list_tasks(
 
 @frozen
 class Wish:
-    """Which tasks are to be listed."""
+    """Which tasks to list."""
 
     everything: bool = False
     statuses: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Wish:
 
 @frozen
 class Shown:
-    """What is to be printed: tasks, and what is known of those that landed or are at terminals."""
+    """What to print: the tasks, and more about those that landed or are at terminals."""
 
     chosen: list[str]
     items: "Items"
@@ -113,7 +113,7 @@ class Shown:
 
 
 def choose(wish: Wish, items: "Items", landed: Collection[str] = ()) -> list[str]:
-    """The tasks of that kind, in the order in which they are shown."""
+    """The ids of the matching tasks, in the order of the list."""
     hidden = () if wish.everything else FINISHED
     shown = set(wish.statuses) or {state for state in TaskState if state not in hidden}
     chosen = [task for task, state in items.column("status").items() if state in shown]
@@ -149,7 +149,7 @@ def could_start(
 
 
 def in_turn(items: list[TaskItem]) -> list[TaskItem]:
-    """The order in which the runner would take them."""
+    """The tasks in the order in which the runner would take them."""
     return sorted(items, key=lambda i: (i.priority, i.created or 0.0, len(i.id), i.id))
 
 
@@ -187,7 +187,7 @@ def _asked(questions: "Iterable[Question]") -> "Mapping[str, list[Question]]":
 def _notes(
     unmerged: Iterable[str], questions: "Iterable[Question]", landed: "Iterable[Task]"
 ) -> Iterator[tuple[str, str]]:
-    """What a task waits for that its file does not say: a merge, a delivery, or an answer."""
+    """What a task waits for besides its dependencies: a merge, a delivery, or an answer."""
     for task in unmerged:
         yield task, f"(waits for crew merge {task})"
     for one in landed:
@@ -204,7 +204,7 @@ def rows(
     landed: Collection[str] = (),
     notes: Iterable[tuple[str, str]] = (),
 ) -> Iterator[tuple[str, ...]]:
-    """From columns: to make ten thousand tasks takes longer than to print a line for each."""
+    """The rows, made from columns: to build ten thousand task objects would take longer."""
     status, priority, agent = map(items.column, ("status", "priority", "agent"))
     titles = _titles(items, status, landed)
     for task, words in notes:
@@ -221,7 +221,7 @@ def rows(
 
 
 def _titles(items: "Items", status: Mapping[str, str], landed: Collection[str]) -> dict[str, str]:
-    """With their labels and what they wait for, where there is any; or why it cannot be read."""
+    """The titles with labels and blockers; for an unreadable task, the reason."""
     titles, labels, deps, corrupt = map(items.column, ("title", "labels", "deps", "corrupt"))
     finished = {task for task, state in status.items() if state in FINISHED and not corrupt[task]}
     for task in [task for task, value in labels.items() if value]:

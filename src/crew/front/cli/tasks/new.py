@@ -1,4 +1,4 @@
-"""`crew new`: one task from flags, or many from a file."""
+"""`crew new`: creates one task from flags, or many from a file."""
 
 import functools
 import time
@@ -96,7 +96,7 @@ def new(
 
 
 def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> TaskDraft:
-    """Ids on the command line always mean tasks that exist."""
+    """A draft from the flags; ids on the command line always name existing tasks."""
     parent = flags.pop("parent")
     after = flags.pop("after")
     assert isinstance(after, tuple)
@@ -110,7 +110,7 @@ def _from_flags(title: str, body: str | None, flags: dict[str, object]) -> TaskD
 
 
 def add_drafts(workplace: "Workplace", drafts: list[TaskDraft]) -> list[str]:
-    """Everything is checked before the first task is made; the ids come in the file's order."""
+    """Check all drafts, then create the tasks; returns the ids in the file's order."""
     base = _default_base(workplace)
     resolve = functools.cache(functools.partial(_reference, workplace))
     check_branch = functools.cache(functools.partial(_refuse_no_branch, workplace))
@@ -128,7 +128,7 @@ def add_drafts(workplace: "Workplace", drafts: list[TaskDraft]) -> list[str]:
 
 
 def _add_all(source: TaskSource, drafts: list[TaskDraft]) -> dict[int, str]:
-    """A task comes after those it waits for: a runner may take it the moment it is there."""
+    """Create each task after those it waits for: a runner may take it at once."""
     order = making_order({block: blocks_waited_for(d) for block, d in enumerate(drafts, 1)})
 
     def make(made: Sequence[str]) -> list[NewTask]:
@@ -148,7 +148,7 @@ def _add_all(source: TaskSource, drafts: list[TaskDraft]) -> dict[int, str]:
 
 
 def _default_base(workplace: "Workplace") -> str | None:
-    """The branch a person is on, if the config says so and it is not the target itself."""
+    """The current branch, if the config asks for it and it is not the target."""
     if workplace.settings.tasks.new_task_base != "current":
         return None
     branch = workplace.current_branch
@@ -169,7 +169,7 @@ def _resolved(draft: TaskDraft, resolve: Callable[[str], str]) -> TaskDraft:
 
 
 def _reference(workplace: "Workplace", text: str) -> str:
-    """A block number stays as it is; a task becomes `#` and its full id."""
+    """A block number unchanged; a task as `#` and its full id."""
     return (
         text
         if block_number(text) is not None
@@ -178,7 +178,7 @@ def _reference(workplace: "Workplace", text: str) -> str:
 
 
 def _new_task(draft: TaskDraft, ids: dict[int, str], *, parents: dict[int, str]) -> NewTask:
-    """A parent that is a block without an id yet is left out."""
+    """The task to create; a parent that is a block without an id yet is left out."""
     block = block_number(draft.parent or "")
     parent = parents.get(block) if block is not None else draft.parent
     return NewTask(

@@ -31,7 +31,7 @@ crew wait 12 --status merged && git pull"""
 
 @frozen
 class StatusChange:
-    """One task went from one status to another."""
+    """One task changed from one status to another."""
 
     task: str
     before: str
@@ -97,11 +97,11 @@ def _awaited(
 
 
 class PollTarget:
-    """The statuses of some tasks, and every change of them, however short it lasted."""
+    """The statuses of some tasks, and all their changes, even short ones."""
 
     def __init__(self, workplace: "Workplace", tasks: list[str]) -> None:
         self._source, self._folder = workplace.source, workplace.folder
-        # Before the facts: what is recorded from then on is a change to what was read here.
+        # Read before the facts, so that every later fact is a change.
         self.status = {task: str(self._source.show(task).status) for task in tasks}
         self._db = workplace.db
         self._writes = change_count(self._db)
@@ -110,22 +110,22 @@ class PollTarget:
         self._looked_at = 0.0
 
     def notice_ends(self) -> None:
-        """A terminal session may have ended without a word; with no runner, nobody else looks."""
+        """Record terminals that ended without a report; only a runner would do so otherwise."""
         if time.monotonic() - self._looked_at >= NOTICE_EVERY_S:
             runs_at_terminals(self._folder, self._db)
             self._looked_at = time.monotonic()
 
     def changes(self) -> Iterator[StatusChange]:
-        """What crew recorded since the last look, then what somebody else wrote into a file."""
+        """The changes that crew recorded since the last call, then those in the task files."""
         if (writes := change_count(self._db)) != self._writes:
             self._writes = writes
             yield from self._recorded_changes()
         for task in self.status:
             item = self._source.show(task)
-            if item.corrupt:  # as while somebody is writing it: it tells no status
+            if item.corrupt:  # another program may be writing it, so it has no status
                 continue
             status, recorded = str(item.status), self._recorded[task]
-            # The file follows what is recorded: for a moment it tells a status of before.
+            # The file is written after the fact: for a moment it still has an earlier status.
             if status not in recorded or self.status[task] not in recorded:
                 yield from self._moved(task, status)
 
@@ -142,7 +142,7 @@ class PollTarget:
             yield StatusChange(task=task, before=before, after=status)
 
     def refuse_hopeless(self, statuses: frozenset[str]) -> None:
-        """A merged or closed task stays what it is: whoever waits for more would wait for ever."""
+        """Raise if all tasks are merged or closed: their status can never change."""
         if all(status in FINISHED for status in self.status.values()):
             raise Conflict(
                 f"no change is possible any more: {self.told()}",

@@ -1,4 +1,4 @@
-"""`crew rm`: delete a task."""
+"""`crew rm`: deletes a task."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`crew show`: everything about one task."""
+"""`crew show`: shows everything about one task."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ MORE_FIELDS = (
 def show(call: Call, task: str) -> None:
     """Show everything about a task."""
     workplace = call.workplace()
-    runs_at_terminals(workplace.folder, workplace.db)  # one of them may have ended without a word
+    runs_at_terminals(workplace.folder, workplace.db)  # one of them may have ended without a report
     world = load_world(workplace.db)
     view = whole_view(workplace, world, workplace.source.resolve(task))
     if call.json:
@@ -121,7 +121,7 @@ def _print(call: Call, view: dict[str, Any]) -> None:
 
 
 def _pointers(view: dict[str, Any]) -> Iterator[str]:
-    """Where more is to be seen or done, each with its command."""
+    """Where to see or do more, each with its command."""
     if waits := view["delivery"]:
         yield f"landed; waits for its delivery to {waits['target']}: {line(_why_late(view))}"
     if part := view["quest"]:
@@ -145,7 +145,7 @@ def _why_late(view: dict[str, Any]) -> str:
 
 
 def _where(view: dict[str, Any], part: dict[str, Any]) -> str:
-    """The stage it is at, and who acts there; what is over is nowhere."""
+    """The stage and the acting role; empty once the task is finished."""
     if not part["stage"]:
         return f": {part['reason']}"
     if view["status"] in FINISHED:
@@ -172,7 +172,7 @@ def _print_history(call: Call, view: dict[str, Any]) -> None:
 
 
 def _worker(view: dict[str, Any], run: dict[str, Any]) -> str:
-    """The agent and its kind; of a run that no agent carries, the kind alone."""
+    """The agent and its kind; for a run without an agent, the kind alone."""
     if run["agent"]:
         return f"{run['agent']} ({run['kind']})"
     is_open = view["session"] and view["run"]["id"] == run["id"]

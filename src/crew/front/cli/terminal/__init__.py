@@ -1,1 +1,1 @@
-"""Commands: one task at a terminal."""
+"""Commands about one task in the foreground or at its terminal."""

@@ -1,4 +1,4 @@
-"""`crew attach`: show the terminal session of a task."""
+"""`crew attach`: shows the terminal of a task."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -36,10 +36,10 @@ def attach(call: Call, task: str) -> None:
 
 
 def live_pane(workplace: "Workplace", task: str) -> str:
-    """The name of the task's session, which is there."""
+    """The name of the task's open terminal; raises if there is none."""
     name = terminal_name(task)
     if not has_terminal(workplace, name):
-        runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
+        runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a report
         row = load_world(workplace.db).tasks.get(task) or Task(id=task)
         raise Conflict(f"task {task} has no terminal", hint=next_step(row, "opens one"))
     return name

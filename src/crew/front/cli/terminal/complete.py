@@ -1,4 +1,4 @@
-"""`crew complete`: crew checks the work itself before it counts as done."""
+"""`crew complete`: checks finished work, and marks the task done if it passes."""
 
 import os
 import time
@@ -102,7 +102,7 @@ def _what_next(workplace: "Workplace", task: Task) -> str:
 
 
 def task_here(call: Call, workplace: "Workplace") -> str:
-    """The task whose worktree, or whose agent's process, we are in."""
+    """The task of the current worktree, or of the agent's process that calls this."""
     if named := os.environ.get("CREW_TASK_ID"):
         return named
     here = call.directory.resolve()

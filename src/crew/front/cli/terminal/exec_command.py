@@ -1,4 +1,4 @@
-"""`crew exec`: run a command in a task's worktree."""
+"""`crew exec`: runs a command in a task's worktree."""
 
 import os
 import shutil

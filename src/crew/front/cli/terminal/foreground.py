@@ -1,4 +1,4 @@
-"""Drives one task in the foreground: in the runner if one is up, else in this process."""
+"""Drives one task in the foreground: through the runner if one is up, else in this process."""
 
 import sys
 import time
@@ -37,7 +37,7 @@ LONGEST_REASON = 1000
 
 
 def drive(call: Call, workplace: "Workplace", task: str) -> int:
-    """Have the task go on, and stay with it until it rests; the exit code.
+    """Continue the task and wait until it rests; returns the exit code.
 
     If the runner that works on it ends, this process takes its place.
     """
@@ -59,7 +59,7 @@ def _is_runner_up(workplace: "Workplace") -> bool:
 
 
 def _follow(call: Call, workplace: "Workplace", request: Request, task: str) -> int | None:
-    """Watch the runner until the task rests; Ctrl-C ends only the watching. None: it ended."""
+    """Follow the runner until the task rests; Ctrl-C stops only that. None if the runner ended."""
     try:
         ask(workplace, request)
         with narrated(call, workplace, task=task):
@@ -75,9 +75,9 @@ def _follow(call: Call, workplace: "Workplace", request: Request, task: str) -> 
 
 
 def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -> int | None:
-    """Be the runner, for this task alone. None: another one started a moment before.
+    """Be the runner for this task only; None if another one started first.
 
-    Other processes may ask this runner for their tasks too; Ctrl-C ends the step at once.
+    Other processes may add their tasks to this runner; Ctrl-C ends the step at once.
     """
 
     def prepare(runner: Runner) -> None:
@@ -104,7 +104,7 @@ def _run_here(call: Call, workplace: "Workplace", request: Request, task: str) -
 
 
 def _is_at_rest(world: World, task: str) -> bool:
-    """Nothing more happens to it by itself: it is finished, or only a person can help."""
+    """Whether nothing more happens by itself: it is finished, or only a person can continue it."""
     row = world.tasks[task]
     if row.state in FINISHED or row.awaits_delivery:
         return row.state in FINISHED or _waits(world, row) != ""
@@ -119,7 +119,7 @@ def _is_at_rest(world: World, task: str) -> bool:
 
 
 def _waits(world: World, task: Task) -> str:
-    """What keeps a landed task from its target branch; a person has to clear the way."""
+    """What blocks the delivery of a landed task, until a person removes it."""
     found = world.queues.get(task.target)
     return found.waiting if found is not None and task.awaits_delivery else ""
 
@@ -130,7 +130,7 @@ def _open_question(world: World, task: str) -> Question | None:
 
 
 def _answered(call: Call, workplace: "Workplace", question: Question) -> bool:
-    """A person at a terminal is asked right here."""
+    """Ask the question at this terminal; False if it was not answered."""
     if call.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print(f"\n{question.question}\n{question.context}\n> ", end="", file=sys.stderr, flush=True)
@@ -141,7 +141,7 @@ def _answered(call: Call, workplace: "Workplace", question: Question) -> bool:
 
 
 def _tell(call: Call, world: World, task: str, broken_off: int) -> int:
-    """The last line says why it ended; where the following was broken off, it is said already."""
+    """Print why it ended, unless following was interrupted, which has been printed already."""
     row = world.tasks[task]
     code = broken_off or _code(row)
     if call.json:

@@ -1,4 +1,4 @@
-"""`crew loop`: one task, in the foreground, through rounds of work and review."""
+"""`crew loop`: runs one task in the foreground, through rounds of work and review."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,7 @@ def _terms(workplace: "Workplace", worker: str, wishes: dict[str, Any]) -> Terms
 def _reviewers(
     workplace: "Workplace", worker: str, mode: str | None, named: str | None
 ) -> tuple[str, ...] | None:
-    """None leaves it to the config."""
+    """The reviewers from the flags; None leaves them to the config."""
     if mode is None and named is None:
         return None
     if mode == "none":

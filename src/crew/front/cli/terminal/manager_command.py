@@ -1,4 +1,4 @@
-"""`crew manager`: an agent that works with crew's own commands, at a terminal or by itself."""
+"""`crew manager`: starts an agent that manages tasks, at a terminal or with --auto."""
 
 import asyncio
 import sys
@@ -64,7 +64,7 @@ def manager(
 
 
 def _checked_manager(agents: "AgentsSettings", name: str | None) -> str:
-    """A worker would change files where a manager only looks."""
+    """A manager kind; a worker would change files where a manager may only read."""
     found = agents.named(name or agents.manager_default)
     if found.role != "manager":
         managers = [one.name for one in agents.by_name.values() if one.role == "manager"]

@@ -1,4 +1,4 @@
-"""The tasks that are at a terminal, for lists: found at little cost, and as they really are."""
+"""Finds the tasks that are at a terminal, fast enough for lists; records unreported ends."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from crew.store.database import Database
 
 SOCKET = "tmux.sock"
-"""Where there never was a server there is no session to look for."""
+"""Without this file no terminal was ever opened."""
 
 
 def runs_at_terminals(folder: Path, db: "Database") -> "dict[str, Run]":
-    """By task; what ended without a word is recorded first, if nobody else is about to."""
+    """The runs at open terminals, by task; ends without a report are recorded first."""
     if not (folder / SOCKET).exists():
         return {}
     terminals = load_terminals(db)
@@ -28,7 +28,7 @@ def runs_at_terminals(folder: Path, db: "Database") -> "dict[str, Run]":
 
 
 def record_ends(folder: Path, terminals: "list[Terminal]") -> bool:
-    """Whether anything was recorded; whoever holds the lock looks for such ends by itself."""
+    """Record ends without a report; False if there are none, or if another writer is active."""
     from crew.runner.outside.dead_terminals import ended_unnoticed  # noqa: PLC0415 - most lists have no session
 
     if not ended_unnoticed(terminals) or find_holder(folder / "lock") is not None:
@@ -39,6 +39,6 @@ def record_ends(folder: Path, terminals: "list[Terminal]") -> bool:
 
     try:
         ask(Workplace(root=folder.parent), Request(verb="look", args={}))
-    except (CrewError, OSError):  # a list must come, also from a disk that is full or read-only
+    except (CrewError, OSError):  # the list must be printed even if the disk is full or read-only
         return False
     return True

@@ -1,4 +1,4 @@
-"""`crew resume`: go on with a run, in the foreground."""
+"""`crew resume`: continues a run in the foreground."""
 
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ def resume(call: Call, run: str) -> int:
 
 
 def _task_of(workplace: "Workplace", named: str) -> str:
-    """The task whose last run is named, by the run or by the task."""
+    """The task of a run's id, or of a task's id."""
     world = load_world(workplace.db)
     if found := world.runs.get(named):
         current = world.tasks[found.task].run

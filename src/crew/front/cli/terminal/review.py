@@ -1,4 +1,4 @@
-"""`crew review`: have the last commit of a task reviewed now."""
+"""`crew review`: has the last commit of a task reviewed now."""
 
 from dataclasses import asdict
 
@@ -37,7 +37,7 @@ def review(call: Call, task: str, kind: str | None) -> int:
 
 
 def _told(call: Call, task: str, found: Verdict) -> int:
-    """One document also where the verdict is the error."""
+    """Print the verdict, as one JSON document even if it is the error."""
     failed = CheckFailed(
         f"the review of task {task} did not pass",
         hint=f"answer every note and commit; `crew show {task}` has them too",

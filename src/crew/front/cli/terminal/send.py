@@ -1,4 +1,4 @@
-"""`crew send`: a message to the agent or the reviewers of a task."""
+"""`crew send`: sends a message to the agent or the reviewers of a task."""
 
 import os
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
 
 
 def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) -> None:
-    runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a word
+    runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a report
     sender = os.environ.get("CREW_TASK_ID")
     sender = f"task {sender}" if sender else "a person"
     args = {"task": task, "text": words, "sender": sender}

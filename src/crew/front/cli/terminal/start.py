@@ -1,4 +1,4 @@
-"""`crew start` and `crew stop ID`: somebody works at a task, and nobody does any more."""
+"""`crew start` and `crew stop ID`: start a task in its own terminal, stop its agent."""
 
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,7 @@ def _started(workplace: "Workplace", task: str, *, headless: bool) -> str:
 
 
 def stop_task(call: Call, named: str) -> None:
-    """End whoever works at a task: its terminal session, or the step of its agent."""
+    """Stop work on a task: end its terminal, or the step of its agent."""
     workplace = call.workplace()
     task = workplace.source.resolve(named)
 

@@ -1,4 +1,4 @@
-"""The hidden command with which a terminal session reports that it ended."""
+"""The hidden command with which a terminal reports its end."""
 
 import click
 

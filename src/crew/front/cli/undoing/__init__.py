@@ -1,1 +1,1 @@
-"""Commands: undoing."""
+"""Commands that clean up and restore work."""

@@ -1,4 +1,4 @@
-"""`crew clean`: all worktrees and runtime state go; tasks, config and checkpoints stay."""
+"""`crew clean`: removes all worktrees and runtime state; tasks, config and checkpoints stay."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`crew prune`: the worktrees and branches of tasks that are over go; their content is kept."""
+"""`crew prune`: removes the worktrees and branches of finished tasks; their content is kept."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""`crew checkpoints` and `crew restore`: what was kept, and how to get it back."""
+"""`crew checkpoints` and `crew restore`: list a task's checkpoints, write one to a folder."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Commands: watching."""
+"""Commands that show what the crew does, and answer its questions."""

@@ -1,4 +1,4 @@
-"""`crew cost`: the tokens and dollars that runs and channels used."""
+"""`crew cost`: adds up the tokens and dollars of runs and channels."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 Spender = Run | Member
-"""Whatever uses tokens: a try at a task, or somebody who speaks in a channel."""
+"""A row that uses tokens: a run, or a member of a channel."""
 
 
 HEAD = ("RUNS", "STEPS", "INPUT", "OUTPUT", "COST")
@@ -73,7 +73,7 @@ def _task(one: Spender) -> str:
 
 
 def _by_day(workplace: "Workplace") -> Any:
-    """A conversation counts for the day on which it began."""
+    """Costs by day; a conversation counts for the day on which it began."""
     channels = load_world(workplace.db).channels
 
     def day(one: Spender) -> str:
@@ -84,7 +84,7 @@ def _by_day(workplace: "Workplace") -> Any:
 
 
 def _by_agent(workplace: "Workplace") -> Any:
-    """A run forgets its agent when it is over; the facts remember who had it last."""
+    """Costs by agent; a finished run has no agent, so the facts tell which had it last."""
     names = {
         fact.subject: fact.changes["agent"]
         for _, fact in facts_after(workplace.db)

@@ -1,4 +1,4 @@
-"""`crew dashboard`: the live view of the crew, in plain ANSI."""
+"""`crew dashboard`: shows a live view of the crew, in plain ANSI."""
 
 import os
 import select
@@ -62,7 +62,7 @@ def dashboard(call: Call, *, once: bool) -> None:
 
 @contextmanager
 def _keys() -> Iterator[None]:
-    """Keys come one by one and are not echoed; the terminal is as before afterwards."""
+    """Yield keys one by one without echo; restore the terminal afterwards."""
     before = termios.tcgetattr(sys.stdin)
     try:
         tty.setcbreak(sys.stdin)

@@ -1,4 +1,4 @@
-"""One frame of the live view: who runs, what it cost so far, and what each agent does now."""
+"""Draws one frame of the live view: the agents, their present work, and the cost so far."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 MOST_LINES = 3
-"""How many quests and how many channels have a line."""
+"""The most quests, and the most channels, that get a line."""
 
 LONGEST_TITLE = 40
 
@@ -60,7 +60,7 @@ def open_channels(world: World) -> list[Channel]:
 
 
 def role_of(world: World, agent: Agent) -> dict[str, str | None]:
-    """The role that an agent has now, and what that does; None for one that has no role."""
+    """The role of an agent and what it does; None for an agent without a role."""
     run, task = world.runs.get(agent.run or ""), world.tasks.get(agent.task or "")
     role = (run.role if run and run.is_live else "") or None
     title = role_title(world, task.quest, role) if role and task else ""
@@ -68,7 +68,7 @@ def role_of(world: World, agent: Agent) -> dict[str, str | None]:
 
 
 def _quests(world: World) -> Iterator[str]:
-    """Each quest in one line: how far it is, and who acts for the whole of it."""
+    """One line for each quest: its progress and the role that acts for the request."""
     for one in open_quests(world)[:MOST_LINES]:
         view = quest_line(world, one)
         items = f"{view['steps_done']} of {view['steps_all']} items done"
@@ -122,7 +122,7 @@ def _with_role(world: World, agent: Agent, words: str) -> str:
 
 
 def _title_limit() -> int:
-    """A narrow terminal shows less of the title, so that what the agent does now stays in view."""
+    """The longest title; a narrow terminal cuts it, so that the agent's present work is visible."""
     return min(40, max(10, shutil.get_terminal_size().columns - 70))
 
 
@@ -137,7 +137,7 @@ def _now(agent: Agent, doing: str) -> str:
 
 
 class Painter:
-    """Paints a frame over the one before it, cut to the terminal; plain ANSI, no library."""
+    """Draws a frame over the last one, cut to the terminal; plain ANSI, no library."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

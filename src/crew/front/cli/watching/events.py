@@ -1,4 +1,4 @@
-"""`crew events`: the log of facts."""
+"""`crew events`: prints the log of facts."""
 
 import contextlib
 import functools
@@ -70,12 +70,12 @@ def events(
 
 
 def _subject(text: str | None) -> str | None:
-    """`#12` and `crew-12` are tasks too."""
+    """The subject of a filter; `#12` and `crew-12` are tasks too."""
     return text.removeprefix("#").removeprefix("crew-") if text else None
 
 
 def _channel(db: Database, name: str) -> str:
-    """The id of the channel that a person names; nothing happened in one that is not there."""
+    """The id of a named channel; an unknown channel has no events."""
     if not name:
         return ""
     from crew.domain.channels.channel_requests import find_channel  # noqa: PLC0415 - for few calls

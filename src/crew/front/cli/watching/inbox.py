@@ -1,4 +1,4 @@
-"""`crew inbox` and `crew answer`: the questions that wait for a person."""
+"""`crew inbox` and `crew answer`: list the open questions, answer one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`crew peek` and `crew logs`: what an agent printed, safe to show."""
+"""`crew peek` and `crew logs`: print an agent's output, made safe to show."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ def _print(call: Call, task: str, lines: Iterable[str]) -> None:
 
 
 def _last_lines(log: Path, count: int) -> Iterator[str]:
-    """What is printed while they are read belongs to the next look."""
+    """The last lines up to the present end; later output is left to the next call."""
     end = size_of(log)
     return _lines(log, start_of_last(log, count, end=end) if end else 0, end=end)
 
@@ -101,12 +101,12 @@ def _chunks(log: Path, start: int, *, end: int) -> Iterator[bytes]:
 
 
 def _followed(log: Path, start: int) -> Iterator[str]:
-    """Every line as it comes, also of a log that is not there yet; ends with Ctrl-C only."""
+    """Every line as it is written, even if the log does not exist yet; until Ctrl-C."""
     splitter = LineSplitter()
     at = start
     while True:
         size = size_of(log)
-        at = min(at, size)  # a log that was cut begins again
+        at = min(at, size)  # a log that was truncated is read from its start
         for chunk in _chunks(log, at, end=size):
             at += len(chunk)
             yield from splitter.feed(chunk)
@@ -114,9 +114,9 @@ def _followed(log: Path, start: int) -> Iterator[str]:
 
 
 def _start_of(workplace: "Workplace", task: str, since: float, *, end: int) -> int:
-    """Where the log tells of the first step that began at this moment or later, else of the last.
+    """The position of the first step since this time, else of the last step.
 
-    Nothing of a log that nobody has written to since.
+    The end of the log if it has not been written since.
     """
     log = workplace.task_log(task)
     if not end or log.stat().st_mtime < since:

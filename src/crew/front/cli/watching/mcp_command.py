@@ -1,4 +1,4 @@
-"""`crew mcp`: crew's tools for an agent whose CLI starts its MCP servers itself."""
+"""`crew mcp`: serves crew's tools to an agent whose CLI starts its MCP servers itself."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The questions that wait for a person, in one line each, for every place where people look."""
+"""The open questions as short lines, for `crew ps`, the dashboard and other commands."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from crew.domain.rows.question import Question
 
 MOST_SHOWN = 3
-"""How many questions are printed one by one."""
+"""The most questions that are printed one by one."""
 
 LONGEST = 42
-"""Characters of a question, so that its line fits a terminal; `crew inbox` has all of it."""
+"""The longest text of a question, so that its line fits a terminal; `crew inbox` has all of it."""
 
 
 def open_questions(found: "Iterable[Question]") -> "list[Question]":
-    """Those that wait, the oldest first."""
+    """The open questions, the oldest first."""
     return sorted((one for one in found if one.state == "open"), key=lambda one: one.asked_at)
 
 
@@ -43,7 +43,7 @@ def count_words(count: int) -> str:
 
 
 def count_line(directory: Path) -> str:
-    """How many questions wait in the crew around this folder; nothing where none does."""
+    """A line with the number of open questions of this folder's crew; empty if there are none."""
     from crew.domain.kernel.errors import CrewError  # noqa: PLC0415 - for `crew` without a command
     from crew.find_crew import find_folder  # noqa: PLC0415
     from crew.store.database import open_database  # noqa: PLC0415

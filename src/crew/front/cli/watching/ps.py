@@ -1,4 +1,4 @@
-"""`crew ps`: the agents, at once."""
+"""`crew ps`: lists the agents and what they do."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -48,7 +48,7 @@ def ps(call: Call) -> None:
 
 
 def _bring_up_to_date(agents: list[dict[str, Any]], world: "ShownWorld", root: Path) -> None:
-    """The config may have changed since the rows were written: it decides what an idle agent is."""
+    """Update idle agents from the config, which may have changed since the rows were written."""
     seen = glance(root) if agents else None
     if seen is None:
         return
@@ -79,7 +79,7 @@ def _row(agent: dict[str, Any], *, runner_up: bool) -> tuple[str, ...]:
 
 
 NO_RUNNER = "no runner: `crew run` continues it"
-"""What holds of work that is not finished, whatever was recorded of it last."""
+"""The note for unfinished work without a runner, whatever its row has."""
 
 UNDER_WAY = frozenset({"ready", "working", "done"})
 
@@ -96,13 +96,13 @@ def _note(agent: dict[str, Any], *, runner_up: bool) -> str:
 
 
 MOST_UNMERGED = 5
-"""How many tasks that wait for their merge are named one by one."""
+"""The most tasks waiting for their merge that are listed one by one."""
 
 
 def around(
     world: "ShownWorld", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
 ) -> Iterable[str]:
-    """What a person should know besides the agents: the runner, the speakers, what waits."""
+    """What else to know: the runner, the speaking members, open questions, waiting merges."""
     if runner is None:
         yield "no runner is up: `crew run` starts one"
     else:
@@ -122,7 +122,7 @@ def waits_for_merge(task: str) -> str:
 
 
 def speakers(world: "ShownWorld") -> Iterable[str]:
-    """Who works for a channel at this moment; a turn costs what a step does."""
+    """The members that have a step under way; a turn costs as much as a step."""
     for one in world.members.values():
         if one.speaking:
             where = f"{one.channel} ({one.agent_kind})"
@@ -130,7 +130,7 @@ def speakers(world: "ShownWorld") -> Iterable[str]:
 
 
 def deliveries(world: "ShownWorld", *, runner_up: bool) -> Iterable[str]:
-    """What landed and is not in its target branch yet: why, and the command that delivers it."""
+    """Landed work that its target branch lacks: the reason, and the command to deliver it."""
     for queue in world.queues.values():
         if queue.waiting:
             remedy = f" ({queue.remedy})" if queue.remedy else ""
@@ -143,6 +143,6 @@ def deliveries(world: "ShownWorld", *, runner_up: bool) -> Iterable[str]:
 
 
 def _landed(world: "ShownWorld", target: str) -> list[str]:
-    """By the fields that are stored: a property would be asked of the domain's own value."""
+    """Landed tasks, by stored fields only: the quick rows here lack the domain's properties."""
     done = [task for task in world.tasks.values() if task.state == "done"]
     return sorted(task.id for task in done if task.landed_commit and task.target == target)

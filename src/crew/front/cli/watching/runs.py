@@ -1,4 +1,4 @@
-"""`crew runs`: the tries at a task, or at all tasks."""
+"""`crew runs`: lists the runs of one task or of all tasks."""
 
 from typing import TYPE_CHECKING, Any
 

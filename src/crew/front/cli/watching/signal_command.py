@@ -1,4 +1,4 @@
-"""`crew signal`: how an agent ends its step."""
+"""`crew signal`: reports how an agent's step ends."""
 
 import os
 from typing import TYPE_CHECKING, Any
