@@ -79,4 +79,4 @@ def test_who_is_not_a_planner_is_told_so(scene):
             assert "only a role that plans may hand in steps" in heard.text
             heard = getattr(worker, way)("get-quest")
             assert heard.refused
-            assert "is a part of no quest" in heard.text
+            assert "is not part of a quest" in heard.text

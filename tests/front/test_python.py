@@ -176,8 +176,10 @@ def test_the_example_runs_to_its_end(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "chaoswhisperer asks: Formal or informal?\n" in done.stdout
-    # The answer may come before the step that asked has ended: the walk goes on all the same.
-    assert "walk 1: waiting_for_user\nwalk 1: in_progress\n" in done.stdout
+    # The runner may end before the answer reaches it: then the next one continues.
+    _, waited, after = done.stdout.partition("walk 1: waiting_for_user\n")
+    assert waited
+    assert "walk 1: in_progress\n" in after
     assert done.stdout.endswith(
         "3 of 3 steps, quest complete\non main: english.txt, german.txt, names.txt\n"
     )

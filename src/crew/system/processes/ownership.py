@@ -4,7 +4,6 @@ Every process of a step inherits `CREW_OWNER=<marker>`. The kernel may reuse a p
 a signal goes through a pidfd, after a second check that it is still the same process.
 """
 
-import logging
 import os
 import signal
 import time
@@ -13,8 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.frozen import frozen
 from crew.system.crash_points import effect
-
-log = logging.getLogger(__name__)
 
 MARKER_VARIABLE = "CREW_OWNER"
 GRACE_S = 2.0
@@ -58,6 +55,9 @@ def kill_leftovers(prefix: str) -> int:
             hint="pass the repository's id",
         )
     if not running_processes():
+        import logging  # noqa: PLC0415 - short commands load this module and never log
+
+        log = logging.getLogger(__name__)
         log.warning("there is no /proc: processes that a killed runner left cannot be found")
         return 0
     return end_all(lambda one: _begins(one, prefix))
