@@ -1,1 +1,1 @@
-"""What each machine is: its row, its states, and the table of its moves."""
+"""The rows of all machines: the fields, the states, and the table of moves of each."""

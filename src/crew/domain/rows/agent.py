@@ -1,4 +1,4 @@
-"""An agent: a named worker slot that carries one task at a time (seed 000)."""
+"""The row of an agent: a named slot that carries one task at a time."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -16,7 +16,7 @@ class AgentState(StrEnum):
 
 
 AT_WORK = frozenset({AgentState.READY, AgentState.WORKING, AgentState.DONE})
-"""States of an agent that has a task and goes on with it by itself."""
+"""States of an agent that has a task and continues it by itself."""
 
 
 SYMBOLS = {
@@ -104,7 +104,7 @@ AGENT = Machine(
 
 @frozen
 class Agent:
-    """`agent_kind` names the configured agent (claude, scripted, …) behind this slot.
+    """`agent_kind` names the configured agent kind (claude, scripted, …) behind this slot.
 
     A kind that a person chose stays; any other follows the configured default.
     """

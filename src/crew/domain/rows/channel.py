@@ -1,4 +1,4 @@
-"""A channel: a conversation of agents and people, and whose turn it is to speak (seed 002)."""
+"""The rows of channels: a channel, its members and its posts, and the moves of turns."""
 
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
@@ -26,7 +26,7 @@ class ChannelState(StrEnum):
 
 
 class Mode(StrEnum):
-    """Who may have a turn: one after the other, one alone, all at once, or who is spoken to."""
+    """Which members may have a turn: in order, one alone, all at once, or those addressed."""
 
     TURN_BASED = "turn-based"
     SINGLE = "single"
@@ -41,7 +41,7 @@ class TurnOrder(StrEnum):
 
 
 class Interrupting(StrEnum):
-    """What a person's word does while an agent has the turn."""
+    """What the post of a person does while an agent has the turn."""
 
     QUEUE = "queue"
     INTERRUPT = "interrupt"
@@ -57,7 +57,7 @@ class Way(StrEnum):
 
 
 CREW = "crew"
-"""The sender of what crew itself posts in a channel."""
+"""The sender of crew's own posts."""
 
 
 class Author(StrEnum):
@@ -138,7 +138,7 @@ TURN = Machine(
 )
 
 NUMBERED = "@"
-"""Between the name of a channel and its number; no name has it."""
+"""The separator between the name of a channel and its number; no name contains it."""
 
 CHANNEL = Machine(
     name="channel",
@@ -159,19 +159,19 @@ class HeldPost(NamedTuple):
 
     @property
     def values(self) -> tuple[str | float, ...]:
-        """As it is stored: the members come last, one by one."""
+        """The plain values that are stored: the members come last, one by one."""
         return (self.sender, self.text, self.at, *self.to)
 
 
 @frozen
 class Channel:
-    """`queue` is who waits for a turn, the next one first; `holder` has it, active or waiting.
+    """`queue` are the members that wait for a turn, in order; `holder` is active or waiting.
 
     The id of a name's first channel is the name; a later one, once that is closed, has a number.
-    `sequence` is the number of the last post. `held` are the values of
-    posts that wait for the end of the turn. `rounds` is how many turns each
-    member may have before somebody speaks who is none of them; None is no limit. `decision` is what
-    a council came to, `agreed` whether all were for it; `task` is the one that waits for that.
+    `sequence` is the number of the last post. `held` are the values of posts that wait for the end
+    of the turn. `rounds` is how many turns each member may have until a person posts; None is no
+    limit. `decision` is the decision of a council, `agreed` whether all agreed; `task` is the task
+    that waits for it.
     """
 
     kind: ClassVar[str] = "channel"
@@ -217,7 +217,7 @@ class Channel:
 
     @property
     def number(self) -> int:
-        """Which one of its name it is, from 1 on."""
+        """The number of this channel among those of its name, from 1 on."""
         return int(self.id.partition(NUMBERED)[2] or 1)
 
 
@@ -225,13 +225,13 @@ class Channel:
 class Member:
     """One agent in one channel.
 
-    `assigned` says that it is to be queued as soon as it is there; while a person has `disabled` it
-    it stays offline. `turn` numbers its turns for
-    ever, `turns` counts those since somebody spoke who is no agent. `given` is the last post it was
-    given, and `heard` are those it was given out of order; `acknowledged` is the last one that a
-    step which ended well, or a later call, proves it had. `was_late` says that its last turn timed
-    out, so that its answer may still come. `speaking` is true from before its step starts until the
-    end of that is recorded, `owes_answer` until one ended well; `housed` says it has a worktree.
+    `assigned` means that it is queued as soon as it is online; while a person has `disabled` it, it
+    stays offline. `turn` numbers all its turns, `turns` counts those since the last post of a
+    person. `given` is the last post that it was given, and `heard` are those that it was given out
+    of order; `acknowledged` is the last one that it certainly read: a step ended well, or a later
+    call came. `was_late` means that its last turn timed out, so that its answer may still come.
+    `speaking` is true from before its step starts until the end of that step is recorded,
+    `owes_answer` until a step ended well; `housed` means that it has a worktree.
     """
 
     kind: ClassVar[str] = "member"
@@ -283,13 +283,16 @@ class Member:
 
     @property
     def is_late(self) -> bool:
-        """Its step has outlasted its turn: until that ends it can make nothing of another one."""
+        """Whether its step has outlasted its turn.
+
+        Until that step ends, the member cannot use another turn.
+        """
         return self.speaking and self.state == TurnState.QUEUED
 
 
 @frozen
 class Post:
-    """One thing said in a channel; `to` names those it is meant for, nobody means everybody."""
+    """One post in a channel; `to` names the members that it is for, and is empty for all."""
 
     kind: ClassVar[str] = "post"
     machine: ClassVar[Machine] = POST
@@ -307,14 +310,14 @@ class Post:
 
     @property
     def by_line(self) -> str:
-        """The author and the addressees. crew opens councils itself, which makes it no person."""
+        """The author and the addressees; crew's own posts are not marked as a person's."""
         is_person = self.author == Author.PERSON and self.sender != CREW
         to = f" to {', '.join(self.to)}" if self.to else ""
         return f"{self.sender}{' (a person)' if is_person else ''}{to}{', late' * self.late}"
 
     @property
     def shown(self) -> str:
-        """As an agent reads it, in its prompt or in the middle of a turn."""
+        """The post as an agent reads it, in its prompt or during a turn."""
         return attributed(f"#{self.sequence} {self.by_line}", self.text)
 
 

@@ -1,4 +1,4 @@
-"""The merge queue of one target branch: the tasks that wait, and what is known of them.
+"""The row of a merge queue: the tasks that wait for one target branch, and their test results.
 
 The candidate of length n is the base of the queue with the first n tasks merged in. Next to the
 queue there may be trials, each a stack of tasks on a green base of its own.
@@ -11,10 +11,10 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine
 
 Entry: TypeAlias = tuple[str, str]
-"""A task and the commit it offers."""
+"""A task and the commit that it offers."""
 
 OVERTAKEN_LIMIT = 5
-"""How often in a row a target may move before a person is told that delivery cannot keep up."""
+"""How often in a row a target may move before crew reports that delivery cannot keep up."""
 
 
 class Candidate(NamedTuple):
@@ -26,7 +26,7 @@ class Candidate(NamedTuple):
 
 
 class TestResult(NamedTuple):
-    """What the gate said of a candidate; a red one is tested twice before it counts."""
+    """The gate's result for a candidate; a red one is tested twice before it counts."""
 
     commit: str
     passed: bool
@@ -39,7 +39,7 @@ Chain: TypeAlias = tuple[Candidate, ...]
 
 
 class Trial(NamedTuple):
-    """Tasks that are tested next to the queue, on a base that is proven."""
+    """Tasks that are tested next to the queue, on a proven base."""
 
     base: str
     chain: Chain
@@ -59,7 +59,7 @@ class Stack(NamedTuple):
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """By length: the base, the base with the first task, with the first two, ..."""
+        """The commits by length: the base, the base with the first task, with the first two, ..."""
         return (self.base, *(candidate.commit for candidate in self.chain))
 
     @property
@@ -74,13 +74,12 @@ NO_MACHINE = Machine(name="line", first="open", moves=())
 class MergeQueue:
     """`base` is what the queue builds on: the integration tip with the commits of others.
 
-    `base_proven` is false when crew itself had to merge those in: the result needs a test.
+    `base_proven` is false if crew itself had to merge those in, because the result needs a test.
     `held` are tasks that conflict with a task before them, which may still fail, or wait for a
-    trial; `cleared` are those in the chain that passed one.
-    `target_seen` is where the target was when the queue was built; `upstream`: it moved since.
-    `overtaken` counts how often it moved since the last delivery, before what landed was tested
-    together with it.
-    `is_shown` says that the last delivery changed the files of a checkout, which happens rarely.
+    trial; `cleared` are those in the queue that passed one. `target_seen` is where the target was
+    when the queue was built; `upstream` means that it has moved since. `overtaken` counts how often
+    it moved since the last delivery, before landed work was tested together with it. `is_shown`
+    means that the last delivery changed the files of a checkout, which happens rarely.
     """
 
     kind: ClassVar[str] = "line"
@@ -122,7 +121,7 @@ class MergeQueue:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """Those in the queue, in its order, then those in trials."""
+        """The candidates in the queue, in order, then those in trials."""
         return (*self.chain, *(one for trial in self.trials for one in trial.chain))
 
     @property
@@ -132,7 +131,7 @@ class MergeQueue:
 
     @property
     def is_outrun(self) -> bool:
-        """Its target gets commits faster than they can be tested together with what landed."""
+        """Whether the target gets commits faster than they are tested together with landed work."""
         return self.overtaken >= OVERTAKEN_LIMIT
 
     def result_of(self, commit: str) -> TestResult | None:

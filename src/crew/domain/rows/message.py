@@ -1,4 +1,4 @@
-"""A message for whoever works at a task: given once, with the next step, and then never again."""
+"""The row of a message: a text for the agent or the reviewers of a task, given to one step."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -8,7 +8,7 @@ from crew.domain.kernel.machine import Machine, Move
 from crew.domain.kernel.quotation import attributed
 
 LONGEST_MESSAGE = 100_000
-"""Characters; of a message for a task, or of what is said in a channel."""
+"""Characters of a message for a task, or of a post in a channel."""
 
 
 class MessageState(StrEnum):
@@ -29,10 +29,10 @@ MESSAGE = Machine(
 
 @frozen
 class Message:
-    """Given in the prompt, fetched, or passed on while the agent works: one step has got it.
+    """A message reaches one step: in its prompt, on request, or while the agent works.
 
-    A step that is interrupted or fails is given its messages again: nobody knows who read them.
-    `step` is the step, `run/round/number`, that it was first given to.
+    A step that is interrupted or fails is given its messages again, because it may not have read
+    them. `step` is the step, `run/round/number`, that it was first given to.
     """
 
     kind: ClassVar[str] = "message"
@@ -48,5 +48,5 @@ class Message:
 
     @property
     def shown(self) -> str:
-        """As an agent reads it, in its prompt or in the middle of a step."""
+        """The message as an agent reads it, in its prompt or during a step."""
         return attributed(f"From {self.sender} ({self.id})", self.text)

@@ -1,4 +1,4 @@
-"""A provider of models: paused as a whole when it says that a limit is reached."""
+"""The row of a provider of models: paused as a whole when it reports a rate limit."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -25,7 +25,7 @@ PROVIDER = Machine(
 
 @frozen
 class Provider:
-    """`next_at` is when the next run of a paused provider may start: one after the other."""
+    """`next_at` is when the next run of a paused provider may start; runs start one by one."""
 
     kind: ClassVar[str] = "provider"
     machine: ClassVar[Machine] = PROVIDER

@@ -1,4 +1,4 @@
-"""A quest: a request planned into steps, and how far each of its tasks has walked (seed 003)."""
+"""The rows of quests: a quest with its plan of items, and the position of each of its tasks."""
 
 import functools
 from enum import StrEnum
@@ -92,7 +92,7 @@ QUEST = Machine(
 
 
 class PlanItem(NamedTuple):
-    """A step as it was planned; `task` is made for it, and `told` says that its text is there."""
+    """An item of the plan; `task` was made for it, `told` means that the task has its text."""
 
     key: str
     title: str
@@ -105,7 +105,7 @@ class PlanItem(NamedTuple):
 
 
 class RoleEntry(NamedTuple):
-    """How a role ended, for whoever wants to know the whole story."""
+    """An entry of a task's story: how a role, a gate or a reviewer ended its part."""
 
     at: float
     role: str
@@ -116,7 +116,7 @@ class RoleEntry(NamedTuple):
 
 @frozen
 class Quest:
-    """Its id is that of the task that holds the request, and that task's branch is the quest's.
+    """A quest has the id of the task that holds the request; that task's branch is the quest's.
 
     `definition` is its workflow as it was when the quest began. `sessions` are those that a role
     keeps for its next item: the role, its agent kind and the session, the newest last.
@@ -141,7 +141,7 @@ class Quest:
 
     @property
     def told(self) -> frozenset[str]:
-        """The tasks that say what the plan says now."""
+        """The tasks that have the text of the current plan."""
         return _told_in(self.plan)
 
 
@@ -159,20 +159,20 @@ _OVER = frozenset({ItemState.COMPLETE, ItemState.DROPPED})
 
 
 def role_counter(role: str) -> str:
-    """Where a walk counts how often a role began: a stage may be called like a role."""
+    """The key under which visits of a role are counted; a stage may have the same name."""
     return f"role:{role}"
 
 
 @frozen
 class Position:
-    """A task on its way through its quest's workflow, or a role that follows up in that task.
+    """The position of a task in its quest's workflow, or of a follow-up role in that task.
 
-    The walk of a task has the task's id; `key` is the step's name in the plan, empty for the
-    request itself. A follow-up has an `asker`: the walk that waits for it, and goes on in its own
-    session afterwards if it wanted to `resume`. `acting` is the walk whose role has its turn now;
-    what the others need to go on is kept in `session` and the like.
-    `visits` counts how often each role began and each gate was passed through, `failures` the
-    errors of the role in a row. `council` is the channel in which the task is discussed now.
+    The position of a task has the task's id; `key` is the item's name in the plan, empty for the
+    request itself. A follow-up has an `asker`: the position that waits for it, and that continues
+    in its own session afterwards if it wanted to `resume`. `acting` is the position whose role acts
+    now; the others keep their `session` and the like, to continue later. `visits` counts how often
+    each role started and each gate was passed through, `failures` the errors of the role in a row.
+    `council` is the channel in which the task is discussed now.
     """
 
     kind: ClassVar[str] = "walk"

@@ -1,4 +1,4 @@
-"""A question that only a person can answer; until then its run holds nobody up."""
+"""The row of a question that only a person can answer; meanwhile its run occupies no agent."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -14,8 +14,10 @@ class QuestionState(StrEnum):
 
 
 class About(StrEnum):
-    """What is asked: a word on the task, leave to use a tool, how a blocked step goes on, or which
-    side of a conflict wins.
+    """What is asked.
+
+    A text about the task, permission to use a tool, how a blocked item continues, or which side of
+    a conflict wins.
     """
 
     INPUT = "input"

@@ -1,4 +1,4 @@
-"""A run: one try at a task, as rounds of work and review (seed 004)."""
+"""The row of a run: one try at a task, as rounds of work and review."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -19,7 +19,7 @@ LIVE = frozenset({RunState.INIT, RunState.WORKING, RunState.REVIEWING})
 
 
 class Ask(StrEnum):
-    """Why the agent is called: each has a prompt of its own."""
+    """Why the agent is called; each value has its own prompt."""
 
     FIRST = "first"
     CONTINUE = "continue"
@@ -41,7 +41,7 @@ class Ask(StrEnum):
 
 
 NEW_SESSION = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL, Ask.ROLE})
-"""Asks whose session knows nothing yet."""
+"""Asks that start a new session, which knows nothing yet."""
 
 
 RUN = Machine(
@@ -93,22 +93,24 @@ PERSISTED = {
 class Run:
     """`stepping` is true from before a step starts until its end is recorded.
 
-    `epoch` is the runner that started the step: another one's step was interrupted.
-    `session_used` says that the agent's CLI may know the session already.
-    `out_of_steps` says that the step limit ended the round, and not the agent.
-    `complaint` is why it was last sent back, `complaints` how many times in a row for that.
-    `told` is what a person added to the prompt. `stopping` says that its task was stopped by name,
-    so that it does not go back to the queue. `merges` says that the task joins the merge queue as
-    soon as its work at the terminal has passed the checks.
-    `merge_commit` is the one it must merge after a conflict in `merge_paths`, `merge_notes` what
-    the agent reads of both sides, `merge_tries` how often it was asked to.
-    `notes` are ready for a prompt: what others wrote is quoted in them.
-    `verdicts` are those of reviewers: the commit, who, and whether it passed.
-    `signal` is what the step under way has said of itself, `signal_notes` what came with it;
-    `question` is the one a person must answer before the run goes on.
-    `role` is who acts in a quest; `signal_role` is who must act first, as the step said, and
-    `signal_resume` whether its own session goes on after that.
-    `done_word`, `proof` and `reviewers` are wishes for this run that win over the config.
+    `epoch` is the runner that started the step; the step of another runner was interrupted.
+    `session_used` means that the agent's CLI may know the session already. `out_of_steps` means
+    that the step limit ended the round, and not the agent. `complaint` is why it was last sent
+    back, `complaints` how many times in a row for that reason. `told` is the text that a person
+    added to the prompt. `stopping` means that its task was stopped by name, so that it does not
+    return to the queue. `merges` means that the task joins the merge queue as soon as its work at
+    the terminal has passed the checks.
+
+    `merge_commit` is the commit to merge after a conflict in `merge_paths`, `merge_notes` describe
+    both sides to the agent, `merge_tries` counts how often it was asked to merge. `notes` are ready
+    for a prompt: text of others is quoted in them. `verdicts` are those of reviewers: the commit,
+    the reviewer, and whether it passed.
+
+    `signal` is what the step under way has reported, `signal_notes` the text that came with it;
+    `question` is the one that a person must answer before the run continues. `role` acts in a
+    quest; `signal_role` is the role that must act first, as the step asked, and `signal_resume`
+    whether its own session continues after that. `done_word`, `proof` and `reviewers` are terms of
+    this run that win over the config.
     """
 
     kind: ClassVar[str] = "run"
@@ -165,7 +167,7 @@ class Run:
     verdicts: tuple[tuple[str, str, bool], ...] = ()
 
     def with_move(self, to: str) -> dict[str, tuple[str, ...]]:
-        """What changes together with the state: the states it had."""
+        """The fields that change together with the state: the history of states."""
         return {"history": (*self.history, to)}
 
     @property
@@ -174,5 +176,5 @@ class Run:
 
     @property
     def step_key(self) -> str:
-        """The step under way or the last one; its attempts are one step."""
+        """The key of the step under way or the last one; all attempts have the same key."""
         return f"{self.id}/{self.round}/{self.step}"

@@ -1,4 +1,4 @@
-"""What came of one call of an agent's CLI: its words, its error, what it used."""
+"""The outcome of one call of an agent's CLI: its text, its error, its usage, its signal."""
 
 from dataclasses import field
 from enum import StrEnum
@@ -33,12 +33,12 @@ FRESH_SESSION = frozenset(
         ErrorKind.CONTEXT_FULL,
     }
 )
-"""Errors that are answered once with a new session, at once and without counting."""
+"""Errors after which crew starts one new session at once, without counting the error."""
 
 
 @frozen
 class StepError:
-    """What went wrong, in one sentence; `reset_at` is when a rate limit ends, if known."""
+    """The error in one sentence; `reset_at` is when a rate limit ends, if known."""
 
     kind: ErrorKind
     message: str
@@ -46,7 +46,7 @@ class StepError:
 
 
 class Account(Protocol):
-    """A row that sums up what its steps used."""
+    """A row that sums up the usage of its steps."""
 
     @property
     def input_tokens(self) -> int: ...
@@ -60,7 +60,7 @@ class Account(Protocol):
 
 @frozen
 class Usage:
-    """What one step used; a cost of None is unknown."""
+    """The usage of one step; a cost of None is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -78,7 +78,7 @@ class Usage:
 
 @frozen
 class StepOutcome:
-    """What came of a step; `session` is the one to resume next, `text` the end of its words."""
+    """The outcome of a step; `session` is the one to resume next, `text` the end of its output."""
 
     session: str
     done: bool = False
@@ -98,7 +98,7 @@ class SignalKind(StrEnum):
 
 @frozen
 class Signal:
-    """`resume`: whether the asking session goes on after the other role is done."""
+    """`resume` is whether the asking session continues after the other role is done."""
 
     kind: SignalKind
     summary: str = ""

@@ -1,4 +1,4 @@
-"""A task: the unit of work, with its branch and worktree (seed 001)."""
+"""The row of a task: the unit of work, with its branch, worktree and place in the merge queue."""
 
 from enum import StrEnum
 from typing import ClassVar, TypedDict
@@ -18,7 +18,7 @@ class TaskState(StrEnum):
 
 
 FINISHED = frozenset({TaskState.MERGED, TaskState.CLOSED})
-"""The states in which a task stays for ever."""
+"""The states that a task never leaves."""
 
 _CLOSE = "a task can be given up whatever its state"
 
@@ -71,18 +71,18 @@ TASK = Machine(
 
 @frozen
 class Task:
-    """What crew itself knows of a task; the text stays with its source.
+    """What crew itself knows about a task; the text stays with its source.
 
-    `written` is the state the source was last told or last told us.
-    `quest` is the one whose workflow leads it; until its walk begins, nobody starts it.
-    `missing_at` is since when its source does not tell of it; a while later it is `gone`.
-    `gate` is the command that its work was last tested by, "none" if there was none.
-    `terms` are what its runs do otherwise than the config says.
-    `not_before` lets a killed task rest, so that a person can close or change it first.
+    `written` is the state that was last written to the source or read from it. `quest` is the quest
+    whose workflow leads it; until its position exists, no agent starts it. `missing_at` is since
+    when its source does not list it; after a while it is `gone`. `gate` is the command that last
+    tested its work, "none" if there was none. `terms` are the settings of its runs that differ from
+    the config. `not_before` lets a killed task rest, so that a person can close or change it first.
+
     `landed_commit` is set when its work is in the integration ref, from which it is never taken
-    back; the task is `merged` once its target branch has that commit too.
-    `conflict` is the question that must be answered before the task can land, and `favours` the
-    side that wins in the conflicts of this head, as a person chose.
+    back; the task is `merged` once its target branch has that commit too. `conflict` is the
+    question that must be answered before the task can land, and `favours` the side that wins in the
+    conflicts of this head, as a person chose.
     """
 
     kind: ClassVar[str] = "task"
@@ -120,33 +120,33 @@ class Task:
 
     @property
     def is_there(self) -> bool:
-        """Its source tells of it now: its text can be read, and its state be written."""
+        """Whether its source lists it now, so that its text can be read and its state written."""
         return self.missing_at is None and not self.gone
 
     @property
     def is_written(self) -> bool:
-        """Its source says its state, or cannot be told."""
+        """Whether its source has its state, or cannot be written."""
         return self.written == self.state or self.corrupt or not self.is_there
 
     @property
     def is_queued(self) -> bool:
-        """It waits for its turn to land."""
+        """Whether it waits in the merge queue."""
         is_kept = self.landed_commit or self.conflict
         return self.state == TaskState.DONE and self.queued_at is not None and not is_kept
 
     @property
     def awaits_delivery(self) -> bool:
-        """It has landed, and its target branch does not have it yet."""
+        """Whether it has landed and its target branch does not have it yet."""
         return self.state == TaskState.DONE and self.landed_commit != ""
 
     @property
     def is_over(self) -> bool:
-        """No work on it is left: what waited for it starts, on top of what landed."""
+        """Whether no work on it is left, so that its dependents start on top of landed work."""
         return self.state in FINISHED or self.awaits_delivery
 
     @property
     def awaits_merge(self) -> bool:
-        """Done and in no queue: only `crew merge` merges it, if crew knows its commit."""
+        """Whether it is done and in no queue, so that `crew merge` can merge its known commit."""
         is_done = self.state == TaskState.DONE and bool(self.head)
         return is_done and self.queued_at is None and self.is_there
 
@@ -161,4 +161,4 @@ class OutOfQueue(TypedDict):
 
 
 SENT_BACK: OutOfQueue = {"head": "", "queued_at": None, "conflict": "", "favours": ""}
-"""What a task loses that leaves the queue for more work."""
+"""The fields of a task that leaves the queue for more work."""

@@ -1,4 +1,4 @@
-"""A task as its source tells it, and what its dependencies mean."""
+"""A task as it is read from its source, and the rules of its dependencies."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -11,19 +11,19 @@ DEFAULT_PRIORITY = 2
 
 @frozen
 class Comment:
-    """What somebody said of a task; `index` is its place, `kind` the source's own word for it."""
+    """A comment on a task; `index` is its place, `kind` the source's own word for it."""
 
     index: int
     author: str = ""
     kind: str = ""
     text: str
     at: float | None = None
-    key: str = ""  # given by the writer, so that saying it again adds nothing
+    key: str = ""  # given by the writer, so that a repeat adds nothing
 
 
 @frozen
 class TaskItem:
-    """One task of a source; `corrupt` says why it cannot be read, and such a one never starts."""
+    """One task of a source; `corrupt` is why it cannot be read, and such a task never starts."""
 
     id: str
     title: str
@@ -46,11 +46,11 @@ class TaskItem:
 
 
 QUEST_LABEL = "quest"
-"""The label of a task that holds a quest's request; its steps have `quest-<id>`."""
+"""The label of a task that holds a quest's request; its items have `quest-<id>`."""
 
 
 def quest_of(item: TaskItem) -> str:
-    """The quest a task belongs to, as its labels tell; empty when to none."""
+    """The quest that a task's labels name; empty if none."""
     for label in item.labels:
         if label == QUEST_LABEL:
             return item.id
@@ -62,9 +62,9 @@ def quest_of(item: TaskItem) -> str:
 def blockers(
     item: TaskItem, by_id: Mapping[str, TaskItem], landed: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """The dependencies that still hold the task back; an id that nobody knows holds it too.
+    """The dependencies that still hold the task back, unknown ids included.
 
-    `landed` are tasks that only wait for their delivery, which their files do not say.
+    `landed` are tasks that only wait for their delivery; their files do not show that.
     """
     held = (dep for dep in item.deps if not _is_finished(by_id.get(dep)))
     return tuple(dep for dep in held if dep not in landed)
@@ -77,7 +77,7 @@ def _is_finished(item: TaskItem | None) -> bool:
 def dependency_cycles(items: Iterable[TaskItem]) -> tuple[tuple[str, ...], ...]:
     """Every cycle once, each starting at its smallest id: `("1", "4", "2")` is 1 → 4 → 2 → 1.
 
-    One cycle is told per way back, which is enough to break all of them one after the other.
+    Each back edge gives one cycle, which is enough to break all of them one after the other.
     """
     deps = {item.id: item.deps for item in items}
     found: dict[tuple[str, ...], None] = {}
@@ -91,7 +91,7 @@ def dependency_cycles(items: Iterable[TaskItem]) -> tuple[tuple[str, ...], ...]:
 def _cycles_from(
     start: str, deps: Mapping[str, tuple[str, ...]], finished: set[str]
 ) -> list[tuple[str, ...]]:
-    """Walk depth first without recursion: a chain of tasks may be thousands long."""
+    """Search depth first without recursion, since a chain may be thousands of tasks long."""
     cycles: list[tuple[str, ...]] = []
     path: dict[str, None] = {}
     todo: list[tuple[str, bool]] = [(start, False)]
@@ -116,7 +116,7 @@ def _from_smallest(cycle: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def cycle_through(items: Iterable[TaskItem], *, task: str, new_dep: str) -> tuple[str, ...] | None:
-    """The cycle that `task` waiting for `new_dep` would close, from `task` on, or None."""
+    """The cycle that `task` depending on `new_dep` would close, from `task` on, or None."""
     deps = {item.id: item.deps for item in items}
     came_from: dict[str, str] = {new_dep: task}
     todo = [new_dep]

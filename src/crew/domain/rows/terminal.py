@@ -1,4 +1,4 @@
-"""A terminal: a tmux session in which a person and an agent work on a run, instead of a slot."""
+"""The row of a terminal: a tmux terminal in which a person and an agent work on a run."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -44,10 +44,10 @@ TERMINAL = Machine(
 
 @frozen
 class Terminal:
-    """It has the id of the run that it carries; `number` tells it from those before it.
+    """It has the id of the run that it carries; `number` counts the terminals of that run.
 
-    `pid` and `started` together name its first process. `untyped` says that the notes of the run
-    are still to be typed into it.
+    `pid` and `started` together identify its first process. `untyped` means that the notes of the
+    run still have to be typed into it.
     """
 
     kind: ClassVar[str] = "terminal"
@@ -64,17 +64,17 @@ class Terminal:
 
     @property
     def name(self) -> str:
-        """What tmux calls it."""
+        """Its name in tmux."""
         return terminal_name(self.task)
 
     @property
     def is_up(self) -> bool:
-        """It carries its run, or is about to."""
+        """Whether it carries its run, or is about to."""
         return self.state != TerminalState.CLOSED
 
     @property
     def is_open(self) -> bool:
-        """Words that are typed into it reach its agent."""
+        """Whether text that is typed into it reaches its agent."""
         return self.state == TerminalState.OPEN
 
     @property

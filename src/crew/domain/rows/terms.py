@@ -1,17 +1,17 @@
-"""Terms: what a task asks of its runs in place of what the config says; it is born with them."""
+"""The terms of a task: settings of its runs that replace the config, fixed when it is made."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Terms: TypeAlias = tuple[tuple[str, str | int | tuple[str, ...]], ...]
-"""Names and values in the order of `NAMES`; a term that is not there is left to the config."""
+"""Names and values in the order of `NAMES`; the config decides a term that is missing."""
 
 NAMES = ("reviewers", "max_rounds", "done_word", "proof")
 """Each is a field of a run. No `reviewers` at all, `()`, means that none is asked."""
 
 
 def read_terms(values: object) -> Terms:
-    """The terms that a task's file holds; ValueError names the one that cannot be read."""
+    """Parse the terms in a task's file; a ValueError names the one that cannot be parsed."""
     if not isinstance(values, Mapping):
         raise ValueError("the terms are not an object")  # noqa: TRY004 - the text is wrong
     if unknown := sorted(values.keys() - set(NAMES)):

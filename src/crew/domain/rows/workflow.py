@@ -1,4 +1,4 @@
-"""A workflow: roles, gates and reviews as stages, and where each outcome leads; only data."""
+"""A workflow: roles, stages and the routes between them, as data, and the check for its faults."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ from crew.domain.rows.step import SignalKind
 _NAME = re.compile(r"[\w-]{1,40}")
 
 DONE = "done"
-"""Where a way through the stages ends."""
+"""The route that ends a workflow."""
 
 ALL_SIGNALS = tuple(SignalKind)
 
@@ -28,7 +28,7 @@ class KeepsSession(StrEnum):
 
 
 class Does(StrEnum):
-    """What happens in a stage, and so which outcomes it has."""
+    """What happens in a stage, which decides its possible outcomes."""
 
     ROLE = "role"
     GATE = "gate"
@@ -48,11 +48,11 @@ OUTCOMES: Mapping[Does, tuple[str, ...]] = {
 
 @frozen
 class Role:
-    """Who acts: what it owns, what it may signal, who often follows; `agent` is a configured one.
+    """A role: what it owns, which signals it may send, which roles often follow, its agent kind.
 
-    `title` says in a few plain words what it does, as in "plans the items".
-    `retries` is how often it may begin again at the same step before a person is asked.
-    `session` is `quest` for a role that takes its session along to the next item.
+    `title` says in a few plain words what it does, as in "plans the items". `retries` is how often
+    it may start again on the same item before a person is asked. `session` is `quest` for a role
+    that takes its session along to the next item.
     """
 
     name: str
@@ -68,10 +68,10 @@ class Role:
 
 @frozen
 class Stage:
-    """One station; `limit` is how often a step may come through it.
+    """One stage; `limit` is how often a task may come through it.
 
-    `takes_back` marks where a task goes that the merge queue sends back; `rounds` is how often
-    everybody speaks in a council at most.
+    `takes_back` marks the stage for tasks that the merge queue sends back; `rounds` is the most
+    turns that each member has in a council.
     """
 
     name: str
@@ -86,9 +86,10 @@ class Stage:
 
 @frozen
 class Workflow:
-    """`stages` are for the request as a whole, `step_stages` for each step of its plan.
+    """`stages` are for the request as a whole, `step_stages` for each item of its plan.
 
-    `deepest` is how many roles may wait for each other, `most_steps` how long a plan may be.
+    `deepest` is how many roles may wait for each other, `most_steps` how many items a plan may
+    have.
     """
 
     name: str
@@ -102,7 +103,7 @@ class Workflow:
 
 
 class SessionCount(NamedTuple):
-    """How many sessions of a CLI a workflow takes when nothing is sent back.
+    """How many sessions of a CLI a workflow takes if no work is sent back.
 
     `kept` are those of roles that keep theirs for the quest: one for each slot that is in use.
     """
@@ -126,7 +127,7 @@ def session_count(workflow: Workflow) -> SessionCount:
 
 
 def _good_way(stages: tuple[Stage, ...]) -> Iterator[Stage]:
-    """The stages that work passes through when each one ends well."""
+    """The stages that work passes through if each one ends well."""
     by_name = {stage.name: stage for stage in stages}
     here = stages[0].name if stages else DONE
     while here in by_name:
@@ -136,7 +137,7 @@ def _good_way(stages: tuple[Stage, ...]) -> Iterator[Stage]:
 
 
 def as_text(workflow: Workflow) -> str:
-    """For a quest to keep: it goes on as it began, whatever becomes of the file."""
+    """The workflow as text for its quest, which keeps it even if the file changes."""
     return json.dumps(asdict(workflow), ensure_ascii=False)
 
 
@@ -160,7 +161,7 @@ def _tuples(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def faults(workflow: Workflow) -> list[str]:
-    """What is wrong with it, each fault in words that name its place; none, and it can be used."""
+    """All faults of a workflow, each with its place; a workflow without faults can be used."""
     found = [] if workflow.stages else ["it has no stages"]
     for place, stages in _places(workflow):
         found += _unknown(workflow, place, stages)
@@ -193,7 +194,7 @@ def _unknown(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Itera
 
 
 def _misplaced(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
-    """Where somebody has to be told what to do, a role must act."""
+    """Stages without a role where one must act: the first, one that takes back, one that plans."""
     for stage in stages:
         if stage.name == DONE:
             yield f"{place} {DONE}: that is where every way ends; call the stage something else"
@@ -208,7 +209,7 @@ def _misplaced(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
 
 
 def _council_faults(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
-    """The roles of a council are the names of its channel's members."""
+    """The roles of a council become the names of its channel's members."""
     for stage in stages:
         if stage.does is not Does.COUNCIL:
             continue
@@ -235,7 +236,7 @@ def _unreachable(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
 
 
 def _endless(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
-    """A loop in which nothing has a limit could be walked for ever."""
+    """Loops of stages without any limit, which would never end."""
     free = {
         stage.name: {target for target in stage.routes.values() if target != DONE}
         for stage in stages
@@ -247,7 +248,7 @@ def _endless(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Itera
 
 
 def _reached(ways: Mapping[str, set[str]], start: set[str]) -> set[str]:
-    """Everything that can be reached through stages without a limit."""
+    """All stages that can be reached through stages without a limit."""
     seen: set[str] = set()
     todo = [name for name in start if name in ways]
     while todo:
