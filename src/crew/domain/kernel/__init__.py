@@ -1,1 +1,1 @@
-"""What every machine is made of: facts, tables of moves, errors, names and text."""
+"""The kernel: facts, tables of moves, errors, names and text, which all rooms use."""

@@ -1,4 +1,4 @@
-"""The names of the adapters: the ways in which crew drives the program of an agent."""
+"""The names of the adapters."""
 
 from typing import Literal, get_args
 

@@ -1,11 +1,11 @@
-"""Errors in a row: how they are counted, and when nothing is tried any more by itself."""
+"""Errors in a row: how they are counted, and when automatic tries end."""
 
 from crew.domain.kernel.frozen import frozen
 
 
 @frozen
 class ErrorRow:
-    """`count` errors with no success between them; `limit` of them are the most."""
+    """`count` errors without a success between them; `limit` is the highest count."""
 
     count: int
     limit: int
@@ -17,10 +17,10 @@ class ErrorRow:
 
     @property
     def ends_here(self) -> bool:
-        """This error used up the tries: the first `limit` ones, or those a person added since."""
+        """Whether this error used up the tries: the first `limit`, or those that a person added."""
         return self.count % self.limit == 0
 
 
 def one_more_error(before: int, *, limit: int) -> ErrorRow:
-    """The row with the error that happened just now."""
+    """The row with one more error."""
     return ErrorRow(count=before + 1, limit=limit)

@@ -1,4 +1,4 @@
-"""Every error a person can meet: a message, the next step, and an exit code."""
+"""All errors that a person can get: a message, a hint with the next step, and an exit code."""
 
 from typing import ClassVar
 
@@ -6,8 +6,8 @@ from typing import ClassVar
 class CrewError(Exception):
     """Something failed; `hint` names the next step.
 
-    `code` is for scripts and tests, which must not depend on the wording of the message. A class
-    has a general one, and an error of it may have a more precise one.
+    `code` is for scripts and tests, which must not depend on the wording of the message. Each class
+    has a general code, and a single error may have a more precise one.
     """
 
     code: str = "failed"
@@ -28,7 +28,7 @@ class UsageError(CrewError):
 
 
 class NotFound(CrewError):
-    """The thing that was named does not exist."""
+    """The named thing does not exist."""
 
     code = "not_found"
     exit_code = 3
@@ -42,7 +42,7 @@ class NotInstalled(CrewError):
 
 
 class NeedsLogin(CrewError):
-    """Somebody has to log in or give a token first."""
+    """A person has to log in or provide a token first."""
 
     code = "needs_login"
     exit_code = 4
@@ -63,7 +63,7 @@ class CheckFailed(CrewError):
 
 
 class TryLater(CrewError):
-    """Nothing is wrong; it cannot be done at this moment."""
+    """Nothing is wrong, but the request cannot be served at this moment."""
 
     code = "try_later"
     exit_code = 75

@@ -1,8 +1,8 @@
-"""`@frozen`: a frozen, slotted, keyword-only dataclass that costs next to nothing to define.
+"""`@frozen`: a frozen, slotted, keyword-only dataclass that is cheap to define.
 
-`dataclass` writes and compiles six functions for each class; that was a third of the start of a
-short command. Here all classes share five of them, and `__init__` is written when the first value
-of its class is made: a command makes values of few classes.
+`dataclass` writes and compiles six functions for each class; that was a third of the start time of
+a short command. Here all classes share five of them, and `__init__` is compiled when the first
+value of its class is made: a command makes values of few classes.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ T = TypeVar("T")
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """Every field is a parameter of `__init__`; each has a value, a default or a factory."""
-    cls.__doc__ = cls.__doc__ or cls.__name__  # else `dataclass` works one out, slowly
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else `dataclass` computes one, slowly
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
     names = [one.name for one in fields(made)]
     made._values = staticmethod(attrgetter(*names) if names else lambda _self: ())  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""The kernel of every machine: a table of moves; what is not in the table is refused."""
+"""A machine: a table of moves between states, which refuses every other move."""
 
 from crew.domain.kernel.errors import InvalidTransition
 from crew.domain.kernel.frozen import frozen
@@ -6,7 +6,7 @@ from crew.domain.kernel.frozen import frozen
 
 @frozen
 class Move:
-    """One row of a table; `added` says why it stands there although its seed does not have it."""
+    """One row of a table; `added` is the reason for a move that extends the original rule."""
 
     source: str
     target: str
@@ -37,7 +37,7 @@ class Machine:
         return not self.moves_from(state)
 
     def check(self, *, source: str, target: str, trigger: str) -> None:
-        """Raise `InvalidTransition` unless this very move is in the table."""
+        """Raise `InvalidTransition` unless exactly this move is in the table."""
         for move in self.moves_from(source):
             if move.target == target and move.trigger == trigger:
                 return

@@ -1,4 +1,4 @@
-"""Names of branches, refs and files are made and checked here, by an allow-list of our own.
+"""How names of branches, refs, agents and files are made, and checked by an allow-list.
 
 `git check-ref-format` accepts `crew/$(id)`, so it does not decide what crew calls things.
 """
@@ -50,7 +50,7 @@ def channel_name(text: str) -> str:
 
 
 def next_agent_names(taken: frozenset[str], count: int) -> tuple[str, ...]:
-    """A, B, … Z, A1, B1, …: the first ones nobody has."""
+    """A, B, … Z, A1, B1, …: the first names that are free."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     names: list[str] = []
     turn = 0
@@ -66,7 +66,7 @@ def branch_name(task: str, issue: int | None = None) -> str:
 
 
 def terminal_name(task: str) -> str:
-    """The terminal session of a task."""
+    """The name of a task's terminal."""
     return f"crew-{task}"
 
 
@@ -81,7 +81,7 @@ def landed_ref(target: str) -> str:
 
 
 def made_ref(branch: str) -> str:
-    """Says that crew made this branch; another one of that name is somebody else's."""
+    """The ref that marks a branch as made by crew; a branch without it belongs to a person."""
     return f"refs/crew/branches/{branch}"
 
 

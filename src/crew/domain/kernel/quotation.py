@@ -1,4 +1,4 @@
-"""How crew shows text that others wrote: behind a mark, so that it is never taken for crew's own.
+"""Quotation: a mark before each line of text that others wrote, so it never looks like crew's own.
 
 People, agents and programs write messages, task texts, reviews and output. Whatever crew passes on
 of that begins each line with `> `; the line above names the author. No line that crew writes itself
@@ -9,7 +9,7 @@ MARK = "> "
 CUT = f"{MARK}[…]"
 
 LONGEST_NOTES = 16_000
-"""Characters of one quotation in an agent's notes: a gate's output, a review."""
+"""Characters of one quotation in an agent's notes, such as a gate's output or a review."""
 
 _LONGEST_HEADLINE = 300
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
@@ -18,10 +18,10 @@ _IN_HEADLINES = dict.fromkeys(_CONTROLS, " ")
 
 
 def quoted(text: str, *, most: int | None = None) -> str:
-    """The text with the mark before each line; of more than `most` characters, the end of it.
+    """The text with the mark before each line; if it is longer than `most`, only its end.
 
-    Everything that some reader takes for the end of a line ends one here: form feeds, Unicode's
-    separators and the like.
+    Every character that some reader takes for the end of a line ends one here: form feeds,
+    Unicode's separators and the like.
     """
     lines = [f"{MARK}{line.translate(_IN_QUOTES)}".rstrip() for line in text.splitlines()]
     shown = "\n".join(lines)
@@ -48,7 +48,7 @@ def headline(text: str) -> str:
 
 
 def _ending(lines: list[str], most: int) -> str:
-    """As many whole lines as fit, the last ones; of a last line that does not fit, its end."""
+    """The last whole lines that fit; if the last line does not fit, its end."""
     room, kept = most - len(CUT) - 1, list[str]()
     for line in reversed(lines):
         if len(line) + 1 > room:

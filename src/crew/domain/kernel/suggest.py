@@ -1,4 +1,4 @@
-"""The known name that a wrong one was probably meant to be."""
+"""Suggestions: the known name that is most like a wrong one."""
 
 from collections.abc import Iterable
 

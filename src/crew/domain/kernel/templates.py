@@ -1,7 +1,7 @@
-"""A small template language: `{{.Name}}` and `{{if .Name}}…{{else}}…{{end}}`, no more.
+"""A small template language: only `{{.Name}}` and `{{if .Name}}…{{else}}…{{end}}`.
 
-What runs is always the template, never a value: the shell gets values as parameters or variables,
-which it does not read as a script again.
+Only the template runs, never a value: the shell gets values as parameters or variables, which it
+does not parse as a script.
 """
 
 import re
@@ -13,7 +13,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.suggest import nearest
 
 Value = str | Sequence[str]
-"""A text is one word of the command; a sequence is as many words as it has members."""
+"""A text is one word of the command; a sequence is one word for each of its elements."""
 
 PLACE_NAMES = ("Worktree", "TaskID", "Branch", "GitDir", "RepoRoot", "BaseBranch")
 DIFF_NAMES = ("Args", *PLACE_NAMES)
@@ -26,7 +26,7 @@ _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "zsh"})
 _TAG = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _VALUE = re.compile(r"\.(\w+)")
 _IF = re.compile(r"if\s+\.(\w+)")
-# What holds no open quote: an escaped character, a quoted text, a comment with its apostrophes.
+# Text without an open quote: an escaped character, a quoted text, a comment with its apostrophes.
 _CLOSED = re.compile(
     r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<![^\s;&|(])#[^\n]*""",
     re.DOTALL,
@@ -36,7 +36,7 @@ _QUOTE = re.compile("['\"]")
 
 @frozen
 class _Piece:
-    """A stretch of literal text, or a tag with what it names."""
+    """A piece of literal text, or a tag with its name."""
 
     kind: str  # "text", "value", "if", "else" or "end"; "fault" ends a template that is wrong
     text: str
@@ -108,7 +108,7 @@ def check(template: str, *, names: Sequence[str] = AGENT_NAMES) -> None:
 
 
 def template_problem(template: str, names: Sequence[str]) -> str | None:
-    """Why this template cannot be expanded with values of these names, if so."""
+    """Why this template cannot be expanded with values of these names; None if it can."""
     for piece in _pieces(template):
         if piece.kind == "fault":
             return piece.text
@@ -190,5 +190,5 @@ def _check_shell(shebang: str) -> None:
 
 
 def without_nul(value: str) -> str:
-    """No argument and no file name can hold a NUL."""
+    """The text without NUL, which no argument and no file name can hold."""
     return value.replace("\0", "\ufffd")

@@ -1,4 +1,4 @@
-"""What an agent prints, made safe to split, search, keep and show."""
+"""Text that an agent prints, made safe to split, search, store and show."""
 
 import re
 
@@ -19,20 +19,20 @@ _COLOUR = re.compile(_SGR)
 
 
 def printable(raw: bytes) -> str:
-    """Text a terminal may show: colours, tabs and newlines stay, no other control survives.
+    """Text that a terminal may show: without control characters except colours, tabs and newlines.
 
-    Characters that hide or reorder text are spelled out. Doing it twice changes nothing.
+    Characters that hide or reorder text are spelled out. A second call changes nothing.
     """
     return _ESCAPES.sub(_replacement, raw.decode(errors="replace"))
 
 
 def plain(text: str) -> str:
-    """The same without colours."""
+    """The printable text without colours."""
     return _COLOUR.sub("", printable(text.encode(errors="replace")))
 
 
 def one_line(text: str, *, limit: int = 120) -> str:
-    """The first line with words on it, without colours, cut to a length a table can hold."""
+    """The first line with text on it, without colours, cut to fit into a table."""
     words = next((line for line in plain(text).splitlines() if line.strip()), "")
     short = " ".join(words.split())
     return short if len(short) <= limit else short[: limit - 1] + "…"
@@ -47,7 +47,7 @@ def _replacement(match: re.Match[str]) -> str:
 
 
 class LineSplitter:
-    """Chunks in, lines out; of a line that is too long the rest is dropped and counted."""
+    """Splits chunks into lines; the rest of a line that is too long is dropped and counted."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -82,7 +82,7 @@ class LineSplitter:
 
 
 class SignalScanner:
-    """Looks for a line that holds exactly one word; text may come in pieces of any size."""
+    """Searches for a line that holds exactly one word; the text may come in pieces of any size."""
 
     def __init__(self, word: str) -> None:
         self._word = word
@@ -109,13 +109,13 @@ class SignalScanner:
         line = (self._line + part).lstrip()
         bare = line.rstrip()
         if len(bare) > len(self._word):
-            self._line = f"{self._word}…"  # longer than the word: it cannot become it again
+            self._line = f"{self._word}…"  # longer than the word, so it cannot match any more
         else:
             self._line = bare + (" " if line != bare else "")
 
 
 class Tail:
-    """The end of a long text, at most `limit` characters of it."""
+    """The end of a long text, at most `limit` characters."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
