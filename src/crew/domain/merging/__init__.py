@@ -1,1 +1,1 @@
-"""The merge queue: what to test, what may land, and what becomes of a conflict."""
+"""The merge queue: what to test, what may land, and how conflicts are settled."""

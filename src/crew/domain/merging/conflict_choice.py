@@ -1,7 +1,7 @@
-"""A person decides what becomes of a conflict: the question, its choices, and what each does.
+"""The question to a person about a conflict, its choices, and what follows from each.
 
-The task stays done meanwhile, out of the queue. A choice of a side holds for its commit: what lands
-before it is merged is settled in the same way.
+The task stays done in the meantime, out of the queue. A chosen side holds for its commit: further
+conflicts of that commit are settled in the same way.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 
 
 def answer(asked: Asked) -> Answer:
-    """The answer to any question; the question about a conflict has choices, and a task waits."""
+    """Answer any question; a question about a conflict takes one of its choices."""
     question = open_question(asked)
     if question.about != About.CONFLICT:
         return answer_question(asked)
@@ -31,7 +31,7 @@ def answer(asked: Asked) -> Answer:
 
 
 def read_choice(question: Question, text: str) -> str:
-    """Which of the choices the answer names, however it is written."""
+    """The choice that the answer names, in any spelling."""
     said = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
     if said not in question.choices:
         raise UsageError(
@@ -43,7 +43,7 @@ def read_choice(question: Question, text: str) -> str:
 
 
 def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
-    """What follows from the choice; nothing, if the task went another way meanwhile."""
+    """What follows from the choice; nothing if the task has changed in the meantime."""
     task, run = asked.world.tasks[question.task], asked.world.runs[question.run]
     if task.conflict != question.id:
         return []

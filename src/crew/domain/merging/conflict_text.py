@@ -1,4 +1,4 @@
-"""Both sides of a conflict in words: what to merge, what each side did, and whose work landed."""
+"""The notes about a conflict: what to merge, what each side changed, and whose work landed."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ LONGEST_PURPOSE = 800
 
 
 class Hunks(NamedTuple):
-    """The parts of one file that clash, with the base between the two sides."""
+    """The conflicting parts of one file, with the base between the two sides."""
 
     path: str
     text: str
@@ -32,7 +32,7 @@ class Landed(NamedTuple):
 
 @frozen
 class Sides:
-    """What git knows of a conflict; `base` is the commit from which both sides began."""
+    """The two sides of a conflict as git knows them; `base` is their common commit."""
 
     base: str = ""
     hunks: tuple[Hunks, ...] = ()
@@ -42,7 +42,7 @@ class Sides:
 def conflict_notes(
     world: World, leads: Leads, sides: Sides, *, commit: str, paths: tuple[str, ...], detail: str
 ) -> str:
-    """For the agent that resolves it, within a size that leaves room for the work."""
+    """The notes for the agent that resolves the conflict, within a size limit."""
     names = "\n".join(map(headline, paths[:MOST_FILES]))
     more = f"\n(and {len(paths) - MOST_FILES} more)" if len(paths) > MOST_FILES else ""
     parts = (
@@ -64,7 +64,7 @@ def _landed(world: World, leads: Leads, landed: tuple[Landed, ...]) -> str:
 
 
 def _author(world: World, leads: Leads, landed: Landed) -> str:
-    """The task and its purpose, as far as its lead knows it."""
+    """The task and its purpose, if its lead knows it."""
     task = world.tasks.get(landed.task)
     if task is None:
         author = "A commit by a person" if not landed.task else "A commit"
@@ -75,7 +75,7 @@ def _author(world: World, leads: Leads, landed: Landed) -> str:
 
 
 def _hunks(hunks: tuple[Hunks, ...]) -> str:
-    """As git marks them in the worktree of the agent: its own side first, then base and landed."""
+    """The hunks as git marks them in the agent's worktree: its own side, base, landed side."""
     parts: list[str] = []
     room = LONGEST_SIDES
     for one in hunks:

@@ -23,7 +23,7 @@ from crew.domain.world import FactDraft, World, born, moved, noted
 
 
 def found(world: World, tips: Mapping[str, str], *, at: float) -> list[Fact]:
-    """Queues of targets for which git has landed work that the database does not know."""
+    """Make queues for targets whose landed work is in git and not in the database."""
     return [
         born(MergeQueue(id=target, integration=tip, base=tip), "found", at=at)
         for target, tip in tips.items()
@@ -34,7 +34,7 @@ def found(world: World, tips: Mapping[str, str], *, at: float) -> list[Fact]:
 def assembled(
     world: World, target: str, built: Assembled, *, leads: Leads, rules: Rules, at: float
 ) -> list[Fact]:
-    """The queue as it is now; a task that landed before or conflicts leaves it."""
+    """Record the queue as it was built; tasks that landed before or conflict leave it."""
     queue, draft = world.queues[target], FactDraft(world)
     draft.add(
         noted(
@@ -65,14 +65,14 @@ def assembled(
 
 
 class Obstacle(TypedDict, total=False):
-    """What keeps a queue from being delivered, and what a person does about it."""
+    """The reason why a queue cannot be delivered, and what a person can do about it."""
 
     waiting: str
     remedy: str
 
 
 def _obstacle(queue: MergeQueue, waiting: str) -> Obstacle:
-    """What a person has to know while the queue cannot be delivered."""
+    """The obstacle of this queue; its texts are empty if the queue can be delivered."""
     if waiting:
         return {"waiting": waiting, "remedy": f"git merge {landed_ref(queue.id)}"}
     return _outrun(queue) if queue.is_outrun else {"waiting": "", "remedy": ""}
@@ -104,7 +104,7 @@ def candidate_tested(queue: MergeQueue, commit: str, gate: GateResult, *, at: fl
 
 
 def prefix_landed(world: World, queue: MergeQueue, length: int, *, at: float) -> list[Fact]:
-    """The first tasks of the queue have landed; those behind them are built on that now."""
+    """Record that the first tasks of the queue landed; the others now build on them."""
     commit = queue.commit_at(length)
     later = {candidate.commit for candidate in queue.candidates[length:]}
     facts = [
@@ -135,7 +135,7 @@ def delivered(
     at: float,
     **changes: Any,
 ) -> list[Fact]:
-    """What the target branch has now is merged, and not a moment before.
+    """Record that the target branch has the landed work, and mark the tasks merged.
 
     The remedy is how a person gets the files of a submodule that came with it.
     """
@@ -148,12 +148,12 @@ def delivered(
 
 
 def landings_lost(tasks: Iterable[Task], *, at: float) -> list[Fact]:
-    """A person has set the integration ref back: what it does not have any more lands again."""
+    """A person has set the integration ref back, so the tasks that it lost land again."""
     return [noted(task, "landing_lost", at=at, landed_commit="") for task in tasks]
 
 
 def target_moved(queue: MergeQueue, tips: Tips, *, overtaken: int, at: float) -> list[Fact]:
-    """Commits of others are on the target: they are tested together with what landed first."""
+    """The target has commits of others, which are tested together with landed work first."""
     if tips.target == queue.target_seen or queue.upstream:
         return []
     words: Obstacle = _outrun(queue) if overtaken >= OVERTAKEN_LIMIT else {}
@@ -161,7 +161,7 @@ def target_moved(queue: MergeQueue, tips: Tips, *, overtaken: int, at: float) ->
 
 
 def delivery_held_up(queue: MergeQueue, done: Delivered, *, at: float) -> list[Fact]:
-    """What is in the way is recorded once, however often the delivery is tried."""
+    """Record the obstacle once, no matter how often the delivery is tried."""
     if done.state == "diverged" or (queue.waiting, queue.remedy) == (done.reason, done.remedy):
         return []
     return [noted(queue, "delivery_waits", at=at, waiting=done.reason, remedy=done.remedy)]

@@ -1,4 +1,4 @@
-"""What the merge queues ask for: to be built, tested, landed and delivered, and whom to blame."""
+"""The plan for merge queues: build, test, land, deliver, and send back the task that breaks one."""
 
 from collections.abc import Iterator
 
@@ -33,13 +33,13 @@ from crew.domain.world import World, born, noted
 
 
 def new_queues(world: World, now: float) -> list[Fact]:
-    """One for each target that a task waits for."""
+    """A queue for each target that a task waits for."""
     targets = {task.target for task in world.tasks.values() if task.is_queued}
     return [born(MergeQueue(id=t), "opened", at=now) for t in sorted(targets - world.queues.keys())]
 
 
 def send_back(world: World, now: float, *, leads: Leads, rules: Rules) -> list[Fact]:
-    """The first task that makes its queue red goes back to its session."""
+    """Send the first task that makes its queue red back to its session."""
     blamed = (
         _send_back_culprit(world, one, leads=leads, rules=rules, now=now)
         for one in world.queues.values()
@@ -74,7 +74,7 @@ def _send_back_culprit(
 
 
 def _red_base(queue: MergeQueue, now: float) -> list[Fact]:
-    """What others committed and what landed merge without a conflict, but do not work together."""
+    """Record that commits of others and landed work merge cleanly, but fail the gate together."""
     reason = f"{queue.id} and what crew landed are red together"
     if queue.waiting == reason:
         return []
@@ -99,7 +99,7 @@ def _is_current(world: World, queue: MergeQueue) -> bool:
 def plan_queues(
     world: World, clock: Clock, *, rules: Rules, busy: frozenset[CommandKey]
 ) -> Iterator[Command]:
-    """`busy` are the keys of what is under way: a commit is not tested twice at once."""
+    """The commands for the queues; `busy` are the keys of the commands under way."""
     for queue in world.queues.values():
         yield from _queue_work(world, queue, rules=rules, busy=busy)
         if _should_deliver(world, queue, clock, rules=rules):
@@ -139,5 +139,5 @@ def _should_deliver(world: World, queue: MergeQueue, clock: Clock, *, rules: Rul
 
 
 def undelivered(world: World, target: str) -> list[Task]:
-    """The tasks that have landed for this target, whose branch does not have them yet."""
+    """The landed tasks of this target whose work is not in the target branch yet."""
     return [t for t in world.tasks.values() if t.awaits_delivery and t.target == target]

@@ -1,4 +1,4 @@
-"""What doers report about a merge queue: tips, merges, a queue that was built, a delivery."""
+"""The reports of doers about a merge queue: tips, merges, a queue that was built, a delivery."""
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging.conflict_text import Sides
@@ -16,7 +16,7 @@ class Tips:
 
 @frozen
 class MergeResult:
-    """A merge commit, or the paths that conflict and git's words about them."""
+    """A merge commit, or the paths that conflict and git's message about them."""
 
     commit: str = ""
     conflicts: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Assembled:
     """A queue as it was built just now.
 
     `landed` are the tasks that the target has already, each with the tip that has it; `waiting` is
-    why the target itself cannot be merged.
+    the reason why the target itself cannot be merged.
     """
 
     tips: Tips
@@ -59,9 +59,9 @@ class Assembled:
 
 @frozen
 class Delivered:
-    """What came of a delivery: current, delivered, waiting or diverged.
+    """The result of a delivery: current, delivered, waiting or diverged.
 
-    `commit` is where the target branch is now; `is_shown` says that a checkout shows it.
+    `commit` is the tip of the target branch; `is_shown` means that a checkout shows it.
     """
 
     state: str

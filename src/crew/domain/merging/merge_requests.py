@@ -1,4 +1,4 @@
-"""What people ask of merge queues: merge a done task, deliver what landed."""
+"""What people ask of merge queues: merge a done task, deliver landed work."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def merge(asked: Asked) -> Answer:
-    """Put a done task into the queue; one that waits there, or has landed, is tried again."""
+    """Put a done task into the queue; a task that waits or has landed is tried again."""
     task = asked.task()
     if task.awaits_delivery:
         return Answer(facts=_delivery_asked(asked.world, task.target, at=asked.at), reply=task.id)
@@ -37,13 +37,13 @@ def merge(asked: Asked) -> Answer:
 
 
 def deliver(asked: Asked) -> Answer:
-    """Compare this target branch with what landed for it, also when it had all that before."""
+    """Compare this target branch with its landed work, even if it had all of it before."""
     target = str(asked.args["target"])
     return Answer(facts=_delivery_asked(asked.world, target, at=asked.at), reply=target)
 
 
 def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]:
-    """At once, however short ago the last delivery was."""
+    """Deliver at once, even if the last delivery was just now."""
     queue = world.queues.get(target)
     if queue is None:
         return ()
@@ -52,7 +52,7 @@ def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]
 
 
 def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
-    """No fact by itself: the runner that answers checks what is due, such as a delivery."""
+    """No facts: the runner that answers checks what is due, such as a delivery."""
     return Answer()
 
 

@@ -18,13 +18,13 @@ CLEARED_FAILURE_RATE = 0.01
 """How often a task breaks the queue although it passed its trial."""
 
 LEARNING_RATE = 0.02
-"""Many tasks land at once, and a rate that forgets within a few would forget every failure."""
+"""The weight of one task in the estimated rate; it is small, because many tasks land at once."""
 
 
 class Layout(NamedTuple):
-    """Where each task belongs: in the queue, in a trial on which base, or not yet anywhere.
+    """The place of each task: in the queue, in a trial on some base, or nowhere yet.
 
-    A trial without a base is a new one: it starts from the base of the queue.
+    A trial without a base is new and starts from the base of the queue.
     """
 
     main: tuple[Entry, ...]
@@ -65,7 +65,7 @@ def prefix_to_land(queue: MergeQueue) -> int | None:
 
 
 def culprit(queue: MergeQueue) -> tuple[Candidate | None, TestResult] | None:
-    """The task that breaks the queue or its trial, red in two tests right after a green prefix.
+    """The task that breaks the queue or its trial: red in two tests right after a green prefix.
 
     None in place of the task means that the base of the queue itself is red.
     """
@@ -87,10 +87,11 @@ def _suspect(stack: Stack, results: Mapping[str, TestResult]) -> tuple[int, Test
 
 
 def commits_to_test(queue: MergeQueue, rules: Rules, *, busy: frozenset[str]) -> tuple[str, ...]:
-    """What the free slots should test now; `busy` are the commits under test already.
+    """The commits that free slots should test now; `busy` are those under test already.
 
     Suspects come first, since a task waits for its agent. A trial gets one test at a time, the
-    queue the slots that are left; while groups are tried it waits until its test is worth a slot.
+    queue gets the slots that are left; while groups are tried, the queue waits until its test is
+    worth a slot.
     """
     results = _results(queue)
     main, *trials = queue.stacks
@@ -112,7 +113,7 @@ def commits_to_test(queue: MergeQueue, rules: Rules, *, busy: frozenset[str]) ->
 def _wanted(
     stack: Stack, queue: MergeQueue, results: Mapping[str, TestResult], *, rules: Rules, slots: int
 ) -> list[str]:
-    """The prefixes of a stack whose tests would tell most."""
+    """The prefixes of a stack whose tests give the most information."""
     green, red = _span(stack, results)
     if green == len(stack.chain):
         return []
@@ -132,9 +133,9 @@ def _failure_chances(stack: Stack, queue: MergeQueue) -> list[float]:
 
 
 def _quantiles(green: int, red: int, chances: Sequence[float], *, slots: int) -> list[int]:
-    """Prefixes at the quantiles of the first failure, between what is green and what is red.
+    """Prefixes at the quantiles of the first failure, between the green and the red lengths.
 
-    Where nothing is red yet and a failure is not to be expected, the last one is the whole stack.
+    If no prefix is red and no failure is expected, the last one is the whole stack.
     """
     failed_by: dict[int, float] = {}
     passes = 1.0
@@ -153,10 +154,10 @@ def _quantiles(green: int, red: int, chances: Sequence[float], *, slots: int) ->
 
 
 def layout(queue: MergeQueue, waiting: Sequence[Entry], *, rules: Rules, proven: bool) -> Layout:
-    """Where each task belongs when the queue is built again, on a base that is proven or not.
+    """The place of each task when the queue is built again, on a base that is proven or not.
 
-    Tasks stay where they are, except that those that passed a trial join the queue, a suspect
-    leaves it, and those behind a red task start again.
+    Tasks stay in place, except that those that passed a trial join the queue, a suspect leaves it,
+    and those behind a red task start again.
     """
     results, present = _results(queue), frozenset(waiting)
     main = [entry for entry in queue.main.entries if entry in present]
@@ -182,7 +183,7 @@ def layout(queue: MergeQueue, waiting: Sequence[Entry], *, rules: Rules, proven:
 
 
 def needs_layout(queue: MergeQueue, *, rules: Rules) -> bool:
-    """Whether a task belongs elsewhere after the tests."""
+    """Whether the tests have changed the place of a task."""
     results = _results(queue)
     if not results:
         return False
@@ -206,7 +207,7 @@ def _stepping_out(
 
 
 def _tries_groups(queue: MergeQueue, waiting: int, *, rules: Rules) -> bool:
-    """Whether there are too many failures, slots and tasks to look for the first failure only."""
+    """Whether failures are so frequent that groups are tested at the same time."""
     slots = rules.test_slots
     return (
         not rules.one_at_a_time
@@ -217,7 +218,7 @@ def _tries_groups(queue: MergeQueue, waiting: int, *, rules: Rules) -> bool:
 
 
 def _groups(entries: Sequence[Entry], count: int, *, p: float) -> list[tuple[Entry, ...]]:
-    """At most `count` groups, alike in size, none of them more likely to fail than to pass."""
+    """At most `count` groups of similar size, each more likely to pass than to fail."""
     if count <= 0:
         return []
     likely = math.ceil(math.log(0.5) / math.log(1 - p))
@@ -227,7 +228,7 @@ def _groups(entries: Sequence[Entry], count: int, *, p: float) -> list[tuple[Ent
 
 
 def tested(queue: MergeQueue, result: TestResult) -> tuple[TestResult, ...]:
-    """The results with this one added; a second red one counts as the second try."""
+    """The results with this one added; a second red test counts as the second try."""
     before = queue.result_of(result.commit)
     times = (before.times if before else 0) + 1
     others = tuple(r for r in queue.results if r.commit != result.commit)

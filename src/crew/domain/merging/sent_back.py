@@ -52,7 +52,7 @@ def returned(
     merge_paths: tuple[str, ...] = (),
     merge_notes: str = "",
 ) -> list[Fact]:
-    """The queue sends a task back to its own session with the reason."""
+    """Send a task back from the queue to its own session, with the reason."""
     task = world.tasks[task_id]
     run = world.runs.get(task.run or "")
     draft = FactDraft(world)
@@ -80,7 +80,7 @@ def returned(
 
 
 def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any) -> list[Fact]:
-    """A person decides; the task stays done, and out of the queue until then."""
+    """Ask a person; until the answer the task stays done and out of the queue."""
     files = ", ".join(map(headline, aside["merge_paths"]))
     question = new_question(
         world,
