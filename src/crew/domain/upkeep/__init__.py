@@ -1,1 +1,1 @@
-"""What may be removed, set back or repaired when people tidy up: the rules, without git."""
+"""Upkeep: the rules of what `crew clean`, `crew prune` and `crew doctor` may remove or fix."""

@@ -1,4 +1,4 @@
-"""What `crew clean` removes and keeps, and what becomes of the tasks that were under way."""
+"""What `crew clean` removes and keeps, and which tasks start again after it."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.world import World
 
 REOPENED = frozenset({TaskState.IN_PROGRESS, TaskState.ERROR, TaskState.DONE})
-"""Without its run and worktree such a task is to be done again."""
+"""States of a task that returns to todo, since it loses its run and worktree."""
 
 
 @frozen
 class Inventory:
-    """What is there to remove: worktrees by path, `contained` branches, which are merged.
+    """Everything that can be removed: worktrees by path, and merged branches (`contained`).
 
-    `tasks` are to be todo again; the work of `landed` ones is safe and only awaits its delivery.
+    `tasks` return to todo; the work of `landed` ones is safe and only awaits its delivery.
     """
 
     worktrees: tuple[str, ...]
@@ -26,7 +26,7 @@ class Inventory:
 
 
 def reopened(items: Iterable[TaskItem], world: World) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tasks that are to be done again, and those whose work has landed."""
+    """The tasks that return to todo, and those whose work has landed."""
     landed = {task.id for task in world.tasks.values() if task.awaits_delivery}
     open_ = [item.id for item in items if item.status in REOPENED and not item.corrupt]
     return (

@@ -1,4 +1,4 @@
-"""What `crew doctor` finds; each finding says how to fix it."""
+"""The findings of `crew doctor` about tasks; each names its fix."""
 
 from collections.abc import Collection, Iterator
 
@@ -9,7 +9,7 @@ from crew.domain.rows.task_item import TaskItem, dependency_cycles
 
 @frozen
 class Finding:
-    """One thing that was looked at; a fix without `is_wrong` is advice."""
+    """The result of one check; a fix without `is_wrong` is advice."""
 
     check: str
     message: str
@@ -19,7 +19,7 @@ class Finding:
 
 
 def task_findings(items: Collection[TaskItem]) -> Iterator[Finding]:
-    """Tasks that wait for each other, that cannot be read, or that wait for none that exists."""
+    """Tasks with a dependency cycle, an unreadable file, or an unknown dependency."""
     known = {item.id for item in items}
     for cycle in dependency_cycles(items):
         yield Finding(

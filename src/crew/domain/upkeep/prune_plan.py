@@ -1,4 +1,4 @@
-"""What tasks that are over left behind, and which of it `crew prune` may remove."""
+"""What ended tasks left behind, and which of it `crew prune` may remove."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from crew.domain.world import World
 
 @frozen
 class Worktree:
-    """A worktree of a task that is over."""
+    """A worktree of a task that has ended."""
 
     task: str
     path: str
@@ -21,7 +21,7 @@ class Worktree:
 
 @frozen
 class Branch:
-    """A branch that crew made for a task that is over."""
+    """A branch that crew made for a task that has ended."""
 
     task: str
     name: str
@@ -31,9 +31,9 @@ class Branch:
 
 @frozen
 class Remains:
-    """What tasks that are over left behind; `marks` say that crew made branches that are gone.
+    """What ended tasks left behind; `marks` are refs of branches that do not exist any more.
 
-    `is_postponed` says that a part of it waits until no runner is up.
+    `is_postponed` means that a part of it waits until no runner is up.
     """
 
     worktrees: tuple[Worktree, ...] = ()
@@ -48,7 +48,7 @@ class Remains:
 
 
 def live_tasks(world: World, items: Iterable[TaskItem]) -> frozenset[str]:
-    """Every task that is or may be under way: one that cannot be read may be."""
+    """Every task that is or may be under way; an unreadable one may be."""
     live = {agent.task for agent in world.agents.values() if agent.task}
     live |= {run.task for run in world.runs.values() if run.is_live}
     live |= {terminal.task for terminal in world.terminals.values() if terminal.has_process}
@@ -57,14 +57,14 @@ def live_tasks(world: World, items: Iterable[TaskItem]) -> frozenset[str]:
 
 
 def is_over(branch: str, live: Container[str]) -> bool:
-    """Whether this is the name of a branch of a task that is over."""
+    """Whether this is the name of a branch of a task that has ended."""
     task = task_of_branch(branch)
     # `crew-1-gh-7` may also be the branch of a task that is itself called `1-gh-7`.
     return task is not None and task not in live and branch.removeprefix("crew-") not in live
 
 
 def is_worktree_over(name: str, live: Container[str]) -> bool:
-    """Whether a folder of this name among crew's worktrees belongs to a task that is over."""
+    """Whether a folder of this name among crew's worktrees belongs to a task that has ended."""
     return is_task_id(name) and name not in live
 
 
@@ -76,7 +76,10 @@ def sorted_out(
     checked_out: Container[str],
     unmerged: bool,
 ) -> Remains:
-    """A branch that a person has checked out stays; an unmerged one goes only if asked for."""
+    """What to remove and what to keep.
+
+    A branch that a person has checked out stays; an unmerged one goes only on request.
+    """
     found = tuple(branches)
     goes = tuple(
         one for one in found if (one.is_merged or unmerged) and one.name not in checked_out
@@ -90,7 +93,10 @@ def sorted_out(
 
 
 def beside_a_runner(found: Remains, tasks: Mapping[str, object]) -> Remains:
-    """The runner removes the worktrees of tasks that it knows; all else waits until none is up."""
+    """What can be removed while a runner is up.
+
+    The runner removes the worktrees of tasks that it knows; everything else waits until none is up.
+    """
     unknown = unknown_worktrees(found, tasks)
     return replace(
         found,
@@ -108,7 +114,7 @@ def unknown_worktrees(found: Remains, tasks: Mapping[str, object]) -> list[Workt
 
 
 def still_over(shown: Remains, now: Remains) -> Remains:
-    """What was shown and is still over: the answer to the question is for no more than that."""
+    """What was shown and can still be removed, because the user confirmed only that."""
     paths = {one.path for one in shown.worktrees}
     return Remains(
         worktrees=tuple(one for one in now.worktrees if one.path in paths),
