@@ -1,4 +1,4 @@
-"""The commands: everything the plan may ask to be done outside, each safe to repeat."""
+"""The commands: everything that the plan may ask a doer to do outside, each safe to repeat."""
 
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -7,7 +7,7 @@ from crew.domain.kernel.frozen import frozen
 
 
 class CommandKind(StrEnum):
-    """What two commands about the same subject must share so that they never run at once."""
+    """Two commands of one kind about the same subject never run at once."""
 
     RUN = "run"
     TERMINAL = "terminal"
@@ -24,7 +24,7 @@ class CommandKind(StrEnum):
 
 
 class CommandKey(NamedTuple):
-    """Names what is under way. `commit` is empty but for the test of a candidate."""
+    """The key of a command under way; `commit` is empty except for the test of a candidate."""
 
     kind: CommandKind
     subject: str
@@ -48,7 +48,7 @@ class Command:
 
 
 class RunCommand(Command):
-    """A command about a run; a run does one thing at a time."""
+    """A command about a run, which does one thing at a time."""
 
     kind = CommandKind.RUN
 
@@ -62,74 +62,74 @@ class Step(RunCommand):
 
 
 class Check(RunCommand):
-    """Look at the worktree and run the gate on the exact commit."""
+    """Inspect the worktree and run the gate on the exact commit."""
 
 
 class CheckStage(RunCommand):
-    """In a quest: check what a role left, then do what the stage asks for."""
+    """In a quest: check the work of a role, then do what the stage asks for."""
 
 
 class Recover(RunCommand):
-    """Policy `reset`: do with an interrupted run what seed 000's recovery table says."""
+    """Policy `reset`: reset or check an interrupted run, depending on what its step committed."""
 
 
 class TerminalCommand(Command):
-    """A command about a run that a terminal session carries; one thing at a time, as for others."""
+    """A command about a run at a terminal, which does one thing at a time."""
 
     kind = CommandKind.TERMINAL
 
 
 class TakeOver(TerminalCommand):
-    """End the step of the agent that holds the run, which a terminal session is to go on with."""
+    """End the step of the agent that holds the run, so that a terminal continues it."""
 
 
 class OpenTerminal(TerminalCommand):
-    """Make sure that the run's worktree and its terminal session exist."""
+    """Make sure that the run's worktree and its terminal exist."""
 
 
 class TypeIntoTerminal(TerminalCommand):
-    """Type into the terminal session why the work came back to it."""
+    """Type into the terminal why the work was sent back."""
 
 
 class CloseTerminal(TerminalCommand):
-    """End the terminal session with all it runs, and keep its work."""
+    """End the terminal with all its processes, and keep its work."""
 
 
 class Inspect(Command):
-    """`crew complete`: everything that `Check` does, and the conflicts there would be.
+    """`crew complete`: everything that `Check` does, and the conflicts that a merge would have.
 
-    Its key is its own, so that a session can be closed although its work is being looked at.
+    It has its own key, so that the terminal can be closed while its work is checked.
     """
 
     kind = CommandKind.INSPECT
 
 
 class Kill(Command):
-    """End everything an agent runs, keep its work, give its task back."""
+    """End all processes of an agent, keep its work, and return its task to the queue."""
 
     kind = CommandKind.KILL
 
 
 class WriteItems(Command):
-    """Make a quest's planned steps tasks of the source, or tell it what changed in them."""
+    """Write a quest's items to the source: as new tasks, or with their new texts."""
 
     kind = CommandKind.WRITE_ITEMS
 
 
 class WriteTask(Command):
-    """Tell the task's source the state crew has it in."""
+    """Write the state of a task to its source."""
 
     kind = CommandKind.WRITE_TASK
 
 
 class RemoveWorktree(Command):
-    """The task is over: keep what is in its worktree, then remove it."""
+    """Save the content of an ended task's worktree as a checkpoint, then remove it."""
 
     kind = CommandKind.REMOVE_WORKTREE
 
 
 class LineCommand(Command):
-    """A command that changes a line; a line changes one way at a time."""
+    """A command that changes a merge queue, one at a time."""
 
     kind = CommandKind.LINE
 
@@ -156,18 +156,18 @@ class TestCandidate(Command):
 
 
 class SpeakTurn(Command):
-    """Call the CLI of a channel's member that has the turn."""
+    """Call the CLI of the channel member that has the turn."""
 
     kind = CommandKind.TURN
 
 
 class Vacate(Command):
-    """End what a member that takes no part any more still does, and remove its worktree."""
+    """End the step of a member that takes no part any more, and remove its worktree."""
 
     kind = CommandKind.VACATE
 
 
 class Deliver(Command):
-    """Bring what landed into the target branch and the checkout that shows it."""
+    """Bring landed work into the target branch and the checkout that shows it."""
 
     kind = CommandKind.DELIVER

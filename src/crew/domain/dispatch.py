@@ -1,4 +1,4 @@
-"""Every verb there is, and the one function that answers a request."""
+"""The table of all request verbs, and the one function that answers a request."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ VERBS: Mapping[str, Verb] = {
 def answer(
     world: World, request: Request, *, rules: Rules, at: float, scope: Scope = EVERYTHING
 ) -> Answer:
-    """The facts and the reply, or a `CrewError` that says why not."""
+    """The facts and the reply of a request, or a `CrewError` with the reason."""
     verb = VERBS.get(request.verb)
     if verb is None:
         raise UsageError(f"unknown request {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
@@ -43,7 +43,7 @@ def answer(
 
 
 class _Arguments(dict[str, object]):
-    """The arguments of a request; one that is needed and missing is the caller's mistake."""
+    """The arguments of a request; a missing one is the caller's mistake."""
 
     def __init__(self, args: Mapping[str, object], *, verb: str) -> None:
         super().__init__(args)

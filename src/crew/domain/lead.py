@@ -1,7 +1,7 @@
-"""Lead: an agent slot, a quest's workflow or a person at a terminal, whichever leads a run.
+"""Lead: what decides for a run: an agent slot, a quest's workflow, or a person at a terminal.
 
-Runs and merge queues are the same for all three. Where one of them decides otherwise, the lead is
-asked. `lead_choice` puts the three together.
+Runs and merge queues are the same for all three. Where they decide differently, the code asks the
+lead. `lead_choice` puts the three together.
 """
 
 from collections.abc import Mapping
@@ -18,35 +18,35 @@ from crew.domain.world import World
 
 
 class Lead(Protocol):
-    """A lead keeps nothing: all that it decides by is in the world it is given.
+    """A lead keeps no state: it decides only from the world that it is given.
 
-    `check` is the command that checks the work of a round. `is_watched` says that a person sees
-    each result at once: such a run may try again without a limit.
+    `check` is the command that checks the work of a round. `is_watched` means that a person sees
+    each result at once, so that the run has no limit of rounds.
     """
 
     check: ClassVar[type[Command]]
     is_watched: ClassVar[bool]
 
     def may_take_up(self, world: World, task: Task) -> bool:
-        """Whether a task may start, continue or start again, as far as its lead is concerned."""
+        """Whether the lead allows a task to start, continue or start again."""
 
     def why_not(self, world: World, task: Task) -> str:
-        """Why a task may not start; empty if its lead is not the reason."""
+        """The lead's reason why a task may not start; empty if it has none."""
 
     def has_room(self, world: World, task: Task) -> bool:
-        """Whether one more agent may work on what this task is part of."""
+        """Whether one more agent may work on the group that this task is part of."""
 
     def chains_behind(self, world: World) -> Mapping[str, int]:
-        """How many tasks wait one behind the other for each task that this lead puts in order."""
+        """For each task that this lead puts in order, the longest chain of tasks behind it."""
 
     def wanted_kind(self, world: World, task: Task) -> str | None:
-        """The agent kind that the next run of a task is for; None if any will do."""
+        """The agent kind for the next run of a task; None if any kind will do."""
 
     def purpose(self, world: World, task: Task) -> str:
-        """What a task is for, if its lead knows more than its title."""
+        """The purpose of a task, if its lead knows more than its title."""
 
     def begin(self, world: World, run: Run) -> Run:
-        """A new run, with what its lead adds to it."""
+        """A new run, with the fields that its lead adds."""
 
     def begin_again(self, world: World, run: Run, last: Run) -> Run:
         """A new run that continues where the last run of its task ended."""
@@ -55,18 +55,18 @@ class Lead(Protocol):
         """Raise with the reason if the step under way may not send this signal."""
 
     def judge_step(self, world: World, run: Run, outcome: StepOutcome) -> StepOutcome:
-        """The outcome of a step as this lead sees it."""
+        """The outcome of a step as this lead judges it."""
 
     def after_step(
         self, world: World, before: Run, outcome: StepOutcome, *, rules: Rules, at: float
     ) -> list[Fact]:
-        """What else a step means; the world has the step's own end already."""
+        """What else follows from a step; the world already holds the step's own end."""
 
     def after_answer(self, world: World, run: Run, *, at: float) -> list[Fact]:
-        """What else it means that a person answered the question of a run."""
+        """What else follows when a person answered the question of a run."""
 
     def pass_on(self, world: World, run: Run, *, at: float) -> list[Fact]:
-        """The notes of a run are new: how they reach its agent, if not with the next step."""
+        """Send new notes of a run to its agent, if they do not wait for the next step."""
 
     def refuse_completion(self, world: World, task: Task) -> None:
         """Raise with the reason if a person may not complete this task yet."""
@@ -90,7 +90,7 @@ class Lead(Protocol):
     def cannot_go_on(
         self, world: World, run: Run, reason: str, *, at: float, **told: Any
     ) -> list[Fact]:
-        """A run has used up its tries; `told` is what its agent would have been told next."""
+        """A run has used up its tries; `told` are the fields of the prompt that was due next."""
 
 
 @frozen

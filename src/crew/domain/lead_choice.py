@@ -1,4 +1,4 @@
-"""The leads of this crew, put together above the rooms that implement them."""
+"""The choice of the lead of a run: slot, quest or terminal."""
 
 from crew.domain.agents.slot_lead import SlotLead
 from crew.domain.lead import Lead, Leads
@@ -11,5 +11,5 @@ LEADS = Leads(slot=SlotLead(), quest=QuestLead(), terminal=TerminalLead())
 
 
 def lead_of(world: World, run: Run) -> Lead:
-    """What leads this run now: an agent slot, a quest's workflow, or a person at a terminal."""
+    """The lead of this run now: an agent slot, a quest's workflow, or a person at a terminal."""
     return LEADS.of_run(world, run)

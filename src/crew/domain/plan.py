@@ -1,7 +1,7 @@
-"""plan: from the world as it is to what should be done now; pure, so that it can be simulated.
+"""The plan: from the world to the facts that follow and the commands to do now, without I/O.
 
-`decide` gives the facts that follow at once from others; `plan` gives the commands for the outside.
-Both are asked again after every fact, and whatever was lost in a crash is simply planned again.
+`decide` returns the facts that follow at once from others; `plan` returns the commands for the
+outside. Both run again after every fact, so commands that a crash lost are planned again.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def decide(
     scope: Scope = EVERYTHING,
     outlooks: Outlooks | None = None,
 ) -> list[Fact]:
-    """The facts that follow from the present ones without anything being done outside."""
+    """The facts that follow from the present ones without any command."""
     now = clock.now
     if facts := decide_channels(world, clock, scope=scope, outlooks=outlooks):
         return facts
@@ -68,7 +68,7 @@ def decide(
 
 
 MOST_DECISIONS = 10_000
-"""In a row, without anything being done: more would be a fault of ours that never ends."""
+"""Decisions in a row without a command; more would be an endless loop, a bug in crew."""
 
 
 def following(
@@ -79,7 +79,7 @@ def following(
     scope: Scope = EVERYTHING,
     outlooks: Outlooks | None = None,
 ) -> list[Fact]:
-    """All that is decided, one thing after the other: what belongs together is stored once."""
+    """All facts that are decided one after the other, so that they are stored together."""
     draft = FactDraft(world)
     for _ in range(MOST_DECISIONS):
         clock.waits.clear()
@@ -101,7 +101,7 @@ def plan(
     busy: frozenset[CommandKey] = frozenset(),
     outlooks: Outlooks | None = None,
 ) -> list[Command]:
-    """Everything that should be under way now; the caller leaves out what already is (`busy`)."""
+    """All commands that should be under way now, without those that already are (`busy`)."""
     commands = [
         *(WriteItems(subject=quest) for quest in untold(world)),
         *_for_tasks(world, rules=rules),
@@ -114,7 +114,7 @@ def plan(
 
 
 def _withdraw(world: World, now: float) -> list[Fact]:
-    """Nobody waits for the answer to a question whose run is over, or for leave after its step."""
+    """Withdraw questions whose run has ended, and permissions whose step has ended."""
     facts: list[Fact] = []
     for question in world.questions.values():
         run = world.runs[question.run]
@@ -170,7 +170,7 @@ def _for_agents(
 
 
 def _is_time(world: World, run: Run, agent: Agent, clock: Clock, *, rules: Rules) -> bool:
-    """A pause after an error is over, and the provider takes the next step."""
+    """Whether the pause after an error has passed and the provider takes the next step."""
     is_open_at = opens_at(world, run.agent_kind, rules) if run.state == RunState.WORKING else None
     kind = CommandKind.RUN
     return clock.has_come(agent.retry_at, kind) and clock.has_come(is_open_at, kind)
@@ -192,5 +192,5 @@ def _for_run(world: World, run: Run, *, rules: Rules, epoch: int) -> Command | N
 
 
 def _can_be_told(world: World, run: Run) -> bool:
-    """A session that knows its task goes on while its file is away; a new one waits for it."""
+    """Whether a step can get its task's text; a session that knows the task needs none."""
     return run.ask not in NEW_SESSION or world.tasks[run.task].is_there

@@ -1,4 +1,4 @@
-"""Rate limits of providers: all agents of one wait together, and it opens again."""
+"""Rate limits of providers: pause all agents of a provider, and open it again."""
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.provider import Provider, ProviderState
@@ -8,7 +8,7 @@ from crew.domain.world import World, born, moved
 
 
 def limited(world: World, name: str, error: StepError, rules: Rules, *, at: float) -> Fact:
-    """Not an error: everything of this provider waits, and all others go on."""
+    """Pause this provider until its limit ends; a rate limit does not count as an error."""
     until = max(at, error.reset_at or at + rules.max_backoff_s)
     known = world.providers.get(name)
     if known is None:
@@ -25,7 +25,7 @@ def limited(world: World, name: str, error: StepError, rules: Rules, *, at: floa
 
 
 def served(world: World, name: str, *, at: float) -> list[Fact]:
-    """A step of this provider went well: if it was paused, it is open again."""
+    """Open a paused provider again after a step that ended well."""
     provider = world.providers.get(name)
     if provider is None or provider.state != ProviderState.PAUSED or at < provider.next_at:
         return []

@@ -1,4 +1,4 @@
-"""What a request is, what decides it, and what an answer is."""
+"""A request, its answer, and how an agent or a task that it names is found."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ class Request:
 
 @frozen
 class Asked:
-    """A request together with everything that decides it."""
+    """A request together with everything that its answer depends on."""
 
     args: Mapping[str, Any]
     world: World

@@ -1,6 +1,6 @@
-"""The fields of each row that a fact may change: a type checker refuses a misspelt one.
+"""The fields of each row that a fact may change, as types: mypy refuses a misspelt one.
 
-`moved` and `noted` of `world` have these signatures; nothing of this is loaded when crew runs.
+`moved` and `noted` of `world` have these signatures. crew never loads this module when it runs.
 """
 
 from typing import Any, Protocol, TypedDict, Unpack, overload

@@ -1,4 +1,4 @@
-"""What the plan must know of the settings: limits, waits and slots, as plain numbers."""
+"""The settings that decisions and plans depend on: limits, waits and slots, as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -8,7 +8,7 @@ from crew.domain.kernel.frozen import frozen
 
 @frozen
 class Rules:
-    """The defaults are those of the seeds.
+    """The settings, with their defaults.
 
     `movable_sessions` are the agent kinds whose CLI resumes a session in another folder.
     `default_kind` is the agent kind that slots follow, `missing` the programs that are not
@@ -44,19 +44,19 @@ class Rules:
     merge_completed: bool = False
 
     def provider(self, kind: str) -> str:
-        """Who serves the models of a configured agent."""
+        """The provider behind a configured agent kind."""
         return self.providers.get(kind, kind)
 
     def is_configured(self, kind: str) -> bool:
-        """Where nothing is known of the configuration, every kind is taken as configured."""
+        """Whether this agent kind is configured; true for all if no configuration is known."""
         return not self.providers or kind in self.providers
 
     def can_use(self, kind: str) -> bool:
-        """Whether a step of this kind can be started."""
+        """Whether a step of this agent kind can be started."""
         return kind not in self.missing and self.is_configured(kind)
 
     def reviews_needed(self, *, skip: bool | None, reviewers: tuple[str, ...] | None = None) -> int:
-        """How many reviewers must pass a commit; what the task says wins over the config."""
+        """How many reviewers must pass a commit; the task's own wish wins over the config."""
         if self.skip_review if skip is None else skip:
             return 0
         return max(self.min_reviews, len(self.reviewers if reviewers is None else reviewers))

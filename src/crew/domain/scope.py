@@ -1,4 +1,4 @@
-"""The scope of a runner: the tasks, the channel and the commands that it is there for."""
+"""The scope of a runner: the tasks, the channel and the commands that it works on."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from crew.domain.kernel.frozen import frozen
 class Scope:
     """Empty `tasks` and an empty `channel` mean all; so does None as `kinds`.
 
-    Without `takes_work` no agent gets a task, a step or a turn: what is under way is finished.
+    Without `takes_work` no agent gets a task, a step or a turn; work under way is finished.
     """
 
     tasks: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Scope:
         return self.kinds is None or kind in self.kinds
 
     def with_task(self, task: str) -> "Scope":
-        """The same for this task too; a scope of all tasks has it already."""
+        """The scope with this task added; a scope of all tasks includes it already."""
         if self.has_task(task):
             return self
         return replace(self, tasks=(*self.tasks, task))

@@ -1,4 +1,4 @@
-"""The world: every row crew owns, and the one function by which facts change it."""
+"""The world: every row of crew, and the one function that changes it by facts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, replace
@@ -49,19 +49,19 @@ _NAMES = {kind: frozenset(names) for kind, names in FIELDS.items()}
 _ITEMS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
     kind: getattr(table, "items", {}) for kind, table in TABLES.items()
 }
-"""How the items of a field are made from plain values, where the class of a row names it."""
+"""How the elements of a field are made from plain values, if the class of the row says so."""
 
 _SEQUENCES = (list, tuple)
 _NAME = {kind: f"{kind}s" for kind in TABLES} | {
     MergeQueue.kind: "queues",
     Position.kind: "positions",
 }
-"""What the world calls the rows of a kind; facts keep the kind they were recorded with."""
+"""The field of the world for the rows of a kind; facts keep the kind they were recorded with."""
 
 _WITH_MOVE: Mapping[str, Callable[[Any, str], dict[str, Any]]] = {
     kind: table.with_move for kind, table in TABLES.items() if hasattr(table, "with_move")
 }
-"""Rows whose own class names further fields that change with their state."""
+"""Row kinds with further fields that change together with the state."""
 
 
 @frozen
@@ -82,11 +82,11 @@ class World:
 
     @property
     def crew(self) -> dict[str, Agent]:
-        """The agents there are now; `agents` also holds those that were dismissed."""
+        """The agents of the crew now; `agents` also holds those that were dismissed."""
         return {name: one for name, one in self.agents.items() if not one.dismissed}
 
     def terminal_of(self, run: str) -> Terminal | None:
-        """The terminal that carries this run now, or is about to."""
+        """The terminal that carries this run, or is about to."""
         found = self.terminals.get(run)
         return found if found is not None and found.is_up else None
 
@@ -127,7 +127,7 @@ def fold(facts: Iterable[Fact]) -> World:
 
 
 def with_rows(rows: Iterable[Row]) -> World:
-    """The world made of rows as the store keeps them."""
+    """The world made of stored rows."""
     tables: dict[str, Any] = {name: {} for name in _NAME.values()}
     for row in rows:
         tables[_NAME[row.kind]][row.id] = row
@@ -135,19 +135,19 @@ def with_rows(rows: Iterable[Row]) -> World:
 
 
 def row_from(kind: str, values: Mapping[str, Any]) -> Row:
-    """A row from plain values; lists become tuples, and a value without a field is left out."""
+    """A row from plain values; lists become tuples, and values without a field are dropped."""
     known = known_values(kind, values)
     return TABLES[kind](**_all_frozen(kind, known))
 
 
 def known_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values whose names this version of crew knows; an older one may have had others."""
+    """The values that this version of crew has fields for; an older version had others."""
     names = _NAMES[kind]
     return {name: value for name, value in values.items() if name in names}
 
 
 def _changed(row: Row, changes: Mapping[str, Any], fact: Fact) -> dict[str, Any]:
-    """What is to change in the row, with these changes before, after this fact."""
+    """All changes of the row after this fact; `changes` are those before it."""
     changed = {**changes, **_all_frozen(fact.kind, fact.changes)}
     if fact.target is not None:
         _check_move(row, str(changes.get("state", row.state)), fact)
@@ -156,7 +156,7 @@ def _changed(row: Row, changes: Mapping[str, Any], fact: Fact) -> dict[str, Any]
 
 
 def _copied(row: Row, changes: Mapping[str, Any]) -> Row:
-    """As `replace` does, which takes three times as long for this many fields."""
+    """As `replace`, which takes three times as long for this many fields."""
     copy = object.__new__(TABLES[row.kind])
     for put, value in zip(_SLOTS[row.kind], _VALUES[row.kind](row), strict=True):
         put(copy, value)
@@ -206,7 +206,7 @@ def born(row: Row, trigger: str, *, at: float, **extra: Any) -> Fact:
 
 
 def _moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fact:
-    """A fact that moves a machine."""
+    """A fact that moves a row to another state."""
     if with_move := _WITH_MOVE.get(row.kind):
         changes |= with_move(row, str(to))
     return Fact(
@@ -221,7 +221,7 @@ def _moved(row: Row, trigger: str, *, to: str, at: float, **changes: Any) -> Fac
 
 
 def _noted(row: Row, trigger: str, *, at: float, **changes: Any) -> Fact:
-    """A fact that changes fields and moves nothing."""
+    """A fact that changes fields of a row, and not its state."""
     return Fact(kind=row.kind, subject=row.id, trigger=trigger, at=at, changes=changes)
 
 
@@ -230,7 +230,7 @@ noted: "NotedFact" = _noted
 
 
 class FactDraft:
-    """Facts that follow one another: each is made from the world after those before it."""
+    """A list of facts, each made from the world after the facts before it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
