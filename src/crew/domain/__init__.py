@@ -1,1 +1,1 @@
-"""The pure core: rows, machines and decisions, without I/O and without a clock."""
+"""The pure core: rows, machines and decisions; it does no I/O and reads no clock."""
