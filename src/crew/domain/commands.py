@@ -70,7 +70,7 @@ class CheckStage(RunCommand):
 
 
 class Recover(RunCommand):
-    """Policy `reset`: reset or check an interrupted run, depending on what its step committed."""
+    """Policy `reset`: reset an interrupted run, or check its work if its agent had finished."""
 
 
 class TerminalCommand(Command):

@@ -62,5 +62,5 @@ class Rules:
         return max(self.min_reviews, len(self.reviewers if reviewers is None else reviewers))
 
     def backoff(self, errors: int) -> float:
-        """2, 4, 8, 16, 32 seconds; never more than the cap."""
+        """The pause after an error: 2, 4, 8, 16, 32 seconds; never more than the cap."""
         return float(min(self.max_backoff_s, self.backoff_s * 2 ** (errors - 1)))

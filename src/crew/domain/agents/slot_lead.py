@@ -120,7 +120,7 @@ class SlotLead:
 
 
 def _next_ask(last: Run) -> str:
-    """The prompt that was due in the last run, unless its session already has it."""
+    """The ask of the last run, or a plain continuation if that ask holds no complaint."""
     if last.ask in _UNTOLD:
         return Ask.CONTINUE if last.session_used else Ask.RESUMED
     return last.ask

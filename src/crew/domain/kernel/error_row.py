@@ -12,7 +12,7 @@ class ErrorRow:
 
     @property
     def is_spent(self) -> bool:
-        """No try is left."""
+        """Whether no try is left."""
         return self.count >= self.limit
 
     @property

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """Every field is a parameter of `__init__`; each has a value, a default or a factory."""
+    """Make a class frozen: each field is a keyword of `__init__`, with or without a default."""
     cls.__doc__ = cls.__doc__ or cls.__name__  # else `dataclass` computes one, slowly
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
     names = [one.name for one in fields(made)]
@@ -36,7 +36,7 @@ def _init_written_later(cls: Any) -> Callable[..., None]:
 
 
 def _written_init(cls: Any) -> Any:
-    """Puts each value into its slot, past `__setattr__`."""
+    """The compiled `__init__`, which puts each value into its slot, past `__setattr__`."""
     known: dict[str, Any] = {"MISSING": MISSING}
     parameters, lines = ["self"], ["pass"]
     for one in fields(cls):

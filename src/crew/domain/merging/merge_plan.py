@@ -89,7 +89,7 @@ def queued_tasks(world: World, target: str) -> list[Task]:
 
 
 def _is_current(world: World, queue: MergeQueue) -> bool:
-    """Every task in the queue still waits with the commit that was merged."""
+    """Whether every task in the queue still waits with the commit that was merged."""
     return all(
         (task := world.tasks.get(c.task)) is not None and task.is_queued and task.head == c.head
         for c in queue.candidates

@@ -196,7 +196,7 @@ def needs_layout(queue: MergeQueue, *, rules: Rules) -> bool:
 def _stepping_out(
     queue: MergeQueue, results: Mapping[str, TestResult], *, rules: Rules
 ) -> tuple[str, tuple[Entry, ...]] | None:
-    """A suspect's trial has the same base, so that the same commit is tested again."""
+    """The base of a suspect's trial, and the suspect, so that its commit is tested again."""
     suspect = _suspect(queue.main, results)
     if rules.one_at_a_time or suspect is None:
         return None

@@ -126,7 +126,7 @@ class MergeQueue:
 
     @property
     def entries(self) -> frozenset[Entry]:
-        """Every (task, head) the queue was built from."""
+        """Every (task, head) that the queue was built from."""
         return frozenset((c.task, c.head) for c in self.candidates) | frozenset(self.held)
 
     @property

@@ -29,7 +29,7 @@ def messages_for(world: World, task: str) -> list[Message]:
 
 
 def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
-    """The step ended well: what it was given is read."""
+    """Mark the messages of a step as read after it ended well."""
     return [
         moved(message, "read", to=MessageState.READ, at=at)
         for message in messages_for(world, run.task)

@@ -23,10 +23,10 @@ SPOKEN: Mapping[str, str] = {
     "continue_at": "continuationPoint",
     "role": "targetRole",
 }
-"""Other names of fields that agents may send."""
+"""The names under which agents send these fields."""
 
 LONGEST = 20_000
-"""Characters of one field, because prompts and people get it in full."""
+"""Characters of one field, which prompts and pages for people repeat."""
 
 _TEXTS = ("summary", "progress", "continue_at", "question", "context", "role", "reason")
 

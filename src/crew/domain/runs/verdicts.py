@@ -14,8 +14,8 @@ PASS = "PASS"  # noqa: S105 - a word of the reviewer's, not of anybody's login
 FAIL = "FAIL"
 
 _SAYS_FAIL = re.compile(r"(?!>)\W*(?:(?i:verdict)\W+)?\bFAIL\b\W*?(?:$|[:,\u2013\u2014-])")
-"""A line that is a verdict; one that quotes, or names a file after the word as test programs do,
-is not."""
+"""A line that gives the verdict FAIL. A quotation does not count, nor does a file name after the
+word, as test programs print it."""
 
 
 @frozen
@@ -41,7 +41,7 @@ def said(text: str) -> bool | None:
 
 
 def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
-    """Without a clear verdict it is a FAIL, with a note that explains why."""
+    """The verdict in a reviewer's text; an unclear one counts as FAIL, with a note."""
     heard, notes = said(text), text.strip()
     if heard is None:
         notes = f"{notes}\n\n(no verdict: the last line must be {PASS} or {FAIL} alone)".strip()
@@ -69,7 +69,10 @@ def still_to_ask(
 
 
 def passes(run: Run, commit: str) -> tuple[str, ...]:
-    """The reviewers that passed exactly this commit; a later FAIL of one revokes its PASS."""
+    """The reviewer of each PASS for exactly this commit.
+
+    A later FAIL of the same reviewer revokes its PASS.
+    """
     standing: tuple[str, ...] = ()
     for reviewed, reviewer, passed in run.verdicts:
         if reviewed == commit:

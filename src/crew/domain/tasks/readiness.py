@@ -10,7 +10,7 @@ SHOW = "`crew show` tells its state and what it waits for"
 
 
 def is_ready(world: World, task: Task, leads: Leads) -> bool:
-    """todo, readable, and every dependency landed or closed; an unknown dependency blocks."""
+    """Whether it is todo, readable, and every dependency is known and landed or closed."""
     return (
         task.state == TaskState.TODO
         and not task.corrupt

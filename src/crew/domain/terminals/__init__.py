@@ -1,1 +1,1 @@
-"""Tasks at a terminal: what may be asked, what follows, and what is to be done."""
+"""Terminals: what may be asked of a task at a terminal, what follows, and what is to be done."""

@@ -46,7 +46,7 @@ def _tried_again(asked: Asked, run: Run) -> tuple[Fact, ...]:
 
 
 def _agent(asked: Asked, task: Task) -> tuple[Fact, ...]:
-    """The agent for the task; a runner for single tasks has one agent for each of them."""
+    """A new agent for the task, if the runner is for single tasks and has no free agent."""
     agents = asked.world.agents.values()
     if not asked.scope.tasks or any(one.is_free or one.task == task.id for one in agents):
         return ()

@@ -61,7 +61,7 @@ def opened(world: World, run: Run, process: Opened, *, session: str, at: float) 
 
 
 def not_opened(world: World, run: Run, reason: str, *, at: float) -> list[Fact]:
-    """Record that no terminal was started; a new task returns to its former state."""
+    """Record that no terminal was started; a task without a branch returns to todo."""
     closing = shut(world, run, at=at)
     if not run.is_live:  # given up while it was being opened
         return closing

@@ -76,7 +76,7 @@ def _new_run(asked: Asked, task: Task) -> Run:
 
 
 def _carry_on(asked: Asked, run: Run) -> list[Fact]:
-    """Continue in the same agent session, if the request asks for that."""
+    """Open a terminal for a live run, or hand the run over to an agent, in the same session."""
     if run.state == RunState.REVIEWING:
         raise Conflict(
             f"task {run.task} is being checked",
