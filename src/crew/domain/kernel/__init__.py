@@ -1,1 +1,1 @@
-"""The kernel: facts, tables of moves, errors, names and text, which all rooms use."""
+"""The kernel: facts, tables of moves, errors, names and text, used by all of domain."""
