@@ -188,7 +188,7 @@ def test_a_quest_is_drawn_while_it_waits_and_when_it_is_over(small):
     shown = small.ok("quest", "show", "1", "--full").out
     spoke = ", ".join(f"{one['role']} {one['session']}" for one in second["sessions"])
     assert f"  sessions: {spoke}\n" in shown
-    assert "└─ helper first, for writer: complete, then writer goes on" in shown
+    assert "└─ helper first, for writer: complete, then writer continues" in shown
     assert "check green" in shown
     assert (small.root / "b.txt").read_text() == "blue\n"
 

@@ -147,7 +147,7 @@ def test_without_a_token_it_offers_the_inbox_to_a_persons_assistant():
     tools = respond(request("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in tools] == ["list-questions", "answer-question"]
     told = respond(request("initialize", protocolVersion=VERSIONS[-1]))["result"]["instructions"]
-    assert "answer-question passes on what the person decided" in told
+    assert "answer-question sends the person's decision" in told
 
 
 def test_a_step_whose_program_kept_the_token_back_is_no_person(scene, monkeypatch):

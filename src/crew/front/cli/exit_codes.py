@@ -103,7 +103,7 @@ def _usage(error: click.ClickException) -> str:
         return words
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "crew"
     message = words.rstrip(".")
-    return f"{message[:1].lower()}{message[1:]}\n`{where} --help` tells how it is called"
+    return f"{message[:1].lower()}{message[1:]}\n`{where} --help` shows its usage"
 
 
 def _os_words(error: OSError) -> str:

@@ -5,8 +5,8 @@ import os
 from crew.front.mcp.tool_list import Tool, ToolCall, ToolReply, said
 
 INBOX_INSTRUCTIONS = (
-    "You help a person who runs a crew of agents. list-questions tells what waits for that person; "
-    "answer-question passes on what the person decided, and the agent that asked goes on with it."
+    "You help a person who runs a crew of agents. list-questions lists the open questions; "
+    "answer-question sends the person's decision, and the agent that asked continues with it."
 )
 
 INBOX_TOOLS = (
@@ -22,7 +22,7 @@ INBOX_TOOLS = (
     Tool(
         name="answer-question",
         verb="answer",
-        description="Answer a question with what the person decided; whoever asked goes on then.",
+        description="Answer a question with the person's decision; the agent that asked continues.",
         properties={
             "question": {"type": "string", "description": "The id of the question, such as q1."},
             "text": {"type": "string", "description": "The answer."},

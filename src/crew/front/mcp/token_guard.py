@@ -53,7 +53,7 @@ class Guard:
         if one_header(scope, b"host") not in hosts:
             return Refusal(421, "this server is not known by that name")
         if headers(scope, b"origin") and one_header(scope, b"origin") not in origins(self.port):
-            return Refusal(403, "pages of other origins get nothing here")
+            return Refusal(403, "requests of other origins are refused")
         try:
             self.prove(bearer(scope))
         except NeedsLogin as error:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from crew.domain.kernel.errors import CrewError, NotFound, UsageError
 
 INSTRUCTIONS = (
-    "You work at one task of crew. When your step is over, call signal-back once and end your "
+    "You work on one task of crew. When your step is finished, call signal-back once and end your "
     "turn; crew checks the work itself."
 )
 
@@ -61,17 +61,17 @@ SIGNAL_BACK = Tool(
             ],
             "description": "How the step ends.",
         },
-        "stepId": _text("Not needed: crew knows which step you are."),
+        "stepId": _text("Not needed: crew knows your step."),
         "summary": _text("What was accomplished."),
         "progress": _text("What was done."),
         "continuationPoint": _text("Where to pick up."),
         "question": _text("What only a person can answer."),
-        "context": _text("What one must know to answer or to act."),
+        "context": _text("What is needed to answer or to act."),
         "targetRole": _text("The role of your quest that must act first, such as spiritmender."),
         "reason": _text("Why it must."),
         "resume": {
             "type": "boolean",
-            "description": "Whether your session goes on after the other role; true if not given.",
+            "description": "Whether your session continues after the other role. Default: true.",
         },
     },
     required=("signal",),
@@ -87,23 +87,23 @@ PLAN_STEPS = Tool(
     name="plan-steps",
     verb="plan_steps",
     description=(
-        "Hand in all steps of your quest; only for a role that plans. The last plan counts: "
-        "finished steps stay as they are, a step you leave out is given up, a new id is a new "
-        "step. Whatever is wrong with the plan is told at once, and then nothing was changed."
+        "Submit all items of your quest; only for a role that plans. The last plan counts: "
+        "finished items stay as they are, an item you leave out is given up, a new id is a new "
+        "item. A plan with a mistake is refused with the reason, and nothing is changed."
     ),
     properties={
         "steps": {
             "type": "array",
-            "description": "Every step there is to be, in any order.",
+            "description": "All items of the plan, in any order.",
             "items": {
                 "type": "object",
                 "properties": {
                     "id": _text("Short and unique: letters, digits, - and _, such as parser."),
                     "title": _text("One line."),
-                    "description": _text("What to do, for somebody who knows only this text."),
-                    "dependencies": _texts("The ids of the steps that must be merged before it."),
+                    "description": _text("What to do, for an agent that knows only this text."),
+                    "dependencies": _texts("The ids of the items that must be merged before it."),
                     "files": _texts("The files it is about."),
-                    "acceptance": _text("How one can tell that it is finished."),
+                    "acceptance": _text("How to check that it is finished."),
                 },
                 "required": ["id", "title"],
                 "additionalProperties": False,
@@ -118,7 +118,7 @@ TOOLS = (
     Tool(
         name="get-task",
         verb="get_task",
-        description="Read the task you work at: id, title, body, comments, deps, status.",
+        description="Read the task you work on: id, title, body, comments, deps, status.",
         properties={},
     ),
     Tool(
@@ -126,21 +126,21 @@ TOOLS = (
         verb="get_quest",
         description=(
             "Read the quest that your task is a part of: the request, the plan with the state of "
-            "every item, what each role said, and the open questions."
+            "every item, what each role reported, and the open questions."
         ),
         properties={},
     ),
     Tool(
         name="post-message",
         verb="post_message",
-        description="Leave a message for whoever works at another task.",
-        properties={"task": _text("The id of that task."), "text": _text("What to tell them.")},
+        description="Send a message to the agent that works on another task.",
+        properties={"task": _text("The id of that task."), "text": _text("The message.")},
         required=("task", "text"),
     ),
     Tool(
         name="read-messages",
         verb="fetch_messages",
-        description="Read the messages that came in for you since your step began.",
+        description="Read the messages that arrived for you since your step began.",
         properties={},
     ),
     Tool(

@@ -32,7 +32,7 @@ OFFERS = (
     Offer(
         TERMINAL,
         _some(_AT_TERMINAL),
-        "You work at one task of crew, in a terminal. When it is finished and committed, call "
+        "You work on one task of crew, in a terminal. When it is finished and committed, call "
         "signal-back with complete: crew checks the work and types what must change. What only a "
         "person can answer, ask with needs-user-input: the answer is typed here.",
     ),

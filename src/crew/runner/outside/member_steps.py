@@ -92,7 +92,7 @@ class ChannelPlaces:
 
     def _system_prompt(self, call: TurnCall) -> str:
         channel, member = call.channel, call.member
-        others = ", ".join(name for name in channel.members if name != member.name) or "nobody else"
+        others = ", ".join(name for name in channel.members if name != member.name) or "none"
         common = prompt(
             "channel_system",
             agent=member.name,

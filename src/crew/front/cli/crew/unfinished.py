@@ -14,7 +14,7 @@ from crew.front.cli.output import line, narrate
 from crew.front.cli.watching.ps import deliveries, waits_for_merge
 from crew.runner.views.row_views import moment
 
-GO_ON = "`crew run` goes on where it stopped"
+GO_ON = "`crew run` continues where it stopped"
 CHECK_FAILED = 6
 TRY_LATER = 75
 
@@ -142,4 +142,4 @@ def _error(code: int, count: int) -> dict[str, Any]:
         )
     if code == INTERRUPTED:
         return error_document("interrupted", "interrupted", GO_ON)
-    return error_document("try_later", "a delivery waits", "`waiting` says what stands in the way")
+    return error_document("try_later", "a delivery waits", "`waiting` names what blocks it")

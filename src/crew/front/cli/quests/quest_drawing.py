@@ -60,7 +60,7 @@ def _stands(view: View, call: Call) -> str:
 
 
 def _followup(view: View, stem: str) -> Iterator[str]:
-    goes_on = f"then {view['asked_by']} goes on" if view["resume"] else "and nobody goes on"
+    goes_on = f"then {view['asked_by']} continues" if view["resume"] else "no role continues"
     yield f"{stem}└─ {view['role']} first, for {view['asked_by']}: {view['state']}, {goes_on}"
     for nested in view["followups"]:
         yield from _followup(nested, f"{stem}   ")

@@ -121,7 +121,7 @@ def _state(view: View, step: View, finished: set[str]) -> str:
     if asked := [one["id"] for one in view["questions"] if one["task"] == step["task"]]:
         return f"{'blocked, ' if step['walk'] == 'blocked' else ''}asks {', '.join(asked)}"
     if step["status"] == "error":
-        return f"error: {step['error'] or 'crew show tells why'}"
+        return f"error: {step['error'] or 'crew show prints why'}"
     if waits := [one for one in step["dependencies"] if one not in finished]:
         return f"after {', '.join(waits)}"
     if step["status"] == "done":

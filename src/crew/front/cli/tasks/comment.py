@@ -110,4 +110,4 @@ def _user() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
-        return "somebody"
+        return "unknown"

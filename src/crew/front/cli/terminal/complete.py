@@ -39,7 +39,7 @@ WHAT_TO_DO = {
     ),
     Ask.UNCOMMITTED: ("there is uncommitted work", "commit it, then run `crew complete` again"),
     Ask.NOTHING_COMMITTED: ("nothing is committed on the branch", "commit your work"),
-    Ask.RED_GATE: ("the gate is red", "mend it, commit, and run `crew complete` again"),
+    Ask.RED_GATE: ("the gate is red", "fix it, commit, and run `crew complete` again"),
     Ask.CONFLICT: (
         "it conflicts with what landed meanwhile",
         "merge the base branch, resolve the conflicts, commit, and run `crew complete` again",

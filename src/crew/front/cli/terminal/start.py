@@ -120,7 +120,7 @@ def stop_task(call: Call, named: str) -> None:
         return is_over and is_written(task)(world)
 
     ask(workplace, Request(verb="stop_task", args={"task": task}), settled=settled)
-    _tell(call, workplace, task, f"task {task} is stopped; `crew start {task} -c` goes on with it")
+    _tell(call, workplace, task, f"task {task} is stopped; `crew start {task} -c` continues it")
 
 
 def _tell(call: Call, workplace: "Workplace", task: str, words: str) -> None:

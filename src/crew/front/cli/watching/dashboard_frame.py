@@ -80,7 +80,7 @@ def _quests(world: World) -> Iterator[str]:
 
 def _channels(world: World) -> Iterator[str]:
     for one in open_channels(world)[:MOST_LINES]:
-        turn = f"{one.holder} has the turn" if one.holder else "nobody has the turn"
+        turn = f"{one.holder} has the turn" if one.holder else "no member has the turn"
         then = f", then {', '.join(one.queue)}" if one.queue else ""
         yield f"channel {one.name}: {turn}{then}; {one.sequence} messages"
 
