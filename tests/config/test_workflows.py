@@ -129,11 +129,11 @@ def test_each_role_of_the_quest_is_told_what_to_do():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('role = "writer"', 'role = "poet"', "step stage write: nobody knows the role poet"),
-        ('complete = "check"', 'complete = "done"', "step stage check: no way leads there"),
+        ('role = "writer"', 'role = "poet"', "step stage write: unknown role poet"),
+        ('complete = "check"', 'complete = "done"', "step stage check: unreachable"),
         ('red = "write"', 'red = "wrte"', "check: red leads to wrte, which does not exist"),
         ('red = "write"\n', "", "check: nothing says where red leads"),
-        ('name = "check"', 'name = "write"', "step stage write stands there twice"),
+        ('name = "check"', 'name = "write"', "step stage write is defined twice"),
         ("plans = true\n", "", "stage walk: it walks steps that no stage plans"),
         ("steps = true", "gate = true", "stage walk: gate cannot end with complete"),
         ("gate = true", "gate = true\nplans = true", "step stage check: only a role can plan"),
@@ -151,7 +151,7 @@ def test_each_role_of_the_quest_is_told_what_to_do():
         ('owns = "the text"', "signals = 5", "role writer: signals must be a list of texts"),
         ('owns = "the text"', 'signals = "complete"', "signals must be a list of texts"),
         ('owns = "the text"', 'signals = ["finished"]', "role writer: finished is not a signal"),
-        ('owns = "the text"', 'followups = ["poet"]', "role writer: nobody knows the role poet"),
+        ('owns = "the text"', 'followups = ["poet"]', "role writer: unknown role poet"),
         ("gate = true", 'gate = true\nrole = "writer"', "stage check: name exactly one of"),
         ('name = "check"\n', "", "a stage has no name"),
         ("[roles.planner]", "[planner]", "unknown key planner"),

@@ -46,7 +46,7 @@ def test_a_task_that_waits_for_another_needs_no_decision():
 
 def test_a_dependency_that_nobody_knows_needs_one():
     point = the_point(Task(id="2", deps=("9",)))
-    assert (point.why, point.decidable) == ("depends on 9, which nobody knows", True)
+    assert (point.why, point.decidable) == ("depends on 9, which does not exist", True)
 
 
 def test_a_file_that_cannot_be_read_needs_one():

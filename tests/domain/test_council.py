@@ -66,7 +66,7 @@ def test_when_nobody_has_more_to_say_the_last_words_stand():
     room.speaks("dev", "fine\nAGREE")
     assert room.channel.decision == ""
     room.speaks("pm", "TURN_COMPLETE")
-    assert room.channel.decision.startswith("Shall we?: not agreed when nobody had more to say")
+    assert room.channel.decision.startswith("Shall we?: not agreed when no member had more to say")
 
 
 def test_who_is_silent_while_the_other_has_no_turn_left_holds_nobody_up():

@@ -192,7 +192,7 @@ def test_a_person_is_asked_when_nobody_can_speak():
     world = replace(world, members=gone, channels={"council-1-1": channel})
     world = apply_all(world, follow_councils(world, 3.0))
     (question,) = world.questions.values()
-    assert "nobody could speak" in question.question
+    assert "no member could speak" in question.question
     assert not world.channels["council-1-1"].is_open
 
 

@@ -89,10 +89,10 @@ def test_a_sound_plan_has_no_faults():
 @pytest.mark.parametrize(
     ("planned", "words"),
     [
-        ([step("a", "b"), step("b", "a")], "steps wait for each other in a circle: "),
-        ([step("a", "a")], "steps wait for each other in a circle: a → a"),
+        ([step("a", "b"), step("b", "a")], "items wait for each other in a cycle: "),
+        ([step("a", "a")], "items wait for each other in a cycle: a → a"),
         ([step("a", "x")], "step a waits for 'x', which is not in the plan"),
-        ([step("a"), step("a")], "the id 'a' stands there 2 times"),
+        ([step("a"), step("a")], "the id 'a' is used 2 times"),
         ([step("a b")], "'a b' cannot be an id"),
         ([step("")], "'' cannot be an id"),
         ([step("../up")], "'../up' cannot be an id"),
@@ -150,7 +150,7 @@ def test_all_faults_are_named_at_once():
     with pytest.raises(UsageError) as refused:
         life.plan(ROOT, bad)
     message = refused.value.message
-    for words in ("circle", "'nobody'", "'c' stands there 2", "'!' cannot be", "needs a title"):
+    for words in ("cycle", "'nobody'", "'c' stands there 2", "'!' cannot be", "needs a title"):
         assert words in message
     assert message.startswith("the plan has 5 faults: ")
     assert refused.value.code == "invalid_plan"
@@ -279,7 +279,7 @@ def test_the_last_plan_counts_and_is_numbered():
     life.turn(ROOT)
     life.begin(ROOT)
     life.plan(ROOT, steps(x=""))
-    assert life.plan(ROOT, steps(a="", b="a")) == "2 steps are planned"
+    assert life.plan(ROOT, steps(a="", b="a")) == "2 items are planned"
     assert ([s.key for s in life.quest.steps], life.quest.plan_number) == (["a", "b"], 2)
 
 

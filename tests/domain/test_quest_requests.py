@@ -107,6 +107,6 @@ def test_a_plan_may_be_as_long_as_the_workflow_says():
     life.begin(ROOT)
     most = built_in().most_steps
     reply = life.plan(ROOT, [{"id": f"s{n}", "title": "t"} for n in range(most)])
-    assert reply == f"{most} steps are planned"
+    assert reply == f"{most} items are planned"
     with raises_code(UsageError, "invalid_plan", str(most + 1)):
         life.plan(ROOT, [{"id": f"s{n}", "title": "t"} for n in range(most + 1)])

@@ -125,7 +125,7 @@ def test_assign_refuses_a_task_that_waits_and_says_for_what():
     [
         ({"corrupt": True}, "its file cannot be read"),
         ({"gone": True}, "its source does not have it any more"),
-        ({"missing_at": 1.0}, "its file is away"),
+        ({"missing_at": 1.0}, "its file is missing"),
     ],
 )
 def test_assign_refuses_a_task_that_cannot_be_read(state, fault, why):

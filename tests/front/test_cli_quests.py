@@ -330,7 +330,7 @@ def test_a_quest_is_shown_also_when_the_file_of_its_request_was_removed(small):
         file.unlink()
     assert small.ok("quest", "show", "1", "--json").json["request"] == ""
     said = drained(small)
-    assert (said.code, "its file is away" in said.err) == (6, True)
+    assert (said.code, "its file is missing" in said.err) == (6, True)
     assert small.ok("quest", "show", "1", "--json").json["state"] == "open"
     assert small.ok("quest", "cancel", "1", "--json").json["state"] == "cancelled"
     assert drained(small).code == 0

@@ -159,10 +159,10 @@ def test_a_task_whose_file_is_away_is_told_as_that(drained):
     assert "blocked by 99" in drained.crew("run", "--drain").err
     file.unlink()
     said = drained.crew("run", "--drain")
-    assert (said.code, "its file is away" in said.err) == (6, True)
+    assert (said.code, "its file is missing" in said.err) == (6, True)
     assert "1 merged, 1 whose file is away" in drained.ok("d").out
     file.write_text(text)
-    assert "its file is away" not in drained.crew("run", "--drain").err
+    assert "its file is missing" not in drained.crew("run", "--drain").err
     assert "tasks: 1 todo, 1 merged" in drained.ok("d").out
 
 

@@ -53,11 +53,11 @@ def test_a_broken_file_is_named_and_the_others_are_still_listed(scene):
     assert said.code == 1
     assert [line.split()[0] for line in said.lines] == ["NAME", *NAMES, "mine"]
     assert ".crew/workflows/mine.toml" in said.out
-    assert "cannot be used: bad.toml: stage work: nobody knows the role walker" in said.err
+    assert "cannot be used: bad.toml: stage work: unknown role walker" in said.err
     listed = scene.crew("workflows", "--json")
     assert listed.code == 1
     bad = next(one for one in listed.json if one["name"] == "bad")
-    assert "nobody knows the role walker" in bad["error"]["message"]
+    assert "unknown role walker" in bad["error"]["message"]
     assert scene.crew("workflows", "bad").code == 2
     assert scene.ok("workflows", "mine").out.startswith("mine: my agent works")
 

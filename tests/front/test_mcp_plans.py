@@ -33,7 +33,7 @@ def planned(scene: Scene) -> list[str]:
 def test_the_last_plan_counts(planner, way):
     call = getattr(planner, way)
     heard = call("plan-steps", steps=[step("a"), step("b", "a")])
-    assert (heard.text, heard.refused) == ("2 steps are planned", False)
+    assert (heard.text, heard.refused) == ("2 items are planned", False)
     assert planned(planner.scene) == ["a", "b"]
     assert not call("plan-steps", steps=[step("c"), step("a")]).refused
     assert planned(planner.scene) == ["c", "a"]
@@ -45,7 +45,7 @@ FAULTS = [
     ([], "a list with at least one step"),
     ("a, b", "must be an array"),
     ([5], "step 1 is no object"),
-    ([step("a"), step("a")], "the id 'a' stands there 2 times"),
+    ([step("a"), step("a")], "the id 'a' is used 2 times"),
     ([step("a", "b"), step("b", "a")], "in a circle: a → b → a"),
     ([step("a", "z")], "step a waits for 'z', which is not in the plan"),
     ([step("a") | {"colour": "red"}], "unknown fields: colour"),

@@ -96,6 +96,6 @@ def _why_todo(world: World, task: Task, leads: Leads, *, runner_up: bool) -> tup
     known = world.tasks
     missing = [dep for dep in task.deps if dep not in known]
     if missing:
-        return f"depends on {', '.join(missing)}, which nobody knows", True
+        return f"depends on {', '.join(missing)}, which does not exist", True
     waits_for = [dep for dep in task.deps if not known[dep].is_over]
     return f"waits for {', '.join(waits_for)}", False

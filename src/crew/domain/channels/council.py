@@ -72,7 +72,9 @@ def _spent(draft: ChannelDraft, members: list[Member], posts: list[Post]) -> str
         return f"after {rounds} rounds"
     waiting = [one for one in members if rounds is None or one.turns < rounds]
     return (
-        "" if any(can_speak(draft.world, one) for one in waiting) else "when nobody had more to say"
+        ""
+        if any(can_speak(draft.world, one) for one in waiting)
+        else "when no member had more to say"
     )
 
 

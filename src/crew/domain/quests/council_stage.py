@@ -166,6 +166,6 @@ def _ended(
     draft.add(*council_judged(draft.world, run, agreed=agreed, words=words, at=at))
     now = draft.world.runs[run.id]
     if is_lost and not now.question:
-        reason = f"nobody could speak in {channel.id}"
+        reason = f"no member could speak in {channel.id}"
         draft.add(*blocked(draft.world, now, reason, at=at))
     return draft.facts

@@ -35,7 +35,7 @@ class QuestLead(SlotLead):
 
     def why_not(self, world: World, task: Task) -> str:
         is_held = position.is_held(world, task.id)
-        return "the steps of its plan are walked first" if is_held else ""
+        return "the items of its plan come first" if is_held else ""
 
     def has_room(self, world: World, task: Task) -> bool:
         return position.has_slot(world, task.id)

@@ -112,12 +112,12 @@ def faults(
     keys = [step.key for step in steps]
     for key, times in sorted(Counter(keys).items()):
         if times > 1:
-            yield f"the id {key!r} stands there {times} times"
+            yield f"the id {key!r} is used {times} times"
     for step in steps:
         yield from _step_faults(step, {*keys, *finished})
     items = [TaskItem(id=step.key, title="", deps=step.deps) for step in steps]
     for cycle in dependency_cycles(items):
-        yield f"steps wait for each other in a circle: {' → '.join((*cycle, cycle[0]))}"
+        yield f"items wait for each other in a cycle: {' → '.join((*cycle, cycle[0]))}"
 
 
 def _step_faults(step: PlanItem, known: Collection[str]) -> Iterator[str]:

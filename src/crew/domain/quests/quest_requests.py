@@ -50,7 +50,7 @@ def cancel(asked: Asked) -> Answer:
     """End all work on the quest, keep its results, and close all its tasks."""
     quest = find_quest(asked.world, str(asked.args["quest"]))
     if quest.state != QuestState.OPEN:
-        how = f"`crew quest show {quest.id}` tells how it ended"
+        how = f"`crew quest show {quest.id}` shows how it ended"
         raise Conflict(f"quest {quest.id} is {quest.state}", hint=how, code="wrong_state")
     root = asked.world.tasks[quest.id]
     reason = str(asked.args.get("reason") or "the quest was cancelled")
@@ -90,7 +90,7 @@ def plan_items(asked: Asked) -> Answer:
             code="invalid_plan",
         )
     facts, kept = replaced(world, quest, steps, at=asked.at)
-    reply = f"{len(steps)} steps are planned"
+    reply = f"{len(steps)} items are planned"
     if kept:
         reply += f"; {', '.join(kept)} are finished and stay as they are"
     return Answer(facts=tuple(facts), reply=reply)
@@ -99,7 +99,7 @@ def plan_items(asked: Asked) -> Answer:
 def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
     """What a role that may not plan can do instead, with a signal that it may send."""
     if role is None or not planning:
-        return "nobody plans here: do the task as it is"
+        return "no role plans here: do the task as it is"
     who = " or ".join(planning)
     if SignalKind.NEEDS_ROLE_FOLLOWUP in role.signals:
         return f"send needs-role-followup for {who}"

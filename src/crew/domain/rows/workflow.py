@@ -181,10 +181,10 @@ def _unknown(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Itera
     names = [stage.name for stage in stages]
     for stage in stages:
         if names.count(stage.name) > 1:
-            yield f"{place} {stage.name} stands there twice"
+            yield f"{place} {stage.name} is defined twice"
         for role in stage.roles:
             if role not in workflow.roles:
-                yield f"{place} {stage.name}: nobody knows the role {role}"
+                yield f"{place} {stage.name}: unknown role {role}"
         for outcome in OUTCOMES[stage.does]:
             target = stage.routes.get(outcome)
             if target is None:
@@ -232,7 +232,7 @@ def _unreachable(place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
             todo += by_name[name].routes.values()
     for name in by_name:
         if name not in seen:
-            yield f"{place} {name}: no way leads there"
+            yield f"{place} {name}: unreachable"
 
 
 def _endless(workflow: Workflow, place: str, stages: tuple[Stage, ...]) -> Iterator[str]:
@@ -270,11 +270,11 @@ def _plan_faults(workflow: Workflow) -> Iterator[str]:
     positions = [stage for stage in workflow.stages if stage.does is Does.STEPS]
     plans = [stage for stage in workflow.stages if stage.plans]
     if len(positions) > 1:
-        yield "steps can be walked in one stage only"
+        yield "only one stage may run the items"
     if positions and not plans:
         yield f"stage {positions[0].name}: it walks steps that no stage plans"
     if plans and not positions:
-        yield f"stage {plans[0].name}: nobody walks the steps that it plans"
+        yield f"stage {plans[0].name}: no stage runs the items that it plans"
     if bool(positions) != bool(workflow.step_stages):
         yield "step stages and a stage that walks the steps belong together"
     for stage in workflow.step_stages:
@@ -293,4 +293,4 @@ def _role_faults(workflow: Workflow) -> Iterator[str]:
                 yield f"role {role.name}: {signal} is not a signal"
         for other in role.followups:
             if other not in workflow.roles:
-                yield f"role {role.name}: nobody knows the role {other}"
+                yield f"role {role.name}: unknown role {other}"

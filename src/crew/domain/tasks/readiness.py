@@ -57,7 +57,7 @@ def not_read(task: Task) -> str:
         return "its file cannot be read"
     if task.gone:
         return "its source does not have it any more"
-    return "its file is away; it goes on when that is back (is another branch checked out?)"
+    return "its file is missing; the task waits for it (is another branch checked out?)"
 
 
 def no_commit(task: Task) -> str:
@@ -69,9 +69,9 @@ def not_begun(world: World, task: Task) -> str:
     """Why a task with the label of a quest is not led by that quest."""
     if task.quest == task.id:
         return "its label says quest and no quest is about it: `crew quest new` begins one"
-    label = f"take the label quest-{task.quest} away to work at it by itself"
+    label = f"take the label quest-{task.quest} away to work on it by itself"
     if task.quest not in world.quests:
-        return f"its label names quest {task.quest}, which there is not: {label}"
+        return f"its label names quest {task.quest}, which does not exist: {label}"
     return f"it is in no plan of quest {task.quest} yet: {label}"
 
 

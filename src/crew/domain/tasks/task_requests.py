@@ -13,7 +13,7 @@ def close(asked: Asked) -> Answer:
     task = asked.task()
     refuse_landed(task)
     if task.state in FINISHED:
-        how = f"`crew show {task.id}` tells how it ended"
+        how = f"`crew show {task.id}` shows how it ended"
         raise Conflict(f"task {task.id} is {task.state} already", hint=how)
     reason = str(asked.args.get("reason") or "")
     closed = moved(
