@@ -150,7 +150,7 @@ def test_all_faults_are_named_at_once():
     with pytest.raises(UsageError) as refused:
         life.plan(ROOT, bad)
     message = refused.value.message
-    for words in ("cycle", "'nobody'", "'c' stands there 2", "'!' cannot be", "needs a title"):
+    for words in ("cycle", "'nobody'", "'c' is used 2", "'!' cannot be", "needs a title"):
         assert words in message
     assert message.startswith("the plan has 5 faults: ")
     assert refused.value.code == "invalid_plan"

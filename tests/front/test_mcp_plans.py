@@ -46,7 +46,7 @@ FAULTS = [
     ("a, b", "must be an array"),
     ([5], "step 1 is no object"),
     ([step("a"), step("a")], "the id 'a' is used 2 times"),
-    ([step("a", "b"), step("b", "a")], "in a circle: a → b → a"),
+    ([step("a", "b"), step("b", "a")], "in a cycle: a → b → a"),
     ([step("a", "z")], "step a waits for 'z', which is not in the plan"),
     ([step("a") | {"colour": "red"}], "unknown fields: colour"),
     ([step("a b")], "cannot be an id"),
