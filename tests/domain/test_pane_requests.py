@@ -59,8 +59,9 @@ def done_at_terminal(**changes):
 
 @pytest.mark.parametrize("verb", ["start", "stop_task", "complete", "changes", "reviewed"])
 def test_a_task_that_nobody_knows_is_refused(verb):
+    verdict = {"commit": "c", "reviewer": "ann", "passed": True}
     with pytest.raises(NotFound):
-        ask(given(), verb, **START)
+        ask(given(), verb, verdict=verdict, **START)
 
 
 @pytest.mark.parametrize("state", ["todo", "error"])

@@ -21,10 +21,9 @@ VERBS: Mapping[str, Verb] = {
     **merge_requests.VERBS,
     **terminal_requests.VERBS,
     **resume_requests.VERBS,
-    "signal": terminal_signals.signal,
-    "answer": conflict_choice.answer,
-    "message": messages.message,
-    "fetch_messages": messages.fetch_messages,
+    **terminal_signals.VERBS,
+    **conflict_choice.VERBS,
+    **messages.VERBS,
     **quest_requests.VERBS,
     **channel_requests.VERBS,
     **member_requests.VERBS,
@@ -38,20 +37,4 @@ def answer(
     verb = VERBS.get(request.verb)
     if verb is None:
         raise UsageError(f"unknown request {request.verb!r}", hint=f"known: {', '.join(VERBS)}")
-    args = _Arguments(request.args, verb=request.verb)
-    return verb(Asked(args=args, world=world, leads=LEADS, rules=rules, scope=scope, at=at))
-
-
-class _Arguments(dict[str, object]):
-    """The arguments of a request; a missing one is the caller's mistake."""
-
-    def __init__(self, args: Mapping[str, object], *, verb: str) -> None:
-        super().__init__(args)
-        self._verb = verb
-
-    def __missing__(self, name: str) -> object:
-        raise UsageError(
-            f"the request {self._verb} lacks the argument {name!r}",
-            hint=f"send {self._verb} again with a value for {name!r}",
-            code="missing_argument",
-        )
+    return verb(Asked(request=request, world=world, leads=LEADS, rules=rules, scope=scope, at=at))

@@ -68,16 +68,24 @@ class TaskFields(TypedDict, total=False):
     not_before: float | None
 
 
-class RunFields(TypedDict, total=False):
+class RunWishes(TypedDict, total=False):
+    """What one start of a task may set otherwise than the config."""
+
+    model: str
+    told: str
+    max_rounds: int
+    done_word: str
+    proof: str
+    reviewers: tuple[str, ...] | None
+
+
+class RunFields(RunWishes, total=False):
     task: str
     number: int
     agent: str | None
     agent_kind: str
-    model: str
-    told: str
     history: tuple[str, ...]
     round: int
-    max_rounds: int
     step: int
     steps: int
     attempt: int
@@ -112,9 +120,6 @@ class RunFields(TypedDict, total=False):
     role: str
     signal_role: str
     signal_resume: bool
-    done_word: str
-    proof: str
-    reviewers: tuple[str, ...] | None
     verdicts: tuple[tuple[str, str, bool], ...]
 
 

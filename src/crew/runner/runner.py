@@ -19,8 +19,8 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import terminal_name
 from crew.domain.kernel.text import one_line
 from crew.domain.quests.council_stage import is_awaited
-from crew.domain.requests import Answer, Request
-from crew.domain.runs.speaking_run import speaking_run
+from crew.domain.requests import Answer, Request, parsed
+from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
@@ -205,7 +205,7 @@ class Runner:
     def _answer_step(self, request: Request) -> Answer:
         """Answer a request that only a step under way may send."""
         world = self.engine.world
-        run = speaking_run(world, request.args)
+        run = speaking_run(world, parsed(Speaker, request))
         if request.verb == "progress":
             self.last_words.keep(
                 str(run.agent or terminal_name(run.task)), one_line(str(request.args["text"]))

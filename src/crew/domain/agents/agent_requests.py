@@ -6,8 +6,9 @@ from crew.domain.agents.agent_kinds import followed, refuse_unusable
 from crew.domain.agents.agent_plan import kind_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import agent_name, next_agent_names
-from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.requests import Answer, Asked, Verb, find_agent, find_task, typed
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.run_outcomes import assigned
@@ -15,26 +16,67 @@ from crew.domain.tasks.readiness import refuse_waiting
 from crew.domain.world import FIELDS, FactDraft, born, moved, noted
 
 
-def spawn(asked: Asked) -> Answer:
-    """Make new idle agents, by name or by number; `at_least` makes only the missing ones."""
-    kind, chosen = str(asked.args["kind"]), bool(asked.args.get("chosen"))
-    taken = frozenset(asked.world.crew)
-    if name := asked.args.get("name"):
+@frozen
+class SpawnAgents:
+    """New agents, by name or by number; `at_least` makes only the missing ones."""
+
+    kind: str
+    chosen: bool = False
+    name: str = ""
+    count: int = 0
+    at_least: int = 0
+
+
+@frozen
+class NamedAgent:
+    agent: str
+
+
+@frozen
+class SetKind:
+    agent: str
+    kind: str
+
+
+@frozen
+class AssignTask:
+    agent: str
+    task: str
+
+
+@frozen
+class CleanUp:
+    """`idle` means that nothing runs in the worktree, as without a runner."""
+
+    agent: str
+    idle: bool = False
+
+
+@frozen
+class Retry:
+    """`subject` is an agent or a task."""
+
+    subject: str
+
+
+def spawn(asked: Asked[SpawnAgents]) -> Answer:
+    """Make new idle agents."""
+    wanted, taken = asked.request, frozenset(asked.world.crew)
+    if name := wanted.name:
         if name in taken:
             raise Conflict(f"agent {name} exists", hint="`crew ps` shows it; choose another name")
-        names: tuple[str, ...] = (agent_name(str(name)),)
+        names: tuple[str, ...] = (agent_name(name),)
     else:
-        count = int(asked.args.get("count") or 0)
-        if at_least := asked.args.get("at_least"):
-            count = max(0, int(at_least) - len(taken))
-        names = next_agent_names(taken, count)
+        missing = max(0, wanted.at_least - len(taken))
+        names = next_agent_names(taken, missing if wanted.at_least else wanted.count)
     agents = [
-        Agent(id=name, agent_kind=kind, kind_chosen=chosen, started_at=asked.at) for name in names
+        Agent(id=name, agent_kind=wanted.kind, kind_chosen=wanted.chosen, started_at=asked.at)
+        for name in names
     ]
     return Answer(facts=tuple(_spawned(asked, agent) for agent in agents), reply=list(names))
 
 
-def _spawned(asked: Asked, agent: Agent) -> Fact:
+def _spawned(asked: Asked[SpawnAgents], agent: Agent) -> Fact:
     """A new agent; it takes over only the name of a dismissed one."""
     old = asked.world.agents.get(agent.id)
     if old is None:
@@ -43,8 +85,8 @@ def _spawned(asked: Asked, agent: Agent) -> Fact:
     return noted(old, "spawned", at=asked.at, **values)
 
 
-def dismiss(asked: Asked) -> Answer:
-    agent = asked.agent()
+def dismiss(asked: Asked[NamedAgent]) -> Answer:
+    agent = find_agent(asked.world, asked.request.agent)
     if not agent.is_free:
         raise Conflict(
             f"agent {agent.id} is {agent.state} with task {agent.task}",
@@ -54,15 +96,17 @@ def dismiss(asked: Asked) -> Answer:
     return Answer(facts=(gone,), reply=agent.id)
 
 
-def set_kind(asked: Asked) -> Answer:
+def set_kind(asked: Asked[SetKind]) -> Answer:
     """Set the agent kind from the next task on; the current task keeps the kind that began it."""
-    agent, kind = asked.agent(), str(asked.args["kind"])
+    agent = find_agent(asked.world, asked.request.agent)
+    kind = asked.request.kind
     known = noted(agent, "kind_set", at=asked.at, agent_kind=kind, kind_chosen=True)
     return Answer(facts=(known,), reply=agent.task)
 
 
-def assign(asked: Asked) -> Answer:
-    agent, task = asked.agent(), asked.task()
+def assign(asked: Asked[AssignTask]) -> Answer:
+    agent = find_agent(asked.world, asked.request.agent)
+    task = find_task(asked.world, asked.request.task)
     if not agent.is_free:
         raise Conflict(
             f"agent {agent.id} is {agent.state} with task {agent.task}",
@@ -88,22 +132,21 @@ def assign(asked: Asked) -> Answer:
     return Answer(facts=tuple(draft.facts))
 
 
-def kill(asked: Asked) -> Answer:
-    agent = asked.agent()
+def kill(asked: Asked[NamedAgent]) -> Answer:
+    agent = find_agent(asked.world, asked.request.agent)
     if agent.is_free:
         raise Conflict(f"agent {agent.id} is idle", hint="`crew ps` shows the agents")
     return Answer(facts=(noted(agent, "kill_asked", at=asked.at, killing=True),))
 
 
-def cleanup(asked: Asked) -> Answer:
+def cleanup(asked: Asked[CleanUp]) -> Answer:
     """Request the removal of the worktree; a checkpoint keeps its content, the state stays.
 
-    `idle` means that nothing runs there, as without a runner; the next step makes the worktree
-    again.
+    The next step makes the worktree again.
     """
-    agent = asked.agent()
+    agent = find_agent(asked.world, asked.request.agent)
     run = asked.world.runs.get(agent.run or "")
-    is_idle = agent.state == AgentState.STUCK or asked.args.get("idle")
+    is_idle = agent.state == AgentState.STUCK or asked.request.idle
     if run is not None and run.is_live and not is_idle:
         raise Conflict(
             f"agent {agent.id} is {agent.state} in its worktree",
@@ -115,12 +158,12 @@ def cleanup(asked: Asked) -> Answer:
     return Answer(facts=(noted(task, "cleanup_asked", at=asked.at, cleaning=True),), reply=task.id)
 
 
-def retry(asked: Asked) -> Answer:
+def retry(asked: Asked[Retry]) -> Answer:
     """Try again: a stuck agent, the agent that is stuck with a task, or a failed task.
 
     Also a task that is in progress without a live run, as in a fresh clone.
     """
-    named = str(asked.args["subject"])
+    named = asked.request.subject
     agent = asked.world.crew.get(named) or next(
         (a for a in asked.world.crew.values() if a.task == named and a.state == AgentState.STUCK),
         None,
@@ -149,11 +192,11 @@ def unstuck(agent: Agent, *, at: float) -> Answer:
 
 
 VERBS: Mapping[str, Verb] = {
-    "spawn": spawn,
-    "dismiss": dismiss,
-    "set_kind": set_kind,
-    "assign": assign,
-    "retry": retry,
-    "kill": kill,
-    "cleanup": cleanup,
+    "spawn": typed(SpawnAgents, spawn),
+    "dismiss": typed(NamedAgent, dismiss),
+    "set_kind": typed(SetKind, set_kind),
+    "assign": typed(AssignTask, assign),
+    "retry": typed(Retry, retry),
+    "kill": typed(NamedAgent, kill),
+    "cleanup": typed(CleanUp, cleanup),
 }

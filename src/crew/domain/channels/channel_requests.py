@@ -27,8 +27,9 @@ from crew.domain.channels.turns import (
     settle,
 )
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import agent_name
-from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.requests import Answer, Asked, Verb, typed
 from crew.domain.rows.channel import (
     CREW,
     NUMBERED,
@@ -43,22 +44,84 @@ from crew.domain.rows.channel import (
 from crew.domain.world import World
 
 
-def new_channel(asked: Asked) -> Answer:
-    name = free_id(asked.world, str(asked.args["channel"]))
-    args = {key: value for key, value in asked.args.items() if key != "channel"}
-    members = [NewMember(**one) for one in args.pop("members", ())]
-    by = str(args.pop("sender", CREW))
-    args["topic"] = sayable(str(args.get("topic", "")))
-    args.setdefault("rounds", default_rounds(members))
-    channel = Channel(id=name, opened_at=asked.at, **args)
-    facts = opened(asked.world, channel, members, at=asked.at, asked_by=by)
+@frozen
+class NamedChannel:
+    channel: str
+
+
+@frozen
+class NewChannel(NamedChannel):
+    """`rounds`: None is no limit, and 0 leaves the number to crew."""
+
+    members: tuple[NewMember, ...] = ()
+    sender: str = CREW
+    topic: str = ""
+    rounds: int | None = 0
+    mode: str = Mode.TURN_BASED
+    order: str = TurnOrder.ROUND_ROBIN
+    interrupting: str = Interrupting.INJECT
+    council: bool = False
+    timeout_s: float = 60.0
+    wait_timeout_s: float = 300.0
+    heartbeat_s: float = 120.0
+    announces_timeouts: bool = True
+    announces_disconnects: bool = True
+    detects_turn_end: bool = False
+    silence_s: float = 10.0
+
+
+@frozen
+class NamedMember(NamedChannel):
+    member: str
+
+
+@frozen
+class AssignMember(NamedMember):
+    agent_kind: str = ""
+
+
+@frozen
+class OverrideTurn(NamedMember):
+    state: str
+
+
+@frozen
+class PostForPerson(NamedChannel):
+    """`to` names members; without names the text itself may address some."""
+
+    text: str
+    sender: str
+    to: tuple[str, ...] = ()
+
+
+def new_channel(asked: Asked[NewChannel]) -> Answer:
+    wanted = asked.request
+    rounds = default_rounds(wanted.members) if wanted.rounds == 0 else wanted.rounds
+    channel = Channel(
+        id=free_id(asked.world, wanted.channel),
+        opened_at=asked.at,
+        topic=sayable(wanted.topic),
+        rounds=rounds,
+        mode=wanted.mode,
+        order=wanted.order,
+        interrupting=wanted.interrupting,
+        council=wanted.council,
+        timeout_s=wanted.timeout_s,
+        wait_timeout_s=wanted.wait_timeout_s,
+        heartbeat_s=wanted.heartbeat_s,
+        announces_timeouts=wanted.announces_timeouts,
+        announces_disconnects=wanted.announces_disconnects,
+        detects_turn_end=wanted.detects_turn_end,
+        silence_s=wanted.silence_s,
+    )
+    facts = opened(asked.world, channel, wanted.members, at=asked.at, asked_by=wanted.sender)
     return Answer(facts=tuple(facts), reply=channel.id)
 
 
-def assign_member(asked: Asked) -> Answer:
+def assign_member(asked: Asked[AssignMember]) -> Answer:
     """Add a new member, or queue one again that was removed or came back, at the end."""
     draft = channel_draft(asked)
-    name = agent_name(str(asked.args["member"]))
+    name = agent_name(asked.request.member)
     others = [one.name for one in draft.members() if one.assigned and one.name != name]
     if draft.channel.mode == Mode.SINGLE and others:
         raise Conflict(
@@ -69,7 +132,7 @@ def assign_member(asked: Asked) -> Answer:
     if name in draft.channel.members:
         _assign_again(draft, draft.member(name))
     else:
-        join_in(draft, NewMember(name=name, agent_kind=str(asked.args.get("agent_kind") or "")))
+        join_in(draft, NewMember(name=name, agent_kind=asked.request.agent_kind))
     return _settled(draft, name)
 
 
@@ -92,9 +155,9 @@ def _assign_again(draft: ChannelDraft, member: Member) -> None:
     queue(draft, member)
 
 
-def remove_member(asked: Asked) -> Answer:
+def remove_member(asked: Asked[NamedMember]) -> Answer:
     draft = channel_draft(asked)
-    member = find_member(draft, str(asked.args["member"]))
+    member = find_member(draft, asked.request.member)
     if member.takes_part:
         take_out(draft, member)
     elif member.assigned:
@@ -108,10 +171,10 @@ def remove_member(asked: Asked) -> Answer:
     return _settled(draft, member.name)
 
 
-def disable_member(asked: Asked) -> Answer:
+def disable_member(asked: Asked[NamedMember]) -> Answer:
     """End the turn and the step of a member; it stays offline until a person enables it."""
     draft = channel_draft(asked)
-    member = find_member(draft, str(asked.args["member"]))
+    member = find_member(draft, asked.request.member)
     if member.disabled:
         raise Conflict(
             f"{member.name} is disabled in {draft.name} already",
@@ -122,10 +185,10 @@ def disable_member(asked: Asked) -> Answer:
     return _settled(draft, member.name)
 
 
-def enable_member(asked: Asked) -> Answer:
+def enable_member(asked: Asked[NamedMember]) -> Answer:
     """Let a disabled member take part again; one that connects by itself may join again."""
     draft = channel_draft(asked)
-    member = find_member(draft, str(asked.args["member"]))
+    member = find_member(draft, asked.request.member)
     if not member.disabled:
         raise Conflict(
             f"{member.name} is not disabled in {draft.name}: it is {member.state}",
@@ -141,18 +204,18 @@ def enable_member(asked: Asked) -> Answer:
     return _settled(draft, member.name)
 
 
-def say(asked: Asked) -> Answer:
+def say(asked: Asked[PostForPerson]) -> Answer:
     """Post the text of a person; the channel's rule decides what happens to a turn under way."""
     draft = channel_draft(asked)
-    text = sayable(str(asked.args["text"])).rstrip()
-    sender = str(asked.args["sender"])
+    text = sayable(asked.request.text).rstrip()
+    sender = asked.request.sender
     if not text:
         raise UsageError(
             "the text is empty",
             hint="give a text, or - to read stdin",
             code="empty_message",
         )
-    to = _meant(draft, text, asked.args.get("to") or ())
+    to = _meant(draft, text, asked.request.to)
     busy = [one.name for one in draft.members() if is_mid_turn(one)]
     how = Interrupting(draft.channel.interrupting)
     if how == Interrupting.QUEUE and busy:
@@ -169,7 +232,7 @@ def say(asked: Asked) -> Answer:
 
 def _meant(draft: ChannelDraft, text: str, named: Iterable[str]) -> tuple[str, ...]:
     """The members that the text is for; a direct channel needs at least one."""
-    to = tuple(find_member(draft, str(name)).name for name in named)
+    to = tuple(find_member(draft, name).name for name in named)
     to = to or addressed(text, draft.channel.members)
     if draft.channel.mode != Mode.DIRECT or to:
         return to
@@ -196,11 +259,11 @@ def _interrupt(draft: ChannelDraft) -> None:
             )
 
 
-def override(asked: Asked) -> Answer:
+def override(asked: Asked[OverrideTurn]) -> Answer:
     """Put a member back into the queue, or let it speak now or next, as a person asks."""
     draft = channel_draft(asked)
-    member = find_member(draft, str(asked.args["member"]))
-    to = TurnState(str(asked.args["state"]))
+    member = find_member(draft, asked.request.member)
+    to = TurnState(asked.request.state)
     _OVERRIDES.get((TurnState(member.state), to), _refuse_override)(draft, member)
     return _settled(draft, member.name)
 
@@ -251,16 +314,16 @@ _OVERRIDES = {
 }
 
 
-def close_channel(asked: Asked) -> Answer:
+def close_channel(asked: Asked[NamedChannel]) -> Answer:
     draft = channel_draft(asked)
     close(draft)
     return Answer(facts=tuple(draft.facts), reply=draft.name)
 
 
-def invite(asked: Asked) -> Answer:
+def invite(asked: Asked[AssignMember]) -> Answer:
     """Make sure that this member exists; it connects by itself."""
     draft = channel_draft(asked)
-    name = agent_name(str(asked.args["member"]))
+    name = agent_name(asked.request.member)
     if name not in draft.channel.members:
         return assign_member(asked)
     if draft.member(name).is_driven:
@@ -278,9 +341,9 @@ def _settled(draft: ChannelDraft, name: str) -> Answer:
     return Answer(facts=tuple(draft.facts), reply=draft.member(name).state)
 
 
-def channel_draft(asked: Asked) -> ChannelDraft:
+def channel_draft(asked: Asked[NamedChannel]) -> ChannelDraft:
     """A draft for the open channel that the request names."""
-    name = str(asked.args["channel"])
+    name = asked.request.channel
     channel = find_channel(asked.world, name)
     if not channel.is_open:
         raise Conflict(
@@ -310,13 +373,13 @@ def find_member(draft: ChannelDraft, name: str) -> Member:
 
 
 VERBS: Mapping[str, Verb] = {
-    "channel_new": new_channel,
-    "channel_assign": assign_member,
-    "channel_remove": remove_member,
-    "channel_disable": disable_member,
-    "channel_enable": enable_member,
-    "channel_say": say,
-    "channel_override": override,
-    "channel_close": close_channel,
-    "channel_invite": invite,
+    "channel_new": typed(NewChannel, new_channel),
+    "channel_assign": typed(AssignMember, assign_member),
+    "channel_remove": typed(NamedMember, remove_member),
+    "channel_disable": typed(NamedMember, disable_member),
+    "channel_enable": typed(NamedMember, enable_member),
+    "channel_say": typed(PostForPerson, say),
+    "channel_override": typed(OverrideTurn, override),
+    "channel_close": typed(NamedChannel, close_channel),
+    "channel_invite": typed(AssignMember, invite),
 }

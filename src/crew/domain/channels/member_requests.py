@@ -19,7 +19,8 @@ from crew.domain.channels.turns import (
 )
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.kernel.fact import Fact
-from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.kernel.frozen import frozen
+from crew.domain.requests import Answer, Asked, Verb, typed
 from crew.domain.rows.channel import Interrupting, Member, Post, TurnState
 from crew.domain.world import World, noted
 
@@ -30,7 +31,33 @@ _BEATS_PER_LIMIT = 4
 """A heartbeat is recorded when a quarter of the time that may pass without one has passed."""
 
 
-def join(asked: Asked) -> Answer:
+@frozen
+class MemberCall:
+    """`member` is the member's id, which its token proves."""
+
+    member: str
+
+
+@frozen
+class ReadPosts(MemberCall):
+    since: object = None
+
+
+@frozen
+class AddPost(MemberCall):
+    text: str
+
+
+@frozen
+class WaitInTurn(MemberCall):
+    """`over` ends the wait."""
+
+    over: bool = False
+    for_: str = ""
+    seconds: object = None
+
+
+def join(asked: Asked[MemberCall]) -> Answer:
     """Bring the member online: queued if it is assigned, else idle until it is."""
     draft, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
@@ -44,10 +71,10 @@ def join(asked: Asked) -> Answer:
     return _done(draft, member.name, topic=draft.channel.topic)
 
 
-def read(asked: Asked) -> Answer:
+def read(asked: Asked[ReadPosts]) -> Answer:
     """Give the posts that the member has not got yet; this call acknowledges the earlier ones."""
     draft, member = _present(asked)
-    since = _number(asked, "since")
+    since = _number("since", asked.request.since)
     if since is not None:
         draft.note(member.name, "reads_again", given=int(min(since, member.given)), heard=())
     found, left = _given(draft, member.name)
@@ -65,10 +92,10 @@ def has_something(world: World, member_id: str) -> bool:
     return is_over or (member.takes_part and any(unseen(world, member)))
 
 
-def post(asked: Asked) -> Answer:
+def post(asked: Asked[AddPost]) -> Answer:
     """Post a text of the active member; a late text is shown once and changes no turn."""
     draft, member = _present(asked)
-    text, ends = without_signal(str(asked.args["text"]))
+    text, ends = without_signal(asked.request.text)
     if member.state != TurnState.ACTIVE:
         return _posted_late(draft, member, text)
     if text.strip():
@@ -93,7 +120,7 @@ def _posted_late(draft: ChannelDraft, member: Member, text: str) -> Answer:
     return _done(draft, member.name, note="your turn had timed out; it is shown as late")
 
 
-def turn_complete(asked: Asked) -> Answer:
+def turn_complete(asked: Asked[MemberCall]) -> Answer:
     draft, member = _present(asked)
     if member.was_late and member.state == TurnState.QUEUED:
         return _done(draft, member.name, note="your turn had timed out; nothing was changed")
@@ -105,10 +132,10 @@ def turn_complete(asked: Asked) -> Answer:
     return _done(draft, member.name)
 
 
-def wait(asked: Asked) -> Answer:
+def wait(asked: Asked[WaitInTurn]) -> Answer:
     """Pause the turn for something outside, or end that pause."""
     draft, member = _present(asked)
-    if asked.args.get("over"):
+    if asked.request.over:
         if member.state != TurnState.WAITING or member.waits_for == INTERRUPTED:
             raise Conflict(
                 f"you do not wait, you are {member.state}",
@@ -119,21 +146,22 @@ def wait(asked: Asked) -> Answer:
         return _done(draft, member.name)
     if member.state != TurnState.ACTIVE:
         raise _not_active(draft, member)
-    limit_s = min(_number(asked, "seconds") or math.inf, draft.channel.wait_timeout_s)
+    limit_s = min(
+        _number("seconds", asked.request.seconds) or math.inf, draft.channel.wait_timeout_s
+    )
     draft.move(
         member.name,
         "wait_requested",
         to=TurnState.WAITING,
-        waits_for=str(asked.args.get("for") or "something outside"),
+        waits_for=asked.request.for_ or "something outside",
         turn_ends_at=None,
         wait_ends_at=asked.at + limit_s,
     )
     return _done(draft, member.name)
 
 
-def _number(asked: Asked, name: str) -> float | None:
+def _number(name: str, value: object) -> float | None:
     """A finite number, 0 or more, from the arguments of an agent."""
-    value = asked.args.get(name)
     if value is None or (isinstance(value, int | float) and 0 <= value < math.inf):
         return value
     raise UsageError(
@@ -141,7 +169,7 @@ def _number(asked: Asked, name: str) -> float | None:
     )
 
 
-def heartbeat(asked: Asked) -> Answer:
+def heartbeat(asked: Asked[MemberCall]) -> Answer:
     draft, member = _present(asked)
     return _done(draft, member.name, messages=_injected(draft, member.name))
 
@@ -180,8 +208,8 @@ def _cut_off(world: World, member: Member, *, at: float) -> list[Fact]:
     return draft.facts
 
 
-def _speaker(asked: Asked) -> tuple[ChannelDraft, Member]:
-    channel, _, name = str(asked.args["member"]).partition("/")
+def _speaker(asked: Asked[MemberCall]) -> tuple[ChannelDraft, Member]:
+    channel, _, name = asked.request.member.partition("/")
     if channel not in asked.world.channels:
         raise NotFound(f"there is no channel {channel!r}", hint="stop here; you were removed")
     if not asked.world.channels[channel].is_open:
@@ -201,7 +229,7 @@ def _speaker(asked: Asked) -> tuple[ChannelDraft, Member]:
     return draft, member
 
 
-def _present(asked: Asked) -> tuple[ChannelDraft, Member]:
+def _present(asked: Asked[MemberCall]) -> tuple[ChannelDraft, Member]:
     """The calling member; its call counts as a heartbeat and acknowledges earlier posts."""
     draft, member = _speaker(asked)
     if member.state == TurnState.OFFLINE:
@@ -296,10 +324,10 @@ def _is_worth_telling(key: str, value: object) -> bool:
 
 
 VERBS: Mapping[str, Verb] = {
-    "channel_join": join,
-    "channel_read": read,
-    "channel_post": post,
-    "channel_turn_complete": turn_complete,
-    "channel_wait": wait,
-    "channel_heartbeat": heartbeat,
+    "channel_join": typed(MemberCall, join),
+    "channel_read": typed(ReadPosts, read),
+    "channel_post": typed(AddPost, post),
+    "channel_turn_complete": typed(MemberCall, turn_complete),
+    "channel_wait": typed(WaitInTurn, wait),
+    "channel_heartbeat": typed(MemberCall, heartbeat),
 }

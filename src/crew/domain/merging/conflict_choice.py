@@ -4,23 +4,30 @@ The task stays done in the meantime, out of the queue. A chosen side holds for i
 conflicts of that commit are settled in the same way.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.merging.sent_back import CONFLICT_CHOICES, returned
-from crew.domain.requests import Answer, Asked
+from crew.domain.requests import Answer, Asked, Verb, typed
 from crew.domain.rows.question import About, Question
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import SENT_BACK, Task, TaskState
-from crew.domain.runs.questions import answer_question, answer_text, answered, open_question
+from crew.domain.runs.questions import (
+    AnswerQuestion,
+    answer_question,
+    answer_text,
+    answered,
+    open_question,
+)
 from crew.domain.runs.run_ends import broken_off
 from crew.domain.world import FactDraft, moved, noted
 
 AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 
 
-def answer(asked: Asked) -> Answer:
+def answer(asked: Asked[AnswerQuestion]) -> Answer:
     """Answer any question; a question about a conflict takes one of its choices."""
     question = open_question(asked)
     if question.about != About.CONFLICT:
@@ -42,7 +49,7 @@ def read_choice(question: Question, text: str) -> str:
     return said
 
 
-def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
+def chosen(asked: Asked[object], question: Question, choice: str) -> list[Fact]:
     """What follows from the choice; nothing if the task has changed in the meantime."""
     task, run = asked.world.tasks[question.task], asked.world.runs[question.run]
     if task.conflict != question.id:
@@ -62,7 +69,7 @@ def chosen(asked: Asked, question: Question, choice: str) -> list[Fact]:
     return draft.facts
 
 
-def _to_agent(asked: Asked, task: Task, run: Run) -> list[Fact]:
+def _to_agent(asked: Asked[object], task: Task, run: Run) -> list[Fact]:
     return returned(
         asked.world,
         task.id,
@@ -82,3 +89,6 @@ def _give_up(draft: FactDraft, task: Task, run: Run, *, at: float) -> None:
     reason = f"a person gave it up: it conflicts with {run.merge_commit[:12]} in {files}"
     draft.add(moved(task, "sent_back", to=TaskState.IN_PROGRESS, at=at, **SENT_BACK))
     draft.add(*broken_off(draft.world, run, reason, at=at))
+
+
+VERBS: Mapping[str, Verb] = {"answer": typed(AnswerQuestion, answer)}

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
-from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.kernel.frozen import frozen
+from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.task import TaskState
 from crew.domain.tasks.readiness import SHOW, no_commit
 from crew.domain.world import World, noted
@@ -14,9 +15,27 @@ if TYPE_CHECKING:
     from crew.domain.row_changes import MergeQueueFields
 
 
-def merge(asked: Asked) -> Answer:
+@frozen
+class MergeTask:
+    """`head` is the commit to merge, if it is not the one that the task ended with."""
+
+    task: str
+    head: str = ""
+
+
+@frozen
+class DeliverTarget:
+    target: str
+
+
+@frozen
+class Look:
+    """No argument: the runner that answers checks what is due."""
+
+
+def merge(asked: Asked[MergeTask]) -> Answer:
     """Put a done task into the queue; a task that waits or has landed is tried again."""
-    task = asked.task()
+    task = find_task(asked.world, asked.request.task)
     if task.awaits_delivery:
         return Answer(facts=_delivery_asked(asked.world, task.target, at=asked.at), reply=task.id)
     if task.state != TaskState.DONE:
@@ -27,7 +46,7 @@ def merge(asked: Asked) -> Answer:
             hint=f"`crew inbox {task.conflict}` shows it with its choices",
             code="waits_for_answer",
         )
-    head = str(asked.args.get("head") or task.head)
+    head = asked.request.head or task.head
     if not head:
         raise Conflict(f"task {task.id} cannot be merged: {no_commit(task)}", hint=SHOW)
     if task.is_queued and task.head == head:
@@ -36,9 +55,9 @@ def merge(asked: Asked) -> Answer:
     return Answer(facts=(queued,), reply=task.id)
 
 
-def deliver(asked: Asked) -> Answer:
+def deliver(asked: Asked[DeliverTarget]) -> Answer:
     """Compare this target branch with its landed work, even if it had all of it before."""
-    target = str(asked.args["target"])
+    target = asked.request.target
     return Answer(facts=_delivery_asked(asked.world, target, at=asked.at), reply=target)
 
 
@@ -51,9 +70,13 @@ def _delivery_asked(world: World, target: str, *, at: float) -> tuple[Fact, ...]
     return (noted(queue, "delivery_asked", at=at, **fresh),)
 
 
-def look(asked: Asked) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
+def look(asked: Asked[Look]) -> Answer:  # noqa: ARG001 - every verb is asked in the same way
     """No facts: the runner that answers checks what is due, such as a delivery."""
     return Answer()
 
 
-VERBS: Mapping[str, Verb] = {"merge": merge, "deliver": deliver, "look": look}
+VERBS: Mapping[str, Verb] = {
+    "merge": typed(MergeTask, merge),
+    "deliver": typed(DeliverTarget, deliver),
+    "look": typed(Look, look),
+}

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.kernel.frozen import frozen
 from crew.domain.quests.position import first_position, role_of, workflow_of
 from crew.domain.quests.quest_outcomes import closed
 from crew.domain.quests.quest_plan import faults, finished_steps, planners, read_steps, replaced
-from crew.domain.requests import Answer, Asked, Verb, find_task
+from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.quest import Quest, QuestState
 from crew.domain.rows.step import SignalKind
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.run_ends import abandoned
-from crew.domain.runs.speaking_run import speaking_run
+from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.world import World, born, noted
 
 MOST_FAULTS = 50
@@ -20,9 +21,32 @@ LONGEST_FAULT = 200
 """How many faults of a plan one error lists, and the characters of each."""
 
 
-def begin(asked: Asked) -> Answer:
+@frozen
+class BeginQuest:
+    """`definition` is the workflow as text: a later change of its file means nothing to it."""
+
+    task: str
+    workflow: str
+    definition: str
+    slots: int
+
+
+@frozen
+class CancelQuest:
+    quest: str
+    reason: str = ""
+
+
+@frozen
+class PlanSteps(Speaker):
+    """The steps are as the agent wrote them; `read_steps` explains what is wrong with them."""
+
+    steps: object = None
+
+
+def begin(asked: Asked[BeginQuest]) -> Answer:
     """Begin a quest for the task that holds the request, with its workflow as text."""
-    task = find_task(asked.world, str(asked.args["task"]))
+    task = find_task(asked.world, asked.request.task)
     if task.id in asked.world.quests or task.state != TaskState.TODO:
         raise Conflict(
             f"task {task.id} is {task.state} and no quest can begin with it",
@@ -31,9 +55,9 @@ def begin(asked: Asked) -> Answer:
         )
     quest = Quest(
         id=task.id,
-        workflow=str(asked.args["workflow"]),
-        definition=str(asked.args["definition"]),
-        slots=int(asked.args["slots"]),
+        workflow=asked.request.workflow,
+        definition=asked.request.definition,
+        slots=asked.request.slots,
         created_at=asked.at,
     )
     return Answer(
@@ -46,14 +70,14 @@ def begin(asked: Asked) -> Answer:
     )
 
 
-def cancel(asked: Asked) -> Answer:
+def cancel(asked: Asked[CancelQuest]) -> Answer:
     """End all work on the quest, keep its results, and close all its tasks."""
-    quest = find_quest(asked.world, str(asked.args["quest"]))
+    quest = find_quest(asked.world, asked.request.quest)
     if quest.state != QuestState.OPEN:
         how = f"`crew quest show {quest.id}` shows how it ended"
         raise Conflict(f"quest {quest.id} is {quest.state}", hint=how, code="wrong_state")
     root = asked.world.tasks[quest.id]
-    reason = str(asked.args.get("reason") or "the quest was cancelled")
+    reason = asked.request.reason or "the quest was cancelled"
     facts = [closed(root, reason, at=asked.at), *abandoned(asked.world, root, at=asked.at)]
     return Answer(facts=tuple(facts), reply=quest.id)
 
@@ -65,10 +89,10 @@ def find_quest(world: World, quest: str) -> Quest:
     return world.quests[quest]
 
 
-def plan_items(asked: Asked) -> Answer:
+def plan_items(asked: Asked[PlanSteps]) -> Answer:
     """Replace the plan of a quest with the items that its planning role sends."""
     world = asked.world
-    run = speaking_run(world, asked.args)
+    run = speaking_run(world, asked.request)
     role = role_of(world, run)
     quest = world.quests[world.positions[run.task].quest] if role else None
     if role is None or quest is None or role.name not in planners(world, quest):
@@ -78,7 +102,7 @@ def plan_items(asked: Asked) -> Answer:
             hint=_who_plans(role, who),
             code="not_a_planner",
         )
-    steps = read_steps(asked.args.get("steps"))
+    steps = read_steps(asked.request.steps)
     most = workflow_of(world, world.positions[run.task]).most_steps
     if found := list(faults(steps, most=most, finished=finished_steps(world, quest))):
         told = [fault[:LONGEST_FAULT] for fault in found[:MOST_FAULTS]]
@@ -107,7 +131,7 @@ def _who_plans(role: Role | None, planning: tuple[str, ...]) -> str:
 
 
 VERBS: Mapping[str, Verb] = {
-    "quest_new": begin,
-    "quest_cancel": cancel,
-    "plan_steps": plan_items,
+    "quest_new": typed(BeginQuest, begin),
+    "quest_cancel": typed(CancelQuest, cancel),
+    "plan_steps": typed(PlanSteps, plan_items),
 }

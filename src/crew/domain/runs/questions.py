@@ -2,6 +2,7 @@
 
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import attributed
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.message import LONGEST_MESSAGE
@@ -50,7 +51,13 @@ _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHIN
 """Asks whose prompts have no room for an answer."""
 
 
-def answer_question(asked: Asked) -> Answer:
+@frozen
+class AnswerQuestion:
+    question: str
+    text: str
+
+
+def answer_question(asked: Asked[AnswerQuestion]) -> Answer:
     """Continue the run in its own session, with the answer."""
     question = open_question(asked)
     text = answer_text(asked, question)
@@ -70,9 +77,9 @@ def answered(question: Question, text: str, *, at: float) -> Fact:
     )
 
 
-def answer_text(asked: Asked, question: Question) -> str:
+def answer_text(asked: Asked[AnswerQuestion], question: Question) -> str:
     """The text of an answer; an empty one denies a permission, and is refused elsewhere."""
-    text = str(asked.args["text"])
+    text = asked.request.text
     if not text.strip() and question.about != About.PERMISSION:
         raise UsageError("the answer is empty", hint="answer again with a text")
     if len(text) > LONGEST_MESSAGE:
@@ -95,8 +102,8 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
     return noted(run, "answered", at=at, ask=ask, notes=notes, question="", error="")
 
 
-def open_question(asked: Asked) -> Question:
-    question = find_question(asked.world, str(asked.args["question"]))
+def open_question(asked: Asked[AnswerQuestion]) -> Question:
+    question = find_question(asked.world, asked.request.question)
     ends_with_run = question.about != About.CONFLICT
     is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live
     state = QuestionState.WITHDRAWN if is_over else question.state

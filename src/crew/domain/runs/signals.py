@@ -5,11 +5,12 @@ from typing import Any
 
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Answer, Asked
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import Signal, SignalKind
 from crew.domain.runs.questions import new_question
-from crew.domain.runs.speaking_run import speaking_run
+from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.world import born, noted
 
 NEEDED: Mapping[SignalKind, tuple[str, ...]] = {
@@ -63,15 +64,23 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     return (said or "").strip()[:LONGEST]
 
 
-def signal_of_step(asked: Asked) -> Answer:
+@frozen
+class SentSignal:
+    """The values are as the agent wrote them; `read_signal` explains what is wrong with them."""
+
+    speaker: Speaker
+    values: Mapping[str, object]
+
+
+def signal_of_step(asked: Asked[SentSignal]) -> Answer:
     """Record the first signal of a step; crew acts on it when the step ends."""
-    run = speaking_run(asked.world, asked.args)
+    run = speaking_run(asked.world, asked.request.speaker)
     if run.signal:
         raise Conflict(
             f"this step has signalled {run.signal} already, and only the first signal counts",
             hint="end your step now",
         )
-    told = read_signal(asked.args)
+    told = read_signal(asked.request.values)
     asked.leads.of_run(asked.world, run).check_signal(asked.world, run, told)
     facts = [noted(run, "signalled", at=asked.at, **_noted(told))]
     if told.kind == SignalKind.NEEDS_USER_INPUT:
@@ -93,7 +102,7 @@ def _noted(told: Signal) -> dict[str, Any]:
     }
 
 
-def _question_asked(asked: Asked, run: Run, told: Signal) -> list[Fact]:
+def _question_asked(asked: Asked[SentSignal], run: Run, told: Signal) -> list[Fact]:
     question = new_question(asked.world, run, text=told.question, context=told.context, at=asked.at)
     noted_run = noted(
         run,

@@ -1,24 +1,32 @@
 """The run that a step, a terminal or a review reports for."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from crew.domain.kernel.errors import Conflict
+from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.run import Run
 from crew.domain.world import World
 
 
-def speaking_run(world: World, args: Mapping[str, Any]) -> Run:
+@frozen
+class Speaker:
+    """An attempt at a step, the number of a terminal, or a review: what a token proves."""
+
+    run: str
+    attempt: int | None = None
+    terminal: int | None = None
+    review: bool = False
+
+
+def speaking_run(world: World, speaker: Speaker) -> Run:
     """The run that the caller reports for; a step or a terminal that has ended is refused.
 
     A review only reads, so it may report at any time.
     """
-    run = world.runs.get(str(args["run"]))
-    number = args.get("terminal")
-    if number is not None and (run is None or not _is_in_terminal(world, run, int(number))):
+    run = world.runs.get(speaker.run)
+    number = speaker.terminal
+    if number is not None and (run is None or not _is_in_terminal(world, run, number)):
         raise Conflict("that terminal has ended; nothing was changed", hint="end now")
-    is_step = number is None and not args.get("review")
-    if run is None or (is_step and not (run.stepping and run.attempt == int(args["attempt"]))):
+    is_step = number is None and not speaker.review
+    if run is None or (is_step and not (run.stepping and run.attempt == speaker.attempt)):
         raise Conflict(
             "that step has ended; nothing was changed", hint="end your step now", code="step_over"
         )

@@ -1,18 +1,28 @@
 """Messages to a task: sent by people, agents and crew, read by the agent that has the task."""
 
+from collections.abc import Mapping
+
 from crew.domain.kernel.errors import Conflict
-from crew.domain.requests import Answer, Asked, find_task
+from crew.domain.kernel.frozen import frozen
+from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.message import LONGEST_MESSAGE, Message, MessageState
 from crew.domain.rows.task import FINISHED
 from crew.domain.runs.message_outcomes import given, messages_for, messages_read
-from crew.domain.runs.speaking_run import speaking_run
+from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.world import FactDraft, born
 
 
-def message(asked: Asked) -> Answer:
+@frozen
+class MessageTask:
+    task: str
+    sender: str
+    text: str
+
+
+def message(asked: Asked[MessageTask]) -> Answer:
     """Send a message to the agent or the reviewers of a task; the next step gets it."""
-    task = find_task(asked.world, str(asked.args["task"]))
+    task = find_task(asked.world, asked.request.task)
     refuse_landed(task)
     if task.state in FINISHED:
         raise Conflict(
@@ -22,23 +32,29 @@ def message(asked: Asked) -> Answer:
     new = Message(
         id=f"m{len(asked.world.messages) + 1}",
         task=task.id,
-        sender=str(asked.args["sender"]),
-        text=str(asked.args["text"])[:LONGEST_MESSAGE],
+        sender=asked.request.sender,
+        text=asked.request.text[:LONGEST_MESSAGE],
         at=asked.at,
     )
     return Answer(facts=(born(new, "sent", at=asked.at),), reply=new.id)
 
 
-def fetch_messages(asked: Asked) -> Answer:
+def fetch_messages(asked: Asked[Speaker]) -> Answer:
     """Give an agent the new messages during its step; they are read once that step ends well.
 
     A terminal has no steps, so there they are read at once.
     """
-    run = speaking_run(asked.world, asked.args)
+    run = speaking_run(asked.world, asked.request)
     found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
     draft = FactDraft(asked.world)
     draft.add(*(given(message, run.step_key, at=asked.at) for message in found))
-    if asked.args.get("terminal") is not None:
+    if asked.request.terminal is not None:
         draft.add(*messages_read(draft.world, run, at=asked.at))
     said = [{"id": m.id, "from": m.sender, "text": m.text} for m in found]
     return Answer(facts=tuple(draft.facts), reply=said)
+
+
+VERBS: Mapping[str, Verb] = {
+    "message": typed(MessageTask, message),
+    "fetch_messages": typed(Speaker, fetch_messages),
+}

@@ -25,7 +25,7 @@ def _is_over(world: World, task: str) -> bool:
     return found is not None and found.is_over
 
 
-def refuse_waiting(asked: Asked, task: Task) -> None:
+def refuse_waiting(asked: Asked[object], task: Task) -> None:
     """Raise with the reason unless the task can start now."""
     if not can_start(asked.world, task, asked.leads):
         why = why_not(asked.world, task, asked.leads)

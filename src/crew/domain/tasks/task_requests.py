@@ -3,19 +3,36 @@
 from collections.abc import Mapping
 
 from crew.domain.kernel.errors import Conflict
-from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.kernel.frozen import frozen
+from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.task import FINISHED, Task, TaskState
 from crew.domain.runs.run_ends import abandoned
 from crew.domain.world import moved, noted
 
 
-def close(asked: Asked) -> Answer:
-    task = asked.task()
+@frozen
+class CloseTask:
+    task: str
+    reason: str = ""
+
+
+@frozen
+class PruneTasks:
+    tasks: tuple[str, ...]
+
+
+@frozen
+class ForgetBranches:
+    branches: tuple[str, ...]
+
+
+def close(asked: Asked[CloseTask]) -> Answer:
+    task = find_task(asked.world, asked.request.task)
     refuse_landed(task)
     if task.state in FINISHED:
         how = f"`crew show {task.id}` shows how it ended"
         raise Conflict(f"task {task.id} is {task.state} already", hint=how)
-    reason = str(asked.args.get("reason") or "")
+    reason = asked.request.reason
     closed = moved(
         task, "closed", to=TaskState.CLOSED, at=asked.at, close_reason=reason, queued_at=None
     )
@@ -32,9 +49,9 @@ def refuse_landed(task: Task) -> None:
         )
 
 
-def prune(asked: Asked) -> Answer:
+def prune(asked: Asked[PruneTasks]) -> Answer:
     """Request the removal of the worktrees of these tasks, if they have ended."""
-    over = [task for task in map(asked.world.tasks.get, asked.args["tasks"]) if _is_over(task)]
+    over = [task for task in map(asked.world.tasks.get, asked.request.tasks) if _is_over(task)]
     facts = [
         noted(task, "prune_asked", at=asked.at, cleaning=True)
         for task in over
@@ -43,9 +60,9 @@ def prune(asked: Asked) -> Answer:
     return Answer(facts=tuple(facts), reply=[fact.subject for fact in facts])
 
 
-def pruned(asked: Asked) -> Answer:
+def pruned(asked: Asked[ForgetBranches]) -> Answer:
     """Record that these branches were deleted, so that no ended task names them."""
-    names = set(asked.args["branches"])
+    names = set(asked.request.branches)
     found = [task for task in asked.world.tasks.values() if task.branch in names and _is_over(task)]
     facts = [noted(task, "branch_removed", at=asked.at, branch="") for task in found]
     return Answer(facts=tuple(facts), reply=[task.id for task in found])
@@ -55,4 +72,8 @@ def _is_over(task: Task | None) -> bool:
     return task is not None and (task.gone or task.state in FINISHED)
 
 
-VERBS: Mapping[str, Verb] = {"close": close, "prune": prune, "pruned": pruned}
+VERBS: Mapping[str, Verb] = {
+    "close": typed(CloseTask, close),
+    "prune": typed(PruneTasks, prune),
+    "pruned": typed(ForgetBranches, pruned),
+}

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
-from crew.domain.requests import Answer, Asked, Verb
+from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
 from crew.domain.rows.terminal import Leaving
@@ -21,15 +22,67 @@ from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.terminals.terminal_outcomes import asked_for, ended, to_leave
 from crew.domain.world import FactDraft, moved, noted
 
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunWishes
 
-def start(asked: Asked) -> Answer:
+
+@frozen
+class StartTask:
+    """A named `kind` comes before `default_kind`; the rest changes what the config says."""
+
+    task: str
+    kind: str = ""
+    default_kind: str
+    headless: bool = False
+    resume: bool = False
+    model: str = ""
+    told: str = ""
+    done_word: str = ""
+    proof: str = ""
+    reviewers: tuple[str, ...] | None = None
+    max_rounds: int | None = None
+
+
+@frozen
+class StopTask:
+    task: str
+
+
+@frozen
+class RequestChanges:
+    task: str
+    notes: str = ""
+
+
+@frozen
+class TerminalEnded:
+    run: str
+    number: int
+    code: int
+
+
+@frozen
+class CompleteTask:
+    """`merge` is None where the config decides whether the task is merged."""
+
+    task: str
+    merge: bool | None = None
+
+
+@frozen
+class RecordVerdict:
+    task: str
+    verdict: Verdict
+
+
+def start(asked: Asked[StartTask]) -> Answer:
     """Open a terminal for the task, or, with `headless`, give it to the first free agent."""
-    task = asked.task()
+    task = find_task(asked.world, asked.request.task)
     run = _live_run(asked, task)
     _refuse_leaving(asked, task)
     if task.state == TaskState.DONE:
-        is_there = _has_terminal(asked, task) and not asked.args.get("headless")
-        notes = str(asked.args.get("told") or "") if is_there else ""
+        is_there = _has_terminal(asked, task) and not asked.request.headless
+        notes = asked.request.told if is_there else ""
         facts, run = _reopened(asked, task, notes)
         more = [] if is_there else _carry_on(asked, run)
         return Answer(facts=(*facts, *more), reply=run.id)
@@ -37,12 +90,12 @@ def start(asked: Asked) -> Answer:
         return Answer(facts=tuple(_carry_on(asked, run)), reply=run.id)
     new = _new_run(asked, task)
     facts = begin(asked, task, new)
-    if not asked.args.get("headless"):
+    if not asked.request.headless:
         facts.append(asked_for(asked.world, new, at=asked.at))
     return Answer(facts=tuple(facts), reply=new.id)
 
 
-def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
+def begin(asked: Asked[object], task: Task, run: Run) -> list[Fact]:
     if task.state == TaskState.IN_PROGRESS:  # as in a fresh clone, so no agent works on it
         draft = FactDraft(asked.world)
         draft.add(moved(task, "reset", to=TaskState.TODO, at=asked.at))
@@ -52,7 +105,7 @@ def begin(asked: Asked, task: Task, run: Run) -> list[Fact]:
     return started(task, run, at=asked.at)
 
 
-def _new_run(asked: Asked, task: Task) -> Run:
+def _new_run(asked: Asked[StartTask], task: Task) -> Run:
     last = asked.world.runs.get(task.run or "")
     kind = _kind(asked, last)
     refuse_unusable(
@@ -60,8 +113,8 @@ def _new_run(asked: Asked, task: Task) -> Run:
     )
     run = new_run(task, kind=kind, rules=asked.rules, at=asked.at)
     run = asked.leads.of_task(asked.world, task.id).begin(asked.world, run)
-    run = replace(run, **_wishes(asked))
-    if not asked.args.get("resume") or last is None or not last.session:
+    run = replace(run, **_wishes(asked.request))
+    if not asked.request.resume or last is None or not last.session:
         return run
     if run.agent_kind != last.agent_kind:  # no other agent kind knows that session
         return run
@@ -75,7 +128,7 @@ def _new_run(asked: Asked, task: Task) -> Run:
     )
 
 
-def _carry_on(asked: Asked, run: Run) -> list[Fact]:
+def _carry_on(asked: Asked[StartTask], run: Run) -> list[Fact]:
     """Open a terminal for a live run, or hand the run over to an agent, in the same session."""
     if run.state == RunState.REVIEWING:
         raise Conflict(
@@ -83,8 +136,8 @@ def _carry_on(asked: Asked, run: Run) -> list[Fact]:
             hint=f"`crew complete {run.task}` waits for the result, `crew stop {run.task}` ends it",
         )
     _refuse_other_kind(asked, run)
-    wishes = _wishes(asked)
-    if asked.args.get("headless"):
+    wishes = _wishes(asked.request)
+    if asked.request.headless:
         return _handed_over(asked, run, wishes)
     if asked.world.terminal_of(run.id):
         raise Conflict(
@@ -94,7 +147,7 @@ def _carry_on(asked: Asked, run: Run) -> list[Fact]:
     return [wanted, noted(run, "terminal_asked", at=asked.at, **wishes)]
 
 
-def _refuse_leaving(asked: Asked, task: Task) -> None:
+def _refuse_leaving(asked: Asked[object], task: Task) -> None:
     terminal = asked.world.terminal_of(task.run or "")
     if terminal is not None and terminal.leaving:
         raise Conflict(
@@ -103,8 +156,8 @@ def _refuse_leaving(asked: Asked, task: Task) -> None:
         )
 
 
-def _refuse_other_kind(asked: Asked, run: Run) -> None:
-    named = asked.args.get("kind")
+def _refuse_other_kind(asked: Asked[StartTask], run: Run) -> None:
+    named = asked.request.kind
     if named and named != run.agent_kind:
         raise Conflict(
             f"task {run.task} is under way with {run.agent_kind}, not {named}",
@@ -112,7 +165,7 @@ def _refuse_other_kind(asked: Asked, run: Run) -> None:
         )
 
 
-def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact]:
+def _handed_over(asked: Asked[StartTask], run: Run, wishes: "RunWishes") -> list[Fact]:
     if run.agent is not None:
         raise Conflict(
             f"agent {run.agent} works on task {run.task} already", hint="`crew ps` shows it"
@@ -124,11 +177,11 @@ def _handed_over(asked: Asked, run: Run, wishes: Mapping[str, Any]) -> list[Fact
     return facts
 
 
-def _has_terminal(asked: Asked, task: Task) -> bool:
+def _has_terminal(asked: Asked[object], task: Task) -> bool:
     return asked.world.terminal_of(task.run or "") is not None
 
 
-def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
+def _reopened(asked: Asked[object], task: Task, notes: str) -> tuple[list[Fact], Run]:
     """Start a done task again and remove it from the merge queue."""
     run = asked.world.runs.get(task.run or "")
     if run is None or run.state != RunState.COMPLETE:
@@ -154,22 +207,22 @@ def _reopened(asked: Asked, task: Task, notes: str) -> tuple[list[Fact], Run]:
     return draft.facts, draft.world.runs[run.id]
 
 
-def changes(asked: Asked) -> Answer:
+def changes(asked: Asked[RequestChanges]) -> Answer:
     """Send a done task back to its own session with the changes that a person wants."""
-    task = asked.task()
+    task = find_task(asked.world, asked.request.task)
     refuse_landed(task)
     if task.state != TaskState.DONE:
         raise Conflict(
             f"task {task.id} is {task.state}, not done",
             hint="changes can be requested of a done task; `crew comment` is always possible",
         )
-    facts, _ = _reopened(asked, task, str(asked.args.get("notes") or ""))
+    facts, _ = _reopened(asked, task, asked.request.notes)
     return Answer(facts=tuple(facts), reply=task.id)
 
 
-def stop_task(asked: Asked) -> Answer:
+def stop_task(asked: Asked[StopTask]) -> Answer:
     """End all work on the task; it can be started again."""
-    task = asked.task()
+    task = find_task(asked.world, asked.request.task)
     run = asked.world.runs.get(task.run or "")
     terminal = asked.world.terminal_of(task.run or "")
     if run is None or not (run.is_live or terminal):
@@ -186,17 +239,16 @@ def stop_task(asked: Asked) -> Answer:
     return Answer(facts=(stopping, kill), reply=task.id)
 
 
-def terminal_ended(asked: Asked) -> Answer:
+def terminal_ended(asked: Asked[TerminalEnded]) -> Answer:
     """The terminal reports that it has ended; a late or repeated report is ignored."""
-    run = str(asked.args["run"])
-    number, code = int(asked.args["number"]), int(asked.args["code"])
-    facts = ended(asked.world, run, number=number, code=code, at=asked.at)
-    return Answer(facts=tuple(facts), reply=run if facts else None)
+    told = asked.request
+    facts = ended(asked.world, told.run, number=told.number, code=told.code, at=asked.at)
+    return Answer(facts=tuple(facts), reply=told.run if facts else None)
 
 
-def complete(asked: Asked) -> Answer:
+def complete(asked: Asked[CompleteTask]) -> Answer:
     """Check the finished work of a terminal, as its user asked."""
-    task = asked.task()
+    task = find_task(asked.world, asked.request.task)
     run = _live_run(asked, task)
     if run is None or task.state != TaskState.IN_PROGRESS:
         start_it = f"`crew start {task.id}` begins it"
@@ -222,29 +274,28 @@ def complete(asked: Asked) -> Answer:
     return Answer(facts=(done,), reply=run.id)
 
 
-def _joined(asked: Asked, run: Run) -> list[Fact]:
+def _joined(asked: Asked[CompleteTask], run: Run) -> list[Fact]:
     """Let a second `complete` wait for the check of the first; it may still ask for the merge."""
-    if not asked.args.get("merge") or run.merges:
+    if not asked.request.merge or run.merges:
         return []
     return [noted(run, "merge_asked", at=asked.at, merges=True)]
 
 
-def _wants_merge(asked: Asked) -> bool:
-    wish = asked.args.get("merge")
-    return asked.rules.merge_completed if wish is None else bool(wish)
+def _wants_merge(asked: Asked[CompleteTask]) -> bool:
+    wish = asked.request.merge
+    return asked.rules.merge_completed if wish is None else wish
 
 
-def reviewed(asked: Asked) -> Answer:
+def reviewed(asked: Asked[RecordVerdict]) -> Answer:
     """Record the verdict for the run that made the commit, and for that commit only."""
-    task = asked.task()
+    task = find_task(asked.world, asked.request.task)
     run = asked.world.runs.get(task.run or "")
     if run is None:
         raise Conflict(f"task {task.id} was never started", hint="there is nothing to review")
-    verdict = Verdict(**asked.args["verdict"])
-    return Answer(facts=(recorded(run, verdict, at=asked.at),), reply=task.id)
+    return Answer(facts=(recorded(run, asked.request.verdict, at=asked.at),), reply=task.id)
 
 
-def _live_run(asked: Asked, task: Task) -> Run | None:
+def _live_run(asked: Asked[object], task: Task) -> Run | None:
     refuse_landed(task)
     if task.state in FINISHED:
         raise Conflict(f"task {task.id} is {task.state}", hint=next_step(task, "opens it"))
@@ -252,31 +303,41 @@ def _live_run(asked: Asked, task: Task) -> Run | None:
     return run if run is not None and run.is_live else None
 
 
-def _has_process(asked: Asked, run: Run) -> bool:
+def _has_process(asked: Asked[object], run: Run) -> bool:
     terminal = asked.world.terminal_of(run.id)
     return terminal is not None and terminal.has_process
 
 
-def _kind(asked: Asked, last: Run | None) -> str:
+def _kind(asked: Asked[StartTask], last: Run | None) -> str:
     """The agent kind that the request names; a resumed session keeps the kind that began it."""
-    named = asked.args.get("kind")
-    goes_on = last is not None and asked.args.get("resume")
-    return str(named or (last.agent_kind if last and goes_on else asked.args["default_kind"]))
+    named = asked.request.kind
+    goes_on = last is not None and asked.request.resume
+    return named or (last.agent_kind if last and goes_on else asked.request.default_kind)
 
 
-_WISHES = ("model", "told", "done_word", "proof", "reviewers", "max_rounds")
-
-
-def _wishes(asked: Asked) -> dict[str, Any]:
+def _wishes(wanted: StartTask) -> "RunWishes":
     """The terms of this run that the request sets in place of the configuration."""
-    return {name: asked.args[name] for name in _WISHES if asked.args.get(name) not in (None, "")}
+    wishes: RunWishes = {}
+    if wanted.model:
+        wishes["model"] = wanted.model
+    if wanted.told:
+        wishes["told"] = wanted.told
+    if wanted.done_word:
+        wishes["done_word"] = wanted.done_word
+    if wanted.proof:
+        wishes["proof"] = wanted.proof
+    if wanted.reviewers is not None:
+        wishes["reviewers"] = wanted.reviewers
+    if wanted.max_rounds is not None:
+        wishes["max_rounds"] = wanted.max_rounds
+    return wishes
 
 
 VERBS: Mapping[str, Verb] = {
-    "start": start,
-    "stop_task": stop_task,
-    "terminal_ended": terminal_ended,
-    "complete": complete,
-    "changes": changes,
-    "reviewed": reviewed,
+    "start": typed(StartTask, start),
+    "stop_task": typed(StopTask, stop_task),
+    "terminal_ended": typed(TerminalEnded, terminal_ended),
+    "complete": typed(CompleteTask, complete),
+    "changes": typed(RequestChanges, changes),
+    "reviewed": typed(RecordVerdict, reviewed),
 }

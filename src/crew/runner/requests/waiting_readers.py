@@ -112,5 +112,6 @@ class Readers:
 def _wish_s(request: Request) -> float:
     """How long a read of a channel asks to wait."""
     wish = request.args.get("waitSeconds")
-    is_read = request.verb == "channel_read" and isinstance(wish, int | float)
-    return float(min(max(0, wish), LONGEST_READ_S)) if is_read and wish else 0.0
+    if request.verb != "channel_read" or not isinstance(wish, int | float):
+        return 0.0
+    return float(min(max(0, wish), LONGEST_READ_S))
