@@ -5,7 +5,7 @@ lead. `lead_choice` puts the three together.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, Unpack
 
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
@@ -15,6 +15,10 @@ from crew.domain.rows.step import Signal, StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.rules import Rules
 from crew.domain.world import World
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
+    from crew.domain.run_changes import MergeAside
 
 
 class Lead(Protocol):
@@ -83,12 +87,12 @@ class Lead(Protocol):
         notes: str,
         rules: Rules,
         at: float,
-        **changes: Any,
+        **changes: "Unpack[MergeAside]",
     ) -> list[Fact]:
         """The merge queue sends a complete run back."""
 
     def cannot_go_on(
-        self, world: World, run: Run, reason: str, *, at: float, **told: Any
+        self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:
         """A run has used up its tries; `told` are the fields of the prompt that was due next."""
 

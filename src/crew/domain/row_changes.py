@@ -3,11 +3,11 @@
 `moved` and `noted` of `world` have these signatures. crew never loads this module when it runs.
 """
 
-from typing import Any, Protocol, TypedDict, Unpack, overload
+from typing import Protocol, TypedDict, Unpack, overload
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent
-from crew.domain.rows.channel import Channel, Member, Post
+from crew.domain.rows.channel import Channel, HeldValues, Member, Post
 from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue, TestResult, Trial
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
@@ -17,6 +17,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.terms import Terms
+from crew.domain.run_changes import MergeAside, RunWishes
 
 
 class AgentFields(TypedDict, total=False):
@@ -68,18 +69,7 @@ class TaskFields(TypedDict, total=False):
     not_before: float | None
 
 
-class RunWishes(TypedDict, total=False):
-    """What one start of a task may set otherwise than the config."""
-
-    model: str
-    told: str
-    max_rounds: int
-    done_word: str
-    proof: str
-    reviewers: tuple[str, ...] | None
-
-
-class RunFields(RunWishes, total=False):
+class RunFields(RunWishes, MergeAside, total=False):
     task: str
     number: int
     agent: str | None
@@ -101,11 +91,6 @@ class RunFields(RunWishes, total=False):
     out_of_steps: bool
     complaint: str
     complaints: int
-    merge_commit: str
-    merge_head: str
-    merge_paths: tuple[str, ...]
-    merge_notes: str
-    merge_tries: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
@@ -216,7 +201,7 @@ class ChannelFields(TypedDict, total=False):
     queue: tuple[str, ...]
     holder: str
     sequence: int
-    held: tuple[tuple[Any, ...], ...]
+    held: tuple[HeldValues, ...]
     rounds: int | None
     timeout_s: float
     wait_timeout_s: float
@@ -233,9 +218,9 @@ class ChannelFields(TypedDict, total=False):
     closed_at: float | None
 
 
-class MemberFields(TypedDict, total=False):
-    channel: str
-    name: str
+class MemberChanges(TypedDict, total=False):
+    """Every field but those that never change."""
+
     way: str
     agent_kind: str
     assigned: bool
@@ -267,6 +252,11 @@ class MemberFields(TypedDict, total=False):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+
+
+class MemberFields(MemberChanges, total=False):
+    channel: str
+    name: str
 
 
 class PostFields(TypedDict, total=False):

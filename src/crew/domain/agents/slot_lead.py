@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from crew.domain.commands import Check, Command
 from crew.domain.kernel.errors import Conflict
@@ -17,6 +17,10 @@ from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_ends import broken_off
 from crew.domain.tasks.readiness import not_begun
 from crew.domain.world import World
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
+    from crew.domain.run_changes import MergeAside
 
 _UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
 """Asks without a complaint or notes: a session that knows its task only has to continue."""
@@ -107,13 +111,13 @@ class SlotLead:
         notes: str,
         rules: Rules,
         at: float,
-        **changes: Any,
+        **changes: "Unpack[MergeAside]",
     ) -> list[Fact]:
         """Send the task back to its own session, as after a red check."""
         return sent_back(world, run, self, ask=ask, notes=notes, rules=rules, at=at, **changes)
 
     def cannot_go_on(
-        self, world: World, run: Run, reason: str, *, at: float, **told: Any
+        self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:
         """Fail the run; a run that resumes it begins with the prompt that was due next."""
         return broken_off(world, run, reason, at=at, **told)

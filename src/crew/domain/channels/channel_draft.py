@@ -1,8 +1,8 @@
 """A draft of facts about one channel, each made from the channel after the facts before it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.rows.channel import (
     CREW,
@@ -16,6 +16,9 @@ from crew.domain.rows.channel import (
     post_id,
 )
 from crew.domain.world import FactDraft, World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import ChannelFields, MemberChanges
 
 
 class ChannelDraft(FactDraft):
@@ -37,7 +40,13 @@ class ChannelDraft(FactDraft):
         return [self.member(name) for name in self.channel.members]
 
     def move(
-        self, name: str, trigger: str, *, to: TurnState, extra: Any = None, **changes: Any
+        self,
+        name: str,
+        trigger: str,
+        *,
+        to: TurnState,
+        extra: Mapping[str, object] | None = None,
+        **changes: "Unpack[MemberChanges]",
     ) -> None:
         """Move a member, and update the queue and the holder of the channel."""
         fact = moved(self.member(name), trigger, to=to, at=self.at, **changes)
@@ -47,10 +56,10 @@ class ChannelDraft(FactDraft):
             *([noted(self.channel, trigger, at=self.at, **place)] if place else ()),
         )
 
-    def note(self, name: str, trigger: str, **changes: Any) -> None:
+    def note(self, name: str, trigger: str, **changes: "Unpack[MemberChanges]") -> None:
         self.add(noted(self.member(name), trigger, at=self.at, **changes))
 
-    def change(self, trigger: str, **changes: Any) -> None:
+    def change(self, trigger: str, **changes: "Unpack[ChannelFields]") -> None:
         """Change fields of the channel itself."""
         self.add(noted(self.channel, trigger, at=self.at, **changes))
 
@@ -90,7 +99,7 @@ class ChannelDraft(FactDraft):
         self.post(CREW, text, author=Author.SYSTEM)
 
 
-def _place(channel: Channel, name: str, state: TurnState) -> dict[str, Any]:
+def _place(channel: Channel, name: str, state: TurnState) -> "ChannelFields":
     """The changes of queue and holder that follow from a member's move."""
     others = tuple(one for one in channel.queue if one != name)
     queue = (*others, name) if state == TurnState.QUEUED else others

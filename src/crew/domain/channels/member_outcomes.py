@@ -1,6 +1,6 @@
 """What follows from the step of a driven member: it started, it posted, it failed."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.posts import addressed, shortened, without_signal, words_of_people
@@ -12,6 +12,9 @@ from crew.domain.rows.channel import Interrupting, Member, TurnState
 from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules
 from crew.domain.world import World, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import MemberChanges
 
 CRASHES_AFTER = 3
 """Errors in a row after which a driven member is offline until a person assigns it again."""
@@ -145,7 +148,7 @@ def _announce_error(
         end_turn(draft, member.name, "step_failed")
 
 
-def _fresh_session(member: Member) -> dict[str, Any]:
+def _fresh_session(member: Member) -> "MemberChanges":
     """The fields for a new session, which gets the conversation from its beginning."""
     return {
         "session": "",
@@ -157,15 +160,14 @@ def _fresh_session(member: Member) -> dict[str, Any]:
     }
 
 
-def _record(draft: ChannelDraft, member: Member, outcome: StepOutcome, **changes: Any) -> None:
-    draft.note(
-        member.name,
-        "step_ended",
-        **{
-            "speaking": False,
-            "turn_ends_at": None,
-            "session": outcome.session,
-            **outcome.usage.added_to(member),
-            **changes,
-        },
-    )
+def _record(
+    draft: ChannelDraft, member: Member, outcome: StepOutcome, **changes: "Unpack[MemberChanges]"
+) -> None:
+    values: MemberChanges = {
+        "speaking": False,
+        "turn_ends_at": None,
+        "session": outcome.session,
+        **outcome.usage.added_to(member),
+        **changes,
+    }
+    draft.note(member.name, "step_ended", **values)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crew.domain.channels.channel_draft import ChannelDraft
 from crew.domain.channels.channel_hints import for_the_member
@@ -23,6 +23,9 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Answer, Asked, Verb, typed
 from crew.domain.rows.channel import Interrupting, Member, Post, TurnState
 from crew.domain.world import World, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import MemberChanges
 
 LONGEST_READ = 50_000
 """Characters that one read returns, because clients cut off much longer answers."""
@@ -238,7 +241,7 @@ def _present(asked: Asked[MemberCall]) -> tuple[ChannelDraft, Member]:
             hint=for_the_member(draft, member),
             code="member_offline",
         )
-    changes: dict[str, Any] = {}
+    changes: MemberChanges = {}
     if not member.is_driven and _is_due(draft, member):
         changes["heartbeat_at"] = asked.at
     if not member.is_driven and member.acknowledged < member.given:
@@ -252,7 +255,7 @@ def _is_due(draft: ChannelDraft, member: Member) -> bool:
     return draft.at - member.heartbeat_at >= draft.channel.heartbeat_s / _BEATS_PER_LIMIT
 
 
-def _given(draft: ChannelDraft, name: str) -> tuple[list[dict[str, Any]], int]:
+def _given(draft: ChannelDraft, name: str) -> tuple[list[dict[str, object]], int]:
     """The new posts, as many as one answer may hold, and how many are left.
 
     An idle member takes no part and gets none.
@@ -271,7 +274,7 @@ def _given(draft: ChannelDraft, name: str) -> tuple[list[dict[str, Any]], int]:
     return [told(post) for post in found[:count]], len(left)
 
 
-def _injected(draft: ChannelDraft, name: str) -> list[dict[str, Any]]:
+def _injected(draft: ChannelDraft, name: str) -> list[dict[str, object]]:
     """In mode inject, the active member gets the posts of people with its next call."""
     member = draft.member(name)
     if draft.channel.interrupting != Interrupting.INJECT or member.state != TurnState.ACTIVE:
@@ -282,7 +285,7 @@ def _injected(draft: ChannelDraft, name: str) -> list[dict[str, Any]]:
     return [told(post) for post in found]
 
 
-def told(post: Post) -> dict[str, Any]:
+def told(post: Post) -> dict[str, object]:
     """A post as a member gets it."""
     marks = {"late": True} if post.late else {}
     to = {"to": list(post.to)} if post.to else {}
@@ -307,9 +310,9 @@ def _not_active(draft: ChannelDraft, member: Member) -> Conflict:
     return Conflict(words, hint=hint, code="not_your_turn")
 
 
-def _done(draft: ChannelDraft, name: str, **told_too: Any) -> Answer:
+def _done(draft: ChannelDraft, name: str, **told_too: object) -> Answer:
     settle(draft)
-    reply: dict[str, Any] = {
+    reply: dict[str, object] = {
         "channel": draft.name,
         "you": name,
         "state": draft.member(name).state,

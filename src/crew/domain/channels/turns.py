@@ -1,6 +1,7 @@
 """The rules of turns: which member is next, how a turn ends, and which time-outs end it."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.channels.channel_draft import ALL_AT_ONCE, ChannelDraft
 from crew.domain.channels.council import decide_council
@@ -16,10 +17,18 @@ from crew.domain.rows.channel import (
     TurnState,
 )
 
+if TYPE_CHECKING:
+    from crew.domain.row_changes import MemberChanges
+
 INTERRUPTED = "a person's word"
 """The reason that a member waits for after a person interrupted its turn."""
 
-_OVER = {"turn_ends_at": None, "wait_ends_at": None, "waits_for": "", "said_at": None}
+_OVER: "MemberChanges" = {
+    "turn_ends_at": None,
+    "wait_ends_at": None,
+    "waits_for": "",
+    "said_at": None,
+}
 
 
 def settle(draft: ChannelDraft) -> None:
@@ -78,11 +87,12 @@ def silence_deadline(channel: Channel, member: Member) -> float | None:
     return None if member.said_at is None else member.said_at + channel.silence_s
 
 
-def enqueue(draft: ChannelDraft, name: str, **changes: Any) -> None:
+def enqueue(draft: ChannelDraft, name: str, **changes: "Unpack[MemberChanges]") -> None:
     """Queue a member at the end, with no more turns left than the members that stayed."""
     fewest = min((one.turns for one in draft.members() if one.takes_part), default=0)
     turns = max(fewest, draft.member(name).turns)
-    draft.move(name, "assigned_to_channel", to=TurnState.QUEUED, turns=turns, **changes)
+    values: MemberChanges = {"turns": turns, **changes}
+    draft.move(name, "assigned_to_channel", to=TurnState.QUEUED, **values)
 
 
 def grant(draft: ChannelDraft, name: str) -> None:
@@ -104,13 +114,18 @@ def turn_deadline(draft: ChannelDraft, member: Member) -> float:
 
 
 def end_turn(
-    draft: ChannelDraft, name: str, trigger: str, *, extra: Any = None, **changes: Any
+    draft: ChannelDraft,
+    name: str,
+    trigger: str,
+    *,
+    extra: Mapping[str, object] | None = None,
+    **changes: "Unpack[MemberChanges]",
 ) -> None:
     """Move the member to the end of the queue; a single member without news is idle."""
     member = draft.member(name)
     alone = draft.channel.mode == Mode.SINGLE and trigger == "turn_complete"
     to = TurnState.IDLE if alone and not has_news(draft.world, member) else TurnState.QUEUED
-    values = {**_OVER, "turns": member.turns + 1, **changes}
+    values: MemberChanges = {**_OVER, "turns": member.turns + 1, **changes}
     draft.move(name, trigger, to=to, extra=extra, **values)
 
 
@@ -118,7 +133,7 @@ def resume(draft: ChannelDraft, name: str, trigger: str = "wait_resolved") -> No
     """Continue a turn with its full time."""
     member = draft.member(name)
     ends_at = None if member.is_driven else turn_deadline(draft, member)
-    values = {**_OVER, "turn_ends_at": ends_at}
+    values: MemberChanges = {**_OVER, "turn_ends_at": ends_at}
     draft.move(name, trigger, to=TurnState.ACTIVE, **values)
 
 
@@ -129,7 +144,7 @@ def lost(draft: ChannelDraft, name: str, reason: str) -> None:
         TurnState.ACTIVE: "agent_crashes",
         TurnState.IDLE: "agent_stops",
     }.get(TurnState(state), "agent_disconnects")
-    values = {**_OVER, "assigned": False, "last_error": reason}
+    values: MemberChanges = {**_OVER, "assigned": False, "last_error": reason}
     draft.move(name, trigger, to=TurnState.OFFLINE, extra={"reason": reason}, **values)
     _announce_leaving(draft, name, "disconnected", was=state)
 
@@ -140,7 +155,8 @@ def disable(draft: ChannelDraft, name: str) -> None:
     if state == TurnState.OFFLINE:
         draft.note(name, "disabled", disabled=True)
         return
-    draft.move(name, "disabled", to=TurnState.OFFLINE, disabled=True, was_late=False, **_OVER)
+    values: MemberChanges = {**_OVER, "disabled": True, "was_late": False}
+    draft.move(name, "disabled", to=TurnState.OFFLINE, **values)
     _announce_leaving(draft, name, "disabled", was=state)
 
 

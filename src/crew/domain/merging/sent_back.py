@@ -1,6 +1,6 @@
 """What follows when the merge queue sends a task back: to its session, or to a person's choice."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import headline
@@ -14,6 +14,9 @@ from crew.domain.rules import Rules
 from crew.domain.runs.next_round import merge_tries
 from crew.domain.runs.questions import new_question
 from crew.domain.world import FactDraft, World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.run_changes import MergeAside
 
 CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
 """The agent resolves it; the task's side wins; the landed side wins; the task fails."""
@@ -60,7 +63,7 @@ def returned(
     if run is None or run.state != RunState.COMPLETE:
         draft.add(moved(draft.world.tasks[task_id], "failed", to=TaskState.ERROR, at=at))
         return draft.facts
-    aside: dict[str, Any] = {
+    aside: MergeAside = {
         "merge_commit": merge_commit,
         "merge_head": task.head,
         "merge_paths": merge_paths,
@@ -70,16 +73,21 @@ def returned(
     lead = leads.of_run(world, run)
     if ask == Ask.CONFLICT and not rules.conflicts_to_agent and not lead.is_watched:
         return _choice_asked(world, task, run, at=at, **aside)
-    told = {"ask": ask, "notes": notes, **aside}
     if run.round >= run.max_rounds and not lead.is_watched:
         reason = f"the merge queue sent it back after {run.round} rounds"
-        draft.add(*lead.cannot_go_on(draft.world, run, reason, at=at, **told))
+        draft.add(
+            *lead.cannot_go_on(draft.world, run, reason, at=at, ask=ask, notes=notes, **aside)
+        )
     else:
-        draft.add(*lead.take_back(draft.world, run, rules=rules, at=at, **told))
+        draft.add(
+            *lead.take_back(draft.world, run, ask=ask, notes=notes, rules=rules, at=at, **aside)
+        )
     return draft.facts
 
 
-def _choice_asked(world: World, task: Task, run: Run, *, at: float, **aside: Any) -> list[Fact]:
+def _choice_asked(
+    world: World, task: Task, run: Run, *, at: float, **aside: "Unpack[MergeAside]"
+) -> list[Fact]:
     """Ask a person; until the answer the task stays done and out of the queue."""
     files = ", ".join(map(headline, aside["merge_paths"]))
     question = new_question(

@@ -1,13 +1,16 @@
 """The position of a task in its workflow: its stage, the acting role, and the free quest slots."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crew.domain.rows.quest import Position, Quest, role_counter
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import FINISHED, Task
 from crew.domain.rows.workflow import DONE, Does, Role, Stage, Workflow, from_text
 from crew.domain.world import World
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
 
 ENDLESS = 1_000_000
 """The round limit of a run that a quest leads, because stages have limits of their own."""
@@ -114,7 +117,7 @@ def has_slot(world: World, task: str) -> bool:
     return busy < world.quests[base.quest].slots
 
 
-def beginning(world: World, task: str) -> dict[str, Any]:
+def beginning(world: World, task: str) -> "RunFields":
     """The fields of a new run of this task: the role that acts, and the notes that it had."""
     if task not in world.positions:
         return {}

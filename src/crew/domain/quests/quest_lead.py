@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from crew.domain.agents.slot_lead import SlotLead
 from crew.domain.commands import CheckStage, Command
@@ -18,6 +18,10 @@ from crew.domain.rows.step import Signal, StepOutcome
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.world import World
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
+    from crew.domain.run_changes import MergeAside
 
 
 class QuestLead(SlotLead):
@@ -98,11 +102,11 @@ class QuestLead(SlotLead):
         notes: str,
         rules: Rules,
         at: float,
-        **changes: Any,
+        **changes: "Unpack[MergeAside]",
     ) -> list[Fact]:
         return role_entry.taken_back(world, run, ask=ask, notes=notes, at=at, **changes)
 
     def cannot_go_on(
-        self, world: World, run: Run, reason: str, *, at: float, **told: Any
+        self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:
         return role_entry.blocked(world, run, reason, at=at, **told)

@@ -5,7 +5,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
@@ -35,7 +34,7 @@ def planners(world: World, quest: Quest) -> tuple[str, ...]:
     return tuple(role for stage in stages if stage.plans for role in stage.roles)
 
 
-def read_steps(values: Any) -> tuple[PlanItem, ...]:
+def read_steps(values: object) -> tuple[PlanItem, ...]:
     """Parse items from plain values; an error names what is wrong and how to fix it."""
     if not isinstance(values, list | tuple) or not values:
         raise UsageError(
@@ -46,7 +45,7 @@ def read_steps(values: Any) -> tuple[PlanItem, ...]:
     return tuple(_step(number, one) for number, one in enumerate(values, start=1))
 
 
-def _step(number: int, value: Any) -> PlanItem:
+def _step(number: int, value: object) -> PlanItem:
     if not isinstance(value, Mapping):
         raise UsageError(
             f"step {number} is no object", hint=f"such as {EXAMPLE}", code="invalid_plan"
@@ -67,7 +66,7 @@ def _step(number: int, value: Any) -> PlanItem:
     )
 
 
-def _text(number: int, value: Mapping[str, Any], name: str) -> str:
+def _text(number: int, value: Mapping[str, object], name: str) -> str:
     text = value.get(name, "")
     if _is_number(text):
         text = str(text)
@@ -80,7 +79,7 @@ def _text(number: int, value: Mapping[str, Any], name: str) -> str:
     return text.strip()
 
 
-def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def _texts(number: int, value: Mapping[str, object], name: str) -> tuple[str, ...]:
     texts = value.get(name, ())
     if not isinstance(texts, list | tuple) or not all(
         isinstance(text, str) or _is_number(text) for text in texts
@@ -93,7 +92,7 @@ def _texts(number: int, value: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(text).strip() for text in texts))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Whether this is an integer; Python counts True as one."""
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -1,6 +1,6 @@
 """How a role starts on a task, and how a blocked task asks a person."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import attributed
@@ -14,6 +14,10 @@ from crew.domain.rows.workflow import Role
 from crew.domain.runs.questions import new_question
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
+    from crew.domain.run_changes import MergeAside
 
 RETRIES = 3
 """How often a role may start again, or fail in a row, if its workflow sets no limit."""
@@ -69,7 +73,7 @@ def _called(
 ) -> Fact:
     is_free = not is_used_elsewhere(world, run, run.session)
     again = role == run.role and run.session_used and is_free and ask != Ask.ROLE
-    changes: dict[str, Any] = {
+    changes: RunFields = {
         "role": role,
         "round": run.round + 1,
         "step": 0,
@@ -93,7 +97,7 @@ def called_agent(world: World, run: Run, *, at: float) -> list[Fact]:
     return [moved(agent, "next_role", to=AgentState.WORKING, at=at)]
 
 
-def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
+def fresh_session(world: World, run: Run, role: str) -> "RunFields":
     """A new session of the agent kind of this role, or the session that the role kept."""
     known = workflow_of(world, world.positions[run.task]).roles.get(role)
     agent, task = agent_of(world, run), world.tasks[run.task]
@@ -109,7 +113,7 @@ def fresh_session(world: World, run: Run, role: str) -> dict[str, Any]:
 
 
 def taken_back(
-    world: World, run: Run, *, ask: Ask, notes: str, at: float, **aside: Any
+    world: World, run: Run, *, ask: Ask, notes: str, at: float, **aside: "Unpack[MergeAside]"
 ) -> list[Fact]:
     """Send a task that could not be merged to the stage with `takes_back`, or to the last role."""
     base = world.positions[run.task]
@@ -125,7 +129,9 @@ def taken_back(
     return draft.facts
 
 
-def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
+def blocked(
+    world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
+) -> list[Fact]:
     """Ask a person how to continue, with the whole story as context, and free the agent."""
     position = acting(world, run.task)
     question = new_question(
@@ -138,8 +144,12 @@ def blocked(world: World, run: Run, reason: str, *, at: float, **told: Any) -> l
     )
     draft = FactDraft(world)
     draft.add(born(question, "asked", at=at))
-    counts = {"complaint": "", "complaints": 0, "merge_tries": 0}  # the answer resets them
-    changes = {"question": question.id, "agent": None, "error": reason, **told, **counts}
+    counts: RunFields = {
+        "complaint": "",
+        "complaints": 0,
+        "merge_tries": 0,
+    }  # the answer resets them
+    changes: RunFields = {"question": question.id, "agent": None, "error": reason, **told, **counts}
     if run.state == RunState.WORKING:
         draft.add(noted(run, "blocked", at=at, **changes))
     else:

@@ -1,7 +1,7 @@
 """The sessions that a role keeps for its quest, so that the next item starts with what it knows."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import role_of
@@ -11,11 +11,14 @@ from crew.domain.rows.workflow import KeepsSession, Workflow
 from crew.domain.rules import Rules
 from crew.domain.world import World, noted
 
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
+
 MOST_KEPT = 50
 """Sessions that a quest remembers; the oldest are forgotten."""
 
 
-def session_to_resume(world: World, run: Run, *, role: str, kind: str) -> dict[str, Any]:
+def session_to_resume(world: World, run: Run, *, role: str, kind: str) -> "RunFields":
     """The newest session that this role kept and no other run uses, as changes of its run."""
     kept = [
         session

@@ -1,7 +1,7 @@
 """The rows of channels: a channel, its members and its posts, and the moves of turns."""
 
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine, Move
@@ -149,6 +149,10 @@ CHANNEL = Machine(
 POST = Machine(name="post", first="posted", moves=())
 
 
+HeldValues: TypeAlias = tuple[str, str, float, *tuple[str, ...]]
+"""Sender, text, time and members of a held post, as they are stored."""
+
+
 class HeldPost(NamedTuple):
     """The text of a person that waits for the end of a turn, and the members it is for."""
 
@@ -158,7 +162,7 @@ class HeldPost(NamedTuple):
     to: tuple[str, ...]
 
     @property
-    def values(self) -> tuple[str | float, ...]:
+    def values(self) -> HeldValues:
         """The plain values that are stored: the members come last, one by one."""
         return (self.sender, self.text, self.at, *self.to)
 
@@ -187,7 +191,7 @@ class Channel:
     queue: tuple[str, ...] = ()
     holder: str = ""
     sequence: int = 0
-    held: tuple[tuple[Any, ...], ...] = ()
+    held: tuple[HeldValues, ...] = ()
     rounds: int | None = None
     timeout_s: float = 60.0
     wait_timeout_s: float = 300.0

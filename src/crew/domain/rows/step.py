@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 from crew.domain.kernel.frozen import frozen
 
@@ -58,6 +58,14 @@ class Account(Protocol):
     def cost_usd(self) -> float | None: ...
 
 
+class Spent(TypedDict):
+    """The sums of a row after one more step."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
 @frozen
 class Usage:
     """The usage of one step; a cost of None is unknown."""
@@ -66,7 +74,7 @@ class Usage:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
 
-    def added_to(self, row: Account) -> dict[str, Any]:
+    def added_to(self, row: Account) -> "Spent":
         """The fields of the row with this step added; one unknown cost makes the sum unknown."""
         known = row.cost_usd is not None and self.cost_usd is not None
         return {

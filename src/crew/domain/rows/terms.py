@@ -1,7 +1,7 @@
 """The terms of a task: settings of its runs that replace the config, fixed when it is made."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 Terms: TypeAlias = tuple[tuple[str, str | int | tuple[str, ...]], ...]
 """Names and values in the order of `NAMES`; the config decides a term that is missing."""
@@ -19,7 +19,7 @@ def read_terms(values: object) -> Terms:
     return tuple((name, _value(name, values[name])) for name in NAMES if name in values)
 
 
-def _value(name: str, value: Any) -> str | int | tuple[str, ...]:
+def _value(name: str, value: object) -> str | int | tuple[str, ...]:
     match name, value:
         case "reviewers", list() | tuple() if all(isinstance(one, str) and one for one in value):
             return tuple(value)

@@ -1,6 +1,6 @@
 """What follows when a run is sent back: the next round, or failure when no round is left."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import headline
@@ -12,6 +12,9 @@ from crew.domain.runs.complaints import STUBBORN, WHY
 from crew.domain.runs.run_holder import agent_of
 from crew.domain.world import World, moved
 
+if TYPE_CHECKING:
+    from crew.domain.run_changes import SentBackFields
+
 
 def sent_back(
     world: World,
@@ -22,7 +25,7 @@ def sent_back(
     notes: str,
     rules: Rules,
     at: float,
-    **changes: Any,
+    **changes: "Unpack[SentBackFields]",
 ) -> list[Fact]:
     """Start the next round with the reason, or fail the run when no round is left.
 
@@ -31,14 +34,14 @@ def sent_back(
     complaints = run.complaints + 1 if ask == run.complaint else 1
     stubborn = ask in STUBBORN and complaints >= rules.same_complaint_limit
     tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
-    told = {"ask": ask, "notes": notes, "merge_tries": tries, **changes}
+    told: SentBackFields = {"merge_tries": tries, **changes}
     if not lead.is_watched and tries > rules.same_complaint_limit:
-        return lead.cannot_go_on(world, run, _unresolved(run), at=at, **told)
+        return lead.cannot_go_on(world, run, _unresolved(run), at=at, ask=ask, notes=notes, **told)
     max_rounds = changes.get("max_rounds", run.max_rounds)
     if not lead.is_watched and (run.round >= max_rounds or stubborn):
         rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
         reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
-        return lead.cannot_go_on(world, run, reason, at=at, **told)
+        return lead.cannot_go_on(world, run, reason, at=at, ask=ask, notes=notes, **told)
     agent = agent_of(world, run)
     facts = [
         moved(
@@ -53,6 +56,8 @@ def sent_back(
             error="",
             ended_at=None,
             signal="",
+            ask=ask,
+            notes=notes,
             **told,
         )
     ]

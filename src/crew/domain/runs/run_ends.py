@@ -1,6 +1,6 @@
 """What follows when a run ends without success: it failed, was killed, or its task was closed."""
 
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent, AgentState
@@ -9,11 +9,16 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.runs.run_holder import agent_of, freed, shut
 from crew.domain.world import World, moved, noted
 
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
 
-def broken_off(world: World, run: Run, reason: str, *, at: float, **told: Any) -> list[Fact]:
+
+def broken_off(
+    world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
+) -> list[Fact]:
     """End the run without success; its task can be restarted and keeps its work."""
     task = world.tasks[run.task]
-    over = {"error": reason, "ended_at": at, "agent": None, **told}
+    over: RunFields = {"error": reason, "ended_at": at, "agent": None, **told}
     facts = [moved(run, "failed", to=RunState.FAILED, at=at, **over)]
     if task.state == TaskState.IN_PROGRESS:
         facts.append(moved(task, "failed", to=TaskState.ERROR, at=at, queued_at=None))

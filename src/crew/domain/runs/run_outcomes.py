@@ -1,7 +1,7 @@
 """What follows as a run proceeds: its task is assigned, prepared, checked and completed."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
@@ -15,6 +15,10 @@ from crew.domain.runs.complaints import Evidence, complaint
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
+    from crew.domain.run_changes import RunWishes
 
 
 @frozen
@@ -59,7 +63,7 @@ def _staggered(world: World, run: Run, rules: Rules, *, at: float) -> list[Fact]
 def new_run(task: Task, *, kind: str, rules: Rules, at: float) -> Run:
     """The next run of a task, with the task's own terms and without an agent."""
     number = task.run_count + 1
-    terms: dict[str, Any] = {"max_rounds": rules.max_rounds, **dict(task.terms)}
+    terms = cast("RunWishes", {"max_rounds": rules.max_rounds, **dict(task.terms)})
     return Run(
         id=f"{task.id}.{number}",
         task=task.id,
@@ -122,7 +126,7 @@ def completed(world: World, run: Run, lead: Lead, head: str, *, at: float) -> li
     """The work is proven: the task joins the merge queue, and its agent is free."""
     task = world.tasks[run.task]
     queued_at = at if lead.joins_queue(run) else None
-    over: dict[str, Any] = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}
+    over: RunFields = {"agent": None, "ended_at": at, "complaints": 0, "signal": ""}
     over["stopping"] = False  # finished before it could be stopped
     facts = [
         moved(run, "approved", to=RunState.COMPLETE, at=at, **over),

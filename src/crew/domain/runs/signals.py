@@ -1,7 +1,7 @@
 """Signals: how an agent's report about its step is parsed and checked, and which one counts."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.kernel.fact import Fact
@@ -12,6 +12,9 @@ from crew.domain.rows.step import Signal, SignalKind
 from crew.domain.runs.questions import new_question
 from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.world import born, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import RunFields
 
 NEEDED: Mapping[SignalKind, tuple[str, ...]] = {
     SignalKind.COMPLETE: ("summary",),
@@ -32,7 +35,7 @@ LONGEST = 20_000
 _TEXTS = ("summary", "progress", "continue_at", "question", "context", "role", "reason")
 
 
-def read_signal(values: Mapping[str, Any]) -> Signal:
+def read_signal(values: Mapping[str, object]) -> Signal:
     """Parse a signal from a flat object; an error names what the sender has to fix."""
     kind = _kind(values.get("signal"))
     texts = {name: _text(values, name) for name in _TEXTS}
@@ -48,14 +51,14 @@ def read_signal(values: Mapping[str, Any]) -> Signal:
     return Signal(kind=kind, resume=resume, **texts)
 
 
-def _kind(named: Any) -> SignalKind:
+def _kind(named: object) -> SignalKind:
     known = ", ".join(SignalKind)
     if named not in tuple(SignalKind):
         raise UsageError(f"{named!r} is not a signal", hint=f"send one of: {known}")
-    return SignalKind(named)
+    return SignalKind(str(named))
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
+def _text(values: Mapping[str, object], name: str) -> str:
     said = values.get(SPOKEN.get(name, name), values.get(name, ""))
     if not isinstance(said, str | None):
         raise UsageError(
@@ -88,7 +91,7 @@ def signal_of_step(asked: Asked[SentSignal]) -> Answer:
     return Answer(facts=tuple(facts), reply=f"{told.kind} is recorded; end your step now")
 
 
-def _noted(told: Signal) -> dict[str, Any]:
+def _noted(told: Signal) -> "RunFields":
     notes = told.summary
     if told.kind == SignalKind.PARTIALLY_COMPLETE:
         notes = f"Done so far: {told.progress}\n\nContinue at: {told.continue_at}"

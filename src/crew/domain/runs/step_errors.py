@@ -44,7 +44,7 @@ def step_failed(
 ) -> list[Fact]:
     agent, error = world.agents[str(run.agent)], outcome.error
     assert error is not None
-    used = {"last_step_at": at, **outcome.usage.added_to(agent)}
+    used: dict[str, Any] = {"last_step_at": at, **outcome.usage.added_to(agent)}
     fresh = error.kind in FRESH_SESSION
     changes = _fresh_session(run, error) if fresh else {}
     # A failed step does not count as a step of its round, because errors have their own limit.

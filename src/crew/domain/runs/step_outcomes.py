@@ -106,7 +106,13 @@ def _went_on(
     said = _renewed(run) if partly else {"ask": Ask.CONTINUE, "notes": ""}
     facts = [step_recorded(run, outcome, at=at, told="", fresh_retry=False, **said)]
     used = outcome.usage.added_to(agent)
-    settled = {"error_count": 0, "last_error": "", "last_step_at": at, "pid": None, **used}
+    settled: dict[str, Any] = {
+        "error_count": 0,
+        "last_error": "",
+        "last_step_at": at,
+        "pid": None,
+        **used,
+    }
     trigger = _end_of_round(run, outcome, rules)
     if trigger is None:
         return [*facts, noted(agent, "step_ended", at=at, **settled)]
