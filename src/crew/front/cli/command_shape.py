@@ -7,6 +7,9 @@ import click
 
 from crew.front.cli.call import Call
 
+HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
+"""Each command has them by itself: click keeps the flags of the first context it was shown in."""
+
 
 def _set(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
     if value:
@@ -31,7 +34,7 @@ class CrewCommand(click.Command):
     """A command with the common flags and an example."""
 
     def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
+        super().__init__(*args, **{"context_settings": HELP_FLAGS, **attributes})
         self.example = example
         _show_defaults(self.params)
 
@@ -47,7 +50,8 @@ class CrewGroup(click.Group):
     """A command that has subcommands and can also be called by itself."""
 
     def __init__(self, *args: Any, example: str = "", **attributes: Any) -> None:
-        super().__init__(*args, **{**attributes, "invoke_without_command": True})
+        given = {"context_settings": HELP_FLAGS, **attributes, "invoke_without_command": True}
+        super().__init__(*args, **given)
         self.params = [*self.params, *common_flags()]
         self.example = example
 
