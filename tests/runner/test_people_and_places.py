@@ -85,7 +85,10 @@ def test_a_person_who_commits_while_tasks_land_loses_nothing(make_scene):
     for name in [*mine, *(f"{title}.txt" for title in tasks)]:
         assert scene.git("show", f"main:{name}"), name
         assert (scene.path / name).exists()
-    check_the_end(scene, base=base, merged=len(tasks))
+    landed = "refs/crew/landed/main"
+    scene.git("merge-base", "--is-ancestor", landed, "main")
+    assert scene.git("rev-list", "--merges", f"{landed}..main") == "", "crew's own has landed"
+    check_the_end(scene, base=base, merged=len(tasks), last=landed)
 
 
 def test_whoever_looks_at_another_branch_takes_no_task_away(make_scene):
