@@ -110,7 +110,8 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
     except OSError as error:
         if exclusive:
             raise CrewError(
-                f"{path} cannot be locked: {error.strerror}", hint="check who may write there"
+                f"{path} cannot be locked: {error.strerror}",
+                hint="check the permissions of that file and its folder",
             ) from error
         handle = None
     if handle is None:
