@@ -5,6 +5,7 @@
 
 from typing import Protocol, TypedDict, Unpack, overload
 
+from crew.domain.field_groups import MergeAside, RunWishes, SourceFields, StepSession, StepUse
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, HeldValues, Member, Post
@@ -16,42 +17,26 @@ from crew.domain.rows.question import Question
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
-from crew.domain.rows.terms import Terms
-from crew.domain.run_changes import MergeAside, RunWishes
 
 
-class AgentFields(TypedDict, total=False):
+class AgentFields(StepUse, total=False):
     agent_kind: str
     kind_chosen: bool
     started_at: float
     task: str | None
     run: str | None
     task_assigned_at: float | None
-    last_step_at: float | None
     error_count: int
     last_error: str
     retry_at: float | None
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
     killing: bool
     pid: int | None
     dismissed: bool
 
 
-class TaskFields(TypedDict, total=False):
-    title: str
+class TaskFields(SourceFields, total=False):
     written: str
-    deps: tuple[str, ...]
-    priority: int
     created_at: float
-    wants_agent: str | None
-    target: str
-    issue: int | None
-    skip_review: bool | None
-    terms: Terms
-    corrupt: bool
-    quest: str
     run: str | None
     run_count: int
     branch: str
@@ -63,13 +48,11 @@ class TaskFields(TypedDict, total=False):
     conflict: str
     favours: str
     close_reason: str
-    missing_at: float | None
-    gone: bool
     cleaning: bool
     not_before: float | None
 
 
-class RunFields(RunWishes, MergeAside, total=False):
+class RunFields(RunWishes, MergeAside, StepSession, total=False):
     task: str
     number: int
     agent: str | None
@@ -81,13 +64,7 @@ class RunFields(RunWishes, MergeAside, total=False):
     attempt: int
     stepping: bool
     epoch: int
-    session: str
-    session_number: int
-    session_used: bool
-    fresh_retry: bool
     base: str
-    ask: str
-    notes: str
     out_of_steps: bool
     complaint: str
     complaints: int

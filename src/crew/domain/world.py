@@ -1,9 +1,9 @@
 """The world: every row of crew, and the one function that changes it by facts."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
@@ -45,8 +45,11 @@ _SLOTS = {
     kind: tuple(getattr(table, name).__set__ for name in FIELDS[kind])
     for kind, table in TABLES.items()
 }
+_MAKE: Mapping[str, Callable[..., Row]] = TABLES
+"""Stored values have any type, so that a call with them cannot be checked."""
+
 _NAMES = {kind: frozenset(names) for kind, names in FIELDS.items()}
-_ITEMS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+_ITEMS: Mapping[str, Mapping[str, Callable[..., object]]] = {
     kind: getattr(table, "items", {}) for kind, table in TABLES.items()
 }
 """How the elements of a field are made from plain values, if the class of the row says so."""
@@ -57,11 +60,6 @@ _NAME = {kind: f"{kind}s" for kind in TABLES} | {
     Position.kind: "positions",
 }
 """The field of the world for the rows of a kind; facts keep the kind they were recorded with."""
-
-_WITH_MOVE: Mapping[str, Callable[[Any, str], Mapping[str, object]]] = {
-    kind: table.with_move for kind, table in TABLES.items() if hasattr(table, "with_move")
-}
-"""Row kinds with further fields that change together with the state."""
 
 
 @frozen
@@ -113,13 +111,21 @@ def apply_all(world: World, facts: Iterable[Fact]) -> World:
         else:
             before[key] = row
             changes[key] = _changed(row, changes.get(key, {}), fact)
-    tables: dict[str, Any] = {}
+    tables: dict[str, dict[str, Row]] = {}
     for (kind, subject), row in before.items():
-        rows = tables.setdefault(_NAME[kind], None) or dict(world.rows(kind))
-        changed = changes[kind, subject]
-        rows[subject] = _copied(row, changed) if changed else row
-        tables[_NAME[kind]] = rows
-    return replace(world, **tables)
+        name, changed = _NAME[kind], changes[kind, subject]
+        if name not in tables:
+            tables[name] = dict(world.rows(kind))
+        tables[name][subject] = _copied(row, changed) if changed else row
+    return _with_tables(world, tables)
+
+
+def _with_tables(world: World, tables: Mapping[str, Mapping[str, Row]]) -> World:
+    """The world with these tables, by the name of their field, in place of its own."""
+    copy = object.__new__(World)
+    for name in _NAME.values():
+        object.__setattr__(copy, name, tables.get(name) or getattr(world, name))
+    return copy
 
 
 def fold(facts: Iterable[Fact]) -> World:
@@ -128,16 +134,16 @@ def fold(facts: Iterable[Fact]) -> World:
 
 def with_rows(rows: Iterable[Row]) -> World:
     """The world made of stored rows."""
-    tables: dict[str, Any] = {name: {} for name in _NAME.values()}
+    tables: dict[str, dict[str, Row]] = {name: {} for name in _NAME.values()}
     for row in rows:
         tables[_NAME[row.kind]][row.id] = row
-    return World(**tables)
+    return _with_tables(World(), tables)
 
 
 def row_from(kind: str, values: Mapping[str, object]) -> Row:
     """A row from plain values; lists become tuples, and values without a field are dropped."""
     known = known_values(kind, values)
-    return TABLES[kind](**_all_frozen(kind, known))
+    return _MAKE[kind](**_all_frozen(kind, known))
 
 
 def known_values(kind: str, values: Mapping[str, object]) -> dict[str, object]:
@@ -175,7 +181,7 @@ def _check_move(row: Row, state: str, fact: Fact) -> None:
     row.machine.check(source=state, target=str(fact.target), trigger=fact.trigger)
 
 
-def _all_frozen(kind: str, values: Mapping[str, object]) -> dict[str, Any]:
+def _all_frozen(kind: str, values: Mapping[str, object]) -> dict[str, object]:
     items = _ITEMS[kind]
     return {
         name: _items(value, items.get(name)) if isinstance(value, _SEQUENCES) else value
@@ -183,11 +189,12 @@ def _all_frozen(kind: str, values: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def _items(values: Any, make: Callable[[Any], object] | None) -> Any:
-    return _frozen(values) if make is None else tuple(map(make, _frozen(values)))
+def _items(values: Iterable[object], make: Callable[..., object] | None) -> tuple[object, ...]:
+    items = tuple(map(_frozen, values))
+    return items if make is None else tuple(map(make, items))
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, _SEQUENCES) else value
 
 
@@ -207,8 +214,8 @@ def born(row: Row, trigger: str, *, at: float, **extra: object) -> Fact:
 
 def _moved(row: Row, trigger: str, *, to: str, at: float, **changes: object) -> Fact:
     """A fact that moves a row to another state."""
-    if with_move := _WITH_MOVE.get(row.kind):
-        changes.update(with_move(row, str(to)))
+    if isinstance(row, Run):
+        changes.update(row.with_move(str(to)))
     return Fact(
         kind=row.kind,
         subject=row.id,

@@ -19,8 +19,8 @@ from crew.domain.tasks.readiness import not_begun
 from crew.domain.world import World
 
 if TYPE_CHECKING:
+    from crew.domain.field_groups import MergeAside
     from crew.domain.row_changes import RunFields
-    from crew.domain.run_changes import MergeAside
 
 _UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
 """Asks without a complaint or notes: a session that knows its task only has to continue."""

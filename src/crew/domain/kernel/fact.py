@@ -5,7 +5,6 @@ Facts are the only way a row changes. Folding the facts of a subject gives its r
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 from crew.domain.kernel.frozen import frozen
 
@@ -20,5 +19,5 @@ class Fact:
     at: float
     source: str | None = None
     target: str | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)

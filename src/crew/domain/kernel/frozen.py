@@ -6,38 +6,54 @@ value of its class is made: a command makes values of few classes.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from types import FunctionType
+from typing import ClassVar, Protocol, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
+
+
+class Frozen(Protocol):
+    """A value of a class that `frozen` made; `_values` reads all its fields at once."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
+
+    @staticmethod
+    def _values(value: object, /) -> object: ...
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """Make a class frozen: each field is a keyword of `__init__`, with or without a default."""
     cls.__doc__ = cls.__doc__ or cls.__name__  # else `dataclass` computes one, slowly
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
-    names = [one.name for one in fields(made)]
-    made._values = staticmethod(attrgetter(*names) if names else lambda _self: ())  # noqa: SLF001
-    made.__init__ = _init_written_later(made)
+    made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    for name, own in _own_methods(cast("type[Frozen]", made)).items():
+        setattr(made, name, own)
     for name, shared in _SHARED.items():
         if name not in cls.__dict__:
             setattr(made, name, shared)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
-def _init_written_later(cls: Any) -> Callable[..., None]:
-    def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807 - it becomes a method
-        cls.__init__ = _written_init(cls)
-        cls.__init__(self, *args, **given)
+def _own_methods(cls: type[Frozen]) -> dict[str, object]:
+    names = [one.name for one in fields(cls)]
+    values = attrgetter(*names) if names else lambda _self: ()
+    return {"_values": staticmethod(values), "__init__": _init_written_later(cls)}
+
+
+def _init_written_later(cls: type[Frozen]) -> Callable[..., None]:
+    def __init__(self: object, *args: object, **given: object) -> None:  # noqa: N807 - a method
+        written = _written_init(cls)
+        setattr(cls, written.__name__, written)
+        written(self, *args, **given)
 
     return __init__
 
 
-def _written_init(cls: Any) -> Any:
+def _written_init(cls: type[Frozen]) -> FunctionType:
     """The compiled `__init__`, which puts each value into its slot, past `__setattr__`."""
-    known: dict[str, Any] = {"MISSING": MISSING}
+    known: dict[str, object] = {"MISSING": MISSING}
     parameters, lines = ["self"], ["pass"]
     for one in fields(cls):
         name, value = one.name, one.name
@@ -52,21 +68,23 @@ def _written_init(cls: Any) -> Any:
         lines.append(f"put_{name}(self, {value})")
     text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines)
     exec(text, known)  # noqa: S102 - made of the names of fields alone
-    known["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
-    return known["__init__"]
+    written = known["__init__"]
+    assert isinstance(written, FunctionType)
+    written.__qualname__ = f"{cls.__qualname__}.__init__"
+    return written
 
 
-def _equal(self: Any, other: Any) -> Any:
+def _equal(self: Frozen, other: object) -> object:
     if other.__class__ is not self.__class__:
         return NotImplemented
     return self._values(self) == self._values(other)
 
 
-def _hash(self: Any) -> int:
+def _hash(self: Frozen) -> int:
     return hash(self._values(self))
 
 
-def _text(self: Any) -> str:
+def _text(self: Frozen) -> str:
     values = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self))
     return f"{self.__class__.__qualname__}({values})"
 

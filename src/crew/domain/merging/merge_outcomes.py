@@ -1,7 +1,7 @@
 """What follows when a merge queue was built, tested, landed or delivered."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
@@ -20,6 +20,9 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.gate import GateResult
 from crew.domain.world import FactDraft, World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.row_changes import MergeQueueFields
 
 
 def found(world: World, tips: Mapping[str, str], *, at: float) -> list[Fact]:
@@ -133,7 +136,7 @@ def delivered(
     *,
     arrived: Collection[str],
     at: float,
-    **changes: Any,
+    **changes: "Unpack[MergeQueueFields]",
 ) -> list[Fact]:
     """Record that the target branch has the landed work, and mark the tasks merged.
 

@@ -16,7 +16,7 @@ from crew.domain.runs.questions import new_question
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
-    from crew.domain.run_changes import MergeAside
+    from crew.domain.field_groups import MergeAside
 
 CONFLICT_CHOICES = ("agent", "mine", "theirs", "give up")
 """The agent resolves it; the task's side wins; the landed side wins; the task fails."""

@@ -20,8 +20,8 @@ from crew.domain.rules import Rules
 from crew.domain.world import World
 
 if TYPE_CHECKING:
+    from crew.domain.field_groups import MergeAside
     from crew.domain.row_changes import RunFields
-    from crew.domain.run_changes import MergeAside
 
 
 class QuestLead(SlotLead):

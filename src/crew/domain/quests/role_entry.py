@@ -16,8 +16,8 @@ from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
+    from crew.domain.field_groups import MergeAside
     from crew.domain.row_changes import RunFields
-    from crew.domain.run_changes import MergeAside
 
 RETRIES = 3
 """How often a role may start again, or fail in a row, if its workflow sets no limit."""

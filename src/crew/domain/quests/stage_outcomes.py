@@ -1,6 +1,6 @@
 """What follows at each stage of a workflow: role, gate, review, council or items."""
 
-from typing import Any
+from typing import TypedDict, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import LONGEST_NOTES, attributed, quoted
@@ -136,8 +136,23 @@ def council_judged(world: World, run: Run, *, agreed: bool, words: str, at: floa
     return draft.facts
 
 
+class Handover(TypedDict, total=False):
+    """What the next stage gets: the proven commit, and the notes and the prompt for its role."""
+
+    head: str
+    notes: str
+    ask: Ask
+
+
 def _judged(
-    world: World, run: Run, outcome: str, words: str, *, is_good: bool, at: float, **how: Any
+    world: World,
+    run: Run,
+    outcome: str,
+    words: str,
+    *,
+    is_good: bool,
+    at: float,
+    **how: Unpack[Handover],
 ) -> list[Fact]:
     """Count the outcome and route the run.
 

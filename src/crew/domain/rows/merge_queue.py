@@ -5,7 +5,7 @@ queue there may be trials, each a stack of tasks on a green base of its own.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.machine import Machine
@@ -84,7 +84,7 @@ class MergeQueue:
 
     kind: ClassVar[str] = "line"
     machine: ClassVar[Machine] = NO_MACHINE
-    items: ClassVar[Mapping[str, Callable[[Any], object]]] = {
+    items: ClassVar[Mapping[str, Callable[..., object]]] = {
         "chain": Candidate._make,
         "trials": Trial.from_values,
         "results": TestResult._make,

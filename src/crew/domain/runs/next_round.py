@@ -13,7 +13,7 @@ from crew.domain.runs.run_holder import agent_of
 from crew.domain.world import World, moved
 
 if TYPE_CHECKING:
-    from crew.domain.run_changes import SentBackFields
+    from crew.domain.field_groups import SentBackFields
 
 
 def sent_back(

@@ -1,6 +1,6 @@
 """The holder of a run, an agent slot or a terminal, and how each of them releases it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent, AgentState
@@ -8,18 +8,21 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.terminal import TerminalState
 from crew.domain.world import World, moved
 
+if TYPE_CHECKING:
+    from crew.domain.field_groups import StepUse
+
 
 def agent_of(world: World, run: Run) -> Agent | None:
     return world.agents.get(run.agent or "")
 
 
-def freed(agent: Agent, trigger: str, *, at: float, **changes: Any) -> Fact:
+def freed(agent: Agent, trigger: str, *, at: float, **used: "Unpack[StepUse]") -> Fact:
     return moved(
         agent,
         trigger,
         to=AgentState.IDLE,
         at=at,
-        **changes,
+        **used,
         task=None,
         run=None,
         task_assigned_at=None,

@@ -17,8 +17,8 @@ from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
+    from crew.domain.field_groups import RunWishes
     from crew.domain.row_changes import RunFields
-    from crew.domain.run_changes import RunWishes
 
 
 @frozen

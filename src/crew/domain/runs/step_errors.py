@@ -1,6 +1,6 @@
 """What follows when a step fails: a pause, a fresh session, another try, or a stuck agent."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
@@ -18,8 +18,14 @@ from crew.domain.rules import Rules
 from crew.domain.runs.run_holder import agent_of, freed
 from crew.domain.world import World, moved, noted
 
+if TYPE_CHECKING:
+    from crew.domain.field_groups import StepSession, StepUse
+    from crew.domain.row_changes import AgentFields, RunFields
 
-def step_recorded(run: Run, outcome: StepOutcome, *, at: float, **changes: Any) -> Fact:
+
+def step_recorded(
+    run: Run, outcome: StepOutcome, *, at: float, **changes: "Unpack[RunFields]"
+) -> Fact:
     error = outcome.error
     return Fact(
         kind=run.kind,
@@ -44,27 +50,31 @@ def step_failed(
 ) -> list[Fact]:
     agent, error = world.agents[str(run.agent)], outcome.error
     assert error is not None
-    used: dict[str, Any] = {"last_step_at": at, **outcome.usage.added_to(agent)}
+    used: StepUse = {"last_step_at": at, **outcome.usage.added_to(agent)}
     fresh = error.kind in FRESH_SESSION
-    changes = _fresh_session(run, error) if fresh else {}
+    session: StepSession = _fresh_session(run, error) if fresh else {}
     # A failed step does not count as a step of its round, because errors have their own limit.
-    changes["step"] = run.step - 1
+    step = run.step - 1
     if error.kind == ErrorKind.RATE_LIMIT:
         return [
-            step_recorded(run, outcome, at=at, agent=None, **changes),
+            step_recorded(run, outcome, at=at, step=step, agent=None, **session),
             freed(agent, "parked", at=at, **used),
             limited(world, rules.provider(run.agent_kind), error, rules, at=at),
         ]
-    ended = step_recorded(run, outcome, at=at, **changes)
-    used["pid"] = None
+    ended = step_recorded(run, outcome, at=at, step=step, **session)
     if fresh and not run.fresh_retry:
-        return [ended, noted(agent, "session_renewed", at=at, last_error=error.message, **used)]
+        return [
+            ended,
+            noted(agent, "session_renewed", at=at, last_error=error.message, pid=None, **used),
+        ]
     if error.kind == ErrorKind.NOT_INSTALLED:
         return [ended, _stuck_without_program(agent, error.message, at=at, **used)]
-    return [ended, _error_counted(agent, error.message, rules=rules, at=at, **used)]
+    return [ended, _error_counted(agent, error.message, rules=rules, at=at, pid=None, **used)]
 
 
-def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: Any) -> Fact:
+def _stuck_without_program(
+    agent: Agent, message: str, *, at: float, **used: "Unpack[StepUse]"
+) -> Fact:
     """Mark the agent stuck at once, because another try would fail in the same way."""
     ways_out = (
         f"its program is missing: install it, or choose another agent: "
@@ -78,11 +88,12 @@ def _stuck_without_program(agent: Agent, message: str, *, at: float, **changes: 
         error_count=agent.error_count + 1,
         last_error=f"{ways_out} ({message})",
         retry_at=None,
-        **changes,
+        pid=None,
+        **used,
     )
 
 
-def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
+def _fresh_session(run: Run, error: StepError) -> "StepSession":
     """The fields for a new session; its prompt describes the branch, since it knows nothing."""
     knows_nothing = run.session_used or error.kind != ErrorKind.SESSION_IN_USE
     asks = {
@@ -101,18 +112,17 @@ def _fresh_session(run: Run, error: StepError) -> dict[str, Any]:
     }
 
 
-def _error_counted(agent: Agent, message: str, *, rules: Rules, at: float, **changes: Any) -> Fact:
+def _error_counted(
+    agent: Agent, message: str, *, rules: Rules, at: float, **changes: "Unpack[AgentFields]"
+) -> Fact:
     """Count the error. The agent is stuck at the fifth in a row, after a retry at the tenth."""
     errors = one_more_error(agent.error_count, limit=rules.stuck_after)
-    values = {
-        "error_count": errors.count,
-        "last_error": message,
-        "retry_at": at + rules.backoff(errors.count),
-        **changes,
-    }
+    changes["error_count"] = errors.count
+    changes["last_error"] = message
+    changes["retry_at"] = at + rules.backoff(errors.count)
     if errors.ends_here:
-        return moved(agent, "errors", to=AgentState.STUCK, at=at, **values)
-    return noted(agent, "error", at=at, **values)
+        return moved(agent, "errors", to=AgentState.STUCK, at=at, **changes)
+    return noted(agent, "error", at=at, **changes)
 
 
 def troubled(

@@ -1,6 +1,6 @@
 """What follows as a step proceeds: it started, it got a process, it ended, it sent a signal."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.quotation import quoted
@@ -18,6 +18,9 @@ from crew.domain.runs.message_outcomes import messages_given, messages_read
 from crew.domain.runs.run_holder import freed
 from crew.domain.runs.step_errors import step_failed, step_recorded
 from crew.domain.world import FactDraft, World, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.field_groups import StepSession, StepUse
 
 
 def step_started(world: World, run: Run, *, epoch: int, session: str, at: float) -> list[Fact]:
@@ -103,29 +106,26 @@ def _went_on(
 ) -> list[Fact]:
     agent = world.agents[str(run.agent)]
     partly = run.signal == SignalKind.PARTIALLY_COMPLETE
-    said = _renewed(run) if partly else {"ask": Ask.CONTINUE, "notes": ""}
-    facts = [step_recorded(run, outcome, at=at, told="", fresh_retry=False, **said)]
-    used = outcome.usage.added_to(agent)
-    settled: dict[str, Any] = {
-        "error_count": 0,
-        "last_error": "",
-        "last_step_at": at,
-        "pid": None,
-        **used,
-    }
+    session = _renewed(run) if partly else _continued()
+    facts = [step_recorded(run, outcome, at=at, told="", **session)]
+    used: StepUse = {"last_step_at": at, **outcome.usage.added_to(agent)}
     trigger = _end_of_round(run, outcome, rules)
     if trigger is None:
-        return [*facts, noted(agent, "step_ended", at=at, **settled)]
+        ended = noted(agent, "step_ended", at=at, error_count=0, last_error="", pid=None, **used)
+        return [*facts, ended]
     return [
         *facts,
+        moved(run, trigger, to=RunState.REVIEWING, at=at, out_of_steps=trigger == "step_limit"),
         moved(
-            run,
+            agent,
             trigger,
-            to=RunState.REVIEWING,
+            to=AgentState.DONE,
             at=at,
-            out_of_steps=trigger == "step_limit",
+            error_count=0,
+            last_error="",
+            pid=None,
+            **used,
         ),
-        moved(agent, trigger, to=AgentState.DONE, at=at, **settled),
     ]
 
 
@@ -138,12 +138,17 @@ def _parked(world: World, run: Run, outcome: StepOutcome, *, at: float) -> list[
     ]
 
 
-def _renewed(run: Run) -> dict[str, Any]:
+def _continued() -> "StepSession":
+    return {"fresh_retry": False, "ask": Ask.CONTINUE, "notes": ""}
+
+
+def _renewed(run: Run) -> "StepSession":
     """Continue in a new session of the same role; its prompt describes what the branch holds."""
     return {
         "session": "",
         "session_used": False,
         "session_number": run.session_number + 1,
+        "fresh_retry": False,
         "ask": Ask.PARTIAL,
         "notes": quoted(run.signal_notes),
     }

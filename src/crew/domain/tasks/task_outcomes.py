@@ -1,7 +1,7 @@
 """What follows for tasks when their source was read or written, or their worktree was removed."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from crew.domain.clock import Clock
 from crew.domain.kernel.fact import Fact
@@ -10,6 +10,9 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem, quest_of
 from crew.domain.runs.run_ends import abandoned
 from crew.domain.world import World, born, moved, noted
+
+if TYPE_CHECKING:
+    from crew.domain.field_groups import SourceFields
 
 _ADOPTED = {
     (TaskState.TODO, TaskState.CLOSED): "closed",
@@ -91,7 +94,7 @@ def _new(item: TaskItem, intake: Intake) -> Fact:
     return born(task, "seen", at=intake.at)
 
 
-def _fields(item: TaskItem, intake: Intake) -> dict[str, Any]:
+def _fields(item: TaskItem, intake: Intake) -> "SourceFields":
     return {
         "title": item.title,
         "deps": item.deps,
@@ -121,10 +124,14 @@ def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[F
     elif task.branch:
         values.pop("target")
     changes = {name: value for name, value in values.items() if getattr(task, name) != value}
-    facts = [noted(task, "edited", at=intake.at, **changes)] if changes else []
+    facts = [_edited(task, changes, at=intake.at)] if changes else []
     if item.corrupt is None and item.status != task.written:
         facts += _status_edited(world, task, item, intake)
     return facts
+
+
+def _edited(task: Task, changes: Mapping[str, object], *, at: float) -> Fact:
+    return Fact(kind=task.kind, subject=task.id, trigger="edited", at=at, changes=changes)
 
 
 def _status_edited(world: World, task: Task, item: TaskItem, intake: Intake) -> list[Fact]:

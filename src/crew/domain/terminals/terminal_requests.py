@@ -23,7 +23,7 @@ from crew.domain.terminals.terminal_outcomes import asked_for, ended, to_leave
 from crew.domain.world import FactDraft, moved, noted
 
 if TYPE_CHECKING:
-    from crew.domain.run_changes import RunWishes
+    from crew.domain.field_groups import RunWishes
 
 
 @frozen

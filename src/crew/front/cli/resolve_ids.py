@@ -35,4 +35,4 @@ def retried(workplace: "Workplace", named: str) -> str:
 
 def _last_task(workplace: "Workplace", agent: str) -> str | None:
     facts = facts_after(workplace.db, subject=f"agent:{agent}")
-    return next((f.changes["task"] for _, f in reversed(facts) if f.changes.get("task")), None)
+    return next((str(f.changes["task"]) for _, f in reversed(facts) if f.changes.get("task")), None)

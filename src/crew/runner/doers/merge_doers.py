@@ -189,19 +189,24 @@ async def deliver(ctx: Context, command: Command) -> list[Fact]:
     done = await ctx.outside.deliver(target)
     if done.state == "delivered":
         arrived = await _arrived(ctx, target, done.commit)
-        world, changes = ctx.world(), {"delivered": integration, "is_shown": done.is_shown}
         return merge_outcomes.delivered(
-            world, target, done, arrived=arrived, at=ctx.now(), **changes
+            ctx.world(),
+            target,
+            done,
+            arrived=arrived,
+            at=ctx.now(),
+            delivered=integration,
+            is_shown=done.is_shown,
         )
     landed = undelivered(ctx.world(), target)
     tips = await ctx.outside.tips(target)
     if done.state == "current":
         arrived = await _arrived(ctx, target, done.commit)
         lost = await _lost(ctx, (task for task in landed if task.id not in arrived), tips)
-        world, changes = ctx.world(), {"delivered": integration}
+        world = ctx.world()
         return [
             *merge_outcomes.delivered(
-                world, target, done, arrived=arrived, at=ctx.now(), **changes
+                world, target, done, arrived=arrived, at=ctx.now(), delivered=integration
             ),
             *merge_outcomes.landings_lost(lost, at=ctx.now()),
             # Also after a person combined two branches that were red together.

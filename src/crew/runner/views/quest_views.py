@@ -233,7 +233,8 @@ def _judged(facts: Iterable[Fact]) -> list[dict[str, Any]]:
     """A fact does not name its stage; it is the one whose count has increased."""
     found, before = [], dict[str, int]()
     for fact in facts:
-        visits = dict(fact.changes.get("visits", before))
+        counted = fact.changes.get("visits")
+        visits = dict(counted) if isinstance(counted, list | tuple) else before
         if fact.trigger.startswith(_JUDGED):
             stage = next(name for name, count in visits.items() if count != before.get(name, 0))
             outcome = fact.trigger.removeprefix(_JUDGED)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.question import Question
+from crew.domain.world import fold
 from crew.front.cli.call import Call
 from crew.front.cli.output import line, narrate
 from crew.front.cli.watching.dashboard_frame import Painter, frame_lines
@@ -80,7 +80,7 @@ def told(fact: Fact) -> str | None:
     if fact.kind == "line":
         return _told_of_line(fact)
     if (fact.kind, fact.trigger) == ("question", "asked"):
-        return asked_line(Question(id=fact.subject, **fact.changes))
+        return asked_line(fold([fact]).questions[fact.subject])
     if (fact.kind, fact.trigger) == ("task", "landed"):
         return f"task {fact.subject}: landed, and waits for its delivery"
     if fact.target is None:

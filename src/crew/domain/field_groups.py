@@ -1,0 +1,70 @@
+"""Fields of a row that change together, as types; `row_changes` has all fields of each row.
+
+Nothing of this is loaded when crew runs.
+"""
+
+from typing import TypedDict
+
+from crew.domain.rows.terms import Terms
+
+
+class SourceFields(TypedDict, total=False):
+    """What the source decides about a task."""
+
+    title: str
+    deps: tuple[str, ...]
+    priority: int
+    wants_agent: str | None
+    target: str
+    issue: int | None
+    skip_review: bool | None
+    terms: Terms
+    corrupt: bool
+    quest: str
+    missing_at: float | None
+    gone: bool
+
+
+class RunWishes(TypedDict, total=False):
+    """What one start of a task may set otherwise than the config."""
+
+    model: str
+    told: str
+    max_rounds: int
+    done_word: str
+    proof: str
+    reviewers: tuple[str, ...] | None
+
+
+class MergeAside(TypedDict, total=False):
+    """What a run records about the merge that its agent has to make."""
+
+    merge_commit: str
+    merge_head: str
+    merge_paths: tuple[str, ...]
+    merge_notes: str
+    merge_tries: int
+
+
+class SentBackFields(MergeAside, total=False):
+    max_rounds: int
+
+
+class StepSession(TypedDict, total=False):
+    """What a run records about its session and about the prompt of its next step."""
+
+    session: str
+    session_number: int
+    session_used: bool
+    fresh_retry: bool
+    ask: str
+    notes: str
+
+
+class StepUse(TypedDict, total=False):
+    """What an agent records about the use of its last step."""
+
+    last_step_at: float | None
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
