@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from error_messages import collected
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
@@ -71,6 +73,11 @@ def test_what_a_program_prints_is_plain_english():
         if (faults := _faults(text))
     }
     assert found == {}
+
+
+def test_errors_are_plain_english_also_where_their_words_come_from_a_table():
+    words = {text for one in collected() for text in (one.message, one.hint)}
+    assert {text: faults for text in words if (faults := _faults(text))} == {}
 
 
 @pytest.mark.parametrize(

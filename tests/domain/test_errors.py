@@ -23,6 +23,7 @@ EXIT_CODES = {
     "CheckFailed": 6,
     "TryLater": 75,
     "TimedOut": 124,
+    "Interrupted": 130,
 }
 """The exit codes of the command line's contract."""
 

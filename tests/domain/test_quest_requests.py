@@ -30,7 +30,7 @@ def test_a_quest_begins_with_a_task_that_holds_the_request():
 
 @pytest.mark.parametrize("state", ["in_progress", "done", "merged", "closed", "error"])
 def test_only_a_task_that_is_to_do_can_become_a_quest(state):
-    with raises_code(Conflict, "wrong_state", "task 1", state) as refused:
+    with raises_code(Conflict, "task_taken", "task 1", state) as refused:
         begin(given(Task(id="1", title="Big", state=state)))
     assert "crew quest new" in refused.value.hint
 
@@ -55,7 +55,7 @@ def test_a_quest_that_nobody_knows_cannot_be_cancelled(quest):
 def test_a_quest_is_cancelled_once():
     life = Life()
     life.ask("quest_cancel", quest=ROOT)
-    with raises_code(Conflict, "wrong_state", "quest 1"):
+    with raises_code(Conflict, "quest_over", "quest 1"):
         life.ask("quest_cancel", quest=ROOT)
 
 

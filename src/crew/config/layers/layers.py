@@ -47,7 +47,9 @@ def read_file(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}", hint="check the permissions of the file"
+            f"{path} cannot be read: {error.strerror}",
+            hint="check the permissions of the file",
+            code="unreadable_file",
         ) from error
 
 

@@ -25,11 +25,11 @@ def for_the_member(draft: ChannelDraft, member: Member) -> str:
     if member.disabled:
         return f"end here; a person lets you come back with `crew channel enable {place}`"
     if member.waits_for == INTERRUPTED:
-        return "call read-messages, then go on with your turn"
+        return "call read-messages, then continue your turn"
     return {
         TurnState.OFFLINE: "call join-channel first",
         TurnState.IDLE: f"you take no part; a person queues you: `crew channel assign {place}`",
         TurnState.QUEUED: "read-messages with waitSeconds returns as soon as you have the turn",
-        TurnState.WAITING: "your turn pauses: call wait with over=true to go on with it",
+        TurnState.WAITING: "your turn pauses: call wait with over=true to continue it",
         TurnState.ACTIVE: "you have the turn: post-message, turn-complete or wait",
     }[TurnState(member.state)]

@@ -211,7 +211,7 @@ def say(asked: Asked[PostForPerson]) -> Answer:
     sender = asked.request.sender
     if not text:
         raise UsageError(
-            "the text is empty",
+            "the message is empty",
             hint="give a text, or - to read stdin",
             code="empty_message",
         )
@@ -367,7 +367,7 @@ def find_channel(world: World, named: str) -> Channel:
 
 def find_member(draft: ChannelDraft, name: str) -> Member:
     if name not in draft.channel.members:
-        known = ", ".join(draft.channel.members) or "nobody"
+        known = ", ".join(draft.channel.members) or "none yet"
         raise NotFound(f"{name!r} is no member of {draft.name}", hint=f"members: {known}")
     return draft.member(name)
 

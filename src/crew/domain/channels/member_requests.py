@@ -302,12 +302,18 @@ def told(post: Post) -> dict[str, object]:
 def _not_active(draft: ChannelDraft, member: Member) -> Conflict:
     hint = for_the_member(draft, member)
     if member.state == TurnState.WAITING and member.waits_for == INTERRUPTED:
-        words = "a person interrupted you: read what was said, and then go on"
-        return Conflict(words, hint=hint, code="turn_interrupted")
+        return Conflict(
+            "a person interrupted you: read the new messages, then continue",
+            hint=hint,
+            code="turn_interrupted",
+        )
     holder = draft.channel.holder
-    whose = f"{holder} has it" if holder and holder != member.name else "nobody has it"
-    words = f"it is not your turn (you are {member.state}, {whose}), and nothing was posted"
-    return Conflict(words, hint=hint, code="not_your_turn")
+    whose = f"{holder} has it" if holder and holder != member.name else "no member has it"
+    return Conflict(
+        f"it is not your turn (you are {member.state}, {whose}), and nothing was posted",
+        hint=hint,
+        code="not_your_turn",
+    )
 
 
 def _done(draft: ChannelDraft, name: str, **told_too: object) -> Answer:

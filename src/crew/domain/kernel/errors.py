@@ -76,6 +76,13 @@ class TimedOut(CrewError):
     exit_code = 124
 
 
+class Interrupted(CrewError):
+    """A person ended it with Ctrl-C."""
+
+    code = "interrupted"
+    exit_code = 130
+
+
 class InvalidTransition(Conflict):
     """A move that is not in the machine's table."""
 

@@ -51,7 +51,7 @@ def begin(asked: Asked[BeginQuest]) -> Answer:
         raise Conflict(
             f"task {task.id} is {task.state} and no quest can begin with it",
             hint="`crew quest new` makes a task of its own for the request",
-            code="wrong_state",
+            code="task_taken",
         )
     quest = Quest(
         id=task.id,
@@ -75,7 +75,7 @@ def cancel(asked: Asked[CancelQuest]) -> Answer:
     quest = find_quest(asked.world, asked.request.quest)
     if quest.state != QuestState.OPEN:
         how = f"`crew quest show {quest.id}` shows how it ended"
-        raise Conflict(f"quest {quest.id} is {quest.state}", hint=how, code="wrong_state")
+        raise Conflict(f"quest {quest.id} is {quest.state}", hint=how, code="quest_over")
     root = asked.world.tasks[quest.id]
     reason = asked.request.reason or "the quest was cancelled"
     facts = [closed(root, reason, at=asked.at), *abandoned(asked.world, root, at=asked.at)]

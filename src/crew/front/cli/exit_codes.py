@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.errors import CrewError, Interrupted, UsageError
 from crew.front.cli.call import Call
 from crew.front.cli.output import give_up_stdout, print_json_line
 
-INTERRUPTED = 130
+INTERRUPTED = Interrupted.exit_code
 PIPE_CLOSED = 141
 """The exit code of a program that the kernel ends because its output is not read."""
 
@@ -49,23 +49,28 @@ def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
             return error.exit_code
         case BrokenPipeError():
             raise error
-        case KeyboardInterrupt() | click.Abort():
-            return _tell(
-                "interrupted", "interrupted", "", INTERRUPTED, as_json=as_json, silent=True
-            )
         case click.exceptions.NoArgsIsHelpError() if not as_json and error.ctx:
             print(error.ctx.get_help(), file=sys.stderr)
             _count_questions(error.ctx, call)
             return 2
+    told = _as_crew_error(error, call)
+    _tell(told, as_json=as_json)
+    return told.exit_code
+
+
+def _as_crew_error(error: BaseException, call: Call) -> CrewError:
+    match error:
+        case CrewError():
+            return error
+        case KeyboardInterrupt() | click.Abort():
+            return Interrupted("interrupted", hint="")
         case click.ClickException():
             message, _, hint = _usage(error).partition("\n")
-            return _tell("usage", message, hint, 2, as_json=as_json)
-        case CrewError():
-            return _tell(error.code, error.message, error.hint, error.exit_code, as_json=as_json)
+            return UsageError(message, hint=hint)
         case OSError():
-            return _tell("failed", _os_words(error), _os_hint(error), 1, as_json=as_json)
+            return CrewError(_os_words(error), hint=_os_hint(error))
         case _:
-            return _tell("bug", *_bug(error, call), 1, as_json=as_json)
+            return _bug(error, call)
 
 
 def _count_questions(ctx: click.Context, call: Call) -> None:
@@ -76,22 +81,19 @@ def _count_questions(ctx: click.Context, call: Call) -> None:
         print(f"\n{words}", file=sys.stderr)
 
 
-def _tell(
-    code: str, message: str, hint: str, exit_code: int, *, as_json: bool, silent: bool = False
-) -> int:
+def _tell(error: CrewError, *, as_json: bool) -> None:
     if as_json:
         # On one line: it may be the last of many, as with `events -f`.
-        print_json_line(error_document(code, message, hint))
-    elif not silent:
+        print_json_line(error_document(error))
+    elif not isinstance(error, Interrupted):
         sys.stdout.flush()
-        print(f"crew: {message}", file=sys.stderr)
-        if hint:
-            print(f"hint: {hint}", file=sys.stderr)
-    return exit_code
+        print(f"crew: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
 
 
-def error_document(code: str, message: str, hint: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": message, "hint": hint}}
+def error_document(error: CrewError) -> dict[str, Any]:
+    return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
 
 
 def _usage(error: click.ClickException) -> str:
@@ -115,7 +117,7 @@ def _os_hint(error: OSError) -> str:
     return _OS_HINTS.get(error.errno or 0, "`crew doctor` checks what crew needs")
 
 
-def _bug(error: BaseException, call: Call) -> tuple[str, str]:
+def _bug(error: BaseException, call: Call) -> CrewError:
     import traceback  # noqa: PLC0415 - slow to import, and hopefully never needed
 
     words = f"{type(error).__name__}: {error}"
@@ -124,7 +126,7 @@ def _bug(error: BaseException, call: Call) -> tuple[str, str]:
         print(trace, file=sys.stderr)
     log = _keep_trace(trace, call.directory)
     where = f"the details are in {log}" if log else "`crew -v …` shows the details"
-    return f"this is a fault in crew: {words}", where
+    return CrewError(f"this is a fault in crew: {words}", hint=where, code="bug")
 
 
 def _keep_trace(trace: str, directory: Path) -> Path | None:

@@ -115,7 +115,7 @@ def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
     place = place_of(repo, path.absolute())
     mark = place.git_dir / _RESTORING
     if place.git_dir == repo.common_dir:
-        raise Conflict(f"{path} is not a worktree of crew", hint="restore into a new folder")
+        raise Conflict(f"{path} is the main checkout", hint="restore into a new folder")
     if not (mark.exists() and mark.read_text() == commit):
         state = load_status(place.path, place.git_dir, env=place.env)
         if state.changed:

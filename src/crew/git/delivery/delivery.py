@@ -49,7 +49,9 @@ def integration_tip(repo: Repository, target: str) -> str:
         return found
     start = ref_tip(repo, f"refs/heads/{target}")
     if start is None:
-        raise Conflict(f"there is no branch {target}", hint=f"create it: git branch {target}")
+        raise Conflict(
+            f"the branch {target} to land on does not exist", hint=f"create it: git branch {target}"
+        )
     try:
         advance(repo, ref, to=start, expected=None)
     except Moved as moved:

@@ -88,7 +88,9 @@ def message_from(run: Run, args: Mapping[str, Any]) -> Request:
     """A message with the sender that the token proved."""
     text = str(args["text"]).strip()
     if not text:
-        raise UsageError("the message is empty", hint="send it again with a text")
+        raise UsageError(
+            "the message is empty", hint="send it again with a text", code="empty_message"
+        )
     sender = f"{run.agent or run.agent_kind}, who works on task {run.task}"
     return Request(
         verb="message",

@@ -17,7 +17,13 @@ from crew.domain.world import World, apply_all
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.crew.spawn import checked_kind
-from crew.front.cli.crew.unfinished import GO_ON, drained_code, summary, tell_leftovers, unfinished
+from crew.front.cli.crew.unfinished import (
+    drained_code,
+    interrupted,
+    summary,
+    tell_leftovers,
+    unfinished,
+)
 from crew.front.cli.exit_codes import INTERRUPTED, error_document
 from crew.front.cli.output import print_json, say
 from crew.front.cli.params import kind_option
@@ -155,7 +161,7 @@ def interrupts(call: Call, tell: "Tell") -> "Interrupts":
 
     def leave() -> None:
         if call.json:
-            print_json(error_document("interrupted", "interrupted", GO_ON))
+            print_json(error_document(interrupted()))
         sys.stdout.flush()
         os._exit(INTERRUPTED)
 

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from crew.domain.kernel.errors import CheckFailed, CrewError, Interrupted, TryLater
 from crew.domain.quests.position import is_held, waits_for_steps
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.task import Task, TaskState
@@ -130,16 +131,19 @@ def summary(world: World, left: list[Task], code: int) -> dict[str, Any]:
         "awaits_merge": [task.id for task in unmerged(world)],
         "waiting": waiting,
     }
-    return {**_error(code, len(left)), **document} if code else document
+    return {**error_document(_error(code, len(left))), **document} if code else document
 
 
-def _error(code: int, count: int) -> dict[str, Any]:
+def _error(code: int, count: int) -> CrewError:
     if code == CHECK_FAILED:
-        return error_document(
-            "check_failed",
+        return CheckFailed(
             f"{count} task{'s are' if count > 1 else ' is'} not merged",
-            "`crew show ID` tells more of each",
+            hint="`crew show ID` shows more of each",
         )
     if code == INTERRUPTED:
-        return error_document("interrupted", "interrupted", GO_ON)
-    return error_document("try_later", "a delivery waits", "`waiting` names what blocks it")
+        return interrupted()
+    return TryLater("a delivery waits", hint="`waiting` names what blocks it")
+
+
+def interrupted() -> Interrupted:
+    return Interrupted("interrupted", hint=GO_ON)

@@ -160,7 +160,9 @@ def _steps(file: str) -> object:
         text = text_or_stdin(file) if file == "-" else Path(file).read_text(encoding="utf-8")
         found = json.loads(text or "")
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{file} cannot be read: {error}", hint="it must be JSON") from error
+        raise UsageError(
+            f"{file} cannot be read: {error}", hint="it must be JSON", code="unreadable_file"
+        ) from error
     return found["steps"] if isinstance(found, dict) and "steps" in found else found
 
 

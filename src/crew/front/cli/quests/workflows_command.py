@@ -87,7 +87,7 @@ def _listed(file: Path, workflow: Workflow | None, error: CrewError | None) -> d
     if workflow is not None:
         return workflow_view(workflow, file)
     assert error is not None
-    told = error_document(error.code, error.message, error.hint)
+    told = error_document(error)
     return {"name": file.stem, "where": _where(file), **told}
 
 

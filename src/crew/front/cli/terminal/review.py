@@ -43,7 +43,7 @@ def _told(call: Call, task: str, found: Verdict) -> int:
         hint=f"answer every note and commit; `crew show {task}` has them too",
     )
     if call.json:
-        error = {} if found.passed else error_document(failed.code, failed.message, failed.hint)
+        error = {} if found.passed else error_document(failed)
         print_json({**error, "task": task, **asdict(found)})
         return 0 if found.passed else failed.exit_code
     say(safe(found.notes, call))
