@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from crew.find_crew import load_folder
 from crew.store.database import Database, open_database
 from crew.store.kept_values import find_index, first_setting, keep_index, keep_setting, setting
 from crew.system.crash_points import effect
+from crew.system.private_files import close_to_others, ensure_pipe, make_private_folder
 from crew.tasks.source_snapshot import Snapshot
 from crew.tasks.task_source import TaskSource, open_source
 
@@ -28,6 +28,9 @@ EXCLUDED = (
     *("/.crew/*", "!/.crew/tasks/"),
     *("/.crew/tasks/**/.lock", "/.crew/tasks/**/*.crew-tmp"),
 )
+
+SHARED = frozenset({"tasks"})
+"""The entries of `.crew` that git commits and checks out, with the modes that git gives them."""
 
 TASKS_OF = "tasks_of"
 
@@ -255,9 +258,9 @@ def make_workplace(start: Path) -> Workplace:
 @effect("crew.init")
 def _make_folders(workplace: Workplace) -> None:
     try:
-        workplace.logs.mkdir(parents=True, exist_ok=True)
-        if not workplace.wake_file.exists():
-            os.mkfifo(workplace.wake_file, 0o600)
+        make_private_folder(workplace.logs)
+        close_to_others(workplace.folder, besides=SHARED)
+        ensure_pipe(workplace.wake_file)
     except OSError as error:
         raise CrewError(
             f"cannot write to {workplace.folder}: {error.strerror}",

@@ -75,6 +75,7 @@ ROAD = Story(
     options={"agents": 2},
     names=(
         "crew.init",
+        "files.tighten",
         "git.exclude",
         "tasks.make_folder",
         "tasks.write_temporary",

@@ -54,6 +54,8 @@ ELSEWHERE = {
     "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
     "git/test_git_crashes.py": ("git.drop_spare", "git.copy_history", "git.make_nested"),
     "runner/test_notices.py": ("notices.post",),
+    "system/test_private_files.py": ("files.set_aside",),
+    "system/test_bounded_log.py": ("agents.shorten_log",),
     "tasks/test_batches.py": ("tasks.write_files",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
     "front/test_upkeep.py": ("runner.delete_state",),

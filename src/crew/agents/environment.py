@@ -8,6 +8,7 @@ from pathlib import Path
 from crew.agents.adapter import StepOrder
 from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
+from crew.system.private_files import make_private_folder
 from crew.system.processes.allowed_environment import allowed_environment
 
 # Git's garbage collection could delete objects that no ref points to yet.
@@ -58,7 +59,7 @@ def shim_folder(order: StepOrder) -> Path:
 def prepare_files(order: StepOrder) -> None:
     """Write the prompt and the agent's `crew` command."""
     _write(prompt_file(order), order.prompt, mode=0o600)
-    _write(shim_folder(order) / "crew", _shim(), mode=0o755)
+    _write(shim_folder(order) / "crew", _shim(), mode=0o700)
 
 
 def _shim() -> str:
@@ -72,5 +73,5 @@ def _write(path: Path, text: str, *, mode: int) -> None:
     """Replace a file atomically if its text differs, since steps run in parallel."""
     content = text.encode(errors="surrogateescape")
     if not has_content(path, content):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         write_file(path, content, mode=mode)

@@ -122,9 +122,10 @@ class SandboxSettings:
 
 @frozen
 class LogSettings:
-    """How much crew writes to its own log."""
+    """How much crew writes to its own log, and how large each log may become."""
 
     level: str = choice("debug", "info", "warning", "error")
+    max_mb: int = whole(at_least=1)
 
 
 @frozen

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CheckFailed, CrewError, TimedOut, TryLater
 from crew.store.runner_lock import LockHeld, find_runner
+from crew.system.private_files import make_private_folder
 from crew.system.processes.process import start_detached
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
 
 def launch_runner(workplace: "Workplace", args: list[str]) -> int:
     """Start the process and return its pid; it may not hold the lock yet."""
-    workplace.logs.mkdir(parents=True, exist_ok=True)
+    make_private_folder(workplace.logs)
     return start_detached(_argv(workplace, args), log=workplace.logs / "crew.log")
 
 

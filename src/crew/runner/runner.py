@@ -38,6 +38,7 @@ from crew.store.database import StoreFailed
 from crew.store.fact_log import record
 from crew.store.replies import Reply
 from crew.store.request_queue import open_requests
+from crew.system.private_files import open_pipe
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
@@ -267,7 +268,7 @@ class Runner:
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
         """Listen on a named pipe, whose path, unlike a socket's, may be long."""
-        pipe = os.open(self.workplace.wake_file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        pipe = open_pipe(self.workplace.wake_file)
         loop = asyncio.get_running_loop()
         loop.add_reader(pipe, self._woken, pipe)
         try:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from crew.runner.views.row_views import moment
 from crew.store.runner_lock import COMMAND, RUNNER, writer_lock
-from crew.workplace import Workplace
+from crew.system.private_files import close_to_others, is_open_to_others
+from crew.workplace import SHARED, Workplace
 
 
 @contextmanager
@@ -18,6 +19,8 @@ def holding_the_lock(workplace: Workplace, *, role: str = COMMAND) -> Iterator[N
     """
     started = str(moment(time.time()))
     with writer_lock(workplace.lock_file, role=role, started=started) as is_in_order:
+        if role == RUNNER or is_open_to_others(workplace.folder):
+            close_to_others(workplace.folder, besides=SHARED)
         if role == RUNNER or not is_in_order:
             from crew.runner.startup import repair_after_kill  # noqa: PLC0415 - rarely needed
 

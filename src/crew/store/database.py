@@ -1,6 +1,7 @@
 """Opens `.crew/crew.db`: SQLite in WAL mode, migrates its schema and translates its errors."""
 
 import atexit
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from weakref import WeakSet
 from crew.domain.kernel.errors import CrewError, TryLater
 from crew.store.schema import MIGRATIONS
 from crew.system.crash_points import effect
+from crew.system.private_files import FILE_MODE
 
 LOCK_WAIT_S = 10.0
 
@@ -28,6 +30,7 @@ class StoreFailed(CrewError):
 def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
     """A connection to the database, which is created or migrated first if needed."""
     with translated(path):
+        _make_private(path)
         db = sqlite3.connect(path, timeout=wait_s, isolation_level=None, factory=Database)
         _open.add(db)
         try:
@@ -36,6 +39,21 @@ def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
             db.close()
             raise
         return db
+
+
+def _make_private(path: Path) -> None:
+    """Make the file before SQLite does, which would let others read it.
+
+    SQLite gives its other files the mode of this one. An existing file is not opened: to close it
+    would end the locks of this process on it.
+    """
+    if path.is_symlink():
+        raise StoreFailed(
+            f"{path} is a link", hint="crew keeps its own file there: remove the link"
+        )
+    if not path.exists():
+        with suppress(OSError):  # SQLite names the reason
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
 
 
 @atexit.register

@@ -64,7 +64,7 @@ def writer_lock(path: Path, *, role: str, started: str) -> Iterator[bool]:
 
 def _open_file(path: Path) -> int:
     try:
-        return open_lock(path, mode=0o644)
+        return open_lock(path, mode=0o600)
     except OSError as error:
         raise CrewError(
             f"cannot write {path}: {error.strerror}",

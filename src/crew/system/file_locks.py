@@ -38,7 +38,7 @@ def folder_held(folder: Path) -> Iterator[None]:
 
 
 def open_lock(path: Path, *, mode: int) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
 
 def wait_for_lock(descriptor: int, *, is_shared: bool = False) -> None:

@@ -174,4 +174,4 @@ def _total_before(memory: Path) -> float | None:
 
 @effect("agents.remember_total")
 def _remember_total(memory: Path, total: float) -> None:
-    write_file(memory, json.dumps({"total_cost_usd": total}).encode())
+    write_file(memory, json.dumps({"total_cost_usd": total}).encode(), mode=0o600)

@@ -11,6 +11,7 @@ from crew.agents.adapter import StepOrder
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.system.crash_points import effect
 from crew.system.file_locks import open_lock, try_lock, unlock
+from crew.system.private_files import make_private_folder
 from crew.system.processes.ownership import find_process
 
 
@@ -52,7 +53,7 @@ def _lock_file(order: StepOrder) -> Path:
 @effect("agents.lock_session")
 def _lock(path: Path) -> int | None:
     """Lock the file. A killed crew leaves no lock, since closing the file ends it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     file = open_lock(path, mode=0o600)
     if try_lock(file):
         return file

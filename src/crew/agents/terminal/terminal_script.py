@@ -13,6 +13,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import UsageError
 from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
+from crew.system.private_files import make_private_folder
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -83,7 +84,7 @@ def put_file(path: Path, text: str, *, mode: int) -> None:
     content = text.encode(errors="surrogateescape")
     if has_content(path, content) and path.stat().st_mode & 0o777 == mode:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     write_file(path, content, mode=mode)
 
 

@@ -9,6 +9,7 @@ from crew.config.toml.toml_spans import TomlSpan, spans, written_key, written_va
 from crew.domain.kernel.errors import UsageError
 from crew.system.atomic_files import rewrite_file
 from crew.system.crash_points import effect
+from crew.system.private_files import FILE_MODE
 
 
 def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
@@ -29,7 +30,7 @@ def make_config_folder(folder: Path) -> None:
 
 @effect("config.write")
 def write_config(file: Path, text: str) -> None:
-    rewrite_file(file, text.encode())
+    rewrite_file(file, text.encode(), mode=FILE_MODE if file.parent.name == ".crew" else None)
 
 
 def _splice(text: str, path: tuple[str, ...], written: str) -> str:

@@ -132,14 +132,15 @@ def _bug(error: BaseException, call: Call) -> CrewError:
 def _keep_trace(trace: str, directory: Path) -> Path | None:
     """Append a traceback to the runner's log; returns that file, or None if there is none."""
     from crew.find_crew import find_folder  # noqa: PLC0415 - rarely needed
+    from crew.system.private_files import append_private  # noqa: PLC0415 - rarely needed
 
     folder = find_folder(directory)
     if folder is None:
         return None
     log = folder / "logs" / "crew.log"
     try:
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {trace}\n")
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        append_private(log, f"{at} {trace}\n".encode(errors="surrogateescape"))
     except OSError:
         return None
     return log

@@ -13,6 +13,7 @@ from crew.domain.kernel.text import Tail, plain
 from crew.domain.rows.task import Task
 from crew.runner.outside.worktree_files import linked_folders
 from crew.system.crash_points import effect
+from crew.system.private_files import append_private
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
 from crew.workplace import Workplace
@@ -99,9 +100,8 @@ async def run_setup(workplace: Workplace, setup: Setup, *, path: Path, log: Path
 
 @effect("furnish.note")
 def note(log: Path, *lines: str) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("".join(f"{line}\n" for line in lines))
+    text = "".join(f"{line}\n" for line in lines)
+    append_private(log, text.encode(errors="surrogateescape"))
 
 
 def _environment(workplace: Workplace, *, task: str, path: Path, branch: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,12 @@ def _reply(folder: Path, db: Database, number: int, *, give_up_at: float, role: 
 def wake_runner(folder: Path) -> None:
     """Wake the runner, so that it looks for changes; do nothing if none is up."""
     try:
-        pipe = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK)
+        pipe = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        os.write(pipe, b".")
+        if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+            os.write(pipe, b".")
     except OSError:  # the pipe is full, so the runner will look; or the runner has just died
         return
     finally:

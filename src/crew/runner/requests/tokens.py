@@ -15,6 +15,8 @@ from crew.domain.requests import Request
 from crew.domain.rows.run import Run
 from crew.domain.rows.terminal import Terminal
 from crew.system.crash_points import effect
+from crew.system.foreign_files import NotBelieved, read_foreign, set_aside
+from crew.system.private_files import open_private
 
 VERBS = frozenset(
     {"signal", "fetch_messages", "progress", "get_task", "get_quest", "post_message", "plan_steps"}
@@ -33,6 +35,9 @@ READING = frozenset({"get_task"})
 
 _PROVEN = frozenset({"token", "run", "attempt", "terminal", "review"})
 """The arguments that only a token may set; those of a request are ignored."""
+
+
+_LONGEST_SECRET = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,12 @@ class Tokens:
 
     def _secret(self) -> bytes:
         file = self.folder / "secret"
-        if not file.exists():
+        try:
+            return read_foreign(file, max_bytes=_LONGEST_SECRET, is_own=True)
+        except FileNotFoundError:
+            _make_secret(file)
+        except NotBelieved:  # a secret that another process chose proves nothing
+            set_aside(file)
             _make_secret(file)
         return file.read_bytes()
 
@@ -130,7 +140,7 @@ def _of_another_kind(what: str) -> NeedsLogin:
 def _make_secret(file: Path) -> None:
     """Make the secret, complete or not at all; if two processes make one, the first wins."""
     fresh = file.with_name(f".secret.{os.getpid()}")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle = open_private(fresh, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(handle, secrets.token_bytes(32))
     finally:

@@ -14,10 +14,17 @@ from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.fact_log import differences, rebuild_rows
 from crew.store.runner_lock import find_runner
+from crew.system.private_files import close_to_others, exposed
 from crew.system.processes.ownership import kill_leftovers, owned_processes
+from crew.workplace import SHARED
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
+
+PEOPLES = frozenset({"config.toml", "config.runtime.toml", "workflows"})
+"""The entries of `.crew` that people write, with the modes of their editors."""
+
+_SHOWN = 5
 
 
 def database(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
@@ -33,6 +40,26 @@ def database(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa
             check="database",
             message=f"the rows of {', '.join(wrong)} do not match their facts",
             fix="`crew stop`, then `crew doctor --repair` rebuilds them",
+            is_wrong=True,
+        )
+
+
+def privacy(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """Whether other users of this machine can read what crew keeps."""
+    open_ones = list(exposed(workplace.folder, besides=SHARED | PEOPLES))
+    if not open_ones:
+        yield Finding(check="privacy", message="only you can read .crew")
+    elif repair:
+        close_to_others(workplace.folder, besides=SHARED)
+        message = f"closed {len(open_ones)} files and folders in .crew to other users"
+        yield Finding(check="privacy", message=message, is_repaired=True)
+    else:
+        names = [str(path.relative_to(workplace.root)) for path in open_ones[:_SHOWN]]
+        yield Finding(
+            check="privacy",
+            message=f"other users may read {', '.join(names)}"
+            + (f" and {len(open_ones) - _SHOWN} more" if len(open_ones) > _SHOWN else ""),
+            fix="`crew doctor --repair` closes them, and so does the next `crew run`",
             is_wrong=True,
         )
 
@@ -101,6 +128,7 @@ def deliveries(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # no
 
 
 STATE_CHECKS = {
+    "privacy": privacy,
     "database": database,
     "tasks": tasks,
     "processes": processes,

@@ -9,6 +9,7 @@ from crew.domain.world import World
 from crew.runner.views.row_views import moment
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
+from crew.system.private_files import FILE_MODE, make_private_folder
 from crew.workplace import Workplace
 
 
@@ -44,5 +45,6 @@ def manifest_file(workplace: Workplace, run: str) -> Path:
 
 @effect("runner.write_manifest")
 def write_manifest(file: Path, document: dict[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_file(file, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    make_private_folder(file.parent)
+    content = (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+    write_file(file, content, mode=FILE_MODE)

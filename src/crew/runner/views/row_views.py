@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
+from crew.system.private_files import FILE_MODE
 
 if TYPE_CHECKING:
     from crew.domain.kernel.fact import Fact
@@ -238,4 +239,4 @@ def write_state(path: Path, document: Mapping[str, Any]) -> None:
     """Write `.crew/state.json`, with one agent on each line."""
     agents = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in document["agents"])
     text = f'{{\n  "version": {document["version"]},\n  "agents": [\n    {agents}\n  ]\n}}\n'
-    write_file(path, text.encode())
+    write_file(path, text.encode(), mode=FILE_MODE)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.system.crash_points import effect
+from crew.system.private_files import append_private
 
 _READ_LAST = 256_000
 _HEADER = re.compile(r"=== \S+: step \S+ ===")
@@ -14,9 +15,7 @@ _HEADER = re.compile(r"=== \S+: step \S+ ===")
 
 @effect("log.start")
 def start_step(log: Path, *, agent: str, step: str) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
-        file.write(f"=== {agent}: step {step} ===\n".encode())
+    append_private(log, f"=== {agent}: step {step} ===\n".encode())
 
 
 def says_done(log: Path, word: str) -> bool:

@@ -5,63 +5,11 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
-
-from crew.domain.kernel.errors import CrewError
-from crew.system.crash_points import effect
+from typing import IO
 
 CHUNK = 65_536
 
 Take = Callable[[bytes], None]
-
-
-class Log:
-    """A file to which raw output is appended. A full disk is an error, never a silent gap."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Self:
-        try:
-            self._file = _open_log(self._path)
-        except OSError as error:
-            raise self._failure(error) from error
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        os.close(self._file)
-
-    def append(self, chunk: bytes) -> None:
-        try:
-            _append(self._file, chunk)
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: OSError) -> CrewError:
-        return CrewError(
-            f"the log {self._path} cannot be written: {error.strerror}",
-            hint="make room on the disk or fix the folder's permissions, then run it again",
-        )
-
-
-@effect("agents.open_log")
-def _open_log(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-@effect("agents.append_log")
-def _append(file: int, chunk: bytes) -> None:
-    left = memoryview(chunk)
-    while left:
-        left = left[os.write(file, left) :]
 
 
 class Talk:

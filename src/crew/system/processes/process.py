@@ -15,10 +15,12 @@ from typing import Any, Literal, NoReturn
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import Tail
+from crew.system.bounded_log import Log
 from crew.system.crash_points import effect
+from crew.system.private_files import open_private
 from crew.system.processes.end_process import Child, end, exit_of
 from crew.system.processes.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
-from crew.system.processes.pipes import Log, Pipes, Take, Talk
+from crew.system.processes.pipes import Pipes, Take, Talk
 from crew.system.processes.sandbox import PROBE_ARGUMENTS, Sandbox, below_reaper, in_pid_namespace
 from crew.system.threads import even_if_cancelled
 
@@ -287,18 +289,21 @@ def _ending(order: ProcessOrder, reason: Reason, code: int | None, stderr_tail: 
 @effect("agents.detach")
 def start_detached(argv: tuple[str, ...], *, log: Path) -> int:
     """Start a program that outlives us, in its own session. Its output goes to the log."""
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        argv[0],
-        argv,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-    )
+    output = open_private(log, os.O_WRONLY | os.O_APPEND)
+    try:
+        return os.posix_spawn(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, output, 1),
+                (os.POSIX_SPAWN_DUP2, output, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        os.close(output)
 
 
 def run_in_terminal(

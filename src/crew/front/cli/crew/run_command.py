@@ -169,11 +169,14 @@ def interrupts(call: Call, tell: "Tell") -> "Interrupts":
 
 
 def open_log(workplace: "Workplace") -> None:
-    workplace.logs.mkdir(parents=True, exist_ok=True)
+    from crew.system.bounded_log import MIB, LogHandler, limit_logs  # noqa: PLC0415 - only a runner logs
+
+    settings = workplace.settings.log
+    limit_logs(settings.max_mb * MIB)
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(
-        filename=workplace.logs / "crew.log",
-        level=workplace.settings.log.level.upper(),
+        handlers=[LogHandler(workplace.logs / "crew.log")],
+        level=settings.level.upper(),
         format="%(asctime)sZ %(levelname)s %(name)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
     )

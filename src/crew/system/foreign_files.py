@@ -1,0 +1,74 @@
+"""Reads a file that others can write: it is checked before a byte of it is believed.
+
+An agent, a commit or another user may have put a link, a named pipe, a device, a folder or a huge
+file in its place. None of these may hang crew, or lead it out of the folder.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from crew.system.crash_points import effect
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+
+
+class NotBelieved(ValueError):
+    """The file is not one that crew reads. The message is the reason, without the path."""
+
+
+def read_foreign(path: Path, *, max_bytes: int, is_own: bool = False) -> bytes:
+    """The content of a regular file of at most this size; `NotBelieved` if it is not one.
+
+    With `is_own`, only a file of this user (or root) counts. `OSError` as from any read.
+    """
+    with open_foreign(path) as file:
+        found = os.fstat(file.fileno())
+        if is_own and found.st_uid not in (os.geteuid(), 0):
+            raise NotBelieved("belongs to another user")
+        content = b"" if found.st_size > max_bytes else file.read(max_bytes + 1)
+    if found.st_size > max_bytes or len(content) > max_bytes:
+        raise _too_large(max_bytes)
+    return content
+
+
+def open_foreign(path: Path) -> BinaryIO:
+    """A regular file, opened to read; `NotBelieved` if it is not one. It never waits."""
+    if refused := _kind_of_other(path.lstat()):
+        raise NotBelieved(f"is {refused}")
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(handle, "rb")
+    if refused := _kind_of_other(os.fstat(handle)):  # it changed since
+        file.close()
+        raise NotBelieved(f"is {refused}")
+    return file
+
+
+@effect("files.set_aside")
+def set_aside(path: Path) -> Path | None:
+    """Give a file that is not believed another name next to it; None if it is gone."""
+    aside = path.with_name(f"{path.name}.set-aside-{os.urandom(4).hex()}")
+    try:
+        path.rename(aside)
+    except FileNotFoundError:
+        return None
+    return aside
+
+
+def _kind_of_other(found: os.stat_result) -> str:
+    """What it is, if it is not a regular file."""
+    kind = stat.S_IFMT(found.st_mode)
+    return "" if kind == stat.S_IFREG else _KINDS.get(kind, "not a file")
+
+
+def _too_large(max_bytes: int) -> NotBelieved:
+    size = f"{max_bytes // 2**20} MiB" if max_bytes >= 2**20 else f"{max_bytes // 2**10} KiB"
+    return NotBelieved(f"is larger than {size}")

@@ -1,0 +1,1 @@
+"""Attacks: what an agent, a commit or another user does cannot forge, harm or hold up."""
