@@ -87,6 +87,7 @@ ROAD = Story(
         "store.set",
         "store.index",
         "store.record",
+        *("door.make_folder", "door.open", "door.remove"),
         "state.write",
         "git.claim_branch",
         "git.lay_worktree",

@@ -15,6 +15,7 @@ from crew.runner.engine import Engine
 from crew.runner.interrupts import Interrupts
 from crew.runner.notices.notices import telling_people
 from crew.runner.outside.local_machine import LocalOutside
+from crew.runner.requests.agent_door import agent_door
 from crew.runner.requests.tokens import Tokens
 from crew.runner.runner import Runner
 from crew.runner.startup import repair_before_rows
@@ -101,7 +102,7 @@ def run_crew(
 
 async def _run_with_signals(runner: Runner, beside: Companion) -> None:
     runner.interrupts.listen(runner)
-    async with beside(runner), telling_people(runner.workplace, runner.engine):
+    async with agent_door(runner), beside(runner), telling_people(runner.workplace, runner.engine):
         await runner.run()
 
 

@@ -27,7 +27,13 @@ from crew.runner.interrupts import Interrupts
 from crew.runner.kind_watch import KindWatch
 from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.outside.local_machine import LocalOutside
-from crew.runner.requests.checked_requests import READING, message_from, readable, writable
+from crew.runner.requests.checked_requests import (
+    READING,
+    message_from,
+    readable,
+    refusal,
+    writable,
+)
 from crew.runner.requests.tokens import VERBS as STEP_VERBS
 from crew.runner.requests.tokens import Tokens
 from crew.runner.requests.waiting_readers import Readers
@@ -309,5 +315,4 @@ def _refused(request: Request, error: CrewError) -> dict[str, Any]:
     """The document of a refusal; an agent's is also logged, since no person sees it."""
     if request.verb in STEP_VERBS | MEMBER_VERBS.keys():
         log.warning("refused %s: %s", request.verb, error.message)
-    words = {"code": error.code, "message": error.message, "hint": error.hint}
-    return {"error": words, "exit_code": error.exit_code}
+    return refusal(error)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 import crew
-from crew.domain.kernel.errors import CrewError, NeedsLogin, TryLater
+from crew.domain.kernel.errors import CrewError, NeedsLogin
 from crew.front.mcp.inbox_tools import (
     INBOX_INSTRUCTIONS,
     INBOX_TOOLS,
@@ -166,7 +166,7 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
         if _needs_a_token(name):
             raise NeedsLogin(
                 "only an agent's own step has this tool, and CREW_TOKEN is not set",
-                hint="pass CREW_TOKEN and CREW_REPO of the step on to `crew mcp`",
+                hint="pass CREW_TOKEN and CREW_DOOR of the step on to `crew mcp`",
             )
         given = params.get("arguments") or {}
         asked = spoken(name, given, token=_own_token(), tools=_offered()[0])
@@ -215,7 +215,21 @@ def _needs_a_token(tool: str) -> bool:
 
 
 def _passed_on(asked: ToolCall) -> ToolReply:
-    """Pass a call on to the runner; the slow imports are here, at the first call of a tool."""
+    """Pass a call on to the runner: through the door of the step, else through its database."""
+    from crew.runner.requests.door_client import ask_door, door_path, no_runner  # noqa: PLC0415
+
+    words = None
+    if door := door_path():
+        words = ask_door(door, asked.verb, asked.args, timeout_s=PATIENCE_S)
+    else:
+        words = _asked_in_database(asked)
+    if words is None:
+        raise no_runner()
+    return said(words)
+
+
+def _asked_in_database(asked: ToolCall) -> dict[str, Any] | None:
+    """For a member of a channel that connects by itself; the slow imports are here."""
     import time  # noqa: PLC0415
     from contextlib import closing  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
@@ -228,11 +242,4 @@ def _passed_on(asked: ToolCall) -> ToolReply:
     folder = load_folder(Path(os.environ.get("CREW_REPO") or Path.cwd()))
     with closing(open_database(folder / "crew.db")) as db:
         request = Request(verb=asked.verb, args=asked.args)
-        words = ask_runner(folder, db, request, give_up_at=time.monotonic() + PATIENCE_S)
-    if words is None:
-        raise TryLater(
-            "the runner is restarting, try again",
-            hint="nothing was changed; wait a few seconds, then call the tool again. "
-            "If the runner stays away, a person starts it with `crew run`",
-        )
-    return said(words)
+        return ask_runner(folder, db, request, give_up_at=time.monotonic() + PATIENCE_S)

@@ -14,6 +14,7 @@ from crew.domain.rows.step import StepOutcome
 from crew.git.repository import ref_tip
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.outside import TurnCall
+from crew.runner.prompts.mcp_connection import token_variables
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, answer_first_questions
 from crew.runner.requests.tokens import Tokens
 from crew.runner.views.step_log import start_step
@@ -86,7 +87,7 @@ class ChannelPlaces:
             "CREW_LINKED": "",
             "CREW_BASE_BRANCH": workplace.target,
             "CREW_STATE_DIR": str(workplace.folder / "sessions"),
-            "CREW_TOKEN": Tokens(workplace.folder).member_token(member.id),
+            **token_variables(workplace, Tokens(workplace.folder).member_token(member.id)),
             **({"CREW_MCP_URL": mcp_url} if mcp_url else {}),
         }
 

@@ -131,9 +131,7 @@ class Reviews:
             idle_timeout_s=workplace.settings.run.idle_timeout_s,
             env={
                 **step_environment(workplace, run, task, role="reviewer"),
-                **connection(
-                    workplace.folder, Tokens(workplace.folder).review_token(run, call.commit)
-                ),
+                **connection(workplace, Tokens(workplace.folder).review_token(run, call.commit)),
                 MARKER_VARIABLE: self._marker(name),
             },
         )

@@ -1,7 +1,13 @@
-"""The connection of an agent to the runner: the MCP server's address, and the agent's token."""
+"""The connection of an agent to the runner: its token, the agent door, the MCP server's address."""
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crew.runner.requests.door_folder import door_socket
+
+if TYPE_CHECKING:
+    from crew.workplace import Workplace
 
 
 def address_file(folder: Path) -> Path:
@@ -14,13 +20,18 @@ def is_server_installed() -> bool:
     return all(find_spec(name) is not None for name in ("mcp", "uvicorn"))
 
 
-def connection(folder: Path, token: str) -> dict[str, str]:
+def connection(workplace: "Workplace", token: str) -> dict[str, str]:
     """The environment variables for an agent that may start before the runner or outlive it.
 
     Each runner listens at the address of the last one; before the first runner there is none.
     """
     try:
-        url = address_file(folder).read_text().strip()
+        url = address_file(workplace.folder).read_text().strip()
     except (OSError, ValueError):
         url = ""
-    return {"CREW_TOKEN": token, **({"CREW_MCP_URL": url} if url else {})}
+    return {**token_variables(workplace, token), **({"CREW_MCP_URL": url} if url else {})}
+
+
+def token_variables(workplace: "Workplace", token: str) -> dict[str, str]:
+    """The agent's token, and the door at which it is accepted."""
+    return {"CREW_TOKEN": token, "CREW_DOOR": str(door_socket(workplace))}

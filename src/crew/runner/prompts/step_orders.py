@@ -13,7 +13,7 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
 from crew.runner.outside.outside import StepCall
 from crew.runner.outside.worktree_files import linked_folders
-from crew.runner.prompts.mcp_connection import connection
+from crew.runner.prompts.mcp_connection import connection, token_variables
 from crew.runner.requests.tokens import Tokens
 from crew.workplace import Workplace
 
@@ -77,7 +77,7 @@ def step_order(workplace: Workplace, call: StepCall, prompt: str) -> StepOrder:
         idle_timeout_s=settings.idle_timeout_s,
         env={
             **step_environment(workplace, run, task, role=run.role or "worker"),
-            "CREW_TOKEN": Tokens(workplace.folder).token(run),
+            **token_variables(workplace, Tokens(workplace.folder).token(run)),
         },
     )
 
@@ -98,7 +98,7 @@ def terminal_order(
         done_word=workplace.rules.done_word,
         env={
             **step_environment(workplace, run, task),
-            **connection(workplace.folder, Tokens(workplace.folder).terminal_token(terminal)),
+            **connection(workplace, Tokens(workplace.folder).terminal_token(terminal)),
         },
     )
 

@@ -59,7 +59,8 @@ def ask(
         if not answered:
             asked = workplace.folder, workplace.db, request
             found = ask_runner(*asked, give_up_at=give_up_at, role=role)
-            answered, reply = found is not None, _accepted(found)
+            answered = found is not None
+            reply = reply_in(found) if found is not None else None
         if answered and _wait_until(workplace, settled, give_up_at=give_up_at, role=role):
             return reply
         try:
@@ -75,12 +76,11 @@ def ask(
 _LOOK = Request(verb="look", args={})
 
 
-def _accepted(found: dict[str, Any] | None) -> Any:
-    if found is None:
-        return None
-    if "error" in found:
-        raise RequestRefused(found["error"], found["exit_code"])
-    return found["reply"]
+def reply_in(words: dict[str, Any]) -> Any:
+    """The reply in the runner's words; raises if they are a refusal."""
+    if "error" in words:
+        raise RequestRefused(words["error"], words["exit_code"])
+    return words["reply"]
 
 
 def _wait_until(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.kernel.errors import CrewError, NotFound, UsageError
 from crew.domain.kernel.names import task_id
 from crew.domain.kernel.text import plain
 from crew.domain.requests import Request
@@ -62,6 +62,12 @@ def _readable(name: str, value: Any, longest: int) -> Any:
             hint="nothing was changed; send it again, shorter, and name a file for the rest",
         )
     return plain(value)
+
+
+def refusal(error: CrewError) -> dict[str, Any]:
+    """A refusal as a reply to another process."""
+    words = {"code": error.code, "message": error.message, "hint": error.hint}
+    return {"error": words, "exit_code": error.exit_code}
 
 
 def own_task(workplace: Workplace, world: World, run: Run) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import DURATION, channel_argument, member_argument, text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds
 from crew.runner.requests.ask_crew import ask
+from crew.runner.requests.ask_with_token import ask_with_token, is_shut_in
 from crew.runner.views.channel_views import channel_view, load_channels
 from crew.store.fact_log import load_world
 
@@ -264,33 +265,42 @@ def say_in_channel(call: Call, name: str, text: str, *, to: tuple[str, ...], wai
 
     --interrupt of the channel decides what a post does to the present turn.
     """
-    workplace = call.workplace()
     words = text_or_stdin(text) or ""
-    reply = _said(workplace, name, words, to)
+    reply = _said(call, name, words, to)
     if call.json and not wait:
         print_json({"channel": name, **reply})
     elif reply.get("held_for"):
         narrate(call, f"it is posted when the turn of {', '.join(reply['held_for'])} ends")
     if not wait:
         return 0
+    workplace = call.workplace()
     found = find_channel(load_channels(workplace.db), name).id
     return drive(call, workplace, found, after=reply.get("sequence"))
 
 
-def _said(workplace: "Workplace", name: str, words: str, to: tuple[str, ...]) -> dict[str, Any]:
+def _said(call: Call, name: str, words: str, to: tuple[str, ...]) -> dict[str, Any]:
     """Post as a person; an agent that types this posts as the member that it is, or is refused."""
     token = os.environ.get("CREW_TOKEN", "")
     if not token:
         args = {"text": words, "sender": person(), "to": list(to)}
-        reply: dict[str, Any] = _asked(workplace, "say", name, **args)
+        reply: dict[str, Any] = _asked(call.workplace(), "say", name, **args)
         return reply
-    if os.environ.get("CREW_CHANNEL") != find_channel(load_channels(workplace.db), name).id:
+    if os.environ.get("CREW_CHANNEL") != _id_of_channel(call, name):
         raise NeedsLogin(
             f"this is an agent's step, and it is no member of {name}",
             hint="write it in your answer, or ask with `crew signal`",
         )
-    ask(workplace, Request(verb="channel_post", args={"token": token, "text": words}))
+    request = Request(verb="channel_post", args={"token": token, "text": words})
+    ask_with_token(request, find=call.workplace)
     return {}
+
+
+def _id_of_channel(call: Call, name: str) -> str:
+    """The id that a name stands for; inside a sandbox only the id itself is known."""
+    if is_shut_in(call.directory):
+        return name
+    found: str = find_channel(load_channels(call.workplace().db), name).id
+    return found
 
 
 @command("close", example="crew channel close reviews")

@@ -27,7 +27,7 @@ from crew.front.cli.quests.quest_table import quest_table, steps_words
 from crew.front.cli.quests.workflow_drawing import expected_sessions
 from crew.front.cli.quests.workflows_command import complete_workflows
 from crew.runner.quest_start import MOST_SLOTS, begin_quest, cancel_quest, quest_workflow
-from crew.runner.requests.ask_crew import ask
+from crew.runner.requests.ask_with_token import ask_with_token
 from crew.runner.views.quest_views import load_view, quest_line
 from crew.store.fact_log import load_rows, load_world
 from crew.store.runner_lock import find_runner
@@ -148,7 +148,7 @@ def plan(call: Call, file: str) -> None:
             hint="a person changes the items with `crew edit`, `crew dep` and `crew close`",
         )
     args = {"token": token, "steps": _steps(file)}
-    reply = ask(call.workplace(), Request(verb="plan_steps", args=args))
+    reply = ask_with_token(Request(verb="plan_steps", args=args), find=call.workplace)
     if call.json:
         print_json({"reply": reply})
     else:

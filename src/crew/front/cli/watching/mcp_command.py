@@ -15,7 +15,7 @@ claude --mcp-config '{"mcpServers": {"crew": {"command": "crew", "args": ["mcp"]
 def mcp(call: Call) -> int:
     """Serve crew's tools to an agent over MCP on stdio.
 
-    For an agent's own step, which has CREW_TOKEN and CREW_REPO in its environment; both must
+    For an agent's own step, which has CREW_TOKEN and CREW_DOOR in its environment; both must
     reach this command. A CLI that can use HTTP needs no command: CREW_MCP_URL has the same tools.
     Without CREW_TOKEN it is for a person's own assistant, which can read and answer the inbox.
     """

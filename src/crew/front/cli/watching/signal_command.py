@@ -10,7 +10,7 @@ from crew.domain.requests import Request
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json, say
-from crew.runner.requests.ask_crew import ask
+from crew.runner.requests.ask_with_token import ask_with_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def signal(call: Call, /, kind: str, *, resume: bool, **texts: str) -> None:
             hint="a person uses `crew complete`, `crew answer` or `crew comment`",
         )
     args = {"token": token, "signal": kind, "resume": resume, **texts}
-    reply = ask(call.workplace(), Request(verb="signal", args=args))
+    reply = ask_with_token(Request(verb="signal", args=args), find=call.workplace)
     if call.json:
         print_json({"signal": kind, "reply": reply})
     else:
