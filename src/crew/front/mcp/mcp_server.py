@@ -21,6 +21,7 @@ from mcp_types import (
     Tool,
 )
 from starlette.requests import Request as HttpRequest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import crew
 from crew.domain.kernel.errors import CrewError
@@ -35,6 +36,7 @@ from crew.front.mcp.tool_list import (
 )
 from crew.front.mcp.tool_list import Tool as CrewTool
 from crew.front.mcp.tools_by_token import OFFERS, Offer, offered
+from crew.system.connection_limit import ConnectionLimit
 
 if TYPE_CHECKING:
     from crew.runner.runner import Runner
@@ -44,15 +46,52 @@ log = logging.getLogger(__name__)
 FAREWELL_S = 1
 """How long open requests may take when the runner ends."""
 
+MOST_CLIENTS = 128
+AT_ONCE = 16
+"""Connections that are accepted in one turn of the loop: a client has its turn before others."""
+
+SILENT_S = 10.0
+"""How long a client may take for its first request."""
+
 Context = ServerRequestContext[Any, HttpRequest]
 
 
 class Http(uvicorn.Server):
     """An HTTP server that leaves signal handling to the runner."""
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():  # asyncio accepts as many in one turn as it lets wait
+            listener.listen(MOST_CLIENTS)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+class Connection(H11Protocol):
+    """A connection that must send a request in time, and leaves first when there are too many."""
+
+    limit: ConnectionLimit
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.limit.enter(transport)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.scope is not None:
+            self.limit.serve(self.transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.limit.leave(self.transport)
+        super().connection_lost(exc)
+
+
+def bounded_connections() -> type[Connection]:
+    """The connections of one server, with a limit of their own."""
+    limit = ConnectionLimit("the MCP server", most=MOST_CLIENTS, silent_s=SILENT_S)
+    return type("Bounded", (Connection,), {"limit": limit})
 
 
 async def serve(listener: socket.socket, runner: "Runner") -> None:
@@ -71,7 +110,8 @@ async def serve(listener: socket.socket, runner: "Runner") -> None:
     http = Http(
         uvicorn.Config(
             guard,
-            http="h11",
+            http=bounded_connections(),
+            backlog=AT_ONCE,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -170,6 +170,7 @@ def interrupts(call: Call, tell: "Tell") -> "Interrupts":
 
 def open_log(workplace: "Workplace") -> None:
     from crew.system.bounded_log import MIB, LogHandler, limit_logs  # noqa: PLC0415 - only a runner logs
+    from crew.system.log_limit import LogLimit  # noqa: PLC0415
 
     settings = workplace.settings.log
     limit_logs(settings.max_mb * MIB)
@@ -180,3 +181,5 @@ def open_log(workplace: "Workplace") -> None:
         format="%(asctime)sZ %(levelname)s %(name)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(LogLimit())
