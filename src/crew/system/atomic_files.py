@@ -5,6 +5,7 @@ other writers away, give a fixed name as `unfinished`: a repeat after a kill wri
 """
 
 import os
+import stat
 from pathlib import Path
 
 _DEFAULT_MODE = 0o666
@@ -48,15 +49,29 @@ def write_unfinished(
     fresh: Path, content: bytes, *, mode: int | None = None, is_durable: bool = False
 ) -> None:
     """The first half of a write, for those who put it in place themselves."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     first = _DEFAULT_MODE if mode is None else mode & 0o700
-    with os.fdopen(os.open(fresh, flags, first), "wb") as file:
+    with os.fdopen(_open_fresh(fresh, first), "wb") as file:
         file.write(content)
         if mode is not None:
             os.fchmod(file.fileno(), mode)
         if is_durable:
             file.flush()
             os.fsync(file.fileno())
+
+
+def _open_fresh(fresh: Path, mode: int) -> int:
+    """Make the file. A link that has its fixed name would lead to a file of others."""
+    if not stat.S_ISREG(_mode_of(fresh)):
+        fresh.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(fresh, flags, mode)
+
+
+def _mode_of(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return stat.S_IFREG
 
 
 def put_in_place(fresh: Path, path: Path) -> None:

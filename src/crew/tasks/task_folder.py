@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,14 @@ from crew.domain.kernel.errors import CrewError, UsageError
 from crew.system.atomic_files import put_in_place, sync_to_disk, write_file, write_unfinished
 from crew.system.crash_points import effect
 from crew.system.file_locks import wait_for_lock
+from crew.system.foreign_files import NotBelieved, read_foreign, set_aside
 from crew.tasks.source_snapshot import Signature
 
 TEMP_SUFFIX = ".crew-tmp"
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """A larger file is not a task. Reading it would slow down every list of tasks."""
+MAX_BATCH_BYTES = 2**28
+_FILE_NAME = re.compile(r"[^/\0.][^/\0]*")
 
 
 class FolderScan(NamedTuple):
@@ -32,7 +36,12 @@ class FolderScan(NamedTuple):
 
 
 def scan_folder(folder: Path, endings: tuple[str, ...]) -> FolderScan:
-    """Every file with one of these suffixes."""
+    """Every file with one of these suffixes, whatever it is."""
+    if folder.is_symlink() or folder.parent.is_symlink():
+        raise CrewError(
+            f"{folder} is reached through a link, and may be outside the repository",
+            hint="put a folder of its own there: crew writes the files of its tasks into it",
+        )
     try:
         # Relative to the open folder, the kernel need not resolve the whole path for each file.
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -74,7 +83,7 @@ def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[i
         for entry in listing:
             if entry.name.endswith(endings):
                 try:
-                    found = entry.stat()
+                    found = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
                 yield entry.name, (found.st_ctime_ns, found.st_ino, found.st_size)
@@ -83,14 +92,15 @@ def _files(handle: int, endings: tuple[str, ...]) -> Iterator[tuple[str, tuple[i
 def read_text(path: Path) -> str | None:
     """The file's text, or None if it does not exist. ValueError if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+        content = read_foreign(path, max_bytes=MAX_FILE_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ValueError(f"{path.name} cannot be opened: {error.strerror}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"{path.name} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")
+    except NotBelieved as error:
+        raise ValueError(f"{path.name} {error}") from error
+    if (nul := content.find(0)) >= 0:
+        raise ValueError(f"{path.name} is not text (byte {nul} is NUL)")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -104,9 +114,9 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
     A process without write permission (a sandbox, another user's store) reads without the lock:
     each file is complete at any moment, the lock only keeps the files of one task consistent.
     """
-    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     try:
-        handle = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if exclusive:
             raise CrewError(
@@ -158,9 +168,28 @@ def write_batch(batch: Path, folder: Path, files: Mapping[str, str]) -> None:
 
 def finish_batch(batch: Path, folder: Path) -> None:
     """Write the files of a batch, also after its writer was killed. Safe to repeat."""
-    if batch.exists():
-        _write_files(folder, json.loads(batch.read_bytes()))
-        delete_file(batch)
+    if not os.path.lexists(batch):
+        return
+    try:
+        files = _batch_files(read_foreign(batch, max_bytes=MAX_BATCH_BYTES, is_own=True))
+    except (
+        ValueError,
+        RecursionError,
+    ):  # no batch of crew's: those are complete once they are in place
+        set_aside(batch)
+        return
+    _write_files(folder, files)
+    delete_file(batch)
+
+
+def _batch_files(content: bytes) -> dict[str, str]:
+    """The files by their names, none of which leads out of the folder."""
+    files = json.loads(content)
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+        raise NotBelieved("is no batch of files")
+    if not all(_FILE_NAME.fullmatch(name) for name in files):
+        raise NotBelieved("names a file outside the folder")
+    return files
 
 
 @effect("tasks.write_files")

@@ -29,8 +29,10 @@ from crew.git.delivery.file_moves import (
     rescue_edited,
     take_back_all,
 )
+from crew.git.delivery.lost_journal import found_journal
 from crew.git.delivery.running_gits import await_quiet, can_look, outlive
 from crew.git.delivery.sync_journal import (
+    JOURNAL,
     LAST,
     Journal,
     forget_journal,
@@ -94,13 +96,18 @@ def repair_stale_index(repo: Repository, *, lock: int) -> None:
     The next commit would then undo that sync. The files show that it was not a person's intent.
     """
     last = read_journal(repo, LAST)
-    if last is None or not _may_be_stale(repo, last.checkout):
+    if last is None or not _may_be_stale(repo, last.checkout) or not _is_known(repo, last):
         return
     changes = changed_paths(repo, last.old, last.new)
     at = commit_of(repo, f"refs/heads/{last.target}")
     if at == last.new and _has_target(last.checkout) and is_index_behind(last.checkout, changes):
         write_journal(repo, last)
         repair(repo, lock=lock)
+
+
+def _is_known(repo: Repository, journal: Journal) -> bool:
+    """Whether its commits exist; a forged journal may name any."""
+    return None not in (commit_of(repo, journal.old), commit_of(repo, journal.new))
 
 
 def _may_be_stale(repo: Repository, checkout: Checkout) -> bool:
@@ -115,11 +122,15 @@ def _may_be_stale(repo: Repository, checkout: Checkout) -> bool:
 
 def repair(repo: Repository, *, lock: int) -> None:
     """Undo a killed sync, or finish it if the branch has moved. Safe to repeat."""
-    journal = read_journal(repo)
+    is_left = os.path.lexists(repo.common_dir / JOURNAL)
+    journal = read_journal(repo) or (found_journal(repo) if is_left else None)
     if journal is None:
         return
     checkout = journal.checkout
     if not checkout.path.is_dir() or not checkout.git_dir.is_dir():
+        forget_journal(repo)
+        return
+    if not _is_known(repo, journal):
         forget_journal(repo)
         return
     changes = changed_paths(repo, journal.old, journal.new)

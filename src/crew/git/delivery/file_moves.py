@@ -15,8 +15,10 @@ from crew.git.delivery.checkout import Checkout, Signature, signature_of, wait_f
 from crew.git.delivery.commit_diff import FileChange
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
+from crew.system.foreign_files import read_foreign
 
 SEEN = "seen.json"
+MAX_SEEN_BYTES = 2**28
 
 
 @frozen
@@ -55,7 +57,7 @@ def load_moves(
 ) -> tuple[FileMove, ...]:
     """The moves of a sync; none if it died before the first one."""
     try:
-        seen = json.loads((staging / SEEN).read_text())
+        seen = _read_signatures(staging / SEEN, count=len(changes))
     except FileNotFoundError:
         return ()
     return tuple(
@@ -64,11 +66,23 @@ def load_moves(
             target=checkout.path / change.path,
             fresh=staging / "new" / change.path,
             aside=staging / "old" / str(number),
-            old=_signature(seen["old"][number]),
-            new=_signature(seen["new"][number]),
+            old=seen["old"][number],
+            new=seen["new"][number],
         )
         for number, change in enumerate(changes)
     )
+
+
+def _read_signatures(file: Path, *, count: int) -> dict[str, list[Signature | None]]:
+    """The recorded signatures; none that cannot be read, and then every old file is kept."""
+    try:
+        seen = json.loads(read_foreign(file, max_bytes=MAX_SEEN_BYTES))
+        found = {side: [_signature(one) for one in seen[side]] for side in ("old", "new")}
+        if all(len(side) == count for side in found.values()):
+            return found
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+        pass
+    return {"old": [None] * count, "new": [None] * count}
 
 
 def place_all(checkout: Checkout, moves: Sequence[FileMove]) -> None:

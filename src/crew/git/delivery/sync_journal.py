@@ -1,19 +1,27 @@
 """The journal of a sync, written to disk before a person's checkout is touched."""
 
 import json
+import logging
 import os
+import re
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.delivery.checkout import Checkout
-from crew.git.repository import Repository
+from crew.git.repository import Repository, is_object_id
+from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.system.atomic_files import put_in_place, write_file
 from crew.system.crash_points import effect
+from crew.system.foreign_files import NotBelieved, read_foreign, set_aside
+
+log = logging.getLogger(__name__)
 
 JOURNAL = "crew-sync.json"
 LAST = "crew-sync-last.json"
+MAX_JOURNAL_BYTES = 65_536
+TOKEN = re.compile(r"[0-9a-f]{32}")
 
 
 @frozen
@@ -50,10 +58,45 @@ def write_journal(repo: Repository, journal: Journal) -> None:
 
 
 def read_journal(repo: Repository, name: str = JOURNAL) -> Journal | None:
+    """The journal, if there is one and it can be true; any other is set aside.
+
+    Whatever can write in the git directory can write a journal, and crew deletes what one names.
+    """
+    file = repo.common_dir / name
     try:
-        return Journal(**json.loads((repo.common_dir / name).read_text()))
+        content = read_foreign(file, max_bytes=MAX_JOURNAL_BYTES, is_own=True)
+        journal = _parsed(content)
+        _check_places(repo, journal)
     except FileNotFoundError:
         return None
+    except (ValueError, RecursionError) as error:
+        log.warning("%s is set aside as %s: %s", file, set_aside(file), error)
+        return None
+    return journal
+
+
+def _parsed(content: bytes) -> Journal:
+    values = json.loads(content)
+    if not isinstance(values, dict) or values.keys() != Journal.__dataclass_fields__.keys():
+        raise NotBelieved("is no journal")
+    if not all(isinstance(value, str) and "\0" not in value for value in values.values()):
+        raise NotBelieved("has a value that is no text")
+    if not TOKEN.fullmatch(values["token"]):
+        raise NotBelieved("has a token that crew did not make")
+    if not (is_object_id(values["old"]) and is_object_id(values["new"])):
+        raise NotBelieved("names no commits")
+    return Journal(**values)
+
+
+def _check_places(repo: Repository, journal: Journal) -> None:
+    """Refuse a folder that is no checkout of this repository, and links below it."""
+    path = Path(journal.path)
+    if not path.is_dir():
+        return  # a checkout that is gone; nothing is deleted for it
+    if git_dir_for(repo, path) != Path(journal.git_dir):
+        raise NotBelieved("names a folder that is no checkout of this repository")
+    if any(folder.is_symlink() for folder in (journal.home.parent, path / ".crew-sync")):
+        raise NotBelieved("leads through a link")
 
 
 @effect("git.sync_forget")
