@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.sizes import Size
 from bench.tables import Figure, table, title
-from crew.domain.dispatch import answer
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rules import Rules

@@ -113,8 +113,8 @@ MUTANTS = (
     Mutant(
         "a role that asked another one is not resumed",
         "domain/quests/role_requests.py",
-        "goes_on, position = position.resume, draft.world.positions[position.asker]",
-        "goes_on, position = False, draft.world.positions[position.asker]",
+        "continues, position = position.resume, draft.world.positions[position.asker]",
+        "continues, position = False, draft.world.positions[position.asker]",
     ),
     Mutant(
         "nobody counts how often a role is called",

@@ -134,7 +134,7 @@ def test_each_role_of_the_quest_is_told_what_to_do():
         ('red = "write"', 'red = "wrte"', "check: red leads to wrte, which does not exist"),
         ('red = "write"\n', "", "check: nothing says where red leads"),
         ('name = "check"', 'name = "write"', "step stage write is defined twice"),
-        ("plans = true\n", "", "stage walk: it walks steps that no stage plans"),
+        ("plans = true\n", "", "stage walk: it runs items that no stage plans"),
         ("steps = true", "gate = true", "stage walk: gate cannot end with complete"),
         ("gate = true", "gate = true\nplans = true", "step stage check: only a role can plan"),
         ("gate = true", "gate = true\ntakes_back = true", "check: only a role can take back"),

@@ -7,14 +7,14 @@ from functools import cache
 from crew.config.workflow_files import BUILT_IN, load_workflow
 from crew.domain.clock import Clock
 from crew.domain.commands import CheckStage, Prepare, RemoveWorktree, Step, WriteItems
-from crew.domain.dispatch import answer
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide, plan
 from crew.domain.quests.position import acting, first_position
-from crew.domain.quests.quest_plan import next_to_tell, told_steps
+from crew.domain.quests.quest_plan import next_to_write, tasks_recorded
 from crew.domain.quests.stage_outcomes import gate_judged, must_have_commits, role_finished
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.quest import Position, Quest
@@ -89,7 +89,7 @@ class Life:
         return []
 
     def _told(self, quest: Quest) -> list[Fact]:
-        step = next_to_tell(self.world, quest)[0]
+        step = next_to_write(self.world, quest)[0]
         tasks = {other.key: other.task for other in quest.steps}
         made = step.task or str(len(self.world.tasks) + 1)
         deps = tuple(tasks[dep] for dep in step.deps)
@@ -99,7 +99,7 @@ class Life:
             id=made, title=step.title, labels=labels, deps=deps, base="crew-1", status=state
         )
         draft = FactDraft(self.world)
-        draft.add(told_steps(quest, {step.key: made}, at=self.now))
+        draft.add(tasks_recorded(quest, {step.key: made}, at=self.now))
         draft.add(*seen_one(draft.world, item, Intake(target="main", at=self.now)))
         if made not in draft.world.positions:
             draft.add(born(first_position(quest, made, key=step.key), "planned", at=self.now))

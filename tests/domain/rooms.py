@@ -6,7 +6,7 @@ from crew.domain.channels.member_requests import beat
 from crew.domain.channels.posts import posts_after, unseen
 from crew.domain.clock import Clock
 from crew.domain.commands import CommandKind
-from crew.domain.dispatch import answer
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.channel import Post
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage

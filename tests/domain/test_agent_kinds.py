@@ -6,9 +6,9 @@ import pytest
 
 from crew.domain.agents.agent_kinds import left_out, needs
 from crew.domain.clock import Clock
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound, NotInstalled
 from crew.domain.plan import decide
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task

@@ -6,11 +6,11 @@ import pytest
 
 from crew.domain.agents.manager_board import board
 from crew.domain.clock import Clock
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging.merge_plan import returned
 from crew.domain.plan import decide
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask

@@ -6,10 +6,10 @@ import pytest
 
 from crew.domain.clock import Clock
 from crew.domain.commands import Deliver, RemoveWorktree
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict
 from crew.domain.lead_choice import LEADS
 from crew.domain.plan import plan
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from crew.domain.clock import Clock
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.lead_choice import lead_of
 from crew.domain.plan import decide
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict
 from crew.domain.lead_choice import lead_of
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.message import Message
 from crew.domain.runs.complaints import Evidence

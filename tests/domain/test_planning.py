@@ -11,10 +11,10 @@ from crew.domain.quests.quest_plan import (
     LONGEST,
     chains_behind,
     faults,
-    next_to_tell,
+    next_to_write,
+    quests_to_write,
     read_steps,
-    told_steps,
-    untold,
+    tasks_recorded,
 )
 from crew.domain.rows.quest import PlanItem, Quest, QuestState
 from crew.domain.world import apply_all, with_rows
@@ -306,7 +306,7 @@ def test_steps_are_not_told_before_the_planner_is_finished():
     life.turn(ROOT)
     life.begin(ROOT)
     life.plan(ROOT, steps(a=""))
-    assert list(untold(life.world)) == []
+    assert list(quests_to_write(life.world)) == []
     assert life.task("a") == ""
 
 
@@ -318,8 +318,8 @@ def test_a_step_is_told_after_those_that_it_waits_for():
 def test_nothing_more_is_told_of_a_cancelled_quest():
     life = Life().planned(a="")
     life.ask("quest_cancel", quest=ROOT)
-    assert next_to_tell(life.world, life.quest) == []
-    assert list(untold(life.world)) == []
+    assert next_to_write(life.world, life.quest) == []
+    assert list(quests_to_write(life.world)) == []
 
 
 def test_a_step_that_is_over_is_not_told_of_a_change_and_holds_nobody_up():
@@ -329,7 +329,7 @@ def test_a_step_that_is_over_is_not_told_of_a_change_and_holds_nobody_up():
     (over,) = life.quest.steps
     stale = over._replace(told=False, deps=("left-out",))
     life.world = replace(life.world, quests={ROOT: replace(life.quest, plan=(tuple(stale),))})
-    assert list(untold(life.world)) == []
+    assert list(quests_to_write(life.world)) == []
     assert not is_unfinished(life.world, ROOT)
 
 
@@ -340,8 +340,8 @@ def test_a_step_whose_file_cannot_be_read_is_told_once_it_can():
     quest = replace(life.quest, plan=plan)
     corrupt = replace(life.world.tasks[task], corrupt=True)
     world = replace(life.world, tasks={**life.world.tasks, task: corrupt})
-    assert next_to_tell(world, quest) == []
-    assert next_to_tell(life.world, quest) == [quest.steps[0]]
+    assert next_to_write(world, quest) == []
+    assert next_to_write(life.world, quest) == [quest.steps[0]]
 
 
 def test_as_many_steps_are_told_at_once_as_can_be_walked_at_once():
@@ -349,10 +349,10 @@ def test_as_many_steps_are_told_at_once_as_can_be_walked_at_once():
     a, b, c, d = step("a"), step("b", "a"), step("c"), step("d")
     quest = Quest(id=ROOT, workflow="w", definition="", slots=2, plan=(*map(tuple, (a, b, c, d)),))
     world = with_rows([quest])
-    assert next_to_tell(world, quest) == [a, c]
-    world = apply_all(world, [told_steps(quest, {"a": "7", "c": "8"}, at=1.0)])
+    assert next_to_write(world, quest) == [a, c]
+    world = apply_all(world, [tasks_recorded(quest, {"a": "7", "c": "8"}, at=1.0)])
     assert [step.task for step in world.quests[ROOT].steps] == ["7", "", "8", ""]
-    assert next_to_tell(world, world.quests[ROOT]) == [b, d]
+    assert next_to_write(world, world.quests[ROOT]) == [b, d]
 
 
 def test_the_longest_chain_behind_each_step_is_known():

@@ -628,7 +628,7 @@ def test_a_failed_run_leaves_everything_where_it_is():
     agent, run, task = only(
         after(
             world,
-            lead_of(world, world.runs["1.1"]).cannot_go_on(
+            lead_of(world, world.runs["1.1"]).out_of_tries(
                 world, world.runs["1.1"], "no luck", at=9.0
             ),
         )
@@ -643,7 +643,7 @@ def test_a_failed_run_of_a_task_that_was_closed_meanwhile_leaves_it_closed():
     _, run, task = only(
         after(
             world,
-            lead_of(world, world.runs["1.1"]).cannot_go_on(
+            lead_of(world, world.runs["1.1"]).out_of_tries(
                 world, world.runs["1.1"], "no luck", at=9.0
             ),
         )

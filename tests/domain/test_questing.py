@@ -395,8 +395,8 @@ def test_a_task_made_for_a_step_that_the_plan_lost_is_closed():
 
 def test_a_task_whose_step_is_just_being_told_is_no_stray():
     life = Life().planned(a="")
-    untold = tuple(PlanItem(key="b", title="Do b"))
-    quest = replace(life.quest, plan=(*life.quest.plan, untold))
+    unwritten = tuple(PlanItem(key="b", title="Do b"))
+    quest = replace(life.quest, plan=(*life.quest.plan, unwritten))
     stray = Task(id="9", title="Do b", quest=ROOT, target="crew-1", written="todo")
     world = replace(life.world, quests={ROOT: quest}, tasks={**life.world.tasks, "9": stray})
     assert follow(world, life.now) == []

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.task import Task, TaskState

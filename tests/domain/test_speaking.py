@@ -2,8 +2,8 @@
 
 import pytest
 
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.message import LONGEST_MESSAGE, Message

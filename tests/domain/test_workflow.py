@@ -126,7 +126,7 @@ def test_a_sound_workflow_has_no_faults_and_is_kept_as_it_is(workflow):
         ),
         (
             {"step_stages": (role("maker", DONE),)},
-            "step stages and a stage that walks the steps belong together",
+            "step stages and a stage that runs the items belong together",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_fault_is_named_with_its_place(changes, words):
 def test_steps_that_no_stage_plans_cannot_be_walked():
     position = Stage(name="walk", does=Does.STEPS, routes={"complete": DONE})
     found = faults(replace(PLANNED, stages=(role("thinker", "walk"), position)))
-    assert found == ["stage walk: it walks steps that no stage plans"]
+    assert found == ["stage walk: it runs items that no stage plans"]
 
 
 def test_steps_are_walked_in_one_stage_only():
@@ -150,7 +150,7 @@ def test_steps_are_walked_in_one_stage_only():
 
 def test_a_step_is_not_planned_into_steps():
     found = faults(replace(PLANNED, step_stages=(role("maker", DONE, plans=True),)))
-    assert found == ["step stage maker: a step cannot be planned into steps"]
+    assert found == ["step stage maker: an item cannot be planned into items"]
 
 
 @pytest.mark.parametrize("limit", ["stage", "role"])

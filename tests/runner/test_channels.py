@@ -9,8 +9,8 @@ import pytest
 
 from crew.agents.adapter import Interrupt, Say
 from crew.domain.channels.posts import posts_after
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError, NotFound
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rules import Rules

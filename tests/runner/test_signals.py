@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from crew.agents.adapter import Say
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import NeedsLogin
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.run import Run

@@ -175,7 +175,7 @@ def test_a_target_that_does_not_exist_is_no_reason_to_stumble(outside):
     [
         (EVERYTHING, [("main",)]),
         (Scope(takes_work=False), []),  # it stops
-        (Scope(kinds=frozenset({CommandKind.LINE})), []),  # a short command
+        (Scope(kinds=frozenset({CommandKind.MERGE_QUEUE})), []),  # a short command
     ],
 )
 def test_only_a_runner_that_takes_work_has_something_made_ahead(scope, foreseen):

@@ -8,9 +8,9 @@ import random
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Answer, Request
 from crew.domain.rows.agent import AgentState
 from crew.domain.rows.question import About

@@ -16,7 +16,7 @@ class CommandKind(StrEnum):
     WRITE_ITEMS = "writeitems"
     WRITE_TASK = "writetask"
     REMOVE_WORKTREE = "removeworktree"
-    LINE = "line"
+    MERGE_QUEUE = "mergequeue"
     TEST = "test"
     DELIVER = "deliver"
     TURN = "turn"
@@ -128,17 +128,17 @@ class RemoveWorktree(Command):
     kind = CommandKind.REMOVE_WORKTREE
 
 
-class LineCommand(Command):
+class MergeQueueCommand(Command):
     """A command that changes a merge queue, one at a time."""
 
-    kind = CommandKind.LINE
+    kind = CommandKind.MERGE_QUEUE
 
 
-class Assemble(LineCommand):
+class Assemble(MergeQueueCommand):
     """Merge the waiting tasks in memory, one on top of the other."""
 
 
-class Land(LineCommand):
+class Land(MergeQueueCommand):
     """Move the integration ref to the longest green prefix."""
 
 

@@ -91,7 +91,7 @@ class Lead(Protocol):
     ) -> list[Fact]:
         """The merge queue sends a complete run back."""
 
-    def cannot_go_on(
+    def out_of_tries(
         self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:
         """A run has used up its tries; `told` are the fields of the prompt that was due next."""

@@ -28,7 +28,7 @@ from crew.domain.merging.merge_plan import new_queues, plan_queues, send_back
 from crew.domain.quests.council_stage import follow_councils
 from crew.domain.quests.position import runs_plan
 from crew.domain.quests.quest_outcomes import follow
-from crew.domain.quests.quest_plan import untold
+from crew.domain.quests.quest_plan import quests_to_write
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import NEW_SESSION, Run, RunState
@@ -103,7 +103,7 @@ def plan(
 ) -> list[Command]:
     """All commands that should be under way now, without those that already are (`busy`)."""
     commands = [
-        *(WriteItems(subject=quest) for quest in untold(world)),
+        *(WriteItems(subject=quest) for quest in quests_to_write(world)),
         *_for_tasks(world, rules=rules),
         *_for_agents(world, clock, rules=rules, scope=scope, epoch=epoch),
         *plan_terminals(world, busy=busy),

@@ -13,12 +13,12 @@ from typing import Any
 
 from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
 from crew.domain.commands import CommandKind
-from crew.domain.dispatch import answer
 from crew.domain.kernel.errors import CrewError, TryLater, UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import terminal_name
 from crew.domain.kernel.text import one_line
 from crew.domain.quests.council_stage import is_awaited
+from crew.domain.request_verbs import answer
 from crew.domain.requests import Answer, Request, parsed
 from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.runner.arrivals import arrivals, keep_taken_in
@@ -61,7 +61,7 @@ DELIVERY_PATIENCE_S = 10.0
 _BLOCKED = frozenset({CommandKind.DELIVER, CommandKind.TURN})
 """The commands that may still be due while a checkout blocks a delivery."""
 
-_OUTRUN = _BLOCKED | {CommandKind.LINE, CommandKind.TEST}
+_OUTRUN = _BLOCKED | {CommandKind.MERGE_QUEUE, CommandKind.TEST}
 """The same when the target branch moves faster than its tests."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crew.domain.field_groups import MergeAside
     from crew.domain.row_changes import RunFields
 
-_UNTOLD = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
+_WITHOUT_COMPLAINT = frozenset({Ask.FIRST, Ask.RESUMED, Ask.CONTINUE})
 """Asks without a complaint or notes: a session that knows its task only has to continue."""
 
 
@@ -116,7 +116,7 @@ class SlotLead:
         """Send the task back to its own session, as after a red check."""
         return sent_back(world, run, self, ask=ask, notes=notes, rules=rules, at=at, **changes)
 
-    def cannot_go_on(
+    def out_of_tries(
         self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:
         """Fail the run; a run that resumes it begins with the prompt that was due next."""
@@ -125,6 +125,6 @@ class SlotLead:
 
 def _next_ask(last: Run) -> str:
     """The ask of the last run, or a plain continuation if that ask holds no complaint."""
-    if last.ask in _UNTOLD:
+    if last.ask in _WITHOUT_COMPLAINT:
         return Ask.CONTINUE if last.session_used else Ask.RESUMED
     return last.ask

@@ -272,7 +272,7 @@ def _back_to_queue(draft: ChannelDraft, member: Member) -> None:
     end_turn(draft, member.name, "human_override")
 
 
-def _go_on(draft: ChannelDraft, member: Member) -> None:
+def _resume_turn(draft: ChannelDraft, member: Member) -> None:
     resume(draft, member.name, "human_override")
 
 
@@ -309,7 +309,7 @@ def _refuse_override(draft: ChannelDraft, member: Member) -> None:
 _OVERRIDES = {
     (TurnState.WAITING, TurnState.QUEUED): _back_to_queue,
     (TurnState.ACTIVE, TurnState.QUEUED): _back_to_queue,
-    (TurnState.WAITING, TurnState.ACTIVE): _go_on,
+    (TurnState.WAITING, TurnState.ACTIVE): _resume_turn,
     (TurnState.QUEUED, TurnState.ACTIVE): _speak_next,
 }
 

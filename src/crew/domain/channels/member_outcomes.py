@@ -94,10 +94,10 @@ def _spoken(draft: ChannelDraft, member: Member, outcome: StepOutcome, *, had_tu
     if text.strip() and draft.channel.is_open:
         draft.post(name, text, to=addressed(text, draft.channel.members), late=not had_turn)
     if had_turn:
-        _go_on(draft, draft.member(name))
+        _end_or_continue_turn(draft, draft.member(name))
 
 
-def _go_on(draft: ChannelDraft, member: Member) -> None:
+def _end_or_continue_turn(draft: ChannelDraft, member: Member) -> None:
     """End the turn, unless it was interrupted, waits, or has an unread post of a person."""
     if member.state == TurnState.WAITING:
         if member.waits_for == INTERRUPTED:

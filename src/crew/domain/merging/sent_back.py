@@ -76,7 +76,7 @@ def returned(
     if run.round >= run.max_rounds and not lead.is_watched:
         reason = f"the merge queue sent it back after {run.round} rounds"
         draft.add(
-            *lead.cannot_go_on(draft.world, run, reason, at=at, ask=ask, notes=notes, **aside)
+            *lead.out_of_tries(draft.world, run, reason, at=at, ask=ask, notes=notes, **aside)
         )
     else:
         draft.add(

@@ -30,7 +30,7 @@ _LONGEST_ID = 18
 def follow_councils(world: World, at: float) -> list[Fact]:
     """Open a council when a task reaches it, and close it when it has ended or no task waits."""
     for channel in world.channels.values():
-        if is_awaited(channel) and not _has_its_walk(world, channel):
+        if is_awaited(channel) and not _is_task_waiting(world, channel):
             return _closed(world, channel.id, at=at)
     if not any(_holds_councils(quest.definition) for quest in world.quests.values()):
         return []
@@ -51,7 +51,7 @@ def _holds_councils(definition: str) -> bool:
     return any(one.does is Does.COUNCIL for one in (*workflow.stages, *workflow.step_stages))
 
 
-def _has_its_walk(world: World, channel: Channel) -> bool:
+def _is_task_waiting(world: World, channel: Channel) -> bool:
     """Whether the task of this council still waits for it."""
     position, task = world.positions.get(channel.task), world.tasks.get(channel.task)
     if position is None or position.is_over or position.council != channel.id:

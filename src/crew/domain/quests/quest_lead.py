@@ -106,7 +106,7 @@ class QuestLead(SlotLead):
     ) -> list[Fact]:
         return role_entry.taken_back(world, run, ask=ask, notes=notes, at=at, **changes)
 
-    def cannot_go_on(
+    def out_of_tries(
         self, world: World, run: Run, reason: str, *, at: float, **told: "Unpack[RunFields]"
     ) -> list[Fact]:
         return role_entry.blocked(world, run, reason, at=at, **told)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.position import acting, first_position
-from crew.domain.quests.quest_plan import told_steps
+from crew.domain.quests.quest_plan import tasks_recorded
 from crew.domain.quests.stage_outcomes import plan_finished
 from crew.domain.rows.quest import ItemState, PlanItem, Position, Quest, QuestState
 from crew.domain.rows.task import Task, TaskState
@@ -35,7 +35,7 @@ def items_written(
     told = {item.key: task for item, task in made if item in now.steps}
     if now.state != QuestState.OPEN or not told:
         return []
-    draft.add(told_steps(now, {key: task.id for key, task in told.items()}, at=at))
+    draft.add(tasks_recorded(now, {key: task.id for key, task in told.items()}, at=at))
     intake = Intake(target=world.tasks[quest].target, at=at)
     for key, task in told.items():
         draft.add(*seen_one(draft.world, task, intake))

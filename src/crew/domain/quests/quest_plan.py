@@ -175,14 +175,14 @@ def _dropped(world: World, step: PlanItem, *, at: float) -> list[Fact]:
     return [closed, *abandoned(world, task, at=at)]
 
 
-def untold(world: World) -> Iterator[str]:
+def quests_to_write(world: World) -> Iterator[str]:
     """The quests that have to write an item as a task, or its new text, to the source."""
     for quest in world.quests.values():
-        if next_to_tell(world, quest) and _walks_steps(world, quest):
+        if next_to_write(world, quest) and _has_reached_items(world, quest):
             yield quest.id
 
 
-def _walks_steps(world: World, quest: Quest) -> bool:
+def _has_reached_items(world: World, quest: Quest) -> bool:
     """Whether the quest has reached its items stage."""
     base = world.positions[quest.id]
     stages = workflow_of(world, base).stages
@@ -190,7 +190,7 @@ def _walks_steps(world: World, quest: Quest) -> bool:
     return stages.index(stage_named(world, base, base.stage)) >= planned
 
 
-def next_to_tell(world: World, quest: Quest) -> list[PlanItem]:
+def next_to_write(world: World, quest: Quest) -> list[PlanItem]:
     """The items to write to the source next: those whose dependencies are tasks already.
 
     At most as many as the quest has slots, so that the first tasks can start before all are
@@ -200,17 +200,17 @@ def next_to_tell(world: World, quest: Quest) -> list[PlanItem]:
     if quest.state != QuestState.OPEN:
         return []
     tasks = {step.key: step.task for step in quest.steps}
-    untold_steps = (step for step in quest.steps if not step.told and _can_be_told(world, step))
-    possible = (step for step in untold_steps if all(tasks.get(dep) for dep in step.deps))
+    unwritten = (step for step in quest.steps if not step.told and _can_be_written(world, step))
+    possible = (step for step in unwritten if all(tasks.get(dep) for dep in step.deps))
     return list(itertools.islice(possible, quest.slots))
 
 
-def _can_be_told(world: World, step: PlanItem) -> bool:
+def _can_be_written(world: World, step: PlanItem) -> bool:
     task = world.tasks.get(step.task)
     return task is None or not (task.is_over or task.corrupt)
 
 
-def told_steps(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:
+def tasks_recorded(quest: Quest, tasks: Mapping[str, str], *, at: float) -> Fact:
     """Record that these items, by key, are tasks with the text of the plan."""
     plan = tuple(
         tuple(step._replace(task=tasks[step.key], told=True) if step.key in tasks else step)

@@ -108,15 +108,15 @@ def handed_back(world: World, run: Run, *, at: float) -> list[Fact]:
     draft, position = FactDraft(world), acting(world, run.task)
     done_by, words = position.role, world.positions[run.task].said[-1].words
     draft.add(moved(position, "complete", to=ItemState.COMPLETE, at=at))
-    goes_on = False
-    while position.asker and not goes_on:
-        goes_on, position = position.resume, draft.world.positions[position.asker]
-        stays = goes_on or not position.asker
+    continues = False
+    while position.asker and not continues:
+        continues, position = position.resume, draft.world.positions[position.asker]
+        stays = continues or not position.asker
         state = ItemState.IN_PROGRESS if stays else ItemState.COMPLETE
         draft.add(moved(position, "role_completed", to=state, at=at))
     base = draft.world.positions[run.task]
     draft.add(noted(base, "handed_back", at=at, acting=position.id))
-    if goes_on:
+    if continues:
         notes = attributed(f"{done_by} has done its part, and says", words)
         draft.add(_resumed(run, position, notes=notes, at=at), *called_agent(world, run, at=at))
     return draft.facts

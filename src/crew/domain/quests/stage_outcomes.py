@@ -34,7 +34,7 @@ PROVING = frozenset({Does.GATE, Does.REVIEW})
 """Stages that look at a commit and change nothing."""
 
 
-def station(world: World, run: Run) -> Stage | None:
+def stage_of_run(world: World, run: Run) -> Stage | None:
     """The stage of this run; None while a follow-up acts."""
     position = acting(world, run.task)
     return None if position.asker else stage_named(world, position, position.stage)
@@ -42,7 +42,7 @@ def station(world: World, run: Run) -> Stage | None:
 
 def must_have_commits(world: World, run: Run) -> bool:
     """Whether this stage has to leave commits, because they are proven or merged next."""
-    here = station(world, run)
+    here = stage_of_run(world, run)
     if here is None or here.does is not Does.ROLE:
         return False
     target = here.routes["complete"]
@@ -75,7 +75,7 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
     ask, notes = complaint(evidence)
     if ask is not None:
         return sent_back(world, run, QUEST, ask=ask, notes=notes, rules=rules, at=at)
-    here = station(world, run)
+    here = stage_of_run(world, run)
     if here is not None and here.plans and not world.quests[world.positions[run.task].quest].plan:
         return sent_back(world, run, QUEST, ask=Ask.NO_PLAN, notes="", rules=rules, at=at)
     draft = FactDraft(world)
@@ -95,7 +95,7 @@ def _led_on(world: World, run: Run, evidence: Evidence, *, rules: Rules, at: flo
 
 def _is_proven_next(world: World, run: Run) -> bool:
     """Whether a finished follow-up leads into a gate or a review, and not to a role."""
-    here = station(world, run)
+    here = stage_of_run(world, run)
     return here is not None and here.does is not Does.ROLE
 
 

@@ -272,14 +272,14 @@ def _plan_faults(workflow: Workflow) -> Iterator[str]:
     if len(positions) > 1:
         yield "only one stage may run the items"
     if positions and not plans:
-        yield f"stage {positions[0].name}: it walks steps that no stage plans"
+        yield f"stage {positions[0].name}: it runs items that no stage plans"
     if plans and not positions:
         yield f"stage {plans[0].name}: no stage runs the items that it plans"
     if bool(positions) != bool(workflow.step_stages):
-        yield "step stages and a stage that walks the steps belong together"
+        yield "step stages and a stage that runs the items belong together"
     for stage in workflow.step_stages:
         if stage.plans or stage.does is Does.STEPS:
-            yield f"step stage {stage.name}: a step cannot be planned into steps"
+            yield f"step stage {stage.name}: an item cannot be planned into items"
 
 
 def _role_faults(workflow: Workflow) -> Iterator[str]:

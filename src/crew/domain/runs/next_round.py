@@ -36,12 +36,12 @@ def sent_back(
     tries = merge_tries(run, ask, changes.get("merge_commit", run.merge_commit))
     told: SentBackFields = {"merge_tries": tries, **changes}
     if not lead.is_watched and tries > rules.same_complaint_limit:
-        return lead.cannot_go_on(world, run, _unresolved(run), at=at, ask=ask, notes=notes, **told)
+        return lead.out_of_tries(world, run, _unresolved(run), at=at, ask=ask, notes=notes, **told)
     max_rounds = changes.get("max_rounds", run.max_rounds)
     if not lead.is_watched and (run.round >= max_rounds or stubborn):
         rounds = "1 round" if run.round == 1 else f"{run.round} rounds"
         reason = f"gave up after {rounds}: {_why(run, ask, rules)}"
-        return lead.cannot_go_on(world, run, reason, at=at, ask=ask, notes=notes, **told)
+        return lead.out_of_tries(world, run, reason, at=at, ask=ask, notes=notes, **told)
     agent = agent_of(world, run)
     facts = [
         moved(

@@ -134,5 +134,5 @@ def troubled(
         return []
     errors = one_more_error(agent.error_count, limit=rules.stuck_after)
     if agent.state == AgentState.DONE and errors.is_spent:
-        return lead.cannot_go_on(world, run, message, at=at)
+        return lead.out_of_tries(world, run, message, at=at)
     return [_error_counted(agent, message, rules=rules, at=at)]

@@ -43,7 +43,7 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
         ),
         moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None),
         *messages_given(world, run, f"{run.id}/{run.round}/{step}", at=at),
-        *_leave_withdrawn(world, run, at=at),
+        *_permission_withdrawn(world, run, at=at),
     ]
 
 
@@ -64,7 +64,7 @@ def process_started(world: World, run: Run, pid: int, *, at: float) -> list[Fact
     return [noted(agent, "process_started", at=at, pid=pid)]
 
 
-def _leave_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
+def _permission_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
     """Withdraw the permission question of a step that ended; the next attempt asks again."""
     return [
         moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=at)
@@ -88,7 +88,7 @@ def _step_ended(
     world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     """The signal of the step counts, even if its process failed afterwards."""
-    withdrawn = _leave_withdrawn(world, run, at=at)
+    withdrawn = _permission_withdrawn(world, run, at=at)
     if outcome.error is not None and not run.signal:
         return [*step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
     went_well = [
@@ -98,10 +98,10 @@ def _step_ended(
     ]
     if run.signal == SignalKind.NEEDS_USER_INPUT:
         return [*_parked(world, run, outcome, at=at), *went_well]
-    return [*_went_on(world, run, outcome, rules=rules, at=at), *went_well]
+    return [*_succeeded(world, run, outcome, rules=rules, at=at), *went_well]
 
 
-def _went_on(
+def _succeeded(
     world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     agent = world.agents[str(run.agent)]

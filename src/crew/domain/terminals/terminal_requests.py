@@ -311,8 +311,8 @@ def _has_process(asked: Asked[object], run: Run) -> bool:
 def _kind(asked: Asked[StartTask], last: Run | None) -> str:
     """The agent kind that the request names; a resumed session keeps the kind that began it."""
     named = asked.request.kind
-    goes_on = last is not None and asked.request.resume
-    return named or (last.agent_kind if last and goes_on else asked.request.default_kind)
+    resumes = last is not None and asked.request.resume
+    return named or (last.agent_kind if last and resumes else asked.request.default_kind)
 
 
 def _wishes(wanted: StartTask) -> "RunWishes":

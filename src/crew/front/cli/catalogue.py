@@ -98,13 +98,19 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "channels.channel_command:channel", "Let agents and people talk, one at a time."
         ),
     },
-    "Undoing": {
-        "checkpoints": Entry("undoing.restore:checkpoints", "List the checkpoints of a task."),
-        "restore": Entry("undoing.restore:restore", "Write a checkpoint's files to a folder."),
-        "prune": Entry(
-            "undoing.prune:prune", "Remove the worktrees and branches of finished tasks."
+    "Clean up and restore": {
+        "checkpoints": Entry(
+            "clean_and_restore.restore:checkpoints", "List the checkpoints of a task."
         ),
-        "clean": Entry("undoing.clean:clean", "Remove all worktrees and state; tasks stay."),
+        "restore": Entry(
+            "clean_and_restore.restore:restore", "Write a checkpoint's files to a folder."
+        ),
+        "prune": Entry(
+            "clean_and_restore.prune:prune", "Remove the worktrees and branches of finished tasks."
+        ),
+        "clean": Entry(
+            "clean_and_restore.clean:clean", "Remove all worktrees and state; tasks stay."
+        ),
     },
 }
 

@@ -7,14 +7,14 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import step_task
 from crew.domain.quests.position import workflow_of
 from crew.domain.quests.quest_outcomes import items_written
-from crew.domain.quests.quest_plan import next_to_tell
+from crew.domain.quests.quest_plan import next_to_write
 from crew.domain.quests.stage_outcomes import (
     PROVING,
     gate_judged,
     must_have_commits,
     review_judged,
     role_finished,
-    station,
+    stage_of_run,
 )
 from crew.domain.rows.quest import PlanItem, Quest
 from crew.domain.rows.run import Run, RunState
@@ -38,7 +38,7 @@ async def check_stage(ctx: Context, command: Command) -> list[Fact]:
     look = await ctx.outside.look_at(task)
     if look is None:
         return worktree_lost(task, at=ctx.now())
-    here = station(ctx.world(), run)
+    here = stage_of_run(ctx.world(), run)
     if here is None or here.does not in PROVING:
         evidence = await _left(ctx, run, task, look)
         facts = _still(
@@ -49,7 +49,7 @@ async def check_stage(ctx: Context, command: Command) -> list[Fact]:
         if not _needs_no_new_look(apply_all(ctx.world(), facts), run):
             return facts
         ctx.record(facts)
-        here = station(ctx.world(), run)
+        here = stage_of_run(ctx.world(), run)
     return await _proven(ctx, run, task, here, look.head)
 
 
@@ -57,7 +57,7 @@ def _needs_no_new_look(world: World, run: Run) -> bool:
     """Whether the next stage is a gate or review: the worktree is unchanged since the last look."""
     if world.runs[run.id].state != RunState.REVIEWING or run.task not in world.positions:
         return False
-    here = station(world, world.runs[run.id])
+    here = stage_of_run(world, world.runs[run.id])
     return here is not None and here.does in PROVING
 
 
@@ -111,7 +111,7 @@ async def write_items(ctx: Context, command: Command) -> list[Fact]:
     while True:
         world = ctx.world()
         quest = world.quests[command.subject]
-        steps = next_to_tell(world, quest)
+        steps = next_to_write(world, quest)
         if not steps:
             return []
         ctx.record(await _told(ctx, quest, steps))

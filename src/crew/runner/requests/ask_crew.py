@@ -29,7 +29,7 @@ HOUSEKEEPING = frozenset(
 CHECKING = HOUSEKEEPING | {CommandKind.INSPECT}
 """The commands that `crew complete` may trigger without a runner."""
 
-LANDING = HOUSEKEEPING | {CommandKind.LINE, CommandKind.TEST, CommandKind.DELIVER}
+LANDING = HOUSEKEEPING | {CommandKind.MERGE_QUEUE, CommandKind.TEST, CommandKind.DELIVER}
 """The commands that `crew merge` may trigger without a runner."""
 
 Settled = Callable[[World], bool]

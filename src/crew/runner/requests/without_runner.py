@@ -11,10 +11,10 @@ from typing import Any
 
 from crew.domain.clock import Clock
 from crew.domain.commands import CommandKind
-from crew.domain.dispatch import VERBS, answer
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.plan import following, plan
+from crew.domain.request_verbs import VERBS, answer
 from crew.domain.requests import Answer, Request
 from crew.domain.scope import Scope
 from crew.domain.world import World

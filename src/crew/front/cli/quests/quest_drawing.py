@@ -33,7 +33,7 @@ def _step(step: View, call: Call, *, is_last: bool) -> Iterator[str]:
 
 
 def _told(view: View, stem: str, call: Call) -> Iterator[str]:
-    yield f"{stem}{_stands(view, call)}"
+    yield f"{stem}{_status_line(view, call)}"
     if view["sessions"]:
         spoke = (f"{one['role']} {one['session']}" for one in view["sessions"])
         yield f"{stem}  sessions: {', '.join(spoke)}"
@@ -45,7 +45,7 @@ def _told(view: View, stem: str, call: Call) -> Iterator[str]:
         yield f"{stem}  {painted(line(view['error']), 'red', call)}"
 
 
-def _stands(view: View, call: Call) -> str:
+def _status_line(view: View, call: Call) -> str:
     """The status, position and agent of a task; the status alone once it is finished."""
     state = status(view["status"], call)
     if view["status"] in FINISHED:
@@ -60,8 +60,8 @@ def _stands(view: View, call: Call) -> str:
 
 
 def _followup(view: View, stem: str) -> Iterator[str]:
-    goes_on = f"then {view['asked_by']} continues" if view["resume"] else "no role continues"
-    yield f"{stem}└─ {view['role']} first, for {view['asked_by']}: {view['state']}, {goes_on}"
+    afterwards = f"then {view['asked_by']} continues" if view["resume"] else "no role continues"
+    yield f"{stem}└─ {view['role']} first, for {view['asked_by']}: {view['state']}, {afterwards}"
     for nested in view["followups"]:
         yield from _followup(nested, f"{stem}   ")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from crew.domain.dispatch import VERBS, answer
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.kernel.frozen import frozen
+from crew.domain.request_verbs import VERBS, answer
 from crew.domain.requests import Request, parsed
 from crew.domain.rules import Rules
 from crew.domain.world import World

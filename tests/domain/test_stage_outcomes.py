@@ -1,4 +1,4 @@
-"""What follows at each station of a workflow: gates, reviews, and the steps of a plan."""
+"""What follows at each stage of a workflow: gates, reviews, and the steps of a plan."""
 
 from dataclasses import replace
 
