@@ -3,19 +3,20 @@
 from pathlib import Path
 
 from crew.domain.kernel.errors import UsageError
+from crew.git.task_repository.agent_refs import main_repository_of
 
 
 def find_folder(start: Path) -> Path | None:
     """The `.crew/` of the repository around `start`; None if only git can find it.
 
-    A linked worktree, in which agents work, belongs to the crew of its main checkout.
+    A worktree, in which agents work, belongs to the crew of its main checkout.
     """
     for folder in (start, *start.parents):
         git_dir = folder / ".git"
         if git_dir.is_dir():
             return _crew_in(folder)
         if git_dir.is_file():
-            return _crew_of_main(git_dir)
+            return _crew_of_owner(folder) or _crew_of_main(git_dir)
     return None
 
 
@@ -38,6 +39,11 @@ def load_folder(start: Path) -> Path:
 def _crew_in(root: Path) -> Path | None:
     folder = root / ".crew"
     return folder if (folder / "crew.db").exists() else None
+
+
+def _crew_of_owner(folder: Path) -> Path | None:
+    main = main_repository_of(folder)
+    return _crew_in(main.parent) if main is not None and main.name == ".git" else None
 
 
 def _crew_of_main(pointer: Path) -> Path | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crew.config.model import AgentsSettings, Settings
     from crew.domain.rows.channel import Member
     from crew.git.repository import Repository
+    from crew.git.worktrees.worktree_admin import Kind
 
 EXCLUDED = (
     *("/.crew/*", "!/.crew/tasks/"),
@@ -132,6 +133,11 @@ class Workplace:
         from crew.git.repository import has_branch  # noqa: PLC0415 - lists do without git
 
         return has_branch(self.repo, branch)
+
+    @property
+    def worktree_kind(self) -> "Kind":
+        """Whether a new worktree gets a repository of its own, or is linked to the main one."""
+        return "linked" if self.settings.worktree.kind == "linked" else "own"
 
     @functools.cached_property
     def worktrees(self) -> Path:

@@ -112,7 +112,7 @@ def test_a_merge_in_progress_is_kept_and_goes_on(repo, agent, person, tmp_path):
     index = index_of(repo, agent).read_bytes()
     assert take(repo, agent) is not None
     assert index_of(repo, agent).read_bytes() == index
-    assert state_of(agent.path).unfinished == "merge"
+    assert state_of(repo, agent.path).unfinished == "merge"
     assert b"<<<<<<<" in restored(repo, tmp_path)["a.txt"]
 
 
@@ -231,8 +231,8 @@ def test_a_lost_worktree_gets_its_work_back_as_uncommitted_changes(repo, agent):
     head = ensure_worktree(repo, agent.path, branch="crew-7", base="main")
     restore_into_worktree(repo, agent.path, kept.commit)
     assert agent.tree() == before
-    assert state_of(agent.path).head == head
-    assert sorted(state_of(agent.path).changed) == ["a.txt", "b.txt", "new.txt"]
+    assert state_of(repo, agent.path).head == head
+    assert sorted(state_of(repo, agent.path).changed) == ["a.txt", "b.txt", "new.txt"]
     with pytest.raises(Conflict):
         restore_into_worktree(repo, agent.path, kept.commit)
 
@@ -257,7 +257,7 @@ def test_a_branch_that_moved_on_is_not_taken_back(repo, agent):
     agent.commit({"b.txt": "later\n"})
     restore_into_worktree(repo, agent.path, kept.commit)
     assert (agent.path / "b.txt").read_text() == "later\n"
-    assert state_of(agent.path).changed == ("new.txt",)
+    assert state_of(repo, agent.path).changed == ("new.txt",)
 
 
 def test_a_checkpoint_that_clashes_with_the_branch_is_refused(repo, agent):
@@ -266,7 +266,7 @@ def test_a_checkpoint_that_clashes_with_the_branch_is_refused(repo, agent):
     agent.commit({"b.txt": "later\n"})
     with raises_code(Conflict, "checkpoint_clashes", "b.txt"):
         restore_into_worktree(repo, agent.path, kept.commit)
-    assert state_of(agent.path).changed == ()
+    assert state_of(repo, agent.path).changed == ()
 
 
 def test_old_checkpoints_are_dropped(repo, agent):

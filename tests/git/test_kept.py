@@ -91,7 +91,7 @@ def test_a_lost_worktree_gets_its_repository_back(repo, agent):
     restore_into_worktree(repo, agent.path, kept.commit)
     assert inner.git("rev-parse", "HEAD") == head
     assert inner.git("status", "--porcelain") == ""
-    assert state_of(agent.path).changed == ()
+    assert state_of(repo, agent.path).changed == ()
 
 
 def test_more_commits_inside_make_another_checkpoint(repo, agent):
@@ -106,7 +106,7 @@ def test_the_files_of_a_link_whose_git_dir_was_removed_are_kept(repo, agent, tmp
     inner = scaffolded(agent)
     agent.commit(message="a link")
     shutil.rmtree(inner.path / ".git")
-    assert state_of(agent.path).changed == ()
+    assert state_of(repo, agent.path).changed == ()
     assert take(repo, agent) is not None
     assert restored(repo, tmp_path).tree()["app/main.py"] == b"print(1)\n"
 
@@ -132,7 +132,7 @@ def test_a_submodule_as_its_remote_has_it_needs_no_checkpoint(repo, agent, tmp_p
     inner = Person(agent.path / "lib")
     inner.commit({"own.txt": "only here\n"})
     agent.commit(message="moved")
-    assert state_of(agent.path).changed == ()
+    assert state_of(repo, agent.path).changed == ()
     kept = take(repo, agent)
     assert commit_of(repo, inner.git("rev-parse", "HEAD")) in kept.notes.commits
     assert restored(repo, tmp_path).tree()["lib/own.txt"] == b"only here\n"
@@ -237,7 +237,7 @@ def test_a_hidden_change_is_seen_and_kept(repo, agent, tmp_path, mark, reader):
     assert take(repo, agent) is None
     agent.write("a.txt", "changed in secret\n")
     assert agent.git("status", "--porcelain") == ""
-    assert state_of(agent.path).changed == ("a.txt",)
+    assert state_of(repo, agent.path).changed == ("a.txt",)
     before = agent.git("ls-files", "-v")
     assert take(repo, agent) is not None
     assert restored(repo, tmp_path).tree()["a.txt"] == b"changed in secret\n"
@@ -249,7 +249,7 @@ def test_a_hidden_deletion_is_seen_but_a_sparse_checkout_is_none(agent):
     (agent.path / "a.txt").unlink()
     agent.git("update-index", "--skip-worktree", "b.txt")
     (agent.path / "b.txt").unlink()
-    assert state_of(agent.path).changed == ("a.txt",)
+    assert state_of(repo, agent.path).changed == ("a.txt",)
 
 
 # Commits that were left behind
@@ -330,4 +330,4 @@ def test_a_commit_that_came_back_is_not_taken_out_by_an_older_checkpoint(repo, a
     agent.git("reset", "-q", "--hard", lost)
     restore_into_worktree(repo, agent.path, kept.commit)
     assert (agent.path / "x.txt").exists()
-    assert state_of(agent.path).changed == ("new.txt",)
+    assert state_of(repo, agent.path).changed == ("new.txt",)

@@ -45,13 +45,13 @@ def test_a_worktree_whose_work_is_committed_is_untouched(agent):
 
 def test_no_process_is_started_for_it(agent, monkeypatch):
     monkeypatch.setattr(spawn_git, "run", None)
-    state = state_of(agent.path)
+    state = state_of(repo, agent.path)
     assert (state.branch, state.changed, state.unfinished) == ("crew-7", (), None)
 
 
 def test_an_unfinished_merge_is_seen_all_the_same(agent):
     (git_dir_of(agent.path) / "MERGE_HEAD").write_text(agent.git("rev-parse", "main"))
-    assert state_of(agent.path).unfinished == "merge"
+    assert state_of(repo, agent.path).unfinished == "merge"
 
 
 CHANGES = {

@@ -36,7 +36,7 @@ def admin(repo, tree):
 
 
 def assert_whole(repo, tree, *, head=None):
-    state = state_of(tree)
+    state = state_of(repo, tree)
     assert state.branch == "crew-7"
     assert state.head == (head or commit_of(repo, "main"))
     assert state.changed == ()
@@ -76,7 +76,7 @@ def test_a_worktree_of_a_new_branch_is_to_git_like_any_other(repo, person, laid)
     assert commit_of(repo, "crew-7") == commit
     agent.git("fsck", "--strict")
     person.git("gc", "-q", "--prune=now")
-    assert state_of(tree).head == commit
+    assert state_of(repo, tree).head == commit
     person.git("worktree", "remove", str(tree))
     assert not tree.exists()
 
@@ -110,7 +110,7 @@ def test_a_whole_worktree_is_left_exactly_as_it_is(repo, tree):
     assert ensure_worktree(repo, tree, branch="crew-7", base="main") == commit
     assert agent.tree() == before
     assert (admin(repo, tree) / "index").read_bytes() == index
-    assert sorted(state_of(tree).changed) == ["a.txt", "b.txt", "new\nfile"]
+    assert sorted(state_of(repo, tree).changed) == ["a.txt", "b.txt", "new\nfile"]
 
 
 def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree):
@@ -119,7 +119,7 @@ def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree):
         if file.name != ".git":
             shutil.rmtree(file) if file.is_dir() else file.unlink()
     make(repo, tree)
-    assert sorted(state_of(tree).changed) == ["a.txt", "b.txt", "sub/c.txt"]
+    assert sorted(state_of(repo, tree).changed) == ["a.txt", "b.txt", "sub/c.txt"]
 
 
 def test_an_existing_branch_is_used_again(repo, tree, person):
@@ -136,7 +136,7 @@ def test_twenty_worktrees_at_once_all_come_out_whole(repo, tmp_path):
         heads = list(pool.map(one, range(20)))
     assert set(heads) == {commit_of(repo, "main")}
     for number in range(20):
-        assert state_of(tmp_path / f"w{number}").changed == ()
+        assert state_of(repo, tmp_path / f"w{number}").changed == ()
     assert len(worktree_paths(repo)) == 21
 
 
@@ -264,7 +264,7 @@ def test_a_lost_directory_comes_back_with_what_was_staged(repo, tree):
     shutil.rmtree(tree)
     assert make(repo, tree) == head
     assert (tree / "staged.txt").read_text() == "staged\n"
-    assert state_of(tree).changed == ("staged.txt",)
+    assert state_of(repo, tree).changed == ("staged.txt",)
 
 
 def test_a_lost_directory_is_refilled_even_if_the_refill_was_killed(repo, tree):
@@ -282,7 +282,7 @@ def test_a_worktree_that_lost_its_git_file_keeps_its_files(repo, tree):
     (tree / "a.txt").write_text("mine\n")
     (tree / ".git").unlink()
     make(repo, tree)
-    assert state_of(tree).changed == ("a.txt",)
+    assert state_of(repo, tree).changed == ("a.txt",)
     assert (tree / "a.txt").read_text() == "mine\n"
 
 
@@ -303,7 +303,7 @@ def test_files_whose_git_dir_was_pruned_are_adopted(repo, tree):
     (tree / "new.txt").write_text("new\n")
     shutil.rmtree(admin(repo, tree))
     assert make(repo, tree) == head
-    assert sorted(state_of(tree).changed) == ["a.txt", "new.txt"]
+    assert sorted(state_of(repo, tree).changed) == ["a.txt", "new.txt"]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_files_whose_git_dir_was_deleted_in_part_are_adopted(repo, tree, deleted
     for name in deleted:
         (git_dir / name).unlink()
     assert make(repo, tree) == head
-    assert state_of(tree).changed == ("a.txt",)
+    assert state_of(repo, tree).changed == ("a.txt",)
     assert worktree_paths(repo)[tree] == "crew-7"
     assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
 
@@ -336,7 +336,7 @@ def test_a_worktree_that_lost_its_index_keeps_its_files(repo, tree):
     (tree / "a.txt").write_text("mine\n")
     (admin(repo, tree) / "index").unlink()
     make(repo, tree)
-    assert state_of(tree).changed == ("a.txt",)
+    assert state_of(repo, tree).changed == ("a.txt",)
 
 
 # Gates
@@ -428,11 +428,11 @@ def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person):
     agent.commit({"a.txt": "agent\n"})
     person.commit({"a.txt": "person\n"})
     agent.git("merge", "main", check=False)
-    assert state_of(tree).unfinished == "merge"
-    assert state_of(tree).changed == ("a.txt",)
+    assert state_of(repo, tree).unfinished == "merge"
+    assert state_of(repo, tree).changed == ("a.txt",)
     agent.git("merge", "--abort")
     agent.git("rebase", "main", check=False)
-    assert state_of(tree).unfinished == "rebase"
+    assert state_of(repo, tree).unfinished == "rebase"
 
 
 def test_nothing_here_touches_the_persons_checkout(repo, tree, person, tmp_path):

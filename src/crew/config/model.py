@@ -88,6 +88,7 @@ class WorktreeSettings:
     link: tuple[str, ...] = texts()
     pool: int = whole()
     keep: bool = flag()
+    kind: str = choice("own", "linked")
 
 
 @frozen

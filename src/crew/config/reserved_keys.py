@@ -13,7 +13,6 @@ NOT_YET: Mapping[str, tuple[str, ...]] = {
     "gate": ("keep",),
     "sandbox": ("allow_read", "allow_write", "network"),
     "tui": ("keybindings",),
-    "worktree": ("kind",),
 }
 """The reserved keys by table. The change that implements a key removes it here."""
 

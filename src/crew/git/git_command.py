@@ -15,6 +15,9 @@ from crew.git.spawn_git import StartedGit
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # the holder of a lock may itself be delayed for seconds
 
+EXCLUDES = "crew-exclude"
+"""In crew's git dir of a worktree: the patterns that git ignores in this worktree only."""
+
 _FATAL = 128
 _PREFIXES = ("fatal:", "error:")
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
@@ -94,7 +97,7 @@ class GitFailed(CrewError):
 def git(
     where: Path,
     *args: str,
-    stdin: bytes | None = None,
+    stdin: bytes | Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float = 120,
     keep_open: int | None = None,
@@ -109,7 +112,7 @@ def git(
 def ask(
     where: Path,
     *args: str,
-    stdin: bytes | None = None,
+    stdin: bytes | Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float = 120,
     keep_open: int | None = None,
@@ -191,12 +194,25 @@ def configured_branch(where: Path) -> str:
     return _configured(where, {}).default_branch
 
 
+def handed_on_settings(where: Path) -> Mapping[str, str]:
+    """The settings of a person's repository that hold in a task's own repository too."""
+    return _configured(where, {}).handed_on
+
+
+def is_partial_clone(where: Path) -> bool:
+    """Whether a remote promises objects that are not here."""
+    return _configured(where, {}).is_partial
+
+
 def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mapping[str, str]:
     configured = _configured(where, env)
     silenced = configured.silenced
     if allow_lfs and configured.lfs:
         silenced = {key: value for key, value in silenced.items() if "filter.lfs." not in key}
-    return hardening.FIXED | dict(silenced)
+    named = env.get("GIT_DIR", "")
+    excludes = Path(named, EXCLUDES)
+    ignored = {"core.excludesFile": str(excludes)} if named and excludes.exists() else {}
+    return hardening.FIXED | dict(silenced) | ignored
 
 
 def _configured(where: Path, env: Mapping[str, str]) -> Configured:
@@ -228,7 +244,7 @@ def _run(
     args: tuple[str, ...],
     *,
     env: Mapping[str, str],
-    stdin: bytes | None = None,
+    stdin: bytes | Path | None = None,
     timeout_s: float = 120,
     keep_open: int | None = None,
 ) -> GitAnswer:

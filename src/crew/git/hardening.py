@@ -5,6 +5,7 @@ name contains an equals sign.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -64,6 +65,17 @@ _LFS_COMMANDS = {
 }
 
 
+_HANDED_ON = re.compile(
+    r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|excludesfile"
+    r"|attributesfile|whitespace|quotepath|hookspath|sparsecheckout(cone)?)"
+    r"|commit\.(template|cleanup)|extensions\.objectformat|i18n\..*|init\.defaultbranch"
+    r"|merge\.(conflictstyle|renames|directoryrenames)|(filter|diff|merge|alias)\..*\..*|alias\.[^.]*",
+)
+"""What a person sets for this repository and their agents need too: no remotes, no credentials."""
+
+_PROMISES = re.compile(r"remote\..*\.promisor|extensions\.partialclone")
+
+
 @frozen
 class Configured:
     """The relevant configuration: drivers to disable, the default branch, the files read."""
@@ -74,6 +86,8 @@ class Configured:
     default_branch: str  # `crew.defaultBranch`, or nothing
     is_conditional: bool  # differs between worktrees of one repository
     files: tuple[Path, ...]
+    handed_on: Mapping[str, str]  # the person's settings that hold in a task's own repository too
+    is_partial: bool  # a remote promises objects that are not here
 
 
 def guarded(args: tuple[str, ...]) -> tuple[str, ...]:
@@ -87,10 +101,15 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
     """Parse `git config --list --show-origin -z`: pairs of an origin, and a key with its value."""
     parts = os.fsdecode(listing).split("\0")
     values: dict[str, str] = {}
+    handed_on: dict[str, str] = {}
+    own = None if git_dir is None else (common_dir_of(git_dir) / "config").resolve()
     files: dict[Path, None] = dict.fromkeys(standard_files(git_dir))
     for origin, entry in zip(parts[::2], parts[1::2], strict=False):
         key, _, value = entry.partition("\n")
         values[key] = value
+        is_own = origin.startswith("file:") and (cwd / origin[5:]).resolve() == own
+        if key.startswith("user.") or (is_own and _HANDED_ON.fullmatch(key)):
+            handed_on[key] = value
         if origin.startswith("file:"):
             files.update(dict.fromkeys(_files_named(cwd / origin[5:], key, value)))
             if key.startswith("includeif.") and git_dir is not None:
@@ -102,6 +121,8 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
         default_branch=values.get("crew.defaultbranch", "").strip(),
         is_conditional=any(key.startswith("includeif.") for key in values),
         files=tuple(files),
+        handed_on=handed_on,
+        is_partial=any(_PROMISES.fullmatch(key) for key in values),
     )
 
 
@@ -137,6 +158,7 @@ def environment(settings: Mapping[str, str], extra: Mapping[str, str]) -> dict[s
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_CONFIG_COUNT": str(len(settings)),
     }

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 
@@ -35,7 +36,7 @@ def run(
     argv: tuple[str, ...],
     *,
     env: Mapping[str, str],
-    stdin: bytes | None,
+    stdin: bytes | Path | None,
     timeout_s: float,
     keep_open: int | None,
 ) -> GitOutput:
@@ -154,10 +155,11 @@ def _start(
 
 
 @contextmanager
-def _input(content: bytes | None) -> Iterator[io.FileIO]:
+def _input(content: bytes | Path | None) -> Iterator[io.FileIO]:
     """The input as a file, which accepts any size at once."""
-    if content is None:
-        with io.FileIO(_above_stdio(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))) as file:
+    if not isinstance(content, bytes):
+        source = content or os.devnull
+        with io.FileIO(_above_stdio(os.open(source, os.O_RDONLY | os.O_CLOEXEC))) as file:
             yield file
         return
     import tempfile  # noqa: PLC0415 - slow to load, and most git commands get no input

@@ -48,14 +48,16 @@ def configured(spec: AgentSpec, name: str, default: str) -> str:
 
 
 def git_folders(order: StepOrder) -> tuple[Path, ...]:
-    """The folders that a commit in a linked worktree writes. Codex protects `.git` as a whole.
+    """The folders that a commit writes. Codex protects `.git` as a whole.
 
-    Git's settings and hooks are not included.
+    A repository of its own may be changed; of a linked worktree, not its settings and hooks.
     """
     common = order.env.get("CREW_GIT_DIR", "")
     own = _linked_git_dir(order.worktree)
     if not common or own is None:
         return ()
+    if own.name == "repository":
+        return (own,)
     return (own, *(Path(common) / name for name in ("objects", "refs", "logs")))
 
 

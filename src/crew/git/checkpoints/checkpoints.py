@@ -14,7 +14,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name, checkpoint_ref
 from crew.git.checkpoints.checkpoint_notes import NO_NOTES, Notes, read_notes
 from crew.git.checkpoints.nested_history import bring_back_history
-from crew.git.checkpoints.reflogs import left_behind
+from crew.git.checkpoints.reflogs import left_behind, left_in_own
 from crew.git.checkpoints.snapshots import (
     LONG_S,
     Holding,
@@ -70,6 +70,7 @@ def take_checkpoint(
     if not worktree.is_dir():
         return None
     place = place_of(repo, worktree)
+    place.take_in_commits(repo)
     holding = look(place, with_ignored=with_ignored)
     lost = _left_behind(repo, place, holding)
     if holding.is_clean and not lost and _is_kept(repo, holding):
@@ -142,8 +143,10 @@ def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
 
 def _left_behind(repo: Repository, place: SnapshotPlace, holding: Holding) -> tuple[str, ...]:
     status = holding.status
-    if not place.is_own or place.git_dir == repo.common_dir or isinstance(status, GitAnswer):
+    if not place.is_bound or place.git_dir == repo.common_dir or isinstance(status, GitAnswer):
         return ()
+    if worktree_admin.is_own(place.git_dir):
+        return left_in_own(repo, place.git_dir, head=status.head)
     return left_behind(repo, place.git_dir, head=status.head, branch=status.branch)
 
 
@@ -166,7 +169,7 @@ def _is_kept(repo: Repository, holding: Holding) -> bool:
 def _head_of(
     repo: Repository, place: SnapshotPlace, status: WorktreeState | GitAnswer, task: str
 ) -> str | None:
-    if not place.is_own:
+    if not place.is_bound:
         return commit_of(repo, f"refs/heads/{branch_name(task)}")
     if isinstance(status, WorktreeState):
         return status.head

@@ -52,7 +52,7 @@ def own_git_dir(folder: Path) -> Path | None:
 
 
 def strays(
-    repo: Repository, worktree: Path, state: WorktreeState, *, landed: str
+    repo: Repository, worktree: Path, state: WorktreeState, *, git_dir: Path, landed: str
 ) -> tuple[str, ...]:
     """The paths of repositories that are not submodules: a merge would add a dangling link.
 
@@ -66,13 +66,13 @@ def strays(
         nested.path for nested in _ignored_repositories(worktree, state) if not has_remote(nested)
     ]
     if state.links:
-        real, old = submodules(worktree), _links_in(repo, landed, state.links)
+        real, old = submodules(worktree, git_dir), _links_in(repo, landed, state.links)
         new = {path for path, commit in state.links.items() if old.get(path) != commit}
         found += sorted(new - real)
     return tuple(sorted(dict.fromkeys(found)))
 
 
-def submodules(worktree: Path) -> set[str]:
+def submodules(worktree: Path, git_dir: Path) -> set[str]:
     """The paths that the staged `.gitmodules` names with a URL from which others can clone."""
     args = (
         "config",
@@ -82,7 +82,8 @@ def submodules(worktree: Path) -> set[str]:
         "--get-regexp",
         r"^submodule\..*\.(path|url)$",
     )
-    entries = os.fsdecode(ask(worktree, *args).out).split("\0")
+    answer = ask(worktree, *args, env=environment_for(git_dir, worktree))
+    entries = os.fsdecode(answer.out).split("\0")
     values = dict(entry.split("\n", 1) for entry in entries if "\n" in entry)
     return {
         path

@@ -12,10 +12,13 @@ from pathlib import Path
 from crew.git.git_command import ask, git
 from crew.git.hardening import stamp_of
 from crew.git.repository import Repository
+from crew.git.task_repository.agent_refs import agent_git_of, other_tips, read_bytes
+from crew.git.task_repository.take_in import existing, take_in
 
 MOST_MOVES = 1000
 """Of a longer reflog only the end is read."""
 
+_LARGEST = 100_000_000
 _MOST_READ = 100  # for a longer chain of commits one git process is faster
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\n]*)")
 _PARENT = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
@@ -55,6 +58,33 @@ def left_behind(
     return tips
 
 
+def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[str, ...]:
+    """The same for a repository of its own, with its other branches, tags and stash.
+
+    They exist only there, so they are taken in before git compares them with the refs.
+    """
+    agent_git = agent_git_of(crew_git)
+    logs = agent_git / "logs"
+    files = [logs / "HEAD", logs / "refs" / "stash", agent_git / "ORIG_HEAD"]
+    tips = other_tips(crew_git)
+    stamp = (head, tuple(sorted(tips.items())), *stamp_of(files))
+    if _checked.get(crew_git) == stamp:
+        return ()
+    moves = [(old, new) for old, new, _ in _moves(files[0])]
+    ids = {commit for move in moves for commit in move}
+    ids |= {new for _, new, _ in _moves(files[1])}
+    ids |= {found[0] for found in (_ID.match(_read(files[2])),) if found}
+    doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} | set(tips.values())
+    doubtful -= _ancestors(repo, moves, head)
+    found = existing(repo, crew_git, doubtful) if doubtful else []
+    if found:
+        take_in(repo, crew_git, found, without=[head] if head else [])
+    kept = _held_by_none(repo, set(found), head) if found else ()
+    if not kept:
+        _checked[crew_git] = stamp
+    return kept
+
+
 def way_back(repo: Repository, commit: str) -> str:
     """The git command that applies a commit that was left behind to a checkout."""
     name, *parents = _text(repo, "%h %P", commit).split()
@@ -75,10 +105,7 @@ def _moves(log: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
+    return read_bytes(file, most=_LARGEST) or b""
 
 
 def _ancestors(

@@ -21,6 +21,7 @@ from crew.git.checkpoints.nested_repositories import (
 )
 from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
+from crew.git.task_repository.take_in import follow_agent
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
 
@@ -33,8 +34,13 @@ class SnapshotPlace:
 
     path: Path
     git_dir: Path
-    is_own: bool  # whether the git dir's HEAD and index are this worktree's
+    is_bound: bool  # whether the git dir's HEAD and index are this worktree's
     env: Mapping[str, str]
+
+    def take_in_commits(self, repo: Repository) -> None:
+        """Take in what an agent committed in a repository of its own."""
+        if self.is_bound and worktree_admin.is_own(self.git_dir):
+            follow_agent(repo, self.path, crew_git=self.git_dir)
 
 
 @frozen
@@ -60,7 +66,7 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
     return SnapshotPlace(
         path=worktree,
         git_dir=git_dir,
-        is_own=git_dir != repo.common_dir or worktree == repo.root,
+        is_bound=git_dir != repo.common_dir or worktree == repo.root,
         env=worktree_admin.environment_for(git_dir, worktree),
     )
 
@@ -87,7 +93,7 @@ def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
 def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> str:
     """The tree of this content. It has the files of nested repositories instead of links."""
     status = holding.status
-    is_sound = place.is_own and isinstance(status, WorktreeState)
+    is_sound = place.is_bound and isinstance(status, WorktreeState)
     with _index_of(place, head, copy=is_sound) as env:
         if isinstance(status, WorktreeState) and is_sound:
             reveal(place.path, status.hidden, env)

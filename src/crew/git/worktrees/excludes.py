@@ -1,6 +1,7 @@
 """Excludes paths from git in one worktree, without a change to `.gitignore`.
 
-Git has no `info/exclude` for a single worktree. But a conditional include can set another
+For a worktree with a repository of its own, crew's git dir of it has the list. Git has no
+`info/exclude` for a single linked worktree. But a conditional include can set another
 `core.excludesFile` for it. The files of that are in `.git/info`, which agents in a sandbox cannot
 write. The reasons are in `docs/decisions/005-excludes-per-worktree.md`.
 """
@@ -11,8 +12,9 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from crew.git.git_command import ask, git
+from crew.git.git_command import EXCLUDES, ask, git
 from crew.git.repository import Repository
+from crew.git.task_repository.lay_repository import write_excludes
 from crew.git.worktrees import worktree_admin
 from crew.system.atomic_files import has_content, write_file
 from crew.system.crash_points import effect
@@ -29,6 +31,9 @@ def exclude_in_worktree(repo: Repository, path: Path, patterns: Iterable[str]) -
     """
     git_dir = worktree_admin.git_dir_for(repo, path.absolute())
     patterns = tuple(dict.fromkeys(patterns))
+    if git_dir is not None and worktree_admin.is_own(git_dir):
+        _exclude_in_own(repo, patterns, git_dir)
+        return
     own = repo.common_dir / _FOLDER / git_dir.name if git_dir is not None else None
     if own is None or git_dir == repo.common_dir or not (patterns or own.exists()):
         return
@@ -38,6 +43,14 @@ def exclude_in_worktree(repo: Repository, path: Path, patterns: Iterable[str]) -
         _write(own / "config", _setting("core", "excludesFile", own / "exclude"))
         _write(repo.common_dir / _INCLUDED, _conditions(repo))
         _ensure_included(repo, lock=lock)
+
+
+def _exclude_in_own(repo: Repository, patterns: tuple[str, ...], git_dir: Path) -> None:
+    """Record the patterns for crew's git calls, and for those of the agent."""
+    if patterns or (git_dir / EXCLUDES).exists():
+        lines = b"".join(os.fsencode(pattern) + b"\n" for pattern in patterns)
+        _write(git_dir / EXCLUDES, _ignored_everywhere(repo) + lines)
+        write_excludes(repo, git_dir)
 
 
 def pattern_for(name: str) -> str:

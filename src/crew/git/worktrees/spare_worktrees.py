@@ -12,7 +12,10 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import git
 from crew.git.repository import Repository
+from crew.git.task_repository.lay_repository import lay_repository
+from crew.git.task_repository.take_in import note_mirror
 from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.worktree_admin import Kind
 from crew.system.crash_points import effect
 
 _NAME = ".spare-"
@@ -84,14 +87,19 @@ def _refresh(repo: Repository, spare: Spare) -> None:
 
 
 @effect("git.place_spare")
-def place(repo: Repository, spare: Spare, path: Path, *, branch: str) -> Path:
-    """Turn the spare into the worktree of a branch that was just created at its commit.
+def place(repo: Repository, spare: Spare, path: Path, *, branch: str, kind: Kind = "own") -> Path:
+    """Turn the spare into the worktree of a branch that is at its commit.
 
     The git dir with the index comes first. After a kill before the move, the files are restored
     from that index, as in any lost worktree.
     """
-    git_dir = worktree_admin.lay(repo, path, branch=branch, index=spare.index)
-    (spare.files / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
+    head = f"ref: refs/heads/{branch}"
+    git_dir = worktree_admin.lay(repo, path, head=head, index=spare.index, kind=kind)
+    if kind == "own":
+        lay_repository(repo, git_dir, commit=spare.commit, branch=branch)
+        note_mirror(git_dir, spare.commit)
+    named = worktree_admin.named_by_worktree(git_dir)
+    (spare.files / ".git").write_bytes(b"gitdir: " + os.fsencode(named) + b"\n")
     spare.files.rename(path)
     spare.folder.rmdir()
     return git_dir

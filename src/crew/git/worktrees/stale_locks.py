@@ -11,6 +11,9 @@ from pathlib import Path
 
 from crew.git.git_command import ask, git
 from crew.git.repository import Repository
+from crew.git.task_repository.agent_refs import agent_git_of, locks_of_agent
+from crew.git.task_repository.lay_repository import copy_index
+from crew.git.task_repository.take_in import follow_agent
 from crew.git.worktrees import worktree_admin
 from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
@@ -33,6 +36,8 @@ def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, .
     ):
         found = [lock for lock in git_dir.glob("*.lock") if lock.name != _OURS]
         found += (git_dir / "refs").rglob("*.lock")
+        if worktree_admin.is_own(git_dir):
+            found += locks_of_agent(agent_git_of(git_dir))
     of_branch = repo.common_dir / "refs" / "heads" / f"{branch}.lock"
     return (*found, of_branch) if branch and of_branch.exists() else tuple(found)
 
@@ -59,6 +64,14 @@ def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> No
         if git_dir is not None and lock == git_dir / "index.lock":
             _settle_index(git_dir, path)
         worktree_admin.clear_lock(lock)
+        if git_dir is not None and lock == agent_git_of(git_dir) / "index.lock":
+            _renew_index(repo, path, git_dir)
+
+
+def _renew_index(repo: Repository, path: Path, git_dir: Path) -> None:
+    """Give the agent a sound index: its own may be older than its last commit."""
+    follow_agent(repo, path, crew_git=git_dir)
+    copy_index(git_dir)
 
 
 def _settle_index(git_dir: Path, path: Path) -> None:

@@ -1,4 +1,10 @@
-"""Finds, checks and repairs git's files about a linked worktree without starting git."""
+"""Finds, checks and repairs the git dir of a worktree without starting git.
+
+A worktree is of one of two kinds. An own one has a repository of its own, which its `.git` file
+names, and crew's git dir for it, where no agent can write: both are in `.git/crew/folders` of the
+main repository. A linked one
+is a plain `git worktree`, which shares everything with the main repository.
+"""
 
 import contextlib
 import itertools
@@ -7,10 +13,12 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from crew.domain.kernel.names import is_task_id
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
+from crew.git.task_repository.agent_refs import agent_git_of
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
@@ -18,6 +26,10 @@ READY = "crew-ready"
 """In a worktree's git dir: crew created it, and its first checkout is complete."""
 REFILL = "crew-refill"
 """In a worktree's git dir: its directory was lost, and its files are being restored."""
+
+Kind = Literal["own", "linked"]
+_OWN = Path("crew", "folders")
+_LINKED = Path("worktrees")
 
 
 def git_dir_for(repo: Repository, path: Path) -> Path | None:
@@ -27,8 +39,10 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     """
     if path == repo.root:
         return repo.common_dir
-    pointed = linked_git_dir(path / ".git")
     wanted = _real(path / ".git")
+    if _named_in(repo.common_dir / _OWN / path.name) == wanted:
+        return repo.common_dir / _OWN / path.name
+    pointed = linked_git_dir(path / ".git")
     if pointed is not None and not _is_entry(repo, pointed):
         pointed = None
     if pointed is not None and _named_in(pointed) == wanted:
@@ -37,6 +51,11 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     if found is None and pointed is not None and pointed.is_dir() and _named_in(pointed) is None:
         return pointed.resolve()  # partly deleted
     return found
+
+
+def is_own(git_dir: Path) -> bool:
+    """Whether the worktree has a repository of its own, and this git dir is crew's."""
+    return git_dir.parts[-3:-1] == _OWN.parts
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
@@ -67,19 +86,34 @@ def git_dirs(repo: Repository) -> Iterator[Path]:
 
 
 def is_pointed_at(git_dir: Path, path: Path) -> bool:
+    """Whether the `.git` file of the worktree names the right git dir."""
     pointed = linked_git_dir(path / ".git")
-    return pointed is not None and pointed.resolve() == git_dir.resolve()
+    wanted = named_by_worktree(git_dir).resolve()
+    return pointed is not None and not (path / ".git").is_symlink() and pointed.resolve() == wanted
+
+
+def named_by_worktree(git_dir: Path) -> Path:
+    """The git dir that the `.git` file of the worktree names."""
+    return agent_git_of(git_dir) if is_own(git_dir) else git_dir
 
 
 def is_orphan(repo: Repository, path: Path) -> bool:
     """Whether the directory names this repository, which lost its files about the worktree."""
-    pointed = linked_git_dir(path / ".git")
+    pointed = _git_dir_named(path)
+    homes = {(repo.common_dir / kind).resolve() for kind in (_OWN, _LINKED)}
     return (
         pointed is not None
-        and pointed.parent.resolve() == (repo.common_dir / "worktrees").resolve()
+        and pointed.parent.resolve() in homes
         and not is_whole(pointed)
         and _named_in(pointed) in {None, _real(path / ".git")}
     )
+
+
+def _git_dir_named(path: Path) -> Path | None:
+    """Crew's or git's git dir of a worktree, as its `.git` file names it."""
+    pointed = linked_git_dir(path / ".git")
+    is_repository = pointed is not None and pointed == agent_git_of(pointed.parent)
+    return pointed.parent if pointed is not None and is_repository else pointed
 
 
 def is_bare_of_files(path: Path) -> bool:
@@ -100,31 +134,39 @@ def lock_reason(git_dir: Path) -> str | None:
 def point(git_dir: Path, path: Path) -> None:
     """Write the worktree's `.git` file again."""
     path.mkdir(parents=True, exist_ok=True)
-    write_file(path / ".git", b"gitdir: " + os.fsencode(git_dir) + b"\n")
+    named = named_by_worktree(git_dir)
+    write_file(path / ".git", b"gitdir: " + os.fsencode(named) + b"\n")
 
 
 @effect("git.register_worktree")
 def register(repo: Repository, path: Path, *, branch: str) -> Path:
     """Create a git dir for existing files, atomically."""
-    making = _written(repo, path, branch=branch)
+    git_dir = _git_dir_named(path) or repo.common_dir / _LINKED / path.name
+    kind: Kind = "own" if is_own(git_dir) else "linked"
+    making = _written(repo, path, head=f"ref: refs/heads/{branch}", kind=kind)
     (making / READY).touch()
-    pointed = linked_git_dir(path / ".git")
-    name = pointed.name if pointed is not None else path.name
-    git_dir = repo.common_dir / "worktrees" / name
-    git_dir.parent.mkdir(exist_ok=True)
+    git_dir.parent.mkdir(parents=True, exist_ok=True)
     making.rename(git_dir)
     return git_dir
 
 
 @effect("git.lay_worktree")
-def lay(repo: Repository, path: Path, *, branch: str, index: Path | None = None) -> Path:
+def lay(
+    repo: Repository,
+    path: Path,
+    *,
+    head: str,
+    index: Path | None = None,
+    kind: Kind = "own",
+) -> Path:
     """Create the git dir of a new worktree, five times faster than `git worktree add`.
 
-    Only for a branch that was just created, which no worktree can have checked out. The git dir
-    appears atomically, with the index if there is one, under a name that is reserved as git does.
+    `head` is the content of HEAD. For a linked one it names a branch that was just created, which
+    no worktree can have checked out. The git dir appears atomically, with the index if there is
+    one, under a name that is reserved as git does.
     """
-    git_dir = _reserve_name(repo.common_dir / "worktrees", path.name)
-    making = _written(repo, path, branch=branch)
+    git_dir = _reserve_name(repo.common_dir / (_OWN if kind == "own" else _LINKED), path.name)
+    making = _written(repo, path, head=head, kind=kind)
     if index is not None:
         shutil.move(index, making / "index")  # worktrees may be on another disk
     making.rename(git_dir)
@@ -132,7 +174,7 @@ def lay(repo: Repository, path: Path, *, branch: str, index: Path | None = None)
 
 
 def _reserve_name(folder: Path, name: str) -> Path:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for number in itertools.count():
         git_dir = folder / f"{name}{number or ''}"
         with contextlib.suppress(FileExistsError):
@@ -141,11 +183,11 @@ def _reserve_name(folder: Path, name: str) -> Path:
     return git_dir
 
 
-def _written(repo: Repository, path: Path, *, branch: str) -> Path:
+def _written(repo: Repository, path: Path, *, head: str, kind: Kind) -> Path:
     making = repo.common_dir / f"crew-new-{uuid.uuid4().hex}"
     making.mkdir()
-    (making / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-    (making / "commondir").write_text("../..\n")
+    (making / "HEAD").write_text(f"{head}\n")
+    (making / "commondir").write_text("../../..\n" if kind == "own" else "../..\n")
     (making / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
     return making
 
@@ -158,7 +200,8 @@ def detach(git_dir: Path, commit: str) -> None:
 @effect("git.forget_worktree")
 def forget(git_dir: Path) -> None:
     """Remove a worktree's git dir: rename it, then delete its files."""
-    gone = git_dir.parent.parent / f"crew-gone-{uuid.uuid4().hex}"
+    up = git_dir.parents[2] if is_own(git_dir) else git_dir.parents[1]
+    gone = up / f"crew-gone-{uuid.uuid4().hex}"
     git_dir.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
 
@@ -193,8 +236,19 @@ def sweep(repo: Repository, name: str) -> None:
             forget(entry)
 
 
+def own_folders(repo: Repository) -> Iterator[tuple[Path, Path]]:
+    """Each worktree with a repository of its own: its path, and crew's git dir for it."""
+    for git_dir in _entries_in(repo.common_dir / _OWN):
+        if (named := _named_in(git_dir)) is not None:
+            yield Path(named).parent, git_dir
+
+
 def _entries(repo: Repository) -> Iterator[Path]:
-    folder = repo.common_dir / "worktrees"
+    yield from _entries_in(repo.common_dir / _OWN)
+    yield from _entries_in(repo.common_dir / _LINKED)
+
+
+def _entries_in(folder: Path) -> Iterator[Path]:
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names sort much faster than paths
     except OSError:
@@ -203,7 +257,7 @@ def _entries(repo: Repository) -> Iterator[Path]:
 
 
 def _is_entry(repo: Repository, git_dir: Path) -> bool:
-    folder = repo.common_dir / "worktrees"
+    folder = repo.common_dir / _LINKED
     return git_dir.parent == folder or git_dir.parent.resolve() == folder.resolve()
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import GitAnswer, ask, failure
+from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.index_file import load_marks
+from crew.git.worktrees.worktree_admin import is_own
 
 _STATUS = (
     "--no-pager",
@@ -132,6 +134,8 @@ def load_status(
 
 def unfinished_in(git_dir: Path) -> str | None:
     """The git operation that a person or an agent started there and did not finish."""
+    if is_own(git_dir):
+        git_dir = agent_git_of(git_dir)
     return next((name for file, name in _UNFINISHED.items() if (git_dir / file).exists()), None)
 
 

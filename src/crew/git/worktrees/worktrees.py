@@ -4,18 +4,34 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from crew.domain.kernel.errors import Conflict, NotFound
+from crew.domain.kernel.errors import Conflict, CrewError, NotFound
 from crew.git.branches import standing_in_the_way
 from crew.git.git_command import ask, failure, git
-from crew.git.hardening import git_dir_of
-from crew.git.refs import delete_refs
-from crew.git.repository import Repository, commit_of, is_object_id, ref_tip
+from crew.git.refs import advance, delete_refs
+from crew.git.repository import (
+    Repository,
+    check_own_repositories,
+    commit_of,
+    is_object_id,
+    ref_tip,
+)
+from crew.git.task_repository.agent_refs import agent_git_of, has_sound_index, is_folder, read_head
+from crew.git.task_repository.lay_repository import (
+    copy_index,
+    lay_repository,
+    remove,
+    renew_repository,
+)
+from crew.git.task_repository.take_in import follow_agent, note_mirror
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.clean_check import holds_only_tracked
 from crew.git.worktrees.spare_worktrees import Spare, place
+from crew.git.worktrees.worktree_admin import Kind
 from crew.git.worktrees.worktree_status import WorktreeState, load_status, unfinished_in
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
@@ -31,6 +47,7 @@ def ensure_worktree(
     base: str,
     is_new: bool = False,
     spare: Spare | None = None,
+    kind: Kind = "own",
 ) -> str:
     """Create the worktree of a branch, from `base` if the branch is new; returns its HEAD.
 
@@ -43,25 +60,53 @@ def ensure_worktree(
         if git_dir is None:
             refuse_foreign(repo, path)
             worktree_admin.sweep(repo, path.name)
-            if is_new and worktree_admin.is_simple(repo, path):
-                git_dir = _laid(repo, path, branch=branch, spare=spare)
+            if kind == "own":
+                git_dir = _laid_own(repo, path, branch=branch, base=base, spare=spare)
+            elif is_new and worktree_admin.is_simple(repo, path):
+                git_dir = _laid_linked(repo, path, branch=branch, spare=spare)
             else:
                 _add(repo, path, branch=branch, base=base, lock=lock)
                 git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=branch)
     _finish_checkout(git_dir, path)
+    if worktree_admin.is_own(git_dir):
+        follow_agent(repo, path, crew_git=git_dir)
     return _head(repo, git_dir, path)
 
 
-def _laid(repo: Repository, path: Path, *, branch: str, spare: Spare | None) -> Path:
-    if spare is not None:
+def _laid_own(repo: Repository, path: Path, *, branch: str, base: str, spare: Spare | None) -> Path:
+    check_own_repositories(repo)
+    ref = f"refs/heads/{branch}"
+    tip = ref_tip(repo, ref)
+    if tip is None:
+        advance(repo, ref, to=(tip := base), expected=None)
+    if spare is not None and spare.commit == tip:
         return place(repo, spare, path, branch=branch)
-    git_dir = worktree_admin.lay(repo, path, branch=branch)
+    git_dir = worktree_admin.lay(repo, path, head=f"ref: {ref}")
+    _lay_repository(repo, git_dir)
     worktree_admin.point(git_dir, path)
     return git_dir
 
 
-def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
+def _laid_linked(repo: Repository, path: Path, *, branch: str, spare: Spare | None) -> Path:
+    if spare is not None:
+        return place(repo, spare, path, branch=branch, kind="linked")
+    git_dir = worktree_admin.lay(repo, path, head=f"ref: refs/heads/{branch}", kind="linked")
+    worktree_admin.point(git_dir, path)
+    return git_dir
+
+
+def _lay_repository(repo: Repository, git_dir: Path) -> None:
+    """Write the worktree's own repository, at the commit of its branch."""
+    ref = _symbolic_head(git_dir) or ""
+    commit = ref_tip(repo, ref)
+    if commit is None:
+        raise _no_commit(ref)
+    lay_repository(repo, git_dir, commit=commit, branch=ref.removeprefix("refs/heads/"))
+    note_mirror(git_dir, commit)
+
+
+def ensure_detached(repo: Repository, path: Path, commit: str, *, kind: Kind = "own") -> None:
     """A worktree for gates at exactly this commit. Only ignored files stay from its last use."""
     path = path.absolute()
     found = commit if is_object_id(commit) else commit_of(repo, commit)
@@ -72,8 +117,12 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
         if git_dir is None:
             refuse_foreign(repo, path)
             worktree_admin.sweep(repo, path.name)
-            _add(repo, path, branch=None, base=found, lock=lock)
-            git_dir = _git_dir(repo, path)
+            if kind == "own":
+                git_dir = worktree_admin.lay(repo, path, head=found)
+                path.mkdir(parents=True, exist_ok=True)
+            else:
+                _add(repo, path, branch=None, base=found, lock=lock)
+                git_dir = _git_dir(repo, path)
     _refuse_stranger(git_dir, path, branch=None)
     worktree_admin.finish_making(git_dir)  # crew's own from now on, whatever state a kill leaves
     with held(git_dir / "crew.lock") as lock:
@@ -83,6 +132,10 @@ def ensure_detached(repo: Repository, path: Path, commit: str) -> None:
         _switch(repo, git_dir, path, found, lock=lock)
         if not holds_only_tracked(path, git_dir):
             _clean(git_dir, path, lock=lock)
+        if worktree_admin.is_own(git_dir):
+            renew_repository(repo, git_dir, commit=found)
+            remove(path / ".git")
+            worktree_admin.point(git_dir, path)
 
 
 def remove_worktree(repo: Repository, path: Path) -> None:
@@ -100,6 +153,9 @@ def remove_worktree(repo: Repository, path: Path) -> None:
             hint=f"unlock it with: git worktree unlock {path}",
             code="worktree_locked",
         )
+    if git_dir is not None and worktree_admin.is_own(git_dir) and git_dir.exists():
+        with suppress(CrewError):  # a checkpoint has what can be saved
+            follow_agent(repo, path, crew_git=git_dir)
     with held(repo.common_dir / "crew.lock"):
         _set_aside(path)
         if git_dir is not None and git_dir.exists():
@@ -148,15 +204,50 @@ def worktree_paths(repo: Repository) -> dict[Path, str]:
             found[path] = ""
         elif word == "branch":
             found[path] = rest.removeprefix("refs/heads/")
+    for path, git_dir in worktree_admin.own_folders(repo):
+        found[path] = (_symbolic_head(git_dir) or "").removeprefix("refs/heads/")
     return found
 
 
-def state_of(path: Path) -> WorktreeState:
-    """The uncommitted changes, and the unfinished git operation, if any."""
-    git_dir = git_dir_of(path.absolute())
-    if git_dir is None:
-        raise _not_ours(path)
-    return load_status(path, git_dir)
+def state_of(repo: Repository, path: Path) -> WorktreeState:
+    """The uncommitted changes, and the unfinished git operation, if any.
+
+    Commits that an agent made in its own repository are taken in first.
+    """
+    path = path.absolute()
+    git_dir = _git_dir(repo, path)
+    head = follow_agent(repo, path, crew_git=git_dir) if worktree_admin.is_own(git_dir) else None
+    state = load_status(path, git_dir, env=worktree_admin.environment_for(git_dir, path))
+    return replace(state, branch=head.branch) if head is not None else state
+
+
+def follow(repo: Repository, path: Path) -> None:
+    """Take in what was committed in a worktree's own repository."""
+    git_dir = _git_dir(repo, path)
+    if worktree_admin.is_own(git_dir):
+        follow_agent(repo, path, crew_git=git_dir)
+
+
+def bound_to(repo: Repository, path: Path) -> dict[str, str]:
+    """The variables that bind git to a worktree, whatever its own `.git` contains."""
+    return worktree_admin.environment_for(_git_dir(repo, path.absolute()), path)
+
+
+def heal(repo: Repository, path: Path) -> None:
+    """Repair a worktree's own repository, if an agent damaged its HEAD or index.
+
+    Only while no process of the task runs. Its files stay as they are.
+    """
+    path = path.absolute()
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    if git_dir is None or not worktree_admin.is_own(git_dir) or not is_folder(path):
+        return
+    if not (git_dir / worktree_admin.READY).exists():
+        return
+    _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
+    if not has_sound_index(agent_git_of(git_dir)):
+        follow_agent(repo, path, crew_git=git_dir)
+        copy_index(git_dir)
 
 
 def refuse_foreign(repo: Repository, path: Path) -> None:
@@ -179,12 +270,33 @@ def _repair_git_dir(repo: Repository, path: Path, *, branch: str | None) -> Path
         _delete_empty(path)
         return None
     if not worktree_admin.is_pointed_at(git_dir, path):
-        if (path / ".git").is_dir():
+        if (path / ".git").is_dir() and not worktree_admin.is_own(git_dir):
             raise _not_ours(path)
         if worktree_admin.is_bare_of_files(path):
             worktree_admin.mark_refill(git_dir)
-        worktree_admin.point(git_dir, path)
+    _repair_pointer(repo, git_dir, path, branch=branch)
     return git_dir
+
+
+def _repair_pointer(repo: Repository, git_dir: Path, path: Path, *, branch: str | None) -> None:
+    """Repair a task's own repository, and make the `.git` of its worktree name it."""
+    is_own = worktree_admin.is_own(git_dir)
+    if is_own and branch and read_head(agent_git_of(git_dir)) is None:
+        _lay_repository(repo, git_dir)
+    if not worktree_admin.is_pointed_at(git_dir, path):
+        if is_own:
+            _set_aside_repository(git_dir, path)
+        worktree_admin.point(git_dir, path)
+
+
+@effect("git.set_aside_repository")
+def _set_aside_repository(git_dir: Path, path: Path) -> None:
+    """Move a repository that an agent made in place of its own out of the way, and keep it."""
+    replaced = path / ".git"
+    if replaced.is_dir() and not replaced.is_symlink():
+        shutil.move(replaced, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
+    else:
+        replaced.unlink(missing_ok=True)
 
 
 def _adopt_files(repo: Repository, path: Path, *, branch: str | None) -> Path | None:
@@ -201,7 +313,10 @@ def _adopt_files(repo: Repository, path: Path, *, branch: str | None) -> Path | 
         _set_aside(path)
         _delete_set_aside(path)
         return None
-    return worktree_admin.register(repo, path, branch=branch)
+    git_dir = worktree_admin.register(repo, path, branch=branch)
+    if worktree_admin.is_own(git_dir):
+        _lay_repository(repo, git_dir)
+    return git_dir
 
 
 def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
@@ -226,6 +341,8 @@ def _finish_checkout(git_dir: Path, path: Path) -> None:
         elif is_lost:
             worktree_admin.clear_lock(git_dir / "index.lock")
             _write_files(git_dir, path, lock=lock)
+        if worktree_admin.is_own(git_dir):
+            copy_index(git_dir)
         worktree_admin.finish_making(git_dir)
 
 
@@ -285,7 +402,8 @@ def _switch(repo: Repository, git_dir: Path, path: Path, commit: str, *, lock: i
     """
     env = worktree_admin.environment_for(git_dir, path)
     args: tuple[str, ...] = ("read-tree", "--reset", "-u", commit)
-    if unfinished_in(git_dir) or not worktree_admin.has_plain_refs(repo):
+    is_linked = not worktree_admin.is_own(git_dir)
+    if is_linked and (unfinished_in(git_dir) or not worktree_admin.has_plain_refs(repo)):
         args = ("checkout", "-q", "-f", "--detach", commit)
     answer = ask(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
     if answer.code != 0:

@@ -11,7 +11,13 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name
 from crew.domain.rows.task import TaskState
 from crew.git.repository import commit_of
-from crew.git.worktrees.worktrees import ensure_detached, remove_worktree, worktree_paths
+from crew.git.worktrees.worktrees import (
+    bound_to,
+    ensure_detached,
+    follow,
+    remove_worktree,
+    worktree_paths,
+)
 from crew.store.fact_log import load_world
 from crew.system.crash_points import effect
 from crew.system.processes.process import run_in_terminal
@@ -64,6 +70,7 @@ def files_of(workplace: Workplace, change: ShownDiff) -> Iterator[Path]:
     repo = workplace.repo
     own = workplace.worktrees / change.task
     if own in worktree_paths(repo) and own.is_dir():
+        follow(repo, own)
         yield own
         return
     head = change.landed or commit_of(repo, f"refs/heads/{change.branch}")
@@ -71,7 +78,7 @@ def files_of(workplace: Workplace, change: ShownDiff) -> Iterator[Path]:
         raise _nothing_to_show(workplace, change)
     folder = workplace.worktrees / f".diff-{change.task}-{os.getpid()}"
     try:
-        ensure_detached(repo, folder, head)
+        ensure_detached(repo, folder, head, kind=workplace.worktree_kind)
         yield folder
     finally:
         remove_worktree(repo, folder)
@@ -90,7 +97,13 @@ def _nothing_to_show(workplace: Workplace, change: ShownDiff) -> CrewError:
 
 
 @effect("runner.run_diff")
-def run_diff(argv: tuple[str, ...], folder: Path, *, keep_output: bool) -> tuple[int, bytes]:
-    """Run the diff command with the caller's environment: their pager, colours and diff tool."""
+def run_diff(
+    workplace: Workplace, argv: tuple[str, ...], folder: Path, *, keep_output: bool
+) -> tuple[int, bytes]:
+    """Run the diff command with the caller's environment: their pager, colours and diff tool.
+
+    Its git reads the folder's files, but no setting of the repository that the agent has there.
+    """
     env = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
+    env |= {**bound_to(workplace.repo, folder), "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
     return run_in_terminal(argv, cwd=folder, env=env, keep_output=keep_output)

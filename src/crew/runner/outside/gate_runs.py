@@ -37,12 +37,16 @@ class GateRuns:
 
     async def run(self, commit: str, *, task: str, command: str = "") -> GateResult:
         async with self._worktree() as path:
-            await asyncio.to_thread(ensure_detached, self.workplace.repo, path, commit)
+            await asyncio.to_thread(self._check_out, path, commit)
             await furnish_gate(self.workplace, path, task=task)
             gate = await self._gate(path, command)
             if gate is None:
                 return without_gate(is_required=self.workplace.settings.complete.require_gate)
             return await self._run(gate, path, commit, task)
+
+    def _check_out(self, path: Path, commit: str) -> None:
+        kind = self.workplace.worktree_kind
+        ensure_detached(self.workplace.repo, path, commit, kind=kind)
 
     async def _gate(self, path: Path, command: str) -> Gate | None:
         configured = (command or self.workplace.settings.complete.command or "").strip()

@@ -132,7 +132,13 @@ class LocalOutside:
         repo = self.workplace.repo
         is_new = not task.branch and claim_branch(repo, branch, base=base)
         head = worktrees.ensure_worktree(
-            repo, path, branch=branch, base=base, is_new=is_new, spare=spare
+            repo,
+            path,
+            branch=branch,
+            base=base,
+            is_new=is_new,
+            spare=spare,
+            kind=self.workplace.worktree_kind,
         )
         self._clear_locks(path, branch)
         if not task.worktree and not is_new:  # a new branch has no work that could be lost
@@ -156,6 +162,7 @@ class LocalOutside:
     def _clear_locks(self, path: Path, branch: str) -> None:
         """Remove git's locks of dead processes; a live git may be a person's or a leftover's."""
         repo = self.workplace.repo
+        worktrees.heal(repo, path)
         for lock in stale_locks.locks_in(repo, path, branch=branch):
             if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
                 stale_locks.clear_stale_locks(repo, path, [lock])
@@ -168,14 +175,16 @@ class LocalOutside:
         if not task.worktree or not self._is_worktree(path):
             return None
         repo = self.workplace.repo
-        state = worktrees.state_of(path)
+        state = worktrees.state_of(repo, path)
+        git_dir = worktree_admin.git_dir_for(repo, path)
+        assert git_dir is not None
         landed = delivery.integration_tip(repo, task.target) if state.links else ""
         changed = tuple(p for p in state.changed if not is_cache(p))
         unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
         return WorkSeen(
             head=state.head or "",
             uncommitted=(*unfinished, *changed),
-            nested=strays(repo, path, state, landed=landed),
+            nested=strays(repo, path, state, git_dir=git_dir, landed=landed),
             done_said=says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
         )
 

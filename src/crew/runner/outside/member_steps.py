@@ -35,7 +35,9 @@ class ChannelPlaces:
         workplace, kind = self.workplace, call.member.agent_kind
         settings = agent_settings(workplace, kind)
         path = self.place(call.member)
-        await asyncio.to_thread(ensure_detached, workplace.repo, path, self._newest())
+        await asyncio.to_thread(
+            ensure_detached, workplace.repo, path, self._newest(), kind=workplace.worktree_kind
+        )
         order = self._order(call, path, mcp_url=mcp_url)
         if not order.resume:
             await asyncio.to_thread(answer_first_questions, workplace, kind, path)

@@ -48,7 +48,8 @@ class Reviews:
         words = await asyncio.to_thread(self._words, call)
         name = _new_name(task)
         path = self.workplace.worktrees / f"{_FOLDER}{name}"
-        await asyncio.to_thread(ensure_detached, self.workplace.repo, path, call.commit)
+        kind = self.workplace.worktree_kind
+        await asyncio.to_thread(ensure_detached, self.workplace.repo, path, call.commit, kind=kind)
         try:
             order = self._order(call, words, path)
             await asyncio.to_thread(self._keep_files, task, order)

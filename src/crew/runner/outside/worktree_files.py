@@ -17,6 +17,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import git
 from crew.git.repository import Repository
 from crew.git.worktrees.excludes import pattern_for
+from crew.git.worktrees.worktrees import bound_to
 from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
 
@@ -58,7 +59,7 @@ def bring_belongings(
     names = tuple(dict.fromkeys(name for found in copies.values() for name in found))
     for name in (*names, *settings.link):
         _refuse_outside(worktree, name)
-    tracked = _tracked(worktree) if names else _Tracked()
+    tracked = _tracked(repo, worktree) if names else _Tracked()
     patterns = [pattern for name in names for pattern in _bring_copy(move, name, tracked)]
     remarks = [_missing("copy", entry) for entry, found in copies.items() if not found]
     for entry, folder in links.items():
@@ -135,8 +136,9 @@ def _leaves(entry: str) -> UsageError:
     )
 
 
-def _tracked(worktree: Path) -> _Tracked:
-    files = frozenset(git(worktree, "ls-files", "-z").split("\0")) - {""}
+def _tracked(repo: Repository, worktree: Path) -> _Tracked:
+    listed = git(worktree, "ls-files", "-z", env=bound_to(repo, worktree))
+    files = frozenset(listed.split("\0")) - {""}
     folders = {folder for file in files for folder in _folders_above(file)}
     return _Tracked(files=files, folders=frozenset(folders))
 

@@ -151,12 +151,14 @@ def _look_before(site: _Site, task: Task, branch: str, *, is_new: bool) -> None:
     if _has_mark(site.git_dir, UNTOUCHED, site.path):
         return
     # Git reads every file of a fresh checkout again: this check takes a quarter of its time.
-    if (is_new or _is_clean(site.path, branch)) and _is_kept(site, task, branch):
+    if (is_new or _is_clean(site.workplace.repo, site.path, branch)) and _is_kept(
+        site, task, branch
+    ):
         _mark(site.git_dir, UNTOUCHED, site.path)
 
 
-def _is_clean(path: Path, branch: str) -> bool:
-    state = state_of(path)
+def _is_clean(repo: Repository, path: Path, branch: str) -> bool:
+    state = state_of(repo, path)
     return (state.branch, state.changed, state.unfinished) == (branch, (), None)
 
 

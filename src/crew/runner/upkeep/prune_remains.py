@@ -132,7 +132,7 @@ def _worktrees(
         git_dir = git_dir_for(workplace.repo, path)
         if git_dir is None or not (git_dir / READY).exists() or lock_reason(git_dir) is not None:
             continue
-        is_dirty = path.is_dir() and bool(state_of(path).changed)
+        is_dirty = path.is_dir() and bool(state_of(workplace.repo, path).changed)
         found.append(Worktree(task=path.name, path=str(path), is_dirty=is_dirty))
     return found
 

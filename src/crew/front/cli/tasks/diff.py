@@ -33,7 +33,7 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     change = diff_of(workplace, workplace.source.resolve(task))
     with files_of(workplace, change) as folder:
         argv = shell_command(template, _values(workplace, change, folder, args))
-        code, output = run_diff(argv, folder, keep_output=call.json)
+        code, output = run_diff(workplace, argv, folder, keep_output=call.json)
     if call.json:
         _tell(change, code, output)
     return code

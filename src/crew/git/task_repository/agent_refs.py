@@ -1,0 +1,163 @@
+"""Reads the refs of a task's own repository as text: an agent may have written anything there.
+
+Git itself never runs on that repository for crew. A HEAD or ref that is not plain text of the
+expected form counts as unreadable.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+
+SHOWN = "crew-shown-refs"
+"""In crew's git dir of a folder: the person's refs that its repository had from the start."""
+MOST_REFS = 5000
+_LONGEST_REF = 4096
+_LARGEST_LIST = 4_000_000
+_LARGEST_INDEX = 8_000_000
+_CHECKSUM = 20
+_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_BRANCH = re.compile(r"refs/heads/(?!.*(//|/\.|\.\.|@\{|\.lock(/|$)))[^\x00-\x20~^:?*\[\\\x7f]+")
+_KEPT = ("refs/heads/", "refs/tags/", "refs/stash")
+
+
+@frozen
+class AgentHead:
+    """Where the agent is: a commit, and its branch. Before a branch's first commit: no commit."""
+
+    commit: str | None
+    branch: str | None
+
+
+def agent_git_of(crew_git: Path) -> Path:
+    """The git dir of the task's own repository, next to crew's for the same folder."""
+    return crew_git / "repository"
+
+
+def read_head(agent_git: Path) -> AgentHead | None:
+    """The HEAD of a task's own repository; None if it cannot be trusted to be one."""
+    if not is_folder(agent_git):
+        return None
+    text = read_text(agent_git / "HEAD", most=_LONGEST_REF)
+    if text is None:
+        return None
+    if _ID.fullmatch(text):
+        return AgentHead(commit=text, branch=None)
+    ref = text.removeprefix("ref: ").strip()
+    if not text.startswith("ref: ") or not _BRANCH.fullmatch(ref):
+        return None
+    loose = agent_git / ref
+    commit = read_text(loose, most=_LONGEST_REF)
+    if commit is None and not os.path.lexists(loose):
+        commit = dict(_packed(agent_git)).get(ref, "")
+    if commit is None or (commit and not _ID.fullmatch(commit)):
+        return None
+    return AgentHead(commit=commit or None, branch=ref.removeprefix("refs/heads/"))
+
+
+def main_repository_of(folder: Path) -> Path | None:
+    """The git dir of the main repository, if this folder is a worktree with its own repository.
+
+    The folder names it, and the main repository must name the folder too.
+    """
+    pointer = read_text(folder / ".git", most=_LONGEST_REF) or ""
+    crew_git = (folder / pointer.removeprefix("gitdir: ")).parent
+    named = read_text(crew_git / "gitdir", most=_LONGEST_REF) if pointer else None
+    if named is None or Path(named).parent.resolve() != folder.resolve():
+        return None
+    return crew_git.parents[2] if crew_git.parts[-3:-1] == ("crew", "folders") else None
+
+
+def other_tips(crew_git: Path) -> dict[str, str]:
+    """The branches, tags and stash that the agent made, at most a few thousand."""
+    agent_git = agent_git_of(crew_git)
+    shown = set(_packed(crew_git, SHOWN))
+    packed = (one for one in _packed(agent_git) if one not in shown)
+    found = {ref: at for ref, at in packed if ref.startswith(_KEPT)}
+    for ref, at in _loose(agent_git):
+        if len(found) >= MOST_REFS:
+            break
+        found[ref] = at
+    return found
+
+
+def locks_of_agent(agent_git: Path) -> list[Path]:
+    """The locks in a task's own repository."""
+    if not is_folder(agent_git):
+        return []
+    top = [agent_git / entry.name for entry in os.scandir(agent_git)]
+    below = _files_below(agent_git / "refs")
+    return [file for file in (*top, *below) if file.name.endswith(".lock")]
+
+
+def has_sound_index(agent_git: Path) -> bool:
+    """Whether the index of a task's own repository is whole, or not there yet."""
+    file = agent_git / "index"
+    if not os.path.lexists(file):
+        return True
+    raw = read_bytes(file, most=_LARGEST_INDEX)
+    if raw is None:
+        return file.is_file() and not file.is_symlink()  # too large to check here
+    import hashlib  # noqa: PLC0415 - slow to load
+
+    end = raw[-_CHECKSUM:]
+    is_signed = not end.strip(b"\0") or hashlib.sha1(raw[:-_CHECKSUM]).digest() == end  # noqa: S324
+    return raw.startswith(b"DIRC") and is_signed
+
+
+def read_text(file: Path, *, most: int) -> str | None:
+    """The stripped text of a regular file; None for a link, a pipe, a large or a missing file."""
+    content = read_bytes(file, most=most)
+    return None if content is None else os.fsdecode(content).strip()
+
+
+def read_bytes(file: Path, *, most: int) -> bytes | None:
+    """The content of a regular file; None for a link, a pipe, a large or a missing file."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(file, flags)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            return None
+        with os.fdopen(os.dup(handle), "rb") as reader:
+            return reader.read(most)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a real folder, not a link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def _packed(folder: Path, name: str = "packed-refs") -> Iterator[tuple[str, str]]:
+    text = read_text(folder / name, most=_LARGEST_LIST) or ""
+    for line in text.splitlines():
+        at, _, ref = line.partition(" ")
+        if _ID.fullmatch(at) and ref.startswith("refs/"):
+            yield ref, at
+
+
+def _loose(agent_git: Path) -> Iterator[tuple[str, str]]:
+    for kept in _KEPT:
+        top = agent_git / kept.rstrip("/")
+        files = [top] if kept == "refs/stash" else _files_below(top)
+        for file in files:
+            at = read_text(file, most=_LONGEST_REF)
+            if at is not None and _ID.fullmatch(at):
+                yield str(file.relative_to(agent_git)), at
+
+
+def _files_below(top: Path) -> Iterator[Path]:
+    if not is_folder(top):
+        return
+    for folder, _, names in os.walk(top):
+        yield from (Path(folder) / name for name in names)

@@ -1,0 +1,176 @@
+"""Writes the repository of a task's own: private refs, settings and hooks.
+
+It is next to crew's git dir of the task's folder, whose `.git` file names it. So it outlives a
+deleted folder. Its objects are its own too; those of the main repository are read through
+`alternates`. It has no remotes. An agent may do there whatever it likes: crew takes from it
+commits alone.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from crew.git.git_command import EXCLUDES, handed_on_settings
+from crew.git.repository import Repository
+from crew.git.task_repository.agent_refs import SHOWN, agent_git_of, is_folder, read_text
+from crew.system.crash_points import effect
+
+_UNFINISHED = "repository.crew-new"
+_LARGEST_LIST = 20_000_000
+
+
+@effect("git.lay_repository")
+def lay_repository(repo: Repository, crew_git: Path, *, commit: str, branch: str | None) -> None:
+    """Write the task's own repository, complete or not at all. Objects of a damaged one are kept.
+
+    `crew_git` is crew's own git dir of the folder, whose index is copied.
+    """
+    making, agent_git = crew_git / _UNFINISHED, agent_git_of(crew_git)
+    making.mkdir(parents=True, exist_ok=True)
+    _clear(making, keep="objects")
+    if is_folder(agent_git) and is_folder(agent_git / "objects"):
+        _clear(making)
+        (agent_git / "objects").rename(making / "objects")
+        _clear(making / "objects" / "info")
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (making / folder).mkdir(parents=True, exist_ok=True)
+    for name, content in _files(repo, crew_git, commit, branch).items():
+        (making / name).parent.mkdir(parents=True, exist_ok=True)
+        (making / name).write_bytes(content)
+    copy_index(crew_git, making)
+    remove(agent_git)
+    making.rename(agent_git)
+
+
+def renew_repository(repo: Repository, crew_git: Path, *, commit: str) -> None:
+    """Write it anew for a folder of gates: what the last gate's code made there is deleted."""
+    remove(agent_git_of(crew_git))
+    lay_repository(repo, crew_git, commit=commit, branch=None)
+
+
+def copy_index(crew_git: Path, agent_git: Path | None = None) -> None:
+    """Give the agent crew's own index, whose numbers are valid for the same files."""
+    agent_git = agent_git or agent_git_of(crew_git)
+    if (crew_git / "index").is_file():
+        fresh = agent_git / ".index.crew-new"
+        fresh.unlink(missing_ok=True)
+        shutil.copyfile(crew_git / "index", fresh, follow_symlinks=False)
+        fresh.replace(agent_git / "index")
+
+
+def alternates(repo: Repository) -> bytes:
+    """The content of `objects/info/alternates`: the main repository's objects."""
+    return os.fsencode((repo.common_dir / "objects").resolve()) + b"\n"
+
+
+def write_excludes(repo: Repository, crew_git: Path) -> None:
+    """Ignore the patterns of this folder in the agent's own git calls too."""
+    agent_git = agent_git_of(crew_git)
+    if is_folder(agent_git) and is_folder(agent_git / "info"):
+        fresh = agent_git / "info" / ".exclude.crew-new"
+        fresh.unlink(missing_ok=True)
+        fresh.write_bytes(_excludes(repo, crew_git))
+        fresh.replace(agent_git / "info" / "exclude")
+
+
+def _files(
+    repo: Repository, crew_git: Path, commit: str, branch: str | None
+) -> Mapping[str, bytes]:
+    files = {
+        "HEAD": f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n",
+        "config": _config(repo),
+    }
+    if branch:
+        files[f"refs/heads/{branch}"] = f"{commit}\n"
+    found = {name: text.encode("utf-8", "surrogateescape") for name, text in files.items()}
+    found["objects/info/alternates"] = alternates(repo)
+    found["packed-refs"] = shown = _shown_refs(repo)
+    (crew_git / SHOWN).write_bytes(shown)
+    found["info/exclude"] = _excludes(repo, crew_git)
+    sparse = repo.common_dir / "info" / "sparse-checkout"
+    if sparse.is_file():
+        found["info/sparse-checkout"] = sparse.read_bytes()
+    return found
+
+
+def _config(repo: Repository) -> str:
+    """The settings that a person made for this repository, with their hooks, but no remotes."""
+    shared = dict(handed_on_settings(repo.common_dir))
+    version = "1" if any(key.startswith("extensions.") for key in shared) else "0"
+    shared.setdefault("core.hookspath", str(repo.common_dir / "hooks"))
+    shared |= {
+        "core.repositoryformatversion": version,
+        "core.bare": "false",
+        "core.logallrefupdates": "true",
+    }
+    return "".join(_setting(key, value) for key, value in sorted(shared.items()))
+
+
+def _setting(key: str, value: str) -> str:
+    section, _, rest = key.partition(".")
+    middle, dot, name = rest.rpartition(".")
+    title = f"{section} {_quoted(middle)}" if dot else section
+    return f"[{title}]\n\t{name} = {_quoted(value)}\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t") + '"'
+
+
+def _shown_refs(repo: Repository) -> bytes:
+    """The person's branches and tags, so that `git diff main` works; no other task's branch."""
+    found: dict[str, str] = {}
+    packed = read_text(repo.common_dir / "packed-refs", most=_LARGEST_LIST) or ""
+    for line in packed.splitlines():
+        at, _, ref = line.partition(" ")
+        if _is_shown(ref):
+            found[ref] = at
+    for kind in ("heads", "tags", "remotes"):
+        top = repo.common_dir / "refs" / kind
+        for folder, _, names in os.walk(top):
+            for name in names:
+                ref = str((Path(folder) / name).relative_to(repo.common_dir))
+                at = read_text(repo.common_dir / ref, most=200) or ""
+                if _is_shown(ref) and len(at) >= 40 and " " not in at:
+                    found[ref] = at
+    return "".join(f"{at} {ref}\n" for ref, at in sorted(found.items())).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
+def _is_shown(ref: str) -> bool:
+    return ref.startswith(("refs/heads/", "refs/tags/", "refs/remotes/")) and not ref.startswith(
+        "refs/heads/crew-"
+    )
+
+
+def _excludes(repo: Repository, crew_git: Path) -> bytes:
+    both = (repo.common_dir / "info" / "exclude", crew_git / EXCLUDES)
+    return b"".join(_lines(file) for file in both)
+
+
+def _lines(file: Path) -> bytes:
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return b""
+    return text if text.endswith(b"\n") or not text else text + b"\n"
+
+
+def _clear(folder: Path, *, keep: str = "") -> None:
+    if is_folder(folder):
+        for entry in folder.iterdir():
+            if entry.name != keep:
+                remove(entry)
+    else:
+        remove(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it exists."""
+    if is_folder(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
