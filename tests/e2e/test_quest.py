@@ -14,7 +14,8 @@ from crew.domain.requests import Request
 from crew.domain.world import World, apply
 from crew.runner.quest_start import begin_quest
 from crew.runner.requests.ask_crew import ask
-from crew.store.fact_log import differences, facts_after
+from crew.store.fact_log import facts_after
+from crew.store.row_repair import differences
 from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import owned_processes
 from crew.workplace import find_workplace

@@ -260,6 +260,44 @@ def test_doctor_repairs_rows_that_are_not_what_their_facts_say(scene):
     assert scene.ok("ps", "--json").json[0]["status"] == "idle"
 
 
+def changed_database(scene, *statements):
+    db = sqlite3.connect(scene.root / ".crew/crew.db")
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+
+
+@pytest.mark.parametrize("garbage", ["{", "[]", '{"id": 7}'])
+def test_doctor_rebuilds_rows_that_cannot_be_read(scene, garbage):
+    scene.ok("new", "--title", "one")
+    scene.ok("spawn")
+    changed_database(scene, f"UPDATE rows SET value = '{garbage}'")
+    said = scene.crew("run", "--drain")
+    assert said.code == 1
+    assert "doctor --repair" in said.err
+    assert "fault in crew" not in scene.crew("ps").err
+    assert "agent:A" in scene.crew("doctor").out
+    scene.ok("doctor", "--repair")
+    assert scene.ok("ps", "--json").json[0]["status"] == "idle"
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"
+
+
+def test_doctor_keeps_a_row_whose_facts_cannot_be_read_and_names_what_is_lost(scene):
+    scene.ok("spawn", "2")
+    changed_database(
+        scene,
+        "UPDATE facts SET changes = '{' WHERE kind = 'agent'",
+        "UPDATE rows SET value = '{' WHERE kind = 'agent' AND id = 'B'",
+    )
+    said = scene.crew("doctor", "--repair")
+    assert "the history of agent:A could not be read; its row is kept" in said.out
+    assert "agent:B is lost" in said.out
+    assert [agent["name"] for agent in scene.ok("ps", "--json").json] == ["A"]
+    assert "✗" not in scene.ok("doctor").out
+
+
 def test_doctor_keeps_and_removes_a_worktree_without_a_task(scene):
     orphan = scene.root.parent / f"{scene.root.name}-worktrees" / "77"
     scene.git("worktree", "add", "-q", "-b", "crew-77", str(orphan))

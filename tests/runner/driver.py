@@ -24,7 +24,7 @@ from crew.runner.requests import ask_crew
 from crew.runner.run_crew import RunnerOptions, run_crew
 from crew.runner.runner import Runner
 from crew.store.database import LOCK_WAIT_S, open_database
-from crew.store.fact_log import rebuild_rows
+from crew.store.row_repair import rebuild_rows
 from crew.system import crash_points
 from crew.system.processes.process import start_detached
 from crew.tasks.task_source import NewTask

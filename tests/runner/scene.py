@@ -12,7 +12,8 @@ from typing import Any
 
 from crew.domain.world import World
 from crew.git.checkpoints.checkpoints import checkpoints
-from crew.store.fact_log import differences, load_world
+from crew.store.fact_log import load_world
+from crew.store.row_repair import differences
 from crew.system.processes.ownership import owned_processes
 from crew.workplace import Workplace, find_workplace, make_workplace
 

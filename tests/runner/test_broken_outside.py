@@ -13,7 +13,7 @@ import pytest
 
 from crew.domain.requests import Request
 from crew.runner.run_crew import make_runner
-from crew.store.fact_log import differences
+from crew.store.row_repair import differences
 from runner.scene import PATIENCE_S, Scene, check_the_end, until
 from runner.stories import done, work
 

@@ -21,8 +21,8 @@ from crew.domain.requests import Request
 from crew.git.checkpoints.checkpoints import checkpoints, take_checkpoint
 from crew.runner.requests.ask_crew import ask
 from crew.store.database import open_database
-from crew.store.fact_log import differences
 from crew.store.request_queue import open_requests
+from crew.store.row_repair import differences
 from crew.store.runner_lock import find_runner
 from crew.tasks.task_source import NewTask
 from runner.scene import PATIENCE_S, Scene, check_the_end, until

@@ -16,15 +16,14 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.world import TABLES, World, born, fold, moved, noted
 from crew.store.fact_log import (
-    differences,
     facts_after,
     load_rows,
     load_some,
     load_world,
-    rebuild_rows,
     record,
 )
 from crew.store.replies import Reply
+from crew.store.row_repair import differences, rebuild_rows
 
 TASK = Task(id="1", title="Grüße", deps=("2", "3"))
 LINE = MergeQueue(id="main", chain=(("1", "h", "c"),), results=(("c", True, 1, "ok"),))

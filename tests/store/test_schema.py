@@ -8,7 +8,8 @@ import pytest
 
 from crew.domain.rows.run import Run
 from crew.store.database import open_database
-from crew.store.fact_log import differences, load_world
+from crew.store.fact_log import load_world
+from crew.store.row_repair import differences
 from crew.store.schema import MIGRATIONS
 
 

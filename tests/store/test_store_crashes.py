@@ -22,7 +22,7 @@ from crew.system import crash_points
 from crew.domain.requests import Request
 from crew.domain.rows.task import Task
 from crew.domain.world import World, born, noted
-from crew.store import fact_log
+from crew.store import fact_log, row_repair
 from crew.store import request_queue
 from crew.store import kept_values
 from crew.store import replies
@@ -43,7 +43,7 @@ def work(die_in_sql=None):
         done = len(fact_log.facts_after(db)) // 2
         for batch in BATCHES[done:]:
             world = fact_log.record(db, world, batch)
-        fact_log.rebuild_rows(db)
+        row_repair.rebuild_rows(db)
         kept_values.keep_setting(db, "name", "value")
         kept_values.first_setting(db, "first", str(os.getpid()))
         kept_values.keep_doing(db, "A", "reads", at=1.0)
@@ -68,7 +68,7 @@ def check(where):
     db = open_database(Path("crew.db"))
     found = [fact.trigger for _, fact in fact_log.facts_after(db)]
     assert found in ([], ["seen"] * 2, ["seen"] * 2 + ["edited"] * 2), (where, found)
-    assert fact_log.differences(db) == [], where
+    assert row_repair.differences(db) == [], where
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",), where
     db.close()
 

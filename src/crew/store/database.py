@@ -14,6 +14,7 @@ from crew.system.crash_points import effect
 from crew.system.private_files import FILE_MODE
 
 LOCK_WAIT_S = 10.0
+REBUILD = "`crew stop`, then `crew doctor --repair` makes it again from its facts"
 
 
 class Database(sqlite3.Connection):
@@ -137,6 +138,14 @@ def one_moment(db: Database) -> Iterator[None]:
         db.execute("COMMIT")
 
 
+def unreadable_row(kind: str, value: object) -> StoreFailed:
+    return StoreFailed(
+        f"a row of the database cannot be read: {kind} {str(value)[:40]!r}",
+        hint=REBUILD,
+        code="unreadable_row",
+    )
+
+
 @contextmanager
 def translated(path: Path | None = None) -> Iterator[None]:
     """Translate SQLite's errors to sentences with a next step."""
@@ -161,5 +170,7 @@ def _translation(error: sqlite3.Error, path: str) -> CrewError:
         "SQLITE_CORRUPT": "`crew doctor --repair` rebuilds it from its facts",
         "SQLITE_NOTADB": "move the file away; `crew init` makes a new one",
     }
+    if "malformed JSON" in str(error):
+        return StoreFailed(f"{path}: a row cannot be read", hint=REBUILD, code="unreadable_row")
     hint = next((text for start, text in hints.items() if name.startswith(start)), "see the log")
     return StoreFailed(f"{path}: {error}", hint=hint)

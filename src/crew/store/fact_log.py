@@ -1,27 +1,25 @@
 """Facts and the rows they change, recorded in one transaction."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.world import (
     FIELDS,
-    TABLES,
     Row,
     World,
     apply_all,
-    fold,
     known_values,
     row_from,
     with_rows,
 )
-from crew.store.database import Database, one_moment, transaction, translated, without_sync
+from crew.store.database import Database, transaction, translated, unreadable_row, without_sync
 from crew.store.replies import Reply, keep_reply
 from crew.system.crash_points import effect
 
-_SELECT = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
+SELECT_FACTS = 'SELECT id, at, kind, subject, "trigger", source, target, changes, extra FROM facts'
 
 _LIVE = """
     SELECT kind, value FROM rows WHERE kind < 'post'
@@ -81,7 +79,7 @@ def _write(db: Database, facts: tuple[Fact, ...], world: World, reply: Reply | N
         )
         db.executemany(
             "INSERT OR REPLACE INTO rows (kind, id, value) VALUES (?, ?, ?)",
-            [(kind, id_, _row_text(world.rows(kind)[id_])) for kind, id_ in touched],
+            [(kind, id_, row_text(world.rows(kind)[id_])) for kind, id_ in touched],
         )
         if reply:
             keep_reply(db, reply)
@@ -98,21 +96,28 @@ def load_world(db: Database) -> World:
 def _load(db: Database, select: str) -> World:
     with translated():
         found = db.execute(select).fetchall()
-    return with_rows(row_from(kind, json.loads(value)) for kind, value in found)
+    return with_rows(_row(kind, value) for kind, value in found)
+
+
+def _row(kind: str, value: str) -> Row:
+    try:
+        return row_from(kind, json.loads(value))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise unreadable_row(kind, value) from error
 
 
 def load_some(db: Database, kind: str, ids: Iterable[str]) -> list[Row]:
     """The rows with these ids, in this order. Missing rows are left out."""
     with translated():
         found = [db.execute(_ONE, (kind, id_)).fetchone() for id_ in ids]
-    return [row_from(kind, json.loads(row[0])) for row in found if row]
+    return [_row(kind, row[0]) for row in found if row]
 
 
 def load_rows(db: Database, kind: str) -> dict[str, Row]:
     """The rows of one kind."""
     with translated():
         found = db.execute("SELECT id, value FROM rows WHERE kind = ?", (kind,)).fetchall()
-    return {id_: row_from(kind, json.loads(value)) for id_, value in found}
+    return {id_: _row(kind, value) for id_, value in found}
 
 
 def facts_after(
@@ -130,44 +135,17 @@ def facts_after(
     kind, _, id_ = (subject or "").rpartition(":")
     with translated():
         found = db.execute(
-            f"{_SELECT} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"
+            f"{SELECT_FACTS} WHERE id > ? AND at >= ? AND (? = '' OR subject = ?)"
             f" AND (? = '' OR kind = ?) AND (? = '' OR {_OF_CHANNEL}) ORDER BY id",
             (number, since, id_, id_, kind, kind, channel, channel, channel, channel),
         ).fetchall()
-    return [(row[0], _fact(row)) for row in found]
+    return [(row[0], fact_from(row)) for row in found]
 
 
 def last_fact(db: Database) -> int:
     """The number of the newest fact; 0 if there is none."""
     with translated():
         return int(db.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()[0])
-
-
-def differences(db: Database) -> list[str]:
-    """The subjects whose row differs from their facts: none, unless the database was edited."""
-    with translated(), one_moment(db):
-        folded = fold(fact for _, fact in facts_after(db))
-        stored = _load(db, "SELECT kind, value FROM rows")
-    wrong = []
-    for kind in TABLES:
-        ours, theirs = folded.rows(kind), stored.rows(kind)
-        wrong += [f"{kind}:{i}" for i in {*ours, *theirs} if ours.get(i) != theirs.get(i)]
-    return sorted(wrong)
-
-
-@effect("store.rebuild")
-def rebuild_rows(db: Database) -> None:
-    """Fold all facts again and rewrite the rows."""
-    with translated(), transaction(db):
-        world = fold(fact for _, fact in facts_after(db))
-        rows = [(r.kind, r.id, _row_text(r)) for r in _all_rows(world)]
-        db.execute("DELETE FROM rows")
-        db.executemany("INSERT INTO rows (kind, id, value) VALUES (?, ?, ?)", rows)
-
-
-def _all_rows(world: World) -> Iterator[Row]:
-    for kind in TABLES:
-        yield from world.rows(kind).values()
 
 
 def _fact_values(fact: Fact) -> tuple[Any, ...]:
@@ -183,7 +161,7 @@ def _fact_values(fact: Fact) -> tuple[Any, ...]:
     )
 
 
-def _fact(row: tuple[Any, ...]) -> Fact:
+def fact_from(row: tuple[Any, ...]) -> Fact:
     _, at, kind, subject, trigger, source, target, changes, extra = row
     return Fact(
         kind=kind,
@@ -197,7 +175,7 @@ def _fact(row: tuple[Any, ...]) -> Fact:
     )
 
 
-def _row_text(row: Row) -> str:
+def row_text(row: Row) -> str:
     return _text({name: getattr(row, name) for name in FIELDS[row.kind]})
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from crew.store.database import Database, translated
+from crew.store.database import Database, translated, unreadable_row
 
 if TYPE_CHECKING:
     from crew.domain.world import World
@@ -31,7 +31,10 @@ class PlainRow:
             return self._values[name]
         from crew.domain.world import row_from  # noqa: PLC0415 - only after an upgrade
 
-        return getattr(row_from(self._kind, self._values), name)
+        try:
+            return getattr(row_from(self._kind, self._values), name)
+        except (ValueError, TypeError, KeyError) as error:
+            raise unreadable_row(self._kind, self._values) from error
 
 
 class QuickWorld:
@@ -85,7 +88,7 @@ def load_questions(db: Database) -> list[Any]:
             "SELECT value FROM rows WHERE kind = 'question' AND instr(value, '\"open\"')"
             " AND json_extract(value, '$.state') = 'open'"
         ).fetchall()
-    return [PlainRow("question", json.loads(value)) for (value,) in found]
+    return [_plain("question", value) for (value,) in found]
 
 
 def load_queues(db: Database) -> QuickWorld:
@@ -130,6 +133,16 @@ def load_unmerged(db: Database) -> list[str]:
     return [id_ for (id_,) in found]
 
 
+def _plain(kind: str, value: str) -> PlainRow:
+    try:
+        values = json.loads(value)
+    except (ValueError, TypeError) as error:
+        raise unreadable_row(kind, value) from error
+    if not isinstance(values, dict):
+        raise unreadable_row(kind, value)
+    return PlainRow(kind, values)
+
+
 def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
     """The rows in which this field is set, that is neither empty nor 0."""
     with translated():
@@ -138,7 +151,7 @@ def _rows_where(db: Database, kind: str, field: str) -> list[PlainRow]:
             " AND coalesce(json_extract(value, ?), '') NOT IN ('', 0)",
             (kind, field),
         ).fetchall()
-    return [PlainRow(kind, json.loads(value)) for (value,) in found]
+    return [_plain(kind, value) for (value,) in found]
 
 
 def _rows(db: Database, kind: str, ids: Iterable[str | None] | None = None) -> dict[str, PlainRow]:
@@ -149,4 +162,4 @@ def _rows(db: Database, kind: str, ids: Iterable[str | None] | None = None) -> d
             " AND (? IS NULL OR id IN (SELECT value FROM json_each(?)))",
             (kind, wanted, wanted),
         ).fetchall()
-    return {id_: PlainRow(kind, json.loads(value)) for id_, value in found}
+    return {id_: _plain(kind, value) for id_, value in found}

@@ -29,8 +29,11 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
     yield Finding(check="config", message=f"the configuration of {workplace.root} is sound")
     yield from _guarded("tmux", terminal)
     yield from _guarded("sandbox", lambda: sandbox(settings.sandbox.mode))
+    checks = dict(STATE_CHECKS)
+    database = checks.pop("database")
+    yield from _guarded("database", lambda: database(workplace, repair))
     yield from _guarded("agents", lambda: agents(workplace))
-    for name, look in STATE_CHECKS.items():
+    for name, look in checks.items():
         yield from _guarded(name, lambda look=look: look(workplace, repair))  # type: ignore[misc]
 
 

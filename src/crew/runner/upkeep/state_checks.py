@@ -12,7 +12,7 @@ from crew.domain.upkeep.findings import Finding, task_findings
 from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
 from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
 from crew.runner.writer_lock import holding_the_lock
-from crew.store.fact_log import differences, rebuild_rows
+from crew.store.row_repair import differences, rebuild_rows
 from crew.store.runner_lock import find_runner
 from crew.system.private_files import close_to_others, exposed
 from crew.system.processes.ownership import kill_leftovers, owned_processes
@@ -33,8 +33,9 @@ def database(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa
         yield Finding(check="database", message="the rows match their facts")
     elif repair and find_runner(workplace.lock_file) is None:
         with holding_the_lock(workplace):
-            rebuild_rows(workplace.db)
-        yield Finding(check="database", message=f"rebuilt {', '.join(wrong)}", is_repaired=True)
+            lost = rebuild_rows(workplace.db)
+        message = "; ".join((f"rebuilt {', '.join(wrong)}", *lost))
+        yield Finding(check="database", message=message, is_repaired=True)
     else:
         yield Finding(
             check="database",
