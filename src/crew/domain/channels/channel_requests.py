@@ -34,6 +34,7 @@ from crew.domain.rows.channel import (
     CREW,
     NUMBERED,
     Channel,
+    ChannelSettings,
     HeldPost,
     Interrupting,
     Member,
@@ -50,24 +51,13 @@ class NamedChannel:
 
 
 @frozen
-class NewChannel(NamedChannel):
-    """`rounds`: None is no limit, and 0 leaves the number to crew."""
+class NewChannel(ChannelSettings):
+    """`rounds`: 0 leaves the number to crew."""
 
+    channel: str
     members: tuple[NewMember, ...] = ()
     sender: str = CREW
-    topic: str = ""
     rounds: int | None = 0
-    mode: str = Mode.TURN_BASED
-    order: str = TurnOrder.ROUND_ROBIN
-    interrupting: str = Interrupting.INJECT
-    council: bool = False
-    timeout_s: float = 60.0
-    wait_timeout_s: float = 300.0
-    heartbeat_s: float = 120.0
-    announces_timeouts: bool = True
-    announces_disconnects: bool = True
-    detects_turn_end: bool = False
-    silence_s: float = 10.0
 
 
 @frozen

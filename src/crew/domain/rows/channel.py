@@ -168,30 +168,13 @@ class HeldPost(NamedTuple):
 
 
 @frozen
-class Channel:
-    """`queue` are the members that wait for a turn, in order; `holder` is active or waiting.
+class ChannelSettings:
+    """`rounds` is how many turns each member may have until a person posts; None is no limit."""
 
-    The id of a name's first channel is the name; a later one, once that is closed, has a number.
-    `sequence` is the number of the last post. `held` are the values of posts that wait for the end
-    of the turn. `rounds` is how many turns each member may have until a person posts; None is no
-    limit. `decision` is the decision of a council, `agreed` whether all agreed; `task` is the task
-    that waits for it.
-    """
-
-    kind: ClassVar[str] = "channel"
-    machine: ClassVar[Machine] = CHANNEL
-
-    id: str
-    state: str = ChannelState.OPEN
     mode: str = Mode.TURN_BASED
     order: str = TurnOrder.ROUND_ROBIN
     interrupting: str = Interrupting.INJECT
     topic: str = ""
-    members: tuple[str, ...] = ()
-    queue: tuple[str, ...] = ()
-    holder: str = ""
-    sequence: int = 0
-    held: tuple[HeldValues, ...] = ()
     rounds: int | None = None
     timeout_s: float = 60.0
     wait_timeout_s: float = 300.0
@@ -201,6 +184,28 @@ class Channel:
     detects_turn_end: bool = False
     silence_s: float = 10.0
     council: bool = False
+
+
+@frozen
+class Channel(ChannelSettings):
+    """`queue` are the members that wait for a turn, in order; `holder` is active or waiting.
+
+    The id of a name's first channel is the name; a later one, once that is closed, has a number.
+    `sequence` is the number of the last post. `held` are the values of posts that wait for the end
+    of the turn. `decision` is the decision of a council, `agreed` whether all agreed; `task` is the
+    task that waits for it.
+    """
+
+    kind: ClassVar[str] = "channel"
+    machine: ClassVar[Machine] = CHANNEL
+
+    id: str
+    state: str = ChannelState.OPEN
+    members: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    holder: str = ""
+    sequence: int = 0
+    held: tuple[HeldValues, ...] = ()
     decision: str = ""
     agreed: bool = False
     task: str = ""
