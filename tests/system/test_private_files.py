@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,13 @@ def test_a_link_to_a_file_of_others_is_not_followed_to_change_its_mode(tmp_path)
     (folder / "link").symlink_to(outside)
     close_to_others(folder, besides=frozenset())
     assert stat.S_IMODE(outside.stat().st_mode) == 0o644
+
+
+def test_a_device_is_used_and_not_replaced():
+    before = os.lstat(os.devnull)
+    append_private(Path(os.devnull), b"into nothing")
+    after = os.lstat(os.devnull)
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "link", "nothing", "pipe"])

@@ -61,7 +61,8 @@ def write_unfinished(
 
 def _open_fresh(fresh: Path, mode: int) -> int:
     """Make the file. A link that has its fixed name would lead to a file of others."""
-    if not stat.S_ISREG(_mode_of(fresh)):
+    mode_now = _mode_of(fresh)
+    if stat.S_ISLNK(mode_now) or stat.S_ISFIFO(mode_now):
         fresh.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(fresh, flags, mode)

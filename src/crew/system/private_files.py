@@ -3,7 +3,6 @@
 Their modes do not depend on the umask. A file that became a link is never written through.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -16,9 +15,6 @@ from crew.system.foreign_files import set_aside
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OPEN_TO_OTHERS = 0o077
-
-_NOT_PLAIN = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO})
-"""What the kernel answers for a link, and for a named pipe that no process reads."""
 
 
 def make_private_folder(folder: Path) -> None:
@@ -36,13 +32,16 @@ def make_private_folder(folder: Path) -> None:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file to write, and make it if needed; a link or a pipe in its place is replaced."""
+    """Open a file to write, and make it if needed; a link or a pipe in its place is replaced.
+
+    A device is used as it is and never touched, since a log may be /dev/null.
+    """
     flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    handle = _open_plain(path, flags)
-    if handle is None:
+    if _leads_elsewhere(path):
         path.unlink(missing_ok=True)
-        handle = os.open(path, flags | os.O_EXCL, FILE_MODE)
-    os.fchmod(handle, FILE_MODE)
+    handle = os.open(path, flags, FILE_MODE)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        os.fchmod(handle, FILE_MODE)
     return handle
 
 
@@ -54,19 +53,14 @@ def append_private(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _open_plain(path: Path, flags: int) -> int | None:
-    """The opened file; None if something else has its name. A hard link leads elsewhere, too."""
+def _leads_elsewhere(path: Path) -> bool:
+    """Whether it is a link of either kind, or a pipe; what is written would go somewhere else."""
     try:
-        handle = os.open(path, flags, FILE_MODE)
-    except OSError as error:
-        if error.errno in _NOT_PLAIN:
-            return None
-        raise
-    found = os.fstat(handle)
-    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
-        return handle
-    os.close(handle)
-    return None
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    is_hard_link = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    return is_hard_link or stat.S_ISLNK(found.st_mode) or stat.S_ISFIFO(found.st_mode)
 
 
 def ensure_pipe(path: Path) -> None:
