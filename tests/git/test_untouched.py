@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from crew.git import spawn_git
+from crew.git.commit_files import CheckedOut
 from crew.git.hardening import git_dir_of
 from crew.git.worktrees import index_file
 from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
@@ -38,9 +39,9 @@ def _head(agent):
 
 
 def test_a_worktree_whose_work_is_committed_is_untouched(agent):
-    assert _head(agent) == (agent.git("rev-parse", "HEAD"), "crew-7")
+    assert _head(agent) == CheckedOut(commit=agent.git("rev-parse", "HEAD"), branch="crew-7")
     agent.git("checkout", "-q", "--detach")
-    assert _head(agent) == (agent.git("rev-parse", "HEAD"), None)
+    assert _head(agent) == CheckedOut(commit=agent.git("rev-parse", "HEAD"), branch=None)
 
 
 def test_no_process_is_started_for_it(agent, monkeypatch):

@@ -5,10 +5,10 @@ If HEAD only moved from commits to their children, this needs no git process.
 
 import os
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from crew.git.commit_files import MOST_READ, read_commit
 from crew.git.git_command import ask, git
 from crew.git.hardening import stamp_of
 from crew.git.repository import Repository
@@ -19,9 +19,7 @@ MOST_MOVES = 1000
 """Of a longer reflog only the end is read."""
 
 _LARGEST = 100_000_000
-_MOST_READ = 100  # for a longer chain of commits one git process is faster
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\n]*)")
-_PARENT = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 _ID = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
 
 _INDEX = "index on "
@@ -113,21 +111,17 @@ def _ancestors(
 ) -> frozenset[str]:
     """HEAD and its ancestors, as far back as every move was to a child."""
     current, known = (head or "").encode(), {head or ""}
-    for old, new in moves[: -_MOST_READ - 1 : -1]:
-        if new != current or (old != new and old not in _parents(repo, new.decode())):
+    for old, new in moves[: -MOST_READ - 1 : -1]:
+        if new != current or (old != new and not _is_child(repo, new, of=old)):
             break
         current = old
         known.add(old.decode())
     return frozenset(known)
 
 
-def _parents(repo: Repository, commit: str) -> list[bytes]:
-    """The parents of a commit with its own file. A packed commit counts as unknown."""
-    raw = _read(repo.common_dir / "objects" / commit[:2] / commit[2:])
-    try:
-        return _PARENT.findall(zlib.decompress(raw).partition(b"\n\n")[0]) if raw else []
-    except zlib.error:
-        return []
+def _is_child(repo: Repository, commit: bytes, *, of: bytes) -> bool:
+    found = read_commit(repo.common_dir, commit.decode())
+    return found is not None and of.decode() in found.parents
 
 
 def _held_by_none(repo: Repository, commits: set[str], head: str | None) -> tuple[str, ...]:

@@ -7,36 +7,28 @@ Kept: without it a step costs 30% more of crew's CPU time (`python -m bench cpu`
 """
 
 import os
-import re
 import stat
-import zlib
 from pathlib import Path
 
+from crew.git.commit_files import CheckedOut, checked_out_in, read_commit
 from crew.git.hardening import common_dir_of
 from crew.git.worktrees.index_file import Index, Numbers, read_index
 
-_COMMIT_ID = re.compile(rb"[0-9a-f]{40}")
-_TREE = re.compile(rb"commit \d+\0tree ([0-9a-f]{40})\n")
 
-
-def untouched_head(worktree: Path, git_dir: Path) -> tuple[str, str | None] | None:
-    """The commit and branch of a worktree without changed or added files; None if unsure."""
+def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
+    """The HEAD of a worktree without changed or added files; None if unsure."""
     index = read_index(git_dir)
     if index is None or not index.tree or not index.is_plain:
         return None
-    try:
-        head = (git_dir / "HEAD").read_bytes().strip()
-        ref = head.removeprefix(b"ref: ") if head.startswith(b"ref: refs/heads/") else None
-        common = common_dir_of(git_dir)
-        commit = head if ref is None else (common / os.fsdecode(ref)).read_bytes().strip()
-        if not _COMMIT_ID.fullmatch(commit) or _tree_of(common, commit.decode()) != index.tree:
-            return None
-        if not _is_all_there_is(worktree, index, is_unchanged=True):
-            return None
-    except (OSError, zlib.error):
+    common = common_dir_of(git_dir)
+    head = checked_out_in(git_dir, common)
+    commit = read_commit(common, head.commit) if head is not None else None
+    if commit is None or commit.tree != index.tree:
         return None
-    branch = None if ref is None else os.fsdecode(ref.removeprefix(b"refs/heads/"))
-    return commit.decode(), branch
+    try:
+        return head if _is_all_there_is(worktree, index, is_unchanged=True) else None
+    except OSError:
+        return None
 
 
 def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
@@ -50,13 +42,6 @@ def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
         )
     except OSError:
         return False
-
-
-def _tree_of(common: Path, commit: str) -> str:
-    """The tree of a commit with its own file. A packed commit is not recent anyway."""
-    raw = (common / "objects" / commit[:2] / commit[2:]).read_bytes()
-    found = _TREE.match(zlib.decompressobj().decompress(raw, 128))
-    return found[1].decode() if found else "unknown"
 
 
 def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> bool:

@@ -61,10 +61,9 @@ def read_status(
     worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
 ) -> WorktreeState | GitAnswer:
     """The state, or git's own answer if it failed, e.g. because of a broken index."""
-    if untouched := untouched_head(worktree, git_dir):
-        commit, on_branch = untouched
+    if at := untouched_head(worktree, git_dir):
         unfinished = unfinished_in(git_dir)
-        return WorktreeState(head=commit, branch=on_branch, changed=(), unfinished=unfinished)
+        return WorktreeState(head=at.commit, branch=at.branch, changed=(), unfinished=unfinished)
     marks = load_marks(worktree, git_dir, env)
     found = (path for path in marks.skipped if os.path.lexists(worktree / path))
     hidden = (*marks.assumed, *found)

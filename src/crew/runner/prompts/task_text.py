@@ -7,7 +7,7 @@ from crew.domain.kernel.quotation import LONGEST_NOTES, attributed
 from crew.domain.rows.run import NEW_SESSION, Ask, Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
-from crew.git.git_command import git
+from crew.git.worktrees.branch_work import read_work
 from crew.runner.outside.outside import StepCall
 from crew.runner.prompts.brief_text import read_brief
 from crew.runner.prompts.step_prompt import Seen, needs_the_task
@@ -21,7 +21,7 @@ def read_seen(workplace: Workplace, call: StepCall) -> Seen:
         return Seen(item=_by_name(task))
     item = _read_item(workplace, run, task)
     is_first = run.ask == Ask.FIRST or (run.number, run.steps, run.attempt) == (1, 1, 1)
-    held = "" if is_first else _held(run, task)
+    held = "" if is_first else _held(workplace, run, task)
     return Seen(item=item, held=held, brief=read_brief(workplace.source, call.brief))
 
 
@@ -39,11 +39,9 @@ def _by_name(task: Task) -> TaskItem:
     return TaskItem(id=task.id, title=task.title)
 
 
-def _held(run: Run, task: Task) -> str:
+def _held(workplace: Workplace, run: Run, task: Task) -> str:
     """What the branch already contains, for a session that does not know it."""
-    path = Path(task.worktree)
-    log = git(path, "log", "--oneline", "-n", "20", f"{run.base}..HEAD") if run.base else ""
-    changed = git(path, "status", "--short")
-    commits = attributed("Commits", log or "(none)")
-    uncommitted = attributed("Uncommitted", changed or "(nothing)", most=LONGEST_NOTES)
+    work = read_work(workplace.repo, Path(task.worktree), base=run.base)
+    commits = attributed("Commits", work.commits or "(none)")
+    uncommitted = attributed("Uncommitted", work.uncommitted or "(nothing)", most=LONGEST_NOTES)
     return f"{commits}\n\n{uncommitted}"

@@ -1,0 +1,103 @@
+"""Reads commits without starting git, as long as each commit is in a file of its own.
+
+Recent commits are. A packed, damaged, unusual or very long commit is left to git. A commit never
+changes, so each is read once.
+"""
+
+import os
+import re
+import zlib
+from functools import lru_cache
+from itertools import dropwhile, takewhile
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.task_repository.agent_refs import read_bytes
+
+MOST_READ = 100
+"""For a longer line of commits one git process is faster."""
+
+_MOST_BYTES = 65_536
+_MOST_KEPT = 1_000  # about 1 MB
+_COMMIT_ID = re.compile(rb"[0-9a-f]{40}")
+_HEADERS = re.compile(rb"commit \d+\0tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author ")
+_ENCODING = b"\nencoding "
+_SPACE = " \t\r\n"
+
+
+@frozen
+class CommitFile:
+    """A commit: its tree, its parents, and the first paragraph of its message on one line."""
+
+    tree: str
+    parents: tuple[str, ...]
+    subject: str
+
+
+@frozen
+class CheckedOut:
+    """The commit of a HEAD, and its branch unless it is detached."""
+
+    commit: str
+    branch: str | None
+
+
+class _Unreadable(Exception):
+    """Only git can read this commit, or nothing can."""
+
+
+def checked_out_in(git_dir: Path, common_dir: Path) -> CheckedOut | None:
+    """The HEAD of a worktree; None if its branch is packed or has no commit."""
+    try:
+        head = (git_dir / "HEAD").read_bytes().strip()
+        ref = head.removeprefix(b"ref: ") if head.startswith(b"ref: refs/heads/") else None
+        commit = head if ref is None else (common_dir / os.fsdecode(ref)).read_bytes().strip()
+    except (OSError, ValueError):
+        return None
+    if not _COMMIT_ID.fullmatch(commit):
+        return None
+    branch = None if ref is None else os.fsdecode(ref.removeprefix(b"refs/heads/"))
+    return CheckedOut(commit=commit.decode(), branch=branch)
+
+
+def read_commit(common_dir: Path, commit: str) -> CommitFile | None:
+    """The commit; None if git must read it."""
+    try:
+        return _read(common_dir, commit)
+    except _Unreadable:
+        return None
+
+
+def read_line(common_dir: Path, *, base: str, head: str) -> dict[str, CommitFile] | None:
+    """The commits from `head` back to `base`, without it; None if it is not a short plain line."""
+    line: dict[str, CommitFile] = {}
+    while head != base:
+        found = read_commit(common_dir, head)
+        if found is None or len(found.parents) != 1 or len(line) == MOST_READ:
+            return None
+        line[head] = found
+        head = found.parents[0]
+    return line
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _read(common_dir: Path, commit: str) -> CommitFile:
+    """Raises instead of a None, which the cache would keep: a missing commit may come."""
+    try:
+        raw = read_bytes(common_dir / "objects" / commit[:2] / commit[2:], most=_MOST_BYTES)
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(raw or b"", _MOST_BYTES)
+    except (ValueError, zlib.error) as problem:
+        raise _Unreadable from problem
+    headers, _, message = text.partition(b"\n\n")
+    found = _HEADERS.match(headers)
+    if found is None or not unpacked.eof or _ENCODING in headers:
+        raise _Unreadable
+    parents = tuple(line[7:].decode() for line in found[2].splitlines())
+    return CommitFile(tree=found[1].decode(), parents=parents, subject=_subject(message))
+
+
+def _subject(message: bytes) -> str:
+    """The same text as git's format `%s`."""
+    lines = (line.rstrip(_SPACE) for line in message.decode("utf-8", "surrogateescape").split("\n"))
+    return " ".join(takewhile(bool, dropwhile(lambda line: not line, lines)))

@@ -1,0 +1,47 @@
+"""Describes the work on a task's branch, usually without starting git."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.commit_files import checked_out_in, read_line
+from crew.git.git_command import git
+from crew.git.repository import Repository
+from crew.git.worktrees.clean_check import untouched_head
+from crew.git.worktrees.worktrees import bound_to, follow
+
+MOST_SHOWN = 20
+_ABBREV = 12
+
+
+@frozen
+class BranchWork:
+    """The newest commits, one on each line, and the changes as `git status --short` prints them."""
+
+    commits: str
+    uncommitted: str
+
+
+def read_work(repo: Repository, worktree: Path, *, base: str) -> BranchWork:
+    """The work in a worktree since the commit `base`; without a base, only uncommitted work.
+
+    Commits that an agent made in its own repository are taken in first. Git never runs there.
+    """
+    follow(repo, worktree)
+    env = bound_to(repo, worktree)
+    git_dir = Path(env["GIT_DIR"])
+    is_clean = untouched_head(worktree, git_dir) is not None
+    return BranchWork(
+        commits=_commits(repo, git_dir, base, env) if base else "",
+        uncommitted="" if is_clean else git(worktree, "status", "--short", env=env),
+    )
+
+
+def _commits(repo: Repository, git_dir: Path, base: str, env: Mapping[str, str]) -> str:
+    head = checked_out_in(git_dir, repo.common_dir)
+    line = read_line(repo.common_dir, base=base, head=head.commit) if head is not None else None
+    if line is None:
+        shown = ("--format=%h %s", f"--abbrev={_ABBREV}", "-n", str(MOST_SHOWN))
+        return git(repo.common_dir, "log", *shown, f"{base}..HEAD", env=env)
+    lines = [f"{commit[:_ABBREV]} {found.subject}" for commit, found in line.items()]
+    return "\n".join(lines[:MOST_SHOWN])
