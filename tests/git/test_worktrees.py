@@ -435,6 +435,16 @@ def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person):
     assert state_of(repo, tree).unfinished == "rebase"
 
 
+def test_the_git_dir_is_found_without_a_look_at_each_folder_above_it(repo, tree, monkeypatch):
+    """Each step asks for it several times. Through a link it is found too, more slowly."""
+    make(repo, tree)
+    link = tree.with_name("link")
+    link.symlink_to(tree)
+    assert admin(repo, link) == admin(repo, tree)
+    monkeypatch.setattr(worktree_admin, "_real", None)
+    assert admin(repo, tree).parent == repo.common_dir / "crew" / "folders"
+
+
 def test_nothing_here_touches_the_persons_checkout(repo, tree, person, tmp_path):
     person.write("a.txt", "uncommitted\n")
     person.write("untracked.txt", "u\n")

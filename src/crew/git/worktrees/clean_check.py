@@ -46,10 +46,10 @@ def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
 
 def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> bool:
     """Whether every file is in the index. `is_unchanged`: and unchanged, and none is missing."""
-    seen, folders = 0, [""]
+    seen, folders, top = 0, [""], str(worktree)
     while folders:
         folder = folders.pop()
-        with os.scandir(worktree / folder) as entries:
+        with os.scandir(f"{top}/{folder}") as entries:
             for entry in entries:
                 path = folder + entry.name
                 if path == ".git":

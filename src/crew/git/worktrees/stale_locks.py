@@ -4,6 +4,7 @@ Only the caller can prove that their owner is dead, since no process has the fil
 or an editor runs. Locks of a person's checkout or another worktree are never touched.
 """
 
+import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
@@ -34,8 +35,9 @@ def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, .
         and git_dir != repo.common_dir
         and (git_dir / worktree_admin.READY).exists()
     ):
-        found = [lock for lock in git_dir.glob("*.lock") if lock.name != _OURS]
-        found += (git_dir / "refs").rglob("*.lock")
+        names = (name for name in os.listdir(git_dir) if name.endswith(".lock"))  # noqa: PTH208
+        found = [git_dir / name for name in names if name != _OURS]
+        found += (git_dir / "refs").rglob("*.lock") if (git_dir / "refs").is_dir() else ()
         if worktree_admin.is_own(git_dir):
             found += locks_of_agent(agent_git_of(git_dir))
     of_branch = repo.common_dir / "refs" / "heads" / f"{branch}.lock"

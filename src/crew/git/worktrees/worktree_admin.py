@@ -39,10 +39,13 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     """
     if path == repo.root:
         return repo.common_dir
-    wanted = _real(path / ".git")
-    if _named_in(repo.common_dir / _OWN / path.name) == wanted:
-        return repo.common_dir / _OWN / path.name
-    pointed = linked_git_dir(path / ".git")
+    dot_git, own = path / ".git", repo.common_dir / _OWN / path.name
+    if dot_git.is_absolute() and _text_in(own) == str(dot_git):
+        return own  # the usual case: the same letters, so no link needs to be resolved
+    wanted = _real(dot_git)
+    if _named_in(own) == wanted:
+        return own
+    pointed = linked_git_dir(dot_git)
     if pointed is not None and not _is_entry(repo, pointed):
         pointed = None
     if pointed is not None and _named_in(pointed) == wanted:
@@ -263,12 +266,18 @@ def _is_entry(repo: Repository, git_dir: Path) -> bool:
 
 def _named_in(git_dir: Path) -> str | None:
     """The path of the worktree's `.git`, as its git dir records it."""
-    try:
-        with (git_dir / "gitdir").open("rb", buffering=0) as file:
-            named = os.fsdecode(file.read()).rstrip("\n")
-    except OSError:
+    named = _text_in(git_dir)
+    if named is None:
         return None
     return _real(os.path.join(git_dir, named))  # noqa: PTH118 - for every worktree, at every look
+
+
+def _text_in(git_dir: Path) -> str | None:
+    try:
+        with (git_dir / "gitdir").open("rb", buffering=0) as file:
+            return os.fsdecode(file.read()).rstrip("\n")
+    except OSError:
+        return None
 
 
 def _real(dot_git: str | Path) -> str:
