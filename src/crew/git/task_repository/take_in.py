@@ -121,9 +121,13 @@ def note_mirror(crew_git: Path, commit: str) -> None:
 
 @effect("git.bring_index")
 def bring_index(path: Path, crew_git: Path) -> None:
-    """Make crew's index that of HEAD, with the numbers of the files as they are now."""
+    """Make crew's index that of HEAD, with the numbers of the files as they are now.
+
+    Only the second command records the tree, which proves later without git that nothing changed.
+    """
     env = {"GIT_DIR": str(crew_git), "GIT_WORK_TREE": str(path)}
     ask(path, "reset", "-q", "--mixed", "HEAD", env=env, timeout_s=LONG_S)
+    ask(path, "write-tree", env=env, timeout_s=LONG_S)
 
 
 _HINT = "look at it with `git fsck` in its worktree, or start the task again"
