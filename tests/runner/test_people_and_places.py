@@ -1,5 +1,6 @@
 """People who work in the same repository, and repositories that are not like any other."""
 
+import subprocess
 import time
 
 import pytest
@@ -231,3 +232,19 @@ def test_a_repository_without_a_commit_is_refused_in_words(make_scene, tmp_path)
     empty.git("init", "-q")
     answer = empty.run(code=2)
     assert "commit" in answer["error"] + answer["hint"]
+
+
+def test_a_landed_ref_that_crew_did_not_move_is_never_delivered(make_scene):
+    """The record of landings counts, not the ref, and the way out is named."""
+    another = {"tasks": {"another": {"steps": [done(*work("another.txt"))]}}}
+    scene = make_scene(SIMPLE | another, tasks=["simple"], agents=1)
+    scene.run()
+    forged = scene.git("commit-tree", "-m", "forged", "-p", "main", "main^{tree}")
+    scene.git("update-ref", "refs/crew/landed/main", forged)
+    scene.tasks.append({"title": "another"})
+    assert scene.run()["tasks"] == {"1": "merged", "2": "done"}
+    assert forged not in scene.git("rev-list", "main").split()
+    queue = scene.world.queues["main"]
+    assert "where crew did not put it" in queue.waiting
+    subprocess.run(queue.remedy, shell=True, cwd=scene.path, check=True)
+    assert scene.run()["tasks"] == {"1": "merged", "2": "merged"}

@@ -33,7 +33,9 @@ def _resolve(name: str) -> list:
     return done({"run": f"touch PLACE/conflict; {TELL}{name}"}, {"resolve": "both"})
 
 
-_LANDED = "until git -C "$CREW_REPO" cat-file -e refs/crew/landed/main:idle.txt; do sleep 0.05; done"
+_LANDED = (
+    'until git -C "$CREW_REPO" cat-file -e refs/crew/landed/main:idle.txt; do sleep 0.05; done'
+)
 _SOMEBODY_ELSE_CONFLICTS = _wait_for("conflict")
 
 

@@ -398,7 +398,7 @@ class SimulatedOutside:
         self.state.landings.append(to)
         self._maybe_die()
 
-    async def deliver(self, target: str) -> Delivered:
+    async def deliver(self, target: str, *, landed: frozenset[str]) -> Delivered:
         await self._effect(0.5)
         if target != "main":
             return self._deliver_to_branch(target)

@@ -17,13 +17,16 @@ from crew.domain.commands import (
     Command,
     CommandKey,
     CommandKind,
+    Deliver,
     Inspect,
     Land,
+    MergeQueueCommand,
     OpenTerminal,
     Prepare,
     RunCommand,
     SpeakTurn,
     TerminalCommand,
+    TestCandidate,
     Vacate,
     WriteItems,
 )
@@ -31,6 +34,7 @@ from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
+from crew.domain.merging.merge_outcomes import held_up
 from crew.domain.plan import following, plan
 from crew.domain.rows.channel import Member, Post
 from crew.domain.rows.message import Message
@@ -51,6 +55,9 @@ log = logging.getLogger(__name__)
 _OF_ONE = (TerminalCommand, WriteItems, Vacate)
 """Commands about one terminal, quest or member: if one fails, the rest of the crew continues."""
 
+_OF_QUEUE = (MergeQueueCommand, TestCandidate, Deliver)
+"""Commands about one merge queue: if one fails, the queue reports it and is tried again."""
+
 DOERS: dict[type[Command], Doer] = {**RUN_DOERS, **MERGE_DOERS, **CHANNEL_DOERS}
 
 
@@ -59,7 +66,8 @@ class Engine:
     """Runs the plan; `store` records facts and returns the new world, `told` gets the stored facts.
 
     `_settled` is the last world from which no further facts follow, decided at the clock
-    `_decided`; `_planned` is the clock of the last tick.
+    `_decided`; `_planned` is the clock of the last tick. `held_up` are the queues whose commands
+    fail again and again.
     """
 
     outside: Outside
@@ -75,6 +83,7 @@ class Engine:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
     under_way: dict[CommandKey, asyncio.Task[None]] = field(default_factory=dict)
+    held_up: set[str] = field(default_factory=set)
     _settled: World | None = None
     _decided: Clock = field(default_factory=lambda: Clock(0.0))
     _planned: Clock = field(default_factory=lambda: Clock(0.0))
@@ -243,6 +252,7 @@ class Engine:
         try:
             facts = await DOERS[type(command)](self._desk(), command)
             self._failures.pop(command.key, None)
+            self.held_up.discard(command.subject)
         except (CrewError, OSError) as error:
             facts = self._failed(command, error)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
@@ -285,6 +295,10 @@ class Engine:
         errors = one_more_error(self._failures.get(command.key, 0), limit=self.rules.stuck_after)
         self._failures[command.key] = errors.count
         self._later[command.key] = self.now() + self.rules.backoff(errors.count)
+        if errors.is_spent and isinstance(command, _OF_QUEUE):
+            self.held_up.add(command.subject)
+            queue = self.world.queues[command.subject]
+            return held_up(queue, *_problem(error), at=self.now())
         if errors.is_spent and not isinstance(command, _OF_ONE):
             self.fail(error)
         return []
@@ -314,6 +328,13 @@ class Engine:
 
     def _put_off(self, command: Command, until: float) -> None:
         self._later[command.key] = until
+
+
+def _problem(error: CrewError | OSError) -> tuple[str, str]:
+    """The error and its hint, as a queue's row stores them."""
+    if isinstance(error, CrewError):
+        return error.message, error.hint
+    return str(error), "`crew doctor` checks the disk and the repository"
 
 
 def _words(error: CrewError | OSError) -> str:

@@ -263,7 +263,7 @@ class Runner:
         """Whether a checkout or a moving target has blocked delivery for too long to wait."""
         engine = self.engine
         queues = engine.world.queues.values()
-        is_outrun = any(queue.is_outrun for queue in queues)
+        is_outrun = bool(engine.held_up) or any(queue.is_outrun for queue in queues)
         blocked = any(queue.waiting for queue in queues)
         if not blocked or not engine.is_quiet(ignoring=_OUTRUN if is_outrun else _BLOCKED):
             self._blocked_since = None

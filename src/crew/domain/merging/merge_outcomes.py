@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
-from crew.domain.kernel.quotation import LONGEST_NOTES
+from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
 from crew.domain.lead import Leads
 from crew.domain.merging.merge_reports import Assembled, Delivered, Tips
 from crew.domain.merging.queue_search import learned_rate, tested
-from crew.domain.merging.sent_back import conflicted
+from crew.domain.merging.sent_back import conflicted, returned
 from crew.domain.rows.merge_queue import (
     OVERTAKEN_LIMIT,
     Candidate,
     MergeQueue,
     TestResult,
 )
+from crew.domain.rows.run import Ask
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.gate import GateResult
@@ -63,6 +64,19 @@ def assembled(
         if _still_waits(world, one.task.id, one.task.head):
             draft.add(
                 *conflicted(draft.world, one, onto=built.base, leads=leads, rules=rules, at=at)
+            )
+    for task, reason in built.refused:
+        if _still_waits(world, task.id, task.head):
+            draft.add(
+                *returned(
+                    draft.world,
+                    task.id,
+                    ask=Ask.RED_GATE,
+                    notes=quoted(f"git cannot merge it: {reason}"),
+                    leads=leads,
+                    rules=rules,
+                    at=at,
+                )
             )
     return draft.facts
 
@@ -168,3 +182,10 @@ def delivery_held_up(queue: MergeQueue, done: Delivered, *, at: float) -> list[F
     if done.state == "diverged" or (queue.waiting, queue.remedy) == (done.reason, done.remedy):
         return []
     return [noted(queue, "delivery_waits", at=at, waiting=done.reason, remedy=done.remedy)]
+
+
+def held_up(queue: MergeQueue, reason: str, remedy: str, *, at: float) -> list[Fact]:
+    """Record why the queue makes no progress. It is tried again; other queues continue."""
+    if (queue.waiting, queue.remedy) == (reason, remedy):
+        return []
+    return [noted(queue, "held_up", at=at, waiting=reason, remedy=remedy)]

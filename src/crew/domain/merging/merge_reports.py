@@ -16,11 +16,15 @@ class Tips:
 
 @frozen
 class MergeResult:
-    """A merge commit, or the paths that conflict and git's message about them."""
+    """A merge commit, or the paths that conflict and git's message about them.
+
+    `refused` is the reason why git cannot merge this commit with anything.
+    """
 
     commit: str = ""
     conflicts: tuple[str, ...] = ()
     detail: str = ""
+    refused: str = ""
 
 
 @frozen
@@ -37,7 +41,8 @@ class Assembled:
     """A queue as it was built just now.
 
     `landed` are the tasks that the target has already, each with the tip that has it; `waiting` is
-    the reason why the target itself cannot be merged.
+    the reason why the target itself cannot be merged. `refused` are the tasks that git cannot merge
+    at all, each with the reason.
     """
 
     tips: Tips
@@ -50,6 +55,7 @@ class Assembled:
     held: tuple[Entry, ...]
     landed: tuple[tuple[Task, str], ...]
     conflicts: tuple[Conflicting, ...]
+    refused: tuple[tuple[Task, str], ...] = ()
 
     @property
     def commits(self) -> frozenset[str]:

@@ -55,6 +55,16 @@ def _span(stack: Stack, results: Mapping[str, TestResult]) -> tuple[int, int]:
     return green, red
 
 
+def believed_tips(queue: MergeQueue) -> frozenset[str]:
+    """The commits at which the integration ref can be by crew's own hand.
+
+    A runner that was killed may have landed a green prefix without recording it.
+    """
+    length = prefix_to_land(queue)
+    landable = (queue.commit_at(length),) if length is not None else ()
+    return frozenset(filter(None, (queue.integration, *landable)))
+
+
 def prefix_to_land(queue: MergeQueue) -> int | None:
     """How many tasks may land now; 0 lands the commits of others alone."""
     green = longest_green(queue)

@@ -66,16 +66,19 @@ def landed_tips(repo: Repository) -> dict[str, str]:
     return {ref.removeprefix(start): tip for ref, tip in tips.items()}
 
 
-def deliver(repo: Repository, target: str, *, hold_s: float = 0.3) -> Delivery:
+def deliver(
+    repo: Repository, target: str, *, landed: frozenset[str] | None = None, hold_s: float = 0.3
+) -> Delivery:
     """Move the target branch, and the checkout that shows it, to the integration ref.
 
-    Uncommitted content never changes. If it would have to, the delivery waits.
+    Uncommitted content never changes. If it would have to, the delivery waits. It also waits if the
+    ref is at another commit than `landed` names: the record of landings counts, not the ref.
     """
     try:
         with held(repo.common_dir / SYNC_LOCK, patience_s=LOCK_PATIENCE_S) as lock:
             repair(repo, lock=lock)
             repair_stale_index(repo, lock=lock)
-            return _deliver(repo, target, hold_s=hold_s, lock=lock)
+            return _deliver(repo, target, believed=landed, hold_s=hold_s, lock=lock)
     except Moved as moved:
         return _diverged(target, moved.at or "")
     except Conflict as conflict:
@@ -91,7 +94,9 @@ def repair_sync(repo: Repository) -> None:
         repair(repo, lock=lock)
 
 
-def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Delivery:
+def _deliver(
+    repo: Repository, target: str, *, believed: frozenset[str] | None, hold_s: float, lock: int
+) -> Delivery:
     branch = f"refs/heads/{target}"
     tip, landed = ref_tip(repo, branch), ref_tip(repo, landed_ref(target))
     if tip is None:
@@ -101,6 +106,11 @@ def _deliver(repo: Repository, target: str, *, hold_s: float, lock: int) -> Deli
         )
     if landed is None or contains(repo, ancestor=landed, descendant=tip):
         return Delivery(state="current", commit=tip)
+    if believed and landed not in believed:
+        raise Waiting(
+            f"{landed_ref(target)} is at {landed[:12]}, where crew did not put it",
+            hint=f"git update-ref {landed_ref(target)} {min(believed)}",
+        )
     if not contains(repo, ancestor=tip, descendant=landed):
         return _diverged(target, tip)
     checkout = _checkout_of(repo, target)

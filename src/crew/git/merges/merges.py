@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import GitAnswer, ask, failure, git
+from crew.git.git_command import GitAnswer, GitFailed, ask, failure, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.merges.favoured_side import favoured_tree
 from crew.git.refs import Moved, advance
@@ -17,6 +17,7 @@ __all__ = [
     "MergeConflict",
     "Merged",
     "Moved",
+    "Unmergeable",
     "advance",
     "contains",
     "contents",
@@ -37,6 +38,13 @@ class Merged:
 
 
 @frozen
+class Unmergeable:
+    """The commit that cannot be merged with anything: it is missing, or has another history."""
+
+    reason: str
+
+
+@frozen
 class MergeConflict:
     """The paths in conflict, git's messages, and the tree with the marked files."""
 
@@ -47,18 +55,38 @@ class MergeConflict:
 
 def merge(
     repo: Repository, *, onto: str, head: str, message: str, at: float, favours: str = ""
-) -> Merged | MergeConflict:
+) -> Merged | MergeConflict | Unmergeable:
     """Merge `head` into `onto` as a commit with both as parents.
 
     `favours` names the side that wins in a conflict: `mine` is the side of `head`.
     """
     ours, theirs = _commit_id(repo, onto), _commit_id(repo, head)
-    tree = merged_tree(repo, onto=ours, head=theirs)
+    try:
+        tree = merged_tree(repo, onto=ours, head=theirs)
+    except GitFailed:
+        if reason := _fault_of(repo, theirs, onto=ours):
+            return Unmergeable(reason=reason)
+        raise
     if isinstance(tree, MergeConflict) and favours:
         tree = favoured_tree(repo, onto=ours, head=theirs, favours_head=favours == "mine")
     if isinstance(tree, MergeConflict):
         return tree
     return Merged(commit=_commit(repo, tree, (ours, theirs), message, at))
+
+
+def _fault_of(repo: Repository, commit: str, *, onto: str) -> str:
+    """Why this commit cannot be merged with any other; empty if git failed for another reason."""
+    if not is_readable(repo, commit):
+        return f"the commit {commit[:12]} is missing or damaged"
+    base = ask(repo.common_dir, "merge-base", commit, onto)
+    if base.code == 1 and is_readable(repo, onto):
+        return "its branch has no commit in common with the target"
+    return ""
+
+
+def is_readable(repo: Repository, commit: str) -> bool:
+    """Whether the commit and the tree it names can be read."""
+    return ask(repo.common_dir, "cat-file", "-e", f"{commit}^{{tree}}").code == 0
 
 
 def merged_tree(

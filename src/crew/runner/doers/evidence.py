@@ -3,7 +3,10 @@
 import asyncio
 from dataclasses import replace
 
+from crew.domain.merging.merge_reports import Tips
+from crew.domain.merging.queue_search import believed_tips
 from crew.domain.quests.brief import brief_of
+from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import MessageState
 from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import Task
@@ -73,11 +76,20 @@ async def _gates(ctx: Context, run: Run, head: str) -> GateResult:
 async def newest_base(ctx: Context, target: str) -> str:
     """The newest base: the integration tip, or the target's if that contains all that landed."""
     tips = await ctx.outside.tips(target)
-    contains = ctx.outside.contains
+    contains, queue = ctx.outside.contains, ctx.world().queues.get(target)
+    if queue is not None and await is_forged(ctx, tips, queue):
+        tips = replace(tips, integration=queue.integration)
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return tips.integration
     newer = await contains(ancestor=tips.integration, descendant=tips.target)
     return tips.target if newer else tips.integration
+
+
+async def is_forged(ctx: Context, tips: Tips, queue: MergeQueue) -> bool:
+    """Whether the integration ref has commits that neither crew landed nor the target has."""
+    if not queue.integration or tips.integration in believed_tips(queue):
+        return False
+    return not await ctx.outside.contains(ancestor=tips.integration, descendant=tips.target)
 
 
 async def _conflicts(ctx: Context, base: str, head: str) -> tuple[str, ...]:

@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 
 from crew.domain import commands
 from crew.domain.commands import Command
+from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
+from crew.domain.kernel.names import landed_ref
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging import merge_outcomes
 from crew.domain.merging.merge_plan import queued_tasks, undelivered
 from crew.domain.merging.merge_reports import Assembled, Conflicting, Delivered, MergeResult, Tips
-from crew.domain.merging.queue_search import layout, prefix_to_land
+from crew.domain.merging.queue_search import believed_tips, layout, prefix_to_land
 from crew.domain.rows.merge_queue import Candidate, Entry, MergeQueue, Trial
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.runner.doers.context import Context, Doer
+from crew.runner.doers.evidence import is_forged
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +36,7 @@ class _Assembly:
     held: list[Entry] = field(default_factory=list)
     landed: list[tuple[Task, str]] = field(default_factory=list)
     conflicts: list[Conflicting] = field(default_factory=list)
+    refused: list[tuple[Task, str]] = field(default_factory=list)
 
     def built(self) -> Assembled:
         return Assembled(
@@ -46,6 +50,7 @@ class _Assembly:
             held=tuple(self.held),
             landed=tuple(self.landed),
             conflicts=tuple(self.conflicts),
+            refused=tuple(self.refused),
         )
 
 
@@ -53,8 +58,8 @@ async def assemble(ctx: Context, command: Command) -> list[Fact]:
     """Merge the waiting tasks in memory, each onto those before it in the queue or its trial."""
     target = command.subject
     tips = await ctx.outside.tips(target)
-    assembly = await _base(ctx, tips, target)
     queue = _queue(ctx, command)
+    assembly = await _base(ctx, tips, queue)
     assembly.known = _merges_in(queue)
     waiting = queued_tasks(ctx.world(), target)[: ctx.rules.longest_queue]
     tasks = {(task.id, task.head): task for task in waiting}
@@ -79,11 +84,18 @@ async def _add_trial(ctx: Context, assembly: _Assembly, base: str, tasks: list[T
     assembly.held += trial.held
     assembly.landed += trial.landed
     assembly.conflicts += trial.conflicts
+    assembly.refused += trial.refused
 
 
-async def _base(ctx: Context, tips: Tips, target: str) -> _Assembly:
+async def _base(ctx: Context, tips: Tips, queue: MergeQueue) -> _Assembly:
     """The integration tip, merged with commits that others made on the target."""
-    contains = ctx.outside.contains
+    contains, target = ctx.outside.contains, queue.id
+    if await is_forged(ctx, tips, queue):
+        raise Conflict(
+            f"{landed_ref(target)} is at {tips.integration[:12]}, where crew did not put it",
+            hint=f"git update-ref {landed_ref(target)} {queue.integration}",
+            code="landed_ref_moved",
+        )
     if await contains(ancestor=tips.target, descendant=tips.integration):
         return _Assembly(tips=tips, base=tips.integration, tip=tips.integration, proven=True)
     if await contains(ancestor=tips.integration, descendant=tips.target):
@@ -120,6 +132,9 @@ async def _append(ctx: Context, assembly: _Assembly, task: Task) -> None:
     if merged.commit:
         assembly.chain.append(Candidate(task.id, task.head, merged.commit))
         assembly.tip = merged.commit
+        return
+    if merged.refused:
+        assembly.refused.append((task, merged.refused))
         return
     if assembly.chain:
         merged = await _merge(ctx, task, onto=assembly.base)
@@ -186,7 +201,7 @@ async def land(ctx: Context, command: Command) -> list[Fact]:
 async def deliver(ctx: Context, command: Command) -> list[Fact]:
     """Update the target branch; a reason that prevents it is recorded once, then it is retried."""
     target, integration = command.subject, _queue(ctx, command).integration
-    done = await ctx.outside.deliver(target)
+    done = await ctx.outside.deliver(target, landed=believed_tips(_queue(ctx, command)))
     if done.state == "delivered":
         arrived = await _arrived(ctx, target, done.commit)
         return merge_outcomes.delivered(

@@ -27,7 +27,7 @@ from crew.git.checkpoints.ignored_files import is_cache
 from crew.git.checkpoints.nested_repositories import strays
 from crew.git.delivery import delivery
 from crew.git.delivery.commit_diff import changed_paths
-from crew.git.git_command import ask, git
+from crew.git.git_command import GitFailed, ask, git
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
 from crew.git.refs import advance
@@ -99,9 +99,19 @@ class LocalOutside:
         asked = (ancestor, descendant)
         if asked not in self._contained:
             self._contained[asked] = self._is_known_in(ancestor, descendant) or await in_thread(
-                merges.contains, self.workplace.repo, ancestor=ancestor, descendant=descendant
+                self._contains, ancestor, descendant
             )
         return self._contained[asked]
+
+    def _contains(self, ancestor: str, descendant: str) -> bool:
+        """A commit that is missing is contained in none."""
+        repo = self.workplace.repo
+        try:
+            return merges.contains(repo, ancestor=ancestor, descendant=descendant)
+        except GitFailed:
+            if not merges.is_readable(repo, ancestor):
+                return False
+            raise
 
     def _is_known_in(self, ancestor: str, descendant: str) -> bool:
         """Whether merges made by this process prove it, without calling git; False if unknown."""
@@ -321,6 +331,8 @@ class LocalOutside:
         if isinstance(done, merges.Merged):
             self._parents[done.commit] = (onto, head)
             return MergeResult(commit=done.commit)
+        if isinstance(done, merges.Unmergeable):
+            return MergeResult(refused=done.reason)
         return MergeResult(conflicts=done.paths, detail=done.detail)
 
     async def merge_target(self, tips: Tips, target: str) -> MergeResult:
@@ -339,8 +351,8 @@ class LocalOutside:
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         await in_thread(advance, self.workplace.repo, landed_ref(target), to=to, expected=expected)
 
-    async def deliver(self, target: str) -> Delivered:
-        done = await in_thread(delivery.deliver, self.workplace.repo, target)
+    async def deliver(self, target: str, *, landed: frozenset[str]) -> Delivered:
+        done = await in_thread(delivery.deliver, self.workplace.repo, target, landed=landed)
         return Delivered(**asdict(done))
 
     async def write_task(self, task: Task) -> None:

@@ -162,7 +162,8 @@ class Outside(Protocol):
     async def advance(self, target: str, *, to: str, expected: str) -> None:
         """Move the integration ref, unless another process moved it."""
 
-    async def deliver(self, target: str) -> Delivered: ...
+    async def deliver(self, target: str, *, landed: frozenset[str]) -> Delivered:
+        """Move the target to the integration ref, if that is at one of these commits."""
 
     async def write_task(self, task: Task) -> None: ...
 
