@@ -6,18 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from crew.domain.commands import Deliver, Kill, Land
+from crew.domain.commands import Deliver, Kill, Land, Step
 from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.merge_reports import Delivered, Tips
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.merge_queue import OVERTAKEN_LIMIT, Candidate, MergeQueue
 from crew.domain.rows.merge_queue import TestResult as Result
 from crew.domain.rows.run import Run, RunState
+from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.world import apply_all, with_rows
 from crew.runner.doers.merge_doers import deliver, land
 from crew.runner.doers.run_doers import kill
+from crew.runner.doers.step_doers import step
 
 
 class Ref:
@@ -217,3 +219,60 @@ def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_b
         ("task", TaskState.TODO),
         ("agent", AgentState.IDLE),
     ]
+
+
+def test_a_step_begins_once_the_locks_of_a_dead_one_are_gone():
+    """The runner was killed during a step whose git held a lock."""
+    agent = Agent(id="A", agent_kind="x", state=AgentState.WORKING, task="1", run="1.1")
+    task = Task(id="1", state=TaskState.IN_PROGRESS, run="1.1", worktree="trees/1")
+    run = Run(
+        id="1.1", task="1", number=1, agent="A", state=RunState.WORKING, step=3, stepping=True
+    )
+    seen, locked = [], True
+
+    class Locked:
+        async def has_worktree(self, task):
+            return True
+
+        async def clear_locks(self, task):
+            nonlocal locked
+            locked = False
+
+        async def run_step(self, call):
+            seen.append((call.resume, locked))
+            return StepOutcome(session="s")
+
+        async def checkpoint(self, task, label, *, is_last):
+            seen.append(label)
+
+    ctx = alone(Locked(), with_rows([agent, task, run]))
+    asyncio.run(step(ctx, Step(subject="1.1")))
+    assert seen == [(True, False), "run 1.1 round 1 step 3"]
+
+
+def alone(outside, world):
+    """The context of one doer, whose facts are applied to its world at once."""
+
+    def record(facts):
+        nonlocal world
+        world = apply_all(world, facts)
+
+    async def never(_run):
+        await asyncio.Event().wait()
+
+    def found(command):
+        return world.runs[command.subject], world.tasks["1"]
+
+    return SimpleNamespace(
+        outside=outside,
+        world=lambda: world,
+        run=found,
+        record=record,
+        now=lambda: 2.0,
+        epoch=2,
+        rules=Rules(),
+        session_of=lambda _run: "s",
+        doing=lambda *_: None,
+        controls=lambda _run: None,
+        signalled=never,
+    )
