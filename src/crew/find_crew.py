@@ -31,7 +31,9 @@ def load_folder(start: Path) -> Path:
     root = find_repository(start).root
     if _crew_in(root) is None:
         raise UsageError(
-            f"{root} has no crew yet", hint="run `crew init` there; your files stay as they are"
+            f"{root} has no crew yet",
+            hint="run `crew init` there; your files stay as they are",
+            code="no_crew",
         )
     return root / ".crew"
 

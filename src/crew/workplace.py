@@ -102,6 +102,7 @@ class Workplace:
             raise Conflict(
                 f"this crew works on the tasks of {known}, but the config names {self.tasks_of}",
                 hint="set it back, or run `crew clean`, which deletes all records except the tasks",
+                code="other_tasks",
             )
         tasks = self.settings.tasks
         return open_source(tasks.source, self.root, namespace=tasks.namespace)
@@ -271,4 +272,5 @@ def _make_folders(workplace: Workplace) -> None:
         raise CrewError(
             f"cannot write to {workplace.folder}: {error.strerror}",
             hint="crew keeps its state there: check the folder's owner, permissions and disk",
+            code="not_writable",
         ) from error

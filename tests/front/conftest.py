@@ -8,11 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from crew.domain.rows.run import Run
+from crew.store.fact_log import load_world
+from crew.workplace import find_workplace
 from front.screen import PATIENCE_S, Screen
 from front.warm import READ_AT_START, WarmCrew, start_warm_crew
 from processes import VARIABLE
@@ -70,6 +74,15 @@ class Said:
         return self.out.splitlines()
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """The error of a refused call. Tests ask for names in it; `messages.txt` pins its wording."""
+
+    code: str
+    message: str
+    hint: str
+
+
 @functools.cache
 def warm_crew() -> WarmCrew:
     """Outlives the test that is the first to need it."""
@@ -120,6 +133,12 @@ class Scene:
         said = self.crew(*args, **more)
         assert said.code == 0, said
         return said
+
+    def refused(self, exit_code: int, code: str, *args: str, **more: str) -> Refusal:
+        """A call that must be refused: with this exit code, and this code in its document."""
+        said = self.crew("--json", *args, **more)
+        assert (said.code, said.json["error"]["code"]) == (exit_code, code), said
+        return Refusal(**said.json["error"])
 
     def start(self, *args: str, **env: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
@@ -250,6 +269,14 @@ def running(scene):
         return process
 
     return start
+
+
+def last_run(scene: Scene, task: str = "1") -> Run:
+    """The run of a task as the store has it, with what no command prints."""
+    workplace = find_workplace(scene.root)
+    with closing(workplace.db):
+        world = load_world(workplace.db)
+        return world.runs[world.tasks[task].run or ""]
 
 
 KEEP = "[worktree]\nkeep = true\n"

@@ -60,8 +60,7 @@ def test_a_file_of_another_program_is_neither_replaced_nor_removed(bare_scene, f
     first, second = (tmp_path / name for name in NAMES["bash"])
     second.parent.mkdir(parents=True)
     second.write_text("complete -W 'other' git-crew\n")
-    refused = bare_scene.crew("completion", "--install", "bash", "--json", **folders)
-    assert (refused.code, refused.json["error"]["code"]) == (5, "conflict")
+    bare_scene.refused(5, "file_not_ours", "completion", "--install", "bash", **folders)
     assert not first.exists()
     kept = bare_scene.ok("completion", "--uninstall", "bash", "--json", **folders)
     assert _changes(kept) == ["absent", "kept"]
@@ -71,9 +70,8 @@ def test_a_file_of_another_program_is_neither_replaced_nor_removed(bare_scene, f
 @pytest.mark.parametrize("shell", ["", "/bin/tcsh"])
 def test_a_shell_that_cannot_be_told_is_asked_for(bare_scene, shell):
     for option in ("--install", "--uninstall"):
-        refused = bare_scene.crew("completion", option, SHELL=shell)
-        assert refused.code == 2
-        assert "crew completion --install bash" in refused.err
+        refused = bare_scene.refused(2, "unknown_shell", "completion", option, SHELL=shell)
+        assert "crew completion --install bash" in refused.hint
     assert bare_scene.crew("completion", "bash", "--install", "--uninstall").code == 2
 
 

@@ -35,10 +35,9 @@ def test_the_choice_of_a_person_is_carried_out(asking):
     assert "shared" in shown.out
     assert "which lines win: mine (the task's) or theirs (what landed)?" in shown.out
     assert '"mine" | "theirs"' in shown.err
-    wrong = asking.crew("answer", question["id"], "ours")
-    assert wrong.code == 2
-    assert "choose one of: agent, mine, theirs, give up" in wrong.err
-    assert asking.crew("merge", task).code == 5
+    wrong = asking.refused(2, "invalid_choice", "answer", question["id"], "ours")
+    assert "agent, mine, theirs, give up" in wrong.hint
+    asking.refused(5, "waits_for_answer", "merge", task)
     asking.ok("answer", question["id"], "mine")
     asking.ok("run", "--drain", "-q")
     assert asking.git("show", "main:shared") == task

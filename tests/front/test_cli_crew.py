@@ -75,7 +75,7 @@ def test_a_wrong_call_says_so_with_its_code(scene, args, code):
 
 
 def test_an_unknown_kind_of_agent_is_answered_with_the_known_ones(scene):
-    assert "sh" in scene.crew("spawn", "--agent", "nobody").err
+    assert "sh" in scene.refused(3, "not_found", "spawn", "--agent", "nobody").hint
 
 
 def test_drain_merges_everything_in_order_and_ends_with_0(scene):
@@ -143,9 +143,9 @@ def test_a_task_that_failed_before_does_not_spoil_the_next_drain(scene):
 def test_a_missing_agent_program_is_named(scene):
     scene.configure('[agents.ghost]\ncommand_template = "no-such-program {{.Prompt}}"\n')
     scene.ok("new", "--title", "one")
-    said = scene.crew("run", "--drain", "--agent", "ghost")
-    assert said.code == 1
-    assert "no-such-program is not installed, and the agent ghost needs it" in said.err
+    refused = scene.refused(1, "not_installed", "run", "--drain", "--agent", "ghost")
+    assert "no-such-program" in refused.message
+    assert "ghost" in refused.message
     assert scene.status("1") == "todo"
 
 
@@ -179,13 +179,10 @@ def test_a_delivery_that_waits_is_told_and_ends_with_75(scene):
 
 def test_a_second_runner_is_refused_with_pid_and_start_time(scene, running):
     first = running()
-    said = scene.crew("run")
-    assert said.code == 5
-    assert f"pid {first.pid}" in said.err
-    assert "started 20" in said.err
-    as_json = scene.crew("run", "--json")
-    assert as_json.json["error"]["code"] == "lock_held"
-    assert scene.crew("clean", "--yes").code == 5
+    refused = scene.refused(5, "lock_held", "run")
+    assert f"pid {first.pid}" in refused.message
+    assert "started 20" in refused.message
+    scene.refused(5, "lock_held", "clean", "--yes")
 
 
 def test_stop_lets_the_step_finish_and_stop_now_does_not(scene, running):
@@ -315,11 +312,9 @@ def test_ctrl_c_ends_the_runner_with_130(scene, running):
 def test_a_locked_database_means_try_later(scene):
     held = sqlite3.connect(scene.root / ".crew/crew.db", isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
-    said = scene.crew("spawn")
+    scene.refused(75, "try_later", "spawn")
     held.execute("ROLLBACK")
     held.close()
-    assert said.code == 75, said
-    assert "locked" in said.err
 
 
 def test_clean_removes_state_and_worktrees_and_keeps_tasks_and_work(scene, running):

@@ -69,9 +69,7 @@ def test_a_blocked_checkout_holds_up_neither_dependents_nor_the_truth(scene):
     shown = scene.ok("show", "1", "--json").json
     assert shown["status"] == "done"
     assert "file-1" in shown["delivery"]["reason"]
-    refused = scene.crew("close", "1")
-    assert refused.code == 5
-    assert "task 1 has landed and waits for its delivery to main" in refused.err
+    scene.refused(5, "awaits_delivery", "close", "1")
     (scene.root / "file-1").unlink()
     scene.ok("merge", "2")
     assert scene.git("show", "main:file-1") == "1"

@@ -35,19 +35,15 @@ def new_user(bare_scene, tmp_path):
 
 
 def test_run_before_an_agent_is_configured_makes_nothing_and_says_what_to_do(new_user):
-    said = new_user.crew("run", "--agents", "3", "--drain", PATH=new_user.path)
-    assert said.code == 1
-    message, hint = said.err.splitlines()
-    assert message == "crew: claude is not installed, and the agent claude needs it"
-    assert hint == (
-        "hint: install claude, or choose another agent: "
-        "`crew config set agents.mine.command_template 'PROGRAM {{.Prompt}}'`, "
-        "then `crew config set agents.worker_default mine`"
-    )
+    wanted = ("run", "--agents", "3", "--drain")
+    refused = new_user.refused(1, "not_installed", *wanted, PATH=new_user.path)
+    assert "claude" in refused.message
+    assert "`crew config set agents.mine.command_template 'PROGRAM {{.Prompt}}'`" in refused.hint
+    assert "`crew config set agents.worker_default mine`" in refused.hint
     assert new_user.status("1") == "todo"
     assert new_user.ok("ps", "--json").json == []
     again = new_user.ok("init", PATH=new_user.path)
-    assert again.err.startswith("next: install claude, or choose another agent: `crew config set ")
+    assert refused.hint in again.err
 
 
 def test_the_hint_works_when_typed(new_user):
@@ -62,10 +58,8 @@ def test_the_hint_works_when_typed(new_user):
 
 
 def test_a_runner_in_the_background_says_why_it_did_not_start(new_user):
-    said = new_user.crew("run", "--detach", PATH=new_user.path)
-    assert said.code == 1
-    assert "claude is not installed" in said.err
-    assert "hint: install claude, or choose another agent" in said.err
+    refused = new_user.refused(1, "not_installed", "run", "--detach", PATH=new_user.path)
+    assert "claude" in refused.message
 
 
 # idle agents follow the default
@@ -132,10 +126,7 @@ def test_a_dismissed_agent_is_gone_and_its_name_is_free(scene, running, runs):
         scene.ok("new", "--title", "one")
         running()
         until(lambda: scene.agent("A")["status"] == "working")
-        said = scene.crew("dismiss", "A")
-        assert said.code == 5
-        assert "agent A is working with task 1" in said.err
-        assert "`crew kill A`" in said.err
+        assert "`crew kill A`" in scene.refused(5, "agent_busy", "dismiss", "A").hint
     scene.ok("spawn", "Zoe")
     assert scene.ok("dismiss", "Zoe").err == "agent Zoe is dismissed\n"
     assert "Zoe" not in kinds(scene)
@@ -170,9 +161,7 @@ def test_start_and_loop_refuse_a_missing_program_before_anything_is_made(scene):
     scene.configure(GHOST)
     scene.ok("new", "--title", "one")
     for args in (["start", "1", "ghost"], ["loop", "do it", "--agent", "ghost"]):
-        said = scene.crew(*args)
-        assert said.code == 1, said
-        assert "no-such-program is not installed" in said.err
+        assert "no-such-program" in scene.refused(1, "not_installed", *args).message
     assert [task["id"] for task in scene.ok("list", "-a", "--json").json] == ["1"]
     assert scene.status("1") == "todo"
 
@@ -180,9 +169,8 @@ def test_start_and_loop_refuse_a_missing_program_before_anything_is_made(scene):
 def test_a_missing_reviewer_is_found_before_money_is_spent(scene):
     scene.configure(GHOST + '[review]\nmode = "single"\nagent = "ghost"\n')
     scene.ok("new", "--title", "one")
-    said = scene.crew("run", "--drain")
-    assert said.code == 1
-    assert "`crew config set review.mode none`" in said.err
+    refused = scene.refused(1, "not_installed", "run", "--drain")
+    assert "`crew config set review.mode none`" in refused.hint
     assert scene.status("1") == "todo"
 
 
@@ -190,10 +178,9 @@ def test_a_review_by_a_missing_reviewer_names_the_way_out(scene):
     scene.configure(GHOST + "[worktree]\nkeep = true\n[complete]\nmerge = false\n")
     scene.ok("new", "--title", "one")
     scene.ok("run", "--drain")
-    said = scene.crew("review", "1", "--agent", "ghost")
-    assert said.code == 1
-    assert "choose another agent: `crew review 1 --agent NAME`" in said.err
-    assert "reviews" not in said.err
+    refused = scene.refused(1, "not_installed", "review", "1", "--agent", "ghost")
+    assert "`crew review 1 --agent NAME`" in refused.hint
+    assert scene.ok("show", "1", "--json").json["review_count"] == 0
 
 
 def test_an_agent_whose_program_vanishes_is_stuck_at_once(scene):
@@ -305,10 +292,7 @@ def test_a_gate_that_is_required_and_not_there_is_refused(scene):
     scene.ok("new", "--title", "one")
     scene.ok("config", "set", "complete.require_gate", "true")
     for args in (["run", "--drain"], ["complete", "1"], ["merge", "1"]):
-        said = scene.crew(*args)
-        assert said.code == 6, said
-        assert "no gate is set or found, and [complete] require_gate asks for one" in said.err
-        assert "hint: `crew config set complete.command" in said.err
+        assert "`crew config set complete.command" in scene.refused(6, "no_gate", *args).hint
     assert scene.status("1") == "todo"
 
 
@@ -370,7 +354,5 @@ def test_only_tasks_show_in_git_status_also_of_a_linked_worktree(scene):
 
 def test_an_agent_that_can_change_no_file_is_given_no_tasks(scene):
     scene.ok("spawn", "A")
-    said = scene.crew("agents", "set", "A", "claude-reviewer")
-    assert said.code == 2
-    assert "claude-reviewer is a reviewer" in said.err
+    scene.refused(2, "not_a_worker", "agents", "set", "A", "claude-reviewer")
     assert kinds(scene)["A"] != "claude-reviewer"

@@ -21,12 +21,16 @@ def test_a_run_that_no_agent_has_any_more_shows_its_kind_alone(merged):
 
 
 def test_what_is_advised_about_a_merged_task_can_be_done(merged):
-    for args in (["attach", "1"], ["exec", "1", "--", "true"], ["review", "1"], ["start", "1"]):
-        said = merged.crew(*args)
-        assert said.code == 5, args
-        assert "crew start" not in said.err, args
-        assert "`crew show 1`" in said.err, args
-        assert "`crew new` makes a task for more" in said.err, args
+    for code, *args in (
+        ("no_terminal", "attach", "1"),
+        ("no_worktree", "exec", "1", "--", "true"),
+        ("no_task_branch", "review", "1"),
+        ("task_over", "start", "1"),
+    ):
+        hint = merged.refused(5, code, *args).hint
+        assert "crew start" not in hint, args
+        assert "`crew show 1`" in hint, args
+        assert "`crew new`" in hint, args
     merged.ok("show", "1")
     assert "+++ b/file-1" in merged.ok("diff", "1").out
 
@@ -66,8 +70,7 @@ def test_without_a_runner_nothing_is_shown_as_under_way(abandoned):
 
 def test_a_worktree_can_be_cleaned_up_once_no_step_runs_in_it(abandoned):
     scene, _ = abandoned
-    refused = scene.crew("cleanup", "A")
-    assert (refused.code, "crew kill A" in refused.err) == (5, True)
+    assert "crew kill A" in scene.refused(5, "worktree_in_use", "cleanup", "A").hint
     scene.ok("stop", "--now")
     until(lambda: scene.runner_pid() is None)
     assert json.loads((scene.root / ".crew/state.json").read_text())["agents"][0]["pid"] is None

@@ -52,20 +52,15 @@ def test_without_a_worktree_the_branch_is_shown_and_nothing_is_left_behind(stuck
 
 def test_a_task_without_worktree_and_branch_has_no_diff(scene):
     scene.ok("new", "--title", "not begun")
-    said = scene.crew("diff", "1")
-    assert said.code == 5
-    assert "was not started" in said.err
+    scene.refused(5, "not_started", "diff", "1")
     scene.ok("close", "1")
-    assert scene.crew("diff", "1").code == 3
-    assert scene.crew("diff", "1", "--json").json["error"]["code"] == "not_found"
+    scene.refused(3, "not_found", "diff", "1")
     assert scene.crew("diff", "7").code == 3
 
 
 def test_a_diff_template_that_makes_no_sense_is_refused(stuck):
     stuck.configure('[diff]\ncommand = "git diff {{.Nonsense}}"\n')
-    said = stuck.crew("diff", "1")
-    assert said.code == 2
-    assert "Nonsense" in said.err
+    assert "Nonsense" in stuck.refused(2, "invalid_value", "diff", "1").message
 
 
 def test_the_diff_of_a_merged_task_is_that_of_its_merge(scene):
@@ -142,17 +137,15 @@ def test_poll_ends_with_124_when_the_time_is_over(scene):
     scene.ok("new", "--title", "one")
     said = scene.crew("poll", "1", "--timeout", "1s")
     assert (said.code, said.out) == (124, "")
-    assert "task 1 is todo" in said.err
-    assert scene.crew("poll", "1", "--timeout", "0s", "--json").json["error"]["code"] == "timed_out"
+    assert "todo" in scene.refused(124, "timed_out", "poll", "1", "--timeout", "0s").message
 
 
 def test_nobody_waits_for_a_change_that_cannot_come(scene):
     scene.ok("new", "--title", "one")
     scene.ok("close", "1")
-    assert scene.crew("poll", "1").code == 5
-    said = scene.crew("poll", "1", "--status", "merged")
-    assert said.code == 5
-    assert "--status closed" in said.err
+    scene.refused(5, "no_more_changes", "poll", "1")
+    refused = scene.refused(5, "no_more_changes", "poll", "1", "--status", "merged")
+    assert "--status closed" in refused.hint
 
 
 def test_poll_refuses_what_does_not_exist(scene):

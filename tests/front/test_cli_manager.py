@@ -43,22 +43,18 @@ def test_an_empty_board_needs_no_manager(managed):
 
 
 def test_only_a_manager_manages(managed):
-    said = managed.crew("manager", "sh", "--auto")
-    assert said.code == 2
-    assert "sh is a worker, and `crew manager` takes a manager" in said.err
-    assert "boss, claude-manager" in said.err
-    assert managed.crew("manager", "nobody").code == 3
+    refused = managed.refused(2, "not_a_manager", "manager", "sh", "--auto")
+    assert "boss, claude-manager" in refused.hint
+    managed.refused(3, "not_found", "manager", "nobody")
 
 
 @pytest.mark.parametrize("how", [(), ("--auto",)])
 def test_a_manager_whose_program_is_missing_is_not_started(managed, how):
     managed.configure('[agents.ghost]\nrole = "manager"\ncommand_template = "no-such-program"\n')
     managed.ok("new", "--title", "one")
-    said = managed.crew("manager", "ghost", *how)
-    assert said.code == 1
-    assert "crew: no-such-program is not installed, and the agent ghost needs it" in said.err
-    assert "choose another agent: `crew manager NAME`" in said.err
-    assert "the manager is up" not in said.err
+    refused = managed.refused(1, "not_installed", "manager", "ghost", *how)
+    assert "no-such-program" in refused.message
+    assert "`crew manager NAME`" in refused.hint
 
 
 def test_the_manager_decides_and_the_board_is_empty(managed):
@@ -100,5 +96,4 @@ def test_it_cannot_change_a_file_of_the_repository(managed):
 def test_a_manager_that_fails_is_told_as_that(managed):
     managed.ok("new", "--title", "choose a colour")
     (managed.folder / "manager-plan").write_text("fail")
-    said = auto(managed)
-    assert (said.code, "the manager failed" in said.err) == (1, True)
+    managed.refused(1, "manager_failed", "manager", "boss", "--auto")

@@ -74,20 +74,18 @@ def test_a_new_quest_is_one_whole_document_in_json(small):
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "words"),
+    ("args", "exit_code", "code", "named"),
     [
-        (["quest", "new", " "], 2, "the request is empty"),
-        (["quest", "new", "x", "--slots", "0"], 2, "slots"),
-        (["quest", "new", "x", "--slots", "51"], 2, "slots"),
-        (["quest", "new", "x", "--workflow", "smal"], 3, "did you mean small?"),
-        (["quest", "show", "9"], 3, "there is no quest '9'"),
-        (["quest", "cancel", "9"], 3, "there is no quest '9'"),
+        (["quest", "new", " "], 2, "empty_request", ""),
+        (["quest", "new", "x", "--slots", "0"], 2, "usage", "--slots"),
+        (["quest", "new", "x", "--slots", "51"], 2, "usage", "--slots"),
+        (["quest", "new", "x", "--workflow", "smal"], 3, "not_found", "smal"),
+        (["quest", "show", "9"], 3, "not_found", "'9'"),
+        (["quest", "cancel", "9"], 3, "not_found", "'9'"),
     ],
 )
-def test_what_cannot_be_is_refused_and_leaves_nothing_behind(small, args, code, words):
-    said = small.crew(*args)
-    assert said.code == code
-    assert words in said.err
+def test_what_cannot_be_is_refused_and_leaves_nothing_behind(small, args, exit_code, code, named):
+    assert named in small.refused(exit_code, code, *args).message
     assert small.ok("list", "-a", "--json").json == []
     assert small.ok("quest", "list", "--json").json == []
 
@@ -95,19 +93,19 @@ def test_what_cannot_be_is_refused_and_leaves_nothing_behind(small, args, code, 
 def test_a_role_whose_agent_nobody_knows_is_told_before_the_quest_begins(small):
     file = small.root / ".crew/workflows/small.toml"
     file.write_text(file.read_text().replace('owns = "the plan"', 'agent = "claud"'))
-    said = small.crew("quest", "new", "Request", "--workflow", "small")
-    assert said.code == 3
-    assert "no agent is called 'claud'" in said.err
-    assert "claude" in said.err
+    refused = small.refused(3, "not_found", "quest", "new", "Request", "--workflow", "small")
+    assert "'claud'" in refused.message
+    assert "claude" in refused.hint
     assert small.ok("list", "-a", "--json").json == []
 
 
 def test_a_role_whose_program_is_missing_is_found_before_anything_is_made(small):
     small.configure('[agents.claude]\ncommand = "no-such-program"\n')
-    said = small.crew("quest", "new", "Request", "--workflow", "claudex")
-    assert said.code == 1
-    assert "no-such-program is not installed, and the agent claude-reviewer needs it" in said.err
-    assert "`crew config set agents.reviewer_default KIND`" in said.err
+    new = ("quest", "new", "Request", "--workflow", "claudex")
+    refused = small.refused(1, "not_installed", *new)
+    assert "no-such-program" in refused.message
+    assert "claude-reviewer" in refused.message
+    assert "`crew config set agents.reviewer_default KIND`" in refused.hint
     assert small.ok("list", "-a", "--json").json == []
 
 
@@ -343,7 +341,7 @@ def test_a_cancelled_quest_closes_everything_it_had(small):
     assert small.ok("quest", "list", "--json").json[0]["state"] == "cancelled"
     assert small.status("3") == "closed"
     assert small.ok("inbox", "--json").json == []
-    assert small.crew("quest", "cancel", "1").code == 5
+    small.refused(5, "quest_over", "quest", "cancel", "1")
 
 
 def test_a_task_that_only_looks_like_one_of_a_quest_says_why_it_does_not_start(scene):
@@ -355,9 +353,7 @@ def test_a_task_that_only_looks_like_one_of_a_quest_says_why_it_does_not_start(s
     assert "its label names quest 7, which does not exist" in said.err
     assert scene.ok("show", "2", "--json").json["quest"]["reason"].startswith("its label names")
     assert "take the label quest-7 away" in scene.ok("show", "2").out
-    assigned = scene.crew("assign", "A", "1")
-    assert assigned.code == 5
-    assert "its label says quest" in assigned.err
+    scene.refused(5, "cannot_start", "assign", "A", "1")
 
 
 def test_ids_and_workflows_complete_in_the_shell(small):

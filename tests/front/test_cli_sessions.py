@@ -11,7 +11,7 @@ import pytest
 
 from crew.store.database import open_database
 from crew.system.processes.ownership import find_process, owned_processes
-from front.conftest import CREW, PATIENCE_S, Scene, until
+from front.conftest import CREW, PATIENCE_S, Scene, last_run, until
 from front.mcp_scene import Step
 
 PANE = """\
@@ -248,32 +248,24 @@ def test_exec_runs_beside_the_session_and_its_code_is_ours(open_desk):
 
 
 def test_attach_without_a_terminal_says_how_to_look(open_desk):
-    said = open_desk.crew("attach", "1")
-    assert said.code == 2
-    assert "crew peek 1" in said.err
+    assert "crew peek 1" in open_desk.refused(2, "no_tty", "attach", "1").hint
 
 
 def test_a_task_without_a_session_cannot_be_attached_to(desk):
     desk.new()
-    said = desk.crew("attach", "1")
-    assert said.code == 5
-    assert "task 1 has no terminal" in said.err
-    assert "crew start 1" in said.err
+    assert "crew start 1" in desk.refused(5, "no_terminal", "attach", "1").hint
 
 
 def test_a_second_start_is_refused_and_the_session_stays(open_desk):
     before = open_desk.pane_pid()
-    said = open_desk.crew("start", "1")
-    assert (said.code, "crew attach 1" in said.err) == (5, True)
+    assert "crew attach 1" in open_desk.refused(5, "has_terminal", "start", "1").hint
     assert open_desk.pane_pid() == before
 
 
 def test_a_start_whose_setup_fails_leaves_nothing_behind(desk):
     desk.configure('[worktree]\nsetup_command = "echo no compiler >&2; exit 4"\n')
     desk.new()
-    said = desk.crew("start", "1")
-    assert said.code == 1
-    assert "no compiler" in said.err
+    assert "no compiler" in desk.refused(1, "start_failed", "start", "1").message
     assert not desk.worktree().exists()
     assert desk.git("branch", "--list", "crew-1") == ""
     assert desk.sessions() == []
@@ -531,21 +523,17 @@ def test_complete_in_the_worktree_knows_its_task(open_desk):
 
 
 @pytest.mark.parametrize(
-    ("prepare", "says"),
+    ("prepare", "ask", "named"),
     [
-        (lambda desk: None, "nothing is committed"),
-        (
-            lambda desk: (desk.worktree() / "loose").write_text("x"),
-            "uncommitted work\n> loose",
-        ),
-        (lambda desk: desk.commit("broken"), "the gate is red"),
+        (lambda desk: None, "nothing_committed", ""),
+        (lambda desk: (desk.worktree() / "loose").write_text("x"), "uncommitted", "\n> loose"),
+        (lambda desk: desk.commit("broken"), "red_gate", ""),
     ],
 )
-def test_complete_says_what_is_wrong_and_the_task_stays_in_progress(either, prepare, says):
+def test_complete_says_what_is_wrong_and_the_task_stays_in_progress(either, prepare, ask, named):
     prepare(either)
-    said = either.crew("complete", "1")
-    assert said.code == 6, said
-    assert says in said.err
+    assert named in either.refused(6, "check_failed", "complete", "1").message
+    assert last_run(either).ask == ask
     assert (either.status("1"), either.sessions()) == ("in_progress", ["crew-1"])
 
 
@@ -553,9 +541,8 @@ def test_complete_tells_of_a_conflict_before_anybody_merges(open_desk):
     open_desk.commit("readme", "theirs\n")
     (open_desk.root / "readme").write_text("ours\n")
     open_desk.git("commit", "-q", "-am", "ours")
-    said = open_desk.crew("complete", "1")
-    assert said.code == 6
-    assert "conflicts with what landed meanwhile\n> readme" in said.err
+    assert "\n> readme" in open_desk.refused(6, "check_failed", "complete", "1").message
+    assert last_run(open_desk).ask == "conflict"
     folder = open_desk.worktree()
     subprocess.run(["git", "merge", "-q", "-s", "ours", "main"], cwd=folder, check=True)
     open_desk.ok("complete", "1")
@@ -571,9 +558,7 @@ def test_complete_says_that_the_gate_cannot_be_run(desk, runner, with_runner):
     desk.new()
     desk.ok("start", "1")
     desk.commit("a.txt")
-    said = desk.crew("complete", "1")
-    assert said.code == 1, said
-    assert "the gate `no-such-gate` cannot be run" in said.err
+    assert "no-such-gate" in desk.refused(1, "not_checked", "complete", "1").message
     assert desk.status("1") == "in_progress"
 
 
@@ -591,8 +576,7 @@ def test_complete_by_two_at_once_is_one_check_and_both_hear_of_it(desk, runner):
     until(count.exists)
     other = desk.start("complete", "1")
     until(lambda: desk.answered("complete") == 2)
-    said = desk.crew("start", "1", "--headless")
-    assert (said.code, "being checked" in said.err) == (5, True)
+    desk.refused(5, "being_checked", "start", "1", "--headless")
     (desk.folder / "wait").unlink()
     for process in (one, other):
         process.communicate(timeout=PATIENCE_S)
@@ -737,11 +721,10 @@ def reviewed(desk):
 
 def test_a_review_that_fails_is_answered_and_one_that_passes_completes(reviewed):
     verdict(reviewed, "no tests\nFAIL\n")
-    said = reviewed.crew("complete", "1")
-    assert said.code == 6
-    assert "the review did not pass" in said.err
-    assert said.err.count("no tests") == 2
+    refused = reviewed.refused(6, "check_failed", "complete", "1")
+    assert refused.message.count("no tests") == 2
     task = reviewed.task()
+    assert last_run(reviewed).ask == "review"
     assert (task["status"], task["review_count"]) == ("in_progress", 2)
     reviewed.commit("b.txt")
     verdict(reviewed, "fine now\nPASS\n")
@@ -817,9 +800,8 @@ def test_who_says_no_later_takes_the_pass_of_this_commit_back(reviewed):
         reviewed.ok("review", "1")
     verdict(reviewed, "on second thoughts\nFAIL\n")
     assert reviewed.crew("review", "1").code == 6
-    said = reviewed.crew("complete", "1")
-    assert said.code == 6
-    assert "on second thoughts" in said.err
+    refused = reviewed.refused(6, "check_failed", "complete", "1")
+    assert "on second thoughts" in refused.message
     assert reviewed.status("1") == "in_progress"
 
 

@@ -18,18 +18,15 @@ def test_a_plain_directory_is_a_usage_error(scene, tmp_path):
     plain = tmp_path / "plain"
     plain.mkdir()
     for command in ("init", "list", "ps", "run", "new --title x", "spawn", "events", "config show"):
-        said = scene.crew(*command.split(), cwd=plain)
-        assert said.code == 2, (command, said)
-        assert "not in a git repository" in said.err
+        scene.refused(2, "no_repository", *command.split(), cwd=plain)
     assert scene.crew("-C", str(tmp_path / "nowhere"), "ps").code == 2
 
 
 def test_a_repository_without_a_crew_says_how_to_make_one(bare_scene):
-    for command in ("list", "ps", "run", "spawn", "doctor", "events", "dashboard", "clean --yes"):
-        said = bare_scene.crew(*command.split())
-        assert said.code == (1 if command == "doctor" else 2), (command, said)
-        assert "crew init" in said.err + said.out
-    assert bare_scene.crew("ps", "--json").json["error"]["code"] == "usage"
+    for command in ("list", "ps", "run", "spawn", "events", "dashboard", "clean --yes"):
+        assert "`crew init`" in bare_scene.refused(2, "no_crew", *command.split()).hint
+    doctor = bare_scene.crew("doctor")
+    assert (doctor.code, "crew init" in doctor.out) == (1, True)
     assert not (bare_scene.root / ".crew").exists()
 
 
@@ -66,19 +63,16 @@ def test_init_keeps_the_rest_of_a_config(bare_scene):
 def test_a_repository_without_commits_is_refused(tmp_path, bare_scene):
     empty = tmp_path / "empty"
     subprocess.run(["git", "init", "-q", empty], check=True)
-    said = bare_scene.crew("init", cwd=empty)
-    assert said.code == 2
-    assert "no commits" in said.err
+    bare_scene.refused(2, "no_commits", "init", cwd=empty)
 
 
 def test_a_typo_in_the_config_names_the_nearest_key(scene):
     scene.configure("[merge]\nstratgy = 1\n")
-    said = scene.crew("list")
-    assert said.code == 2
-    assert "strategy" in said.err
-    assert "config.toml" in said.err
+    for command in ("list", "run"):
+        refused = scene.refused(2, "unknown_key", command)
+        assert "config.toml" in refused.message
+        assert "strategy" in refused.hint
     assert scene.crew("doctor").code == 1
-    assert scene.crew("run", "--json").json["error"]["code"] == "unknown_key"
 
 
 def test_config_shows_values_and_where_they_come_from(scene):
@@ -96,9 +90,7 @@ def test_config_shows_values_and_where_they_come_from(scene):
     assert 'recovery = "resume"  # built-in\n' in shown
     assert tomllib.loads(shown)["run"]["max_steps"] == 7
     assert "[run]" in scene.ok("config", "show").out
-    said = scene.crew("config", "get", "run.agnts")
-    assert said.code == 3
-    assert "run.agents" in said.err
+    assert "run.agents" in scene.refused(3, "not_found", "config", "get", "run.agnts").hint
 
 
 def test_config_get_prints_what_an_agent_inherits(scene):
@@ -107,18 +99,13 @@ def test_config_get_prints_what_an_agent_inherits(scene):
     assert scene.ok("config", "get", "agents.mine.role", "--json").json == "reviewer"
     whole = scene.ok("config", "get", "agents.mine", "--json").json
     assert (whole["default_model"], whole["adapter"]) == ("opus", "claude")
-    missing = scene.crew("config", "get", "agents.mine.prompt")
-    assert (missing.code, "crew config set agents.mine.prompt" in missing.err) == (3, True)
+    missing = scene.refused(3, "not_found", "config", "get", "agents.mine.prompt")
+    assert "crew config set agents.mine.prompt" in missing.hint
 
 
 def test_a_bad_variable_is_a_usage_error_that_names_it(scene):
-    said = scene.crew("list", CREW_RUN_AGENTS="some")
-    assert said.code == 2
-    assert "CREW_RUN_AGENTS" in said.err
-    assert (
-        scene.crew("list", "--json", CREW_RUN_AGENTS="some").json["error"]["code"]
-        == "invalid_value"
-    )
+    refused = scene.refused(2, "invalid_value", "list", CREW_RUN_AGENTS="some")
+    assert "CREW_RUN_AGENTS" in refused.message
 
 
 def test_config_set_changes_one_value_and_says_what_holds(scene):
@@ -145,9 +132,7 @@ def test_config_set_changes_one_value_and_says_what_holds(scene):
     scene.ok("config", "set", "--root", "agents.sh.default_model", "--", "-big")
     assert (scene.root / ".crew.toml").read_text() == '[agents.sh]\ndefault_model = "-big"\n'
     assert scene.ok("agents", "--json").json[-1]["model"] == "-big"
-    said = scene.crew("config", "set", "run.agnts", "4")
-    assert said.code == 2
-    assert "did you mean agents?" in said.err
+    assert " agents?" in scene.refused(2, "unknown_key", "config", "set", "run.agnts", "4").hint
 
 
 def test_ones_own_config_is_set_outside_any_repository(scene, tmp_path):
@@ -180,13 +165,11 @@ def test_the_config_template_has_every_key_there_is(scene):
 
 def test_a_key_without_a_value_is_told_how_it_gets_one(scene):
     for key in ("complete.command", "merge.target", "agents.sh.default_model"):
-        said = scene.crew("config", "get", key)
-        assert said.code == 3
-        assert f"`crew config set {key} …` sets it" in said.err
-    said = scene.crew("config", "get", "budget.day_usd")
-    assert said.code == 3
-    assert "budget.day_usd is not supported by this version of crew yet" in said.err
-    assert "did you mean complete.timeout?" in scene.crew("config", "get", "complete.timeou").err
+        refused = scene.refused(3, "not_found", "config", "get", key)
+        assert f"`crew config set {key} …`" in refused.hint
+    scene.refused(3, "key_not_supported", "config", "get", "budget.day_usd")
+    refused = scene.refused(3, "not_found", "config", "get", "complete.timeou")
+    assert " complete.timeout?" in refused.hint
 
 
 def test_doctor_tells_of_tmux_and_does_without_it(scene, tmp_path):

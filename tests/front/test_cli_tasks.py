@@ -191,9 +191,8 @@ def test_edit_changes_what_is_named_and_only_that(scene):
 def test_parents_cannot_go_in_a_circle(scene):
     scene.ok("new", "--title", "a")
     scene.ok("new", "--title", "b", "--parent", "1")
-    said = scene.crew("edit", "1", "--parent", "2")
-    assert said.code == 5
-    assert "1 → 2 → 1" in said.err
+    refused = scene.refused(5, "parent_cycle", "edit", "1", "--parent", "2")
+    assert "1 → 2 → 1" in refused.message
 
 
 def test_a_circle_of_dependencies_is_refused_and_shown(scene):
@@ -201,11 +200,9 @@ def test_a_circle_of_dependencies_is_refused_and_shown(scene):
         scene.ok("new", "--title", "x")
     scene.ok("dep", "2", "1")
     scene.ok("dep", "3", "2")
-    said = scene.crew("dep", "1", "3")
-    assert said.code == 5
-    assert "1 → 3 → 2 → 1" in said.err
+    assert "1 → 3 → 2 → 1" in scene.refused(5, "dependency_cycle", "dep", "1", "3").message
     assert scene.ok("show", "1", "--json").json["deps"] == []
-    assert scene.crew("dep", "1", "1").code == 5
+    scene.refused(5, "dependency_cycle", "dep", "1", "1")
     scene.ok("undep", "3", "2")
     scene.ok("dep", "1", "3")
 
@@ -234,11 +231,10 @@ def test_worker_is_another_name_for_the_agent_of_a_task(scene):
     scene.ok("new", "--title", "a", "--worker", "sh")
     assert scene.ok("show", "1", "--json").json["agent"] == "sh"
     scene.ok("new", "--title", "b", "--worker", "sh", "--agent", "sh")
-    said = scene.crew("new", "--title", "c", "--worker", "sh", "--agent", "claude")
-    assert (said.code, "two agents are named: claude and sh" in said.err) == (2, True)
-    assert scene.crew("new", "--title", "c", "--worker", "nobody").code == 3
-    said = scene.crew("start", "1", "claude", "--worker", "sh")
-    assert (said.code, "two agents are named: claude and sh" in said.err) == (2, True)
+    scene.refused(3, "not_found", "new", "--title", "c", "--worker", "nobody")
+    for args in (["new", "--title", "c", "--agent", "claude"], ["start", "1", "claude"]):
+        refused = scene.refused(2, "two_agents", *args, "--worker", "sh")
+        assert "claude and sh" in refused.message
 
 
 def test_no_comment_poses_as_another_one(scene):
@@ -261,9 +257,7 @@ def test_close_and_reopen_tell_the_file(scene):
 
 def test_rm_asks_and_needs_yes_where_nobody_can_answer(scene):
     scene.ok("new", "--title", "a")
-    said = scene.crew("rm", "1")
-    assert said.code == 2
-    assert "--yes" in said.err
+    assert "--yes" in scene.refused(2, "needs_yes", "rm", "1").hint
     scene.ok("rm", "1", "--yes")
     assert scene.crew("show", "1").code == 3
     assert scene.ok("new", "--title", "b").out == "2\n"
@@ -272,9 +266,7 @@ def test_rm_asks_and_needs_yes_where_nobody_can_answer(scene):
 def test_rm_refuses_a_task_that_others_wait_for(scene):
     scene.ok("new", "--title", "a")
     scene.ok("new", "--title", "b", "--after", "1")
-    said = scene.crew("rm", "1", "--yes")
-    assert said.code == 5
-    assert "waited for by 2" in said.err
+    assert "2" in scene.refused(5, "has_dependents", "rm", "1", "--yes").message
 
 
 def test_show_is_readable_and_safe_to_print(scene):
@@ -329,9 +321,9 @@ def test_a_parent_can_be_taken_away(scene):
 
 def test_an_edit_only_if_the_status_is_so_changes_all_or_nothing(scene):
     scene.ok("new", "--title", "a")
-    said = scene.crew("edit", "1", "--title", "b", "--if-status", "error", "--if-status", "done")
-    assert said.code == 5
-    assert "task 1 is todo, not error or done" in said.err
+    unless = ("--if-status", "error", "--if-status", "done")
+    refused = scene.refused(5, "other_status", "edit", "1", "--title", "b", *unless)
+    assert "todo" in refused.message
     assert _task(scene)["title"] == "a"
     scene.ok("edit", "1", "--title", "b", "--if-status", "error", "--if-status", "todo")
     assert _task(scene)["title"] == "b"
@@ -364,9 +356,9 @@ def test_the_namespace_can_be_chosen_by_a_variable(scene):
 @pytest.mark.parametrize("status", ["in_progress", "done", "merged", "error"])
 def test_a_status_that_follows_from_work_cannot_be_set(scene, status):
     scene.ok("new", "--title", "a")
-    said = scene.crew("edit", "1", "--title", "b", "--status", status)
-    assert said.code == 5
-    assert "you may set it to: closed" in said.err
+    wanted = ("edit", "1", "--title", "b", "--status", status)
+    refused = scene.refused(5, "status_not_settable", *wanted)
+    assert ": closed" in refused.hint
     assert (_task(scene)["title"], scene.status("1")) == ("a", "todo")
     assert scene.ok("edit", "1", "--status", "todo").err == ""
 
@@ -525,29 +517,28 @@ def test_what_is_given_wins_over_the_issue(gh):
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "words"),
+    ("number", "exit_code", "code", "named"),
     [
-        ("4", 4, "gh auth login"),
-        ("9", 3, "no issue 9"),
-        ("5", 1, "HTTP 502"),
-        ("6", 1, "larger than 1 MiB"),
-        ("8", 1, "something other"),
+        ("4", 4, "needs_login", "gh"),
+        ("9", 3, "not_found", "9"),
+        ("5", 1, "issue_unreadable", "HTTP 502"),
+        ("6", 1, "issue_too_large", "6"),
+        ("8", 1, "unknown_gh_output", "8"),
     ],
 )
-def test_an_issue_that_cannot_be_had_makes_no_task(gh, number, code, words):
-    said = gh("new", "--issue", number)
-    assert said.code == code, said
-    assert words in said.err
+def test_an_issue_that_cannot_be_had_makes_no_task(gh, number, exit_code, code, named):
+    said = gh("new", "--issue", number, "--json")
+    assert (said.code, said.json["error"]["code"]) == (exit_code, code), said
+    assert named in said.json["error"]["message"]
     assert gh("list", "-a", "--json").json == []
 
 
 def test_without_gh_the_title_has_to_be_given(scene, tmp_path):
     for name in ("git", "sh"):
         (tmp_path / name).symlink_to(shutil.which(name))
-    said = scene.crew("new", "--issue", "7", PATH=str(tmp_path))
-    assert said.code == 1
-    assert "gh is not installed" in said.err
-    assert "--title" in said.err
+    refused = scene.refused(1, "not_installed", "new", "--issue", "7", PATH=str(tmp_path))
+    assert "gh" in refused.message
+    assert "--title" in refused.hint
 
 
 def test_tasks_of_other_namespaces_are_listed(scene):
@@ -579,11 +570,10 @@ def test_a_crew_does_not_take_the_tasks_of_another_namespace_for_its_own(scene):
     scene.ok("new", "--title", "mine")
     scene.ok("spawn")  # takes the tasks in
     scene.ok("close", "1")
-    refused = scene.crew("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
-    assert refused.code == 5
-    assert "files/default" in refused.err
-    assert "crew clean" in refused.err
-    assert scene.crew("list", CREW_TASKS_NAMESPACE="ann").code == 5
+    refused = scene.refused(5, "other_tasks", "new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
+    assert "files/default" in refused.message
+    assert "`crew clean`" in refused.hint
+    scene.refused(5, "other_tasks", "list", CREW_TASKS_NAMESPACE="ann")
     scene.ok("clean", "--yes")
     scene.ok("new", "--title", "hers", CREW_TASKS_NAMESPACE="ann")
     (hers,) = scene.ok("list", "--json", CREW_TASKS_NAMESPACE="ann").json

@@ -271,7 +271,7 @@ def test_a_request_that_cannot_be_done_is_refused_in_words(hanging):
     running = _hanging(hanging)
     with pytest.raises(RequestRefused) as refused:
         _ask(hanging, "assign", agent="A", task="1")
-    assert (refused.value.exit_code, refused.value.code) == (5, "conflict")
+    assert (refused.value.exit_code, refused.value.code) == (5, "agent_busy")
     assert "crew ps" in refused.value.hint
     _kill(running)
 

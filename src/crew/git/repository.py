@@ -167,6 +167,7 @@ def _not_found(start: Path, problem: CrewError) -> CrewError:
     return UsageError(
         f"{start} is not in a git repository",
         hint="change into a repository, or create one: git init",
+        code="no_repository",
     )
 
 

@@ -59,4 +59,6 @@ def _ended_early(
     if holder is not None:
         raise LockHeld(holder)
     words = complaint or f"it ended with {code}"
-    raise CrewError(f"the runner did not start: {words}", hint=f"look into {log}")
+    raise CrewError(
+        f"the runner did not start: {words}", hint=f"look into {log}", code="runner_not_started"
+    )

@@ -125,6 +125,7 @@ class AutoManager:
             raise CrewError(
                 f"the manager failed: {outcome.error.message}",
                 hint=f"look at {order.log}; the board is unchanged",
+                code="manager_failed",
             )
         self.session = outcome.session or self.session
         return outcome

@@ -33,12 +33,18 @@ def begin_quest(
     A task that was made for the same request right before a crash is used again.
     """
     if not text.strip():
-        raise UsageError("the request is empty", hint="describe the request in a few sentences")
+        raise UsageError(
+            "the request is empty",
+            hint="describe the request in a few sentences",
+            code="empty_request",
+        )
     found = configured(find_workflow(workplace.root, workflow), workplace.settings)
     _check_installed(workplace, found)
     wanted = found.slots if slots is None else slots
     if not 1 <= wanted <= MOST_SLOTS:
-        raise UsageError(f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots")
+        raise UsageError(
+            f"{wanted} slots", hint=f"a quest has 1 to {MOST_SLOTS} slots", code="slot_count"
+        )
     title, _, _ = text.strip().partition("\n")
     new = NewTask(title=title[:120], body=text.strip(), labels=(QUEST_LABEL,))
     task = _find_unbegun(workplace, new) or workplace.source.add(new, at=time.time())

@@ -67,8 +67,9 @@ def _open_file(path: Path) -> int:
         return open_lock(path, mode=0o600)
     except OSError as error:
         raise CrewError(
-            f"cannot write {path}: {error.strerror}",
+            f"cannot write to {path}: {error.strerror}",
             hint="crew must be able to write there: check its owner, its permissions and the disk",
+            code="not_writable",
         ) from error
 
 

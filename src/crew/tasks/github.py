@@ -55,7 +55,11 @@ async def fetch_issue(
     if end.reason != "exited" or end.code != 0:
         raise _refusal(number, end)
     if len(output) > MAX_BYTES:
-        raise CrewError(f"issue {number} is larger than 1 MiB", hint=f"shorten it, {_BY_HAND}")
+        raise CrewError(
+            f"issue {number} is larger than 1 MiB",
+            hint=f"shorten it, {_BY_HAND}",
+            code="issue_too_large",
+        )
     return _read(number, bytes(output))
 
 
@@ -67,7 +71,11 @@ def _environment(caller: Mapping[str, str]) -> dict[str, str]:
 
 def _refusal(number: int, end: ProcessEnd) -> CrewError:
     if end.reason == "not_found":
-        return CrewError("gh is not installed", hint=f"install it from cli.github.com, {_BY_HAND}")
+        return CrewError(
+            "gh is not installed",
+            hint=f"install it from cli.github.com, {_BY_HAND}",
+            code="not_installed",
+        )
     if end.reason in {"timeout", "stalled"}:
         return TimedOut(f"gh did not answer: {end.message}", hint=f"try again, {_BY_HAND}")
     if end.code == _NEEDS_LOGIN:
@@ -78,7 +86,9 @@ def _refusal(number: int, end: ProcessEnd) -> CrewError:
         )
     reason = one_line(end.stderr_tail) or end.message or f"exit code {end.code}"
     return CrewError(
-        f"gh cannot read issue {number}: {reason}", hint=f"run `gh issue view {number}`, {_BY_HAND}"
+        f"gh cannot read issue {number}: {reason}",
+        hint=f"run `gh issue view {number}`, {_BY_HAND}",
+        code="issue_unreadable",
     )
 
 
@@ -93,7 +103,9 @@ def _read(number: int, answer: bytes) -> Issue:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CrewError(
-            f"gh printed something other than issue {number}", hint=f"update gh, {_BY_HAND}"
+            f"gh printed something other than issue {number}",
+            hint=f"update gh, {_BY_HAND}",
+            code="unknown_gh_output",
         ) from error
 
 

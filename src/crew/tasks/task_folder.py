@@ -122,6 +122,7 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
             raise CrewError(
                 f"{path} cannot be locked: {error.strerror}",
                 hint="check the permissions of that file and its folder",
+                code="not_lockable",
             ) from error
         handle = None
     if handle is None:

@@ -50,7 +50,8 @@ def changes_for(item: TaskItem, changes: TaskChanges) -> TaskChanges:
     if changes.only_if and item.status not in changes.only_if:
         raise Conflict(
             f"task {item.id} is {item.status}, not {' or '.join(sorted(changes.only_if))}",
-            hint=f"nothing was changed; `crew show {item.id}` shows more",
+            hint=f"nothing was changed; `crew show {item.id}` shows it",
+            code="other_status",
         )
     if not changes.add_labels and not changes.remove_labels:
         return changes

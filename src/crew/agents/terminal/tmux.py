@@ -310,10 +310,8 @@ def _run(
 
 def load_program() -> str:
     if (program := shutil.which("tmux")) is None:
-        raise CrewError(
-            "tmux is not installed",
-            hint="install tmux (apt install tmux, brew install tmux), or run without a terminal",
-        )
+        hint = "install tmux (apt install tmux, brew install tmux), or run without a terminal"
+        raise CrewError("tmux is not installed", hint=hint, code="not_installed")
     return program
 
 

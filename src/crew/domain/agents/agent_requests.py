@@ -91,6 +91,7 @@ def dismiss(asked: Asked[NamedAgent]) -> Answer:
         raise Conflict(
             f"agent {agent.id} is {agent.state} with task {agent.task}",
             hint=f"`crew kill {agent.id}` puts its task back first; the work is kept",
+            code="agent_busy",
         )
     gone = noted(agent, "dismissed", at=asked.at, dismissed=True)
     return Answer(facts=(gone,), reply=agent.id)
@@ -111,6 +112,7 @@ def assign(asked: Asked[AssignTask]) -> Answer:
         raise Conflict(
             f"agent {agent.id} is {agent.state} with task {agent.task}",
             hint="assign takes an idle agent: `crew ps` shows them, `crew spawn` makes one",
+            code="agent_busy",
         )
     refuse_waiting(asked, task)
     lead = asked.leads.of_task(asked.world, task.id)
@@ -151,6 +153,7 @@ def cleanup(asked: Asked[CleanUp]) -> Answer:
         raise Conflict(
             f"agent {agent.id} is {agent.state} in its worktree",
             hint=f"`crew kill {agent.id}` first, or wait until it is idle",
+            code="worktree_in_use",
         )
     task = asked.world.tasks.get(agent.task or "")
     if task is None or not task.worktree:

@@ -127,12 +127,7 @@ def assign_member(asked: Asked[AssignMember]) -> Answer:
 
 
 def _assign_again(draft: ChannelDraft, member: Member) -> None:
-    if member.disabled:
-        raise Conflict(
-            f"{member.name} is disabled in {draft.name}",
-            hint=for_a_person(draft, member),
-            code="member_disabled",
-        )
+    _refuse_disabled(draft, member)
     if member.takes_part:
         raise Conflict(
             f"{member.name} takes part in {draft.name} already: it is {member.state}",
@@ -288,12 +283,21 @@ def _speak_next(draft: ChannelDraft, member: Member) -> None:
 
 
 def _refuse_override(draft: ChannelDraft, member: Member) -> None:
-    how = "disabled" if member.disabled else member.state
+    _refuse_disabled(draft, member)
     raise Conflict(
-        f"{member.name} is {how} in {draft.name}",
+        f"{member.name} is {member.state} in {draft.name}",
         hint=for_a_person(draft, member),
         code="member_busy",
     )
+
+
+def _refuse_disabled(draft: ChannelDraft, member: Member) -> None:
+    if member.disabled:
+        raise Conflict(
+            f"{member.name} is disabled in {draft.name}",
+            hint=for_a_person(draft, member),
+            code="member_disabled",
+        )
 
 
 _OVERRIDES = {

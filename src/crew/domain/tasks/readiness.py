@@ -29,7 +29,7 @@ def refuse_waiting(asked: Asked[object], task: Task) -> None:
     """Raise with the reason unless the task can start now."""
     if not can_start(asked.world, task, asked.leads):
         why = why_not(asked.world, task, asked.leads)
-        raise Conflict(f"task {task.id} cannot start: {why}", hint=SHOW)
+        raise Conflict(f"task {task.id} cannot start: {why}", hint=SHOW, code="cannot_start")
 
 
 def can_start(world: World, task: Task, leads: Leads) -> bool:

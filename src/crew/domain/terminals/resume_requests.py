@@ -37,7 +37,7 @@ def go_on(asked: Asked[ContinueTask]) -> Answer:
         return merge(asked.instead(MergeTask(task=task.id)))
     if run is not None and asked.world.terminal_of(run.id):
         raise Conflict(
-            f"task {task.id} is at a terminal",
+            f"task {task.id} already has a terminal",
             hint=f"`crew attach {task.id}` shows it, `crew start {task.id} --headless` takes it",
             code="has_terminal",
         )

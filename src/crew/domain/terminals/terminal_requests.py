@@ -134,6 +134,7 @@ def _carry_on(asked: Asked[StartTask], run: Run) -> list[Fact]:
         raise Conflict(
             f"task {run.task} is being checked",
             hint=f"`crew complete {run.task}` waits for the result, `crew stop {run.task}` ends it",
+            code="being_checked",
         )
     _refuse_other_kind(asked, run)
     wishes = _wishes(asked.request)
@@ -141,7 +142,9 @@ def _carry_on(asked: Asked[StartTask], run: Run) -> list[Fact]:
         return _handed_over(asked, run, wishes)
     if asked.world.terminal_of(run.id):
         raise Conflict(
-            f"task {run.task} already has a terminal", hint=f"`crew attach {run.task}` shows it"
+            f"task {run.task} already has a terminal",
+            hint=f"`crew attach {run.task}` shows it",
+            code="has_terminal",
         )
     wanted = asked_for(asked.world, run, at=asked.at)
     return [wanted, noted(run, "terminal_asked", at=asked.at, **wishes)]
@@ -298,7 +301,9 @@ def reviewed(asked: Asked[RecordVerdict]) -> Answer:
 def _live_run(asked: Asked[object], task: Task) -> Run | None:
     refuse_landed(task)
     if task.state in FINISHED:
-        raise Conflict(f"task {task.id} is {task.state}", hint=next_step(task, "opens it"))
+        raise Conflict(
+            f"task {task.id} is {task.state}", hint=next_step(task, "opens it"), code="task_over"
+        )
     run = asked.world.runs.get(task.run or "")
     return run if run is not None and run.is_live else None
 

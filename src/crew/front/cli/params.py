@@ -71,7 +71,11 @@ worker_option = click.option(
 def one_agent(agent: str | None, worker: str | None) -> str | None:
     """The agent from either of two options; two different names are an error."""
     if agent and worker and agent != worker:
-        raise UsageError(f"two agents are named: {agent} and {worker}", hint="name one of them")
+        raise UsageError(
+            f"two agents are named: {agent} and {worker}",
+            hint="name one of them",
+            code="two_agents",
+        )
     return agent or worker
 
 
@@ -83,7 +87,9 @@ def confirm(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{question} There is no terminal to ask.", hint="confirm with --yes")
+        raise UsageError(
+            f"{question} There is no terminal to ask.", hint="confirm with --yes", code="needs_yes"
+        )
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

@@ -22,7 +22,11 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
     row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
     commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
     if run is None or commit is None:
-        raise Conflict(f"task {task} has no branch now", hint=next_step(row, "makes one"))
+        raise Conflict(
+            f"task {task} has no branch now",
+            hint=next_step(row, "makes one"),
+            code="no_task_branch",
+        )
     other = f"`crew review {task} --agent NAME` (`crew agents` lists them)"
     refuse_unusable(reviewer, workplace.rules, instead=other)
     brief = brief_of(world, run)

@@ -91,6 +91,7 @@ def _nothing_to_show(workplace: Workplace, change: ShownDiff) -> CrewError:
         return Conflict(
             f"task {task} has changed nothing yet: it was not started",
             hint="`crew run` lets the agents start, `crew list` shows what they do",
+            code="not_started",
         )
     hint = f"`crew checkpoints {task}` lists what was kept of it"
     return NotFound(f"task {task} has neither a worktree nor a branch {change.branch}", hint=hint)

@@ -63,6 +63,7 @@ def _checked_worker(settings: AgentsSettings, kind: str) -> str:
         raise UsageError(
             f"{kind} is a {found.role}, and tasks need a worker",
             hint=f"name one of {', '.join(workers)}",
+            code="not_a_worker",
         )
     return found.name
 

@@ -62,6 +62,7 @@ def _own_shell(environ: Mapping[str, str]) -> str:
         raise UsageError(
             f"cannot tell which shell to complete for: {found}",
             hint="name one: `crew completion --install bash`, or zsh, or fish",
+            code="unknown_shell",
         )
     return name
 
@@ -74,6 +75,7 @@ def _install(shell: str) -> dict[Path, str]:
             raise Conflict(
                 f"{path} exists, and crew did not write it",
                 hint=f"move it away, then repeat `crew completion --install {shell}`",
+                code="file_not_ours",
             )
     return {path: _written(path, text) for path, text in files.items()}
 

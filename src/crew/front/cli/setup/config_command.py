@@ -160,7 +160,11 @@ def _change(change: KeyChange) -> dict[str, Any]:
 
 def _not_set(key: str, values: dict[str, Any]) -> NotFound:
     if is_not_yet(key_parts(key)):
-        return NotFound(f"{key} {NOT_SUPPORTED}", hint="`crew config template` prints every key")
+        return NotFound(
+            f"{key} {NOT_SUPPORTED}",
+            hint="`crew config template` prints every key",
+            code="key_not_supported",
+        )
     if has_key(own_path(key_parts(key))):
         return NotFound(f"nothing is set for {key!r}", hint=f"`crew config set {key} …` sets it")
     near = nearest(key, [written_key(path) for path, _ in leaves(values)])

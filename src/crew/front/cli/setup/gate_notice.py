@@ -30,7 +30,9 @@ def tell_gate(call: Call, workplace: "Workplace") -> None:
 def check_gate(workplace: "Workplace", folder: Path) -> None:
     if workplace.settings.complete.require_gate and not _has_gate(workplace, folder):
         raise CheckFailed(
-            "no gate is set or found, and [complete] require_gate asks for one", hint=SET_GATE
+            "no gate is set or found, and [complete] require_gate asks for one",
+            hint=SET_GATE,
+            code="no_gate",
         )
 
 

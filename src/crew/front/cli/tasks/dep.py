@@ -39,6 +39,7 @@ def add_dependency(workplace: "Workplace", task: str, on: str) -> None:
             hint=f"break the cycle: crew undep {cycle[-1]} {cycle[0]}"
             if len(cycle) > 1
             else "a task cannot wait for itself",
+            code="dependency_cycle",
         )
     workplace.source.add_dep(task, on)
 

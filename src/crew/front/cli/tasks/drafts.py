@@ -180,7 +180,11 @@ def _refuse_wrong_references(drafts: list[TaskDraft]) -> None:
     for graph, what in ((waits, "waits for"), (parents, "is the child of")):
         if cycle := _cycle(graph):
             words = f" {what} ".join(str(block) for block in cycle)
-            raise Conflict(f"these blocks form a cycle: {words}", hint="break it at one of them")
+            raise Conflict(
+                f"these blocks form a cycle: {words}",
+                hint="break it at one of them",
+                code="block_cycle",
+            )
 
 
 def blocks_waited_for(draft: TaskDraft) -> list[int]:

@@ -161,7 +161,11 @@ def _refuse_own_ancestor(workplace: "Workplace", task: str, parent: str) -> None
     while above is not None and above in items:
         line.append(above)
         if above == task:
-            raise Conflict(f"parents would form a cycle: {' → '.join(line)}", hint="break it first")
+            raise Conflict(
+                f"parents would form a cycle: {' → '.join(line)}",
+                hint="break it first",
+                code="parent_cycle",
+            )
         if line.count(above) > 1:
             return
         above = items[above].parent
@@ -179,6 +183,7 @@ def _refuse(
         raise Conflict(
             f"task {item.id} is {now}, not {' or '.join(only_if)}",
             hint=f"nothing was changed; `crew show {item.id}` shows it",
+            code="other_status",
         )
     if status is None or status == now or (now, status) in MOVES:
         return
@@ -187,6 +192,7 @@ def _refuse(
     raise Conflict(
         f"task {item.id} is {now} and cannot be set to {status}",
         hint=f"you may set it to: {', '.join(allowed) or 'nothing, it is final'}{way}",
+        code="status_not_settable",
     )
 
 

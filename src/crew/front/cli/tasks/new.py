@@ -157,7 +157,9 @@ def _default_base(workplace: "Workplace") -> str | None:
 
 def _refuse_no_branch(workplace: "Workplace", branch: str | None) -> None:
     if branch and not workplace.has_branch(branch):
-        raise NotFound(f"there is no branch {branch!r}", hint="`git branch` lists them")
+        raise NotFound(
+            f"there is no branch {branch!r}", hint="`git branch` lists them", code="unknown_branch"
+        )
 
 
 def _resolved(draft: TaskDraft, resolve: Callable[[str], str]) -> TaskDraft:

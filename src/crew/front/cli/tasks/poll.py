@@ -149,6 +149,7 @@ class PollTarget:
                 hint=f"name its status too: --status {min(self.status.values())}"
                 if statuses
                 else "`crew list -a` shows the status of all tasks",
+                code="no_more_changes",
             )
 
     def told(self) -> str:

@@ -48,4 +48,5 @@ def _refuse_waited_for(workplace: "Workplace", task: str) -> None:
         raise Conflict(
             f"task {task} is waited for by {', '.join(waiting)}",
             hint=f"crew undep {waiting[0]} {task}, or `crew close {task}`, which unblocks them",
+            code="has_dependents",
         )

@@ -30,7 +30,9 @@ def attach(call: Call, task: str) -> None:
     name = live_pane(workplace, workplace.source.resolve(task))
     if call.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "attach needs a terminal", hint=f"`crew peek {task}` prints what the terminal shows"
+            "attach needs a terminal",
+            hint=f"`crew peek {task}` prints what the terminal shows",
+            code="no_tty",
         )
     attach_to(workplace, name)
 
@@ -41,5 +43,7 @@ def live_pane(workplace: "Workplace", task: str) -> str:
     if not has_terminal(workplace, name):
         runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a report
         row = load_world(workplace.db).tasks.get(task) or Task(id=task)
-        raise Conflict(f"task {task} has no terminal", hint=next_step(row, "opens one"))
+        raise Conflict(
+            f"task {task} has no terminal", hint=next_step(row, "opens one"), code="no_terminal"
+        )
     return name

@@ -123,7 +123,11 @@ def _check(run: Run, task: str) -> None:
     if run.state == RunState.COMPLETE:
         return
     if run.error:
-        raise CrewError(f"task {task} could not be checked: {run.error}", hint="fix that first")
+        raise CrewError(
+            f"task {task} could not be checked: {run.error}",
+            hint="fix that first",
+            code="not_checked",
+        )
     why, remedy = WHAT_TO_DO.get(Ask(run.ask), ("it is not finished", "look at `crew show`"))
     raise CheckFailed(f"task {task} is not done: {why}\n{run.notes}".rstrip(), hint=remedy)
 

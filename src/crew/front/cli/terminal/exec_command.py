@@ -37,7 +37,7 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     path = workplace.root / row.worktree if row and row.worktree else None
     if row is None or path is None or not path.is_dir():
         hint = next_step(row or Task(id=task), "makes one")
-        raise Conflict(f"task {task} has no worktree now", hint=hint)
+        raise Conflict(f"task {task} has no worktree now", hint=hint, code="no_worktree")
     environment = {**os.environ, **_environment(workplace, world.runs.get(row.run or ""), row)}
     if shutil.which(argv[0], path=environment.get("PATH")) is None:
         raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")

@@ -58,7 +58,7 @@ def loop(call: Call, /, *, prompt: str, kind: str | None, **wishes: Any) -> int:
     words = text_or_stdin(prompt) or ""
     title = next((text.strip() for text in words.splitlines() if text.strip()), None)
     if title is None:
-        raise UsageError("the prompt is empty", hint="describe the work")
+        raise UsageError("the prompt is empty", hint="describe the work", code="empty_prompt")
     worker = checked_kind(workplace, kind)
     terms = _terms(workplace, worker, wishes)
     reviewers = dict(terms).get("reviewers", workplace.rules.reviewers)

@@ -72,6 +72,7 @@ def _checked_manager(agents: "AgentsSettings", name: str | None) -> str:
             f"{found.name} is a {found.role}, and `crew manager` takes a manager",
             hint=f"name one of {', '.join(sorted(managers))},"
             f' or set role = "manager" in [agents.{found.name}]',
+            code="not_a_manager",
         )
     return found.name
 

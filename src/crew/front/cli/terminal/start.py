@@ -82,6 +82,7 @@ def _need_tmux() -> None:
         raise CrewError(
             "a terminal needs tmux, which is not installed",
             hint="install tmux, or hand the task to the runner: crew start ID --headless",
+            code="not_installed",
         )
 
 
@@ -97,7 +98,11 @@ def _is_started(world: World, task: str, *, headless: bool) -> bool:
 def _check(world: World, run: str, task: str) -> None:
     failed = world.runs.get(run)
     if failed is not None and failed.state == RunState.FAILED:
-        raise CrewError(f"task {task} did not start: {failed.error}", hint=f"`crew logs {task}`")
+        raise CrewError(
+            f"task {task} did not start: {failed.error}",
+            hint=f"`crew logs {task}`",
+            code="start_failed",
+        )
 
 
 def _started(workplace: "Workplace", task: str, *, headless: bool) -> str:
