@@ -34,7 +34,7 @@ from crew.domain.rows.channel import (
     CREW,
     NUMBERED,
     Channel,
-    ChannelSettings,
+    ChannelOptions,
     HeldPost,
     Interrupting,
     Member,
@@ -51,7 +51,7 @@ class NamedChannel:
 
 
 @frozen
-class NewChannel(ChannelSettings):
+class NewChannel(ChannelOptions):
     """`rounds`: 0 leaves the number to crew."""
 
     channel: str

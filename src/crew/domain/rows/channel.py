@@ -168,7 +168,7 @@ class HeldPost(NamedTuple):
 
 
 @frozen
-class ChannelSettings:
+class ChannelOptions:
     """`rounds` is how many turns each member may have until a person posts; None is no limit."""
 
     mode: str = Mode.TURN_BASED
@@ -187,7 +187,7 @@ class ChannelSettings:
 
 
 @frozen
-class Channel(ChannelSettings):
+class Channel(ChannelOptions):
     """`queue` are the members that wait for a turn, in order; `holder` is active or waiting.
 
     The id of a name's first channel is the name; a later one, once that is closed, has a number.
