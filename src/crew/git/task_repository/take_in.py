@@ -29,7 +29,7 @@ MOST_LOOSE = 500
 LONG_S = 1800.0
 
 _MIRRORED = "crew-mirrored"
-"""In crew's git dir of a folder: the commit to which crew last moved the task's branch."""
+"""In crew's git dir of a folder: where crew moved the task's branch."""
 _PACK = "crew-in"
 _LARGEST = 4096
 
@@ -58,7 +58,7 @@ def follow_agent(
     branch = _mirror_of(crew_git)
     if head is None or head.commit is None or branch is None:
         return head
-    if ref_tip(repo, branch) != head.commit:
+    if ref_tip(repo, branch) != head.commit or len(_mirrored(crew_git)) > 1:
         with held(crew_git / "crew.lock"):
             _follow(repo, path, branch, head.commit, crew_git=crew_git, without=without)
     return head
@@ -73,14 +73,16 @@ def _follow(
     crew_git: Path,
     without: Iterable[str],
 ) -> None:
-    at, last = ref_tip(repo, branch), read_text(crew_git / _MIRRORED, most=_LARGEST)
-    if at is not None and last is not None and at != last:
+    at, noted = ref_tip(repo, branch), _mirrored(crew_git)
+    if at is not None and noted and at not in (*noted, commit):
         raise _moved_by_another(branch, at=at, head=commit)
-    known = tuple(dict.fromkeys(filter(None, (at, *without))))
-    take_in(repo, crew_git, (commit,), without=known)
-    _move(repo, branch, to=commit, expected=at)
-    note_mirror(crew_git, commit)
+    if at != commit:
+        known = tuple(dict.fromkeys(filter(None, (at, *without))))
+        take_in(repo, crew_git, (commit,), without=known)
+        note_mirror(crew_git, *filter(None, (at,)), commit)
+        _move(repo, branch, to=commit, expected=at)
     bring_index(path, crew_git)
+    note_mirror(crew_git, commit)
 
 
 def take_in(
@@ -114,9 +116,16 @@ def existing(repo: Repository, crew_git: Path, commits: Iterable[str]) -> list[s
 
 
 @effect("git.note_mirror")
-def note_mirror(crew_git: Path, commit: str) -> None:
-    """Record where crew moved the task's branch, to notice if another process moves it."""
-    write_file(crew_git / _MIRRORED, f"{commit}\n".encode())
+def note_mirror(crew_git: Path, *commits: str) -> None:
+    """Record where crew moves the task's branch, to notice if another process moves it.
+
+    Two commits mean that a move has begun. After a kill it is completed.
+    """
+    write_file(crew_git / _MIRRORED, "".join(f"{commit}\n" for commit in commits).encode())
+
+
+def _mirrored(crew_git: Path) -> list[str]:
+    return (read_text(crew_git / _MIRRORED, most=_LARGEST) or "").split()
 
 
 @effect("git.bring_index")
