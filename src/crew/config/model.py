@@ -92,6 +92,13 @@ class WorktreeSettings:
 
 
 @frozen
+class GateSettings:
+    """What stays in a gate's worktree for the next gate: patterns as in `.gitignore`."""
+
+    keep: tuple[str, ...] = texts()
+
+
+@frozen
 class TaskSettings:
     """Where tasks come from, and from which branch a new one starts."""
 
@@ -211,6 +218,7 @@ class Settings:
     tasks: TaskSettings
     channel: ChannelSettings
     sandbox: SandboxSettings
+    gate: GateSettings
     log: LogSettings
     diff: DiffSettings
     notify: NotifySettings
@@ -224,6 +232,7 @@ TABLES: Mapping[str, type] = {
     "review": ReviewSettings,
     "merge": MergeSettings,
     "worktree": WorktreeSettings,
+    "gate": GateSettings,
     "tasks": TaskSettings,
     "channel": ChannelSettings,
     "sandbox": SandboxSettings,

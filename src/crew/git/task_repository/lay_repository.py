@@ -14,6 +14,7 @@ from pathlib import Path
 from crew.git.git_command import EXCLUDES, handed_on_settings
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_refs import SHOWN, agent_git_of, is_folder, read_text
+from crew.system.atomic_files import put_in_place, write_file
 from crew.system.crash_points import effect
 
 _UNFINISHED = "repository.crew-new"
@@ -56,7 +57,7 @@ def copy_index(crew_git: Path, agent_git: Path | None = None) -> None:
         fresh = agent_git / ".index.crew-new"
         fresh.unlink(missing_ok=True)
         shutil.copyfile(crew_git / "index", fresh, follow_symlinks=False)
-        fresh.replace(agent_git / "index")
+        put_in_place(fresh, agent_git / "index")
 
 
 def alternates(repo: Repository) -> bytes:
@@ -68,10 +69,7 @@ def write_excludes(repo: Repository, crew_git: Path) -> None:
     """Ignore the patterns of this folder in the agent's own git calls too."""
     agent_git = agent_git_of(crew_git)
     if is_folder(agent_git) and is_folder(agent_git / "info"):
-        fresh = agent_git / "info" / ".exclude.crew-new"
-        fresh.unlink(missing_ok=True)
-        fresh.write_bytes(_excludes(repo, crew_git))
-        fresh.replace(agent_git / "info" / "exclude")
+        write_file(agent_git / "info" / "exclude", _excludes(repo, crew_git))
 
 
 def _files(

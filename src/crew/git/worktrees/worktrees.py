@@ -106,23 +106,23 @@ def _lay_repository(repo: Repository, git_dir: Path) -> None:
     note_mirror(git_dir, commit)
 
 
-def ensure_detached(repo: Repository, path: Path, commit: str, *, kind: Kind = "own") -> None:
-    """A worktree for gates at exactly this commit. Only ignored files stay from its last use."""
+def ensure_detached(
+    repo: Repository,
+    path: Path,
+    commit: str,
+    *,
+    kind: Kind = "own",
+    keep: tuple[str, ...] = (),
+) -> None:
+    """A worktree for gates at exactly this commit.
+
+    From its last use only the ignored files stay that match a pattern in `keep`.
+    """
     path = path.absolute()
     found = commit if is_object_id(commit) else commit_of(repo, commit)
     if found is None:
         raise _no_commit(commit)
-    with held(repo.common_dir / "crew.lock") as lock:
-        git_dir = _repair_git_dir(repo, path, branch=None)
-        if git_dir is None:
-            refuse_foreign(repo, path)
-            worktree_admin.sweep(repo, path.name)
-            if kind == "own":
-                git_dir = worktree_admin.lay(repo, path, head=found)
-                path.mkdir(parents=True, exist_ok=True)
-            else:
-                _add(repo, path, branch=None, base=found, lock=lock)
-                git_dir = _git_dir(repo, path)
+    git_dir = _detached_git_dir(repo, path, found, kind=kind)
     _refuse_stranger(git_dir, path, branch=None)
     worktree_admin.finish_making(git_dir)  # crew's own from now on, whatever state a kill leaves
     with held(git_dir / "crew.lock") as lock:
@@ -131,11 +131,27 @@ def ensure_detached(repo: Repository, path: Path, commit: str, *, kind: Kind = "
                 worktree_admin.clear_lock(left)
         _switch(repo, git_dir, path, found, lock=lock)
         if not holds_only_tracked(path, git_dir):
-            _clean(git_dir, path, lock=lock)
+            _clean(git_dir, path, keep=keep, lock=lock)
         if worktree_admin.is_own(git_dir):
             renew_repository(repo, git_dir, commit=found)
-            remove(path / ".git")
-            worktree_admin.point(git_dir, path)
+            if not worktree_admin.is_pointed_at(git_dir, path):
+                remove(path / ".git")
+                worktree_admin.point(git_dir, path)
+
+
+def _detached_git_dir(repo: Repository, path: Path, commit: str, *, kind: Kind) -> Path:
+    with held(repo.common_dir / "crew.lock") as lock:
+        git_dir = _repair_git_dir(repo, path, branch=None)
+        if git_dir is None:
+            refuse_foreign(repo, path)
+            worktree_admin.sweep(repo, path.name)
+            if kind == "own":
+                git_dir = worktree_admin.lay(repo, path, head=commit)
+                path.mkdir(parents=True, exist_ok=True)
+            else:
+                _add(repo, path, branch=None, base=commit, lock=lock)
+                git_dir = _git_dir(repo, path)
+    return git_dir
 
 
 def remove_worktree(repo: Repository, path: Path) -> None:
@@ -417,9 +433,23 @@ def _no_commit(commit: str) -> NotFound:
 
 
 @effect("git.clean_worktree")
-def _clean(git_dir: Path, path: Path, *, lock: int) -> None:
+def _clean(git_dir: Path, path: Path, *, keep: tuple[str, ...], lock: int) -> None:
     env = worktree_admin.environment_for(git_dir, path)
-    git(path, "clean", "-q", "-ffd", env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+    kept = (word for pattern in keep for word in ("-e", pattern))
+    args = ("clean", "-q", "-ffdx", *kept)
+    git(path, *args, env=env, timeout_s=CHECKOUT_TIMEOUT_S, keep_open=lock)
+
+
+def abandon(repo: Repository, path: Path) -> None:
+    """Give up a worktree of gates that cannot be cleaned; what can be deleted is deleted."""
+    path = path.absolute()
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    with held(repo.common_dir / "crew.lock"):
+        _set_aside(path)
+        remove(path)  # a file or a link in its place
+        if git_dir is not None and git_dir.exists() and git_dir != repo.common_dir:
+            worktree_admin.forget(git_dir)
+    _delete_set_aside(path)
 
 
 @effect("git.set_aside")
@@ -434,7 +464,17 @@ def _delete_set_aside(path: Path) -> None:
     if path.parent.is_dir():
         for entry in list(path.parent.iterdir()):
             if entry.name.startswith(f".{path.name}.crew-gone-"):
+                _make_deletable(entry)
                 shutil.rmtree(entry, ignore_errors=True)
+
+
+def _make_deletable(folder: Path) -> None:
+    """Allow the owner to delete what is in the folders below, which code may have forbidden."""
+    for top, folders, _ in os.walk(folder):
+        for name in folders:
+            with suppress(OSError):
+                if not (inner := Path(top, name)).is_symlink():
+                    inner.chmod(0o700)
 
 
 @effect("git.delete_empty")

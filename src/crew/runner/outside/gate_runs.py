@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from crew.config.gate_command import Gate, choose_gate, read_gate_files
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import plain, printable
 from crew.domain.runs.gate import GateExit, GateResult, gate_ended, without_gate
-from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
+from crew.git.worktrees.worktrees import abandon, ensure_detached, remove_worktree
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.outside.worktree_setup import furnish_gate
 from crew.system.processes.allowed_environment import allowed_environment
@@ -45,8 +46,17 @@ class GateRuns:
             return await self._run(gate, path, commit, task)
 
     def _check_out(self, path: Path, commit: str) -> None:
-        kind = self.workplace.worktree_kind
-        ensure_detached(self.workplace.repo, path, commit, kind=kind)
+        """Make the worktree exact. One that the code of a gate has made unusable is replaced."""
+        workplace, repo = self.workplace, self.workplace.repo
+        check_out = functools.partial(
+            ensure_detached, kind=workplace.worktree_kind, keep=workplace.settings.gate.keep
+        )
+        try:
+            check_out(repo, path, commit)
+        except (CrewError, OSError) as error:
+            log.warning("a gate's worktree is replaced: %s", error)
+            abandon(repo, path)
+            check_out(repo, path, commit)
 
     async def _gate(self, path: Path, command: str) -> Gate | None:
         configured = (command or self.workplace.settings.complete.command or "").strip()

@@ -4,6 +4,7 @@ A mark in the worktree's git dir records that it is prepared. Another one, writt
 copy, records that the worktree held no work yet. After a kill in between, everything is repeated.
 """
 
+import os
 from pathlib import Path
 
 from crew.config.model import AgentSettings
@@ -17,7 +18,7 @@ from crew.git.refs import delete_ref
 from crew.git.repository import Repository, commit_of
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.excludes import exclude_in_worktree
-from crew.git.worktrees.worktrees import delete_branch, remove_worktree, state_of
+from crew.git.worktrees.worktrees import bound_to, delete_branch, remove_worktree, state_of
 from crew.runner.outside.setup_commands import (
     Setup,
     agent_script,
@@ -32,6 +33,8 @@ from crew.system.threads import in_thread
 from crew.workplace import Workplace
 
 FURNISHED = "crew-furnished"
+MADE = "crew-made"
+"""In the git dir of a gate's worktree: the paths that setting it up has made."""
 UNTOUCHED = "crew-untouched"
 """The mark that the worktree held no work before crew prepared it."""
 
@@ -97,9 +100,12 @@ async def furnish(
 
 
 async def furnish_gate(workplace: Workplace, path: Path, *, task: str) -> None:
-    """Prepare a new worktree for gates; if that fails, it is removed again."""
+    """Prepare a worktree for gates; if that fails, it is removed again.
+
+    Each gate finds it clean. So it is prepared again unless `[gate] keep` names all that was made.
+    """
     git_dir = _git_dir(workplace, path)
-    if _has_mark(git_dir, FURNISHED, path):
+    if _has_mark(git_dir, FURNISHED, path) and await in_thread(_has_all, git_dir, path):
         return
     site = _Site(
         workplace=workplace,
@@ -110,9 +116,28 @@ async def furnish_gate(workplace: Workplace, path: Path, *, task: str) -> None:
     )
     try:
         await _furnish(site)
+        if not _is_plain(site):
+            await in_thread(_note_made, workplace, git_dir, path)
     except CrewError:
         await in_thread(remove_worktree, workplace.repo, path)
         raise
+
+
+def _has_all(git_dir: Path, path: Path) -> bool:
+    """Whether everything that was made for the gates is still in the worktree."""
+    try:
+        made = os.fsdecode((git_dir / MADE).read_bytes()).split("\0")
+    except FileNotFoundError:
+        return True
+    return all(os.path.lexists(path / name) for name in made)
+
+
+@effect("furnish.note_made")
+def _note_made(workplace: Workplace, git_dir: Path, path: Path) -> None:
+    listed = git(
+        path, "ls-files", "--others", "--directory", "-z", env=bound_to(workplace.repo, path)
+    )
+    (git_dir / MADE).write_bytes(os.fsencode(listed.rstrip("\0")))
 
 
 async def _furnish(site: _Site) -> None:
