@@ -15,6 +15,8 @@ CLUMSY = {
     "makes pipes": 'cd "$(git rev-parse --git-dir)"; rm -f HEAD; mkfifo HEAD; exit 9',
     "links its git dir away": "rm -f .git; ln -s /etc .git",
     "deletes its folder": 'cd ..; rm -rf "$CREW_WORKTREE"',
+    "becomes a link": 'cd ..; rm -rf "$CREW_WORKTREE"; ln -s "$SCENE" "$CREW_WORKTREE"; exit 9',
+    "becomes a file": 'cd ..; rm -rf "$CREW_WORKTREE"; echo x > "$CREW_WORKTREE"; exit 9',
     "deletes all git data": 'rm -rf "$(git rev-parse --git-dir)"',
 }
 
@@ -54,3 +56,4 @@ def test_whatever_one_agent_does_the_others_land(clumsy):
     assert "file-1\n" in clumsy.git("ls-files") + "\n"
     assert subprocess.run(["git", "fsck", "--strict"], cwd=clumsy.root, check=False).returncode == 0
     assert clumsy.crew("doctor").code == 0
+    assert "agent.sh" not in clumsy.git("log", "--all", "--name-only", "--format=")

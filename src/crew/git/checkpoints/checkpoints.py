@@ -67,7 +67,7 @@ def take_checkpoint(
     worktree that will be removed. In one that stays, they may change with every step.
     """
     worktree = worktree.absolute()
-    if not worktree.is_dir():
+    if worktree.is_symlink() or not worktree.is_dir():
         return None
     place = place_of(repo, worktree)
     place.take_in_commits(repo)

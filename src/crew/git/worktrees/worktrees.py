@@ -279,6 +279,7 @@ def _repair_git_dir(repo: Repository, path: Path, *, branch: str | None) -> Path
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None:
         return _adopt_files(repo, path, branch=branch)
+    _set_aside_stranger(git_dir, path)
     if not worktree_admin.is_whole(git_dir):
         if not worktree_admin.is_bare_of_files(path):
             return _adopt_files(repo, path, branch=branch)
@@ -303,6 +304,13 @@ def _repair_pointer(repo: Repository, git_dir: Path, path: Path, *, branch: str 
         if is_own:
             _set_aside_repository(git_dir, path)
         worktree_admin.point(git_dir, path)
+
+
+@effect("git.set_aside_stranger")
+def _set_aside_stranger(git_dir: Path, path: Path) -> None:
+    """Move a link or a file out of the place of a worktree: git would write behind a link."""
+    if path.is_symlink() or path.is_file():
+        shutil.move(path, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
 
 
 @effect("git.set_aside_repository")
