@@ -10,7 +10,7 @@ import pytest
 
 from crew.store.fact_log import facts_after
 from crew.store.runner_lock import find_runner
-from runner.scene import Scene, check_the_end, until
+from runner.scene import DriverScene, check_the_end, until
 from runner.stories import BOTH, done, work
 
 TASKS = 20
@@ -46,15 +46,15 @@ def _tasks() -> list[dict]:
     ]
 
 
-def _merged(scene: Scene) -> int:
+def _merged(scene: DriverScene) -> int:
     return sum(task.state == "merged" for task in scene.world.tasks.values())
 
 
-def _is_up(scene: Scene) -> bool:
+def _is_up(scene: DriverScene) -> bool:
     return find_runner(scene.path / ".crew" / "lock") is not None
 
 
-def _kill_at_random(scene: Scene, kills: int, chance: random.Random, longest_s: float) -> int:
+def _kill_at_random(scene: DriverScene, kills: int, chance: random.Random, longest_s: float) -> int:
     """Kill the runner so many times, or fewer if everything is merged before; how many."""
     for killed in range(kills):
         running = scene.start()
@@ -69,7 +69,7 @@ def _kill_at_random(scene: Scene, kills: int, chance: random.Random, longest_s: 
     return kills
 
 
-def _repeated_steps(scene: Scene) -> int:
+def _repeated_steps(scene: DriverScene) -> int:
     """Steps that were started more than once because their runner died."""
     started = [
         (fact.subject, fact.changes["steps"])
@@ -99,7 +99,7 @@ def _survive(make_scene, *, kills: int, pause_s: float, longest_s: float) -> Non
         left -= killed
 
 
-def _check(scene: Scene, base: str) -> None:
+def _check(scene: DriverScene, base: str) -> None:
     check_the_end(scene, base=base, merged=TASKS)
     lines = (scene.path / "shared.txt").read_text().split()
     assert sorted(lines) == sorted(["top", *(f"line-{n}" for n in range(4, TASKS + 1, 4))])

@@ -19,7 +19,7 @@ from crew.store.row_repair import differences
 from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import owned_processes
 from crew.workplace import find_workplace
-from runner.scene import PATIENCE_S, Scene, until
+from runner.scene import PATIENCE_S, DriverScene, until
 from runner.stories import work
 
 REQUEST = "Build the whole thing"
@@ -113,7 +113,7 @@ def _plan(deps: dict[str, list[str]]) -> str:
     return json.dumps(steps)
 
 
-def _begun(make_scene) -> Scene:
+def _begun(make_scene) -> DriverScene:
     scene = make_scene(_script(), agents=3)
     place = scene.path.parent.parent
     (place / "plan.json").write_text(_plan(DEPS))
@@ -126,7 +126,7 @@ def _begun(make_scene) -> Scene:
     return scene
 
 
-def _answer_all(scene: Scene) -> int:
+def _answer_all(scene: DriverScene) -> int:
     """What a person does who looks into the inbox; how many answers that were."""
     still_open = [q for q in scene.world.questions.values() if q.is_open]
     for question in still_open:
@@ -136,7 +136,7 @@ def _answer_all(scene: Scene) -> int:
     return len(still_open)
 
 
-def _carry_to_the_end(scene: Scene) -> None:
+def _carry_to_the_end(scene: DriverScene) -> None:
     """Run until nothing moves, answer, run again; each question is one more run."""
     for _ in range(4):
         assert _ended(scene.start(), 4 * PATIENCE_S) in {0, BUSY}, scene.said()
@@ -152,7 +152,7 @@ def _ended(running: "subprocess.Popen[str]", timeout_s: float) -> int | None:
     return None
 
 
-def _check(scene: Scene) -> None:
+def _check(scene: DriverScene) -> None:
     world = scene.world
     states = {task.title: str(task.state) for task in world.tasks.values()}
     merged = {REQUEST, *(f"Step {key}" for key in (*DEPS, *SPLIT) if key != "s5")}
@@ -185,7 +185,7 @@ def _check_talk(world: World) -> None:
     assert "lawbringer" in {s.role for s in stories if s.signal == "needs-role-followup"}
 
 
-def _check_traces(scene: Scene, world: World) -> None:
+def _check_traces(scene: DriverScene, world: World) -> None:
     scene.git("fsck", "--strict", "--no-dangling")
     dropped = world.tasks[_split(world)].branch  # nobody's work is thrown away
     branches = scene.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
@@ -199,7 +199,7 @@ def _check_traces(scene: Scene, world: World) -> None:
     workplace.db.close()
 
 
-def _check_given_once(scene: Scene) -> None:
+def _check_given_once(scene: DriverScene) -> None:
     """No session hears an answer, or what another role did, in two steps that went well."""
     workplace = scene.workplace
     world, given = World(), Counter()
@@ -214,7 +214,7 @@ def _check_given_once(scene: Scene) -> None:
     assert set(given.values()) == {1}, given
 
 
-def _kill_at_random(scene: Scene, kills: int, chance: random.Random, longest_s: float) -> int:
+def _kill_at_random(scene: DriverScene, kills: int, chance: random.Random, longest_s: float) -> int:
     """Kill the runner so many times, or fewer if the quest is complete before; how many."""
     killed, lock = 0, scene.path / ".crew" / "lock"
     while killed < kills:

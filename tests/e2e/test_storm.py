@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from front.conftest import PATIENCE_S, Scene
+from front.conftest import PATIENCE_S, CliScene
 
 AGENT = """\
 if [ "$CREW_ROLE" = reviewer ]; then
@@ -52,7 +52,7 @@ MOST_STARTS = 30
 class Storm:
     """One repository; `told` counts what happened."""
 
-    scene: Scene
+    scene: CliScene
     chance: random.Random
     longest_s: float
     told: Counter[str] = field(default_factory=Counter)
@@ -169,7 +169,7 @@ class Storm:
 
 
 def weather(
-    bare_scene: Scene, *, loops: int, kills: int, longest_s: float | None = None
+    bare_scene: CliScene, *, loops: int, kills: int, longest_s: float | None = None
 ) -> Counter[str]:
     """Without `longest_s` the first loop is calm, and kills fall within the time it took."""
     seed = int(os.environ.get("CREW_SEED", time.time()))

@@ -117,7 +117,7 @@ def _is_read_at_start(name: str) -> bool:
 
 
 @dataclass
-class Scene:
+class CliScene:
     """A repository, and what the agents in it will do."""
 
     root: Path
@@ -219,13 +219,13 @@ def until(is_true: Callable[[], bool], *, limit_s: float = PATIENCE_S) -> None:
 
 
 @pytest.fixture
-def bare_scene(tmp_path) -> Iterator[Scene]:
+def bare_scene(tmp_path) -> Iterator[CliScene]:
     """A repository without a crew."""
     root = tmp_path / "my repo"
     folder = tmp_path / "scene"
     root.mkdir()
     folder.mkdir()
-    scene = Scene(root, folder)
+    scene = CliScene(root, folder)
     scene.git("init", "-q")
     (root / "readme").write_text("hello\n")
     scene.git("add", "readme")
@@ -235,7 +235,7 @@ def bare_scene(tmp_path) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def scene(bare_scene) -> Scene:
+def scene(bare_scene) -> CliScene:
     """A repository with a crew whose agent is a small shell script."""
     agent = bare_scene.folder / "agent.sh"
     agent.write_text(AGENT)
@@ -271,7 +271,7 @@ def running(scene):
     return start
 
 
-def last_run(scene: Scene, task: str = "1") -> Run:
+def last_run(scene: CliScene, task: str = "1") -> Run:
     """The run of a task as the store has it, with what no command prints."""
     workplace = find_workplace(scene.root)
     with closing(workplace.db):

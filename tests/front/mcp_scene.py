@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from front.conftest import CREW, PATIENCE_S, Scene, until
+from front.conftest import CREW, PATIENCE_S, CliScene, until
 
 AGENT = """\
 #!/bin/sh
@@ -50,7 +50,7 @@ class Heard:
 class Step:
     """One step that waits, and what it has in its environment."""
 
-    scene: Scene
+    scene: CliScene
     task: str
     token: str
     url: str
@@ -144,7 +144,7 @@ async def _called(connecting, tool, arguments):
 WAYS = ("by_http", "by_stdio", "by_shell")
 
 
-def add_waiting_agent(scene: Scene) -> None:
+def add_waiting_agent(scene: CliScene) -> None:
     program = scene.folder / "claude"
     program.write_text(AGENT)
     program.chmod(0o755)
@@ -153,7 +153,7 @@ def add_waiting_agent(scene: Scene) -> None:
     )
 
 
-def waiting_step(scene: Scene, task: str = "1") -> Step:
+def waiting_step(scene: CliScene, task: str = "1") -> Step:
     """The step of a task, once its agent is there."""
     told = scene.folder / f"step-{task}"
     until(told.exists)
@@ -162,7 +162,7 @@ def waiting_step(scene: Scene, task: str = "1") -> Step:
 
 
 @contextmanager
-def running_crew(scene: Scene, *, tasks: int = 1):
+def running_crew(scene: CliScene, *, tasks: int = 1):
     """`crew run` with an agent a task, each of which waits in its first step."""
     add_waiting_agent(scene)
     for number in range(tasks):

@@ -2,7 +2,7 @@
 
 import json
 
-from front.conftest import Said, Scene
+from front.conftest import CliScene, Said
 
 SMALL = """\
 description = "planned by one, written by another"
@@ -77,7 +77,7 @@ def step(name: str, *deps: str) -> dict:
     }
 
 
-def questing(scene: Scene, roles: dict[str, dict[str, list[Turn]]], *steps: dict) -> None:
+def questing(scene: CliScene, roles: dict[str, dict[str, list[Turn]]], *steps: dict) -> None:
     """`roles` are the turns by title of the task and name of the role; the plan is handed in."""
     folder = scene.root / ".crew" / "workflows"
     folder.mkdir(exist_ok=True)
@@ -101,7 +101,7 @@ def _named(roles: dict[str, list[Turn]]) -> dict[str, list[Turn]]:
     return {f"as_{role}": turns for role, turns in roles.items()}
 
 
-def drained(scene: Scene, *args: str) -> Said:
+def drained(scene: CliScene, *args: str) -> Said:
     """`crew run --drain` to its end, which may take longer than other commands."""
     running = scene.start("run", "--drain", *args)
     out, err = running.communicate(timeout=100)

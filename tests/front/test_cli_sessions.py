@@ -11,7 +11,7 @@ import pytest
 
 from crew.store.database import open_database
 from crew.system.processes.ownership import find_process, owned_processes
-from front.conftest import CREW, PATIENCE_S, Scene, last_run, until
+from front.conftest import CREW, PATIENCE_S, CliScene, last_run, until
 from front.mcp_scene import Step
 
 PANE = """\
@@ -57,7 +57,7 @@ command = "test ! -e broken"
 """
 
 
-class Context(Scene):
+class Context(CliScene):
     """A scene whose tasks are worked at in terminals."""
 
     def worktree(self, task="1") -> Path:

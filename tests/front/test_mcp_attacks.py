@@ -11,7 +11,7 @@ import pytest
 from crew.domain.kernel.errors import NeedsLogin
 from crew.front.mcp.token_guard import Guard
 from crew.front.mcp.tool_list import LONGEST_CALL
-from front.conftest import AGENT, PATIENCE_S, Scene, lonely
+from front.conftest import AGENT, PATIENCE_S, CliScene, lonely
 from front.conftest import CONFIG as SHELL_CONFIG
 from front.mcp_scene import WAYS, running_crew, waiting_step
 
@@ -49,8 +49,8 @@ def _alone(patch, folder):
     patch.setenv("HOME", str(folder / "home"))
 
 
-def _scene(folder) -> Scene:
-    scene = Scene(folder / "my repo", folder / "scene")
+def _scene(folder) -> CliScene:
+    scene = CliScene(folder / "my repo", folder / "scene")
     scene.root.mkdir()
     scene.folder.mkdir()
     scene.git("init", "-q", "-b", "main")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from front.conftest import PATIENCE_S, Scene
+from front.conftest import PATIENCE_S, CliScene
 from front.mcp_scene import add_waiting_agent, running_crew, waiting_step
 from front.quest_scene import questing, step
 
@@ -12,7 +12,7 @@ WAYS = ("by_http", "by_stdio")
 
 
 @pytest.fixture
-def planner(scene: Scene):
+def planner(scene: CliScene):
     """The step of a role that plans, which waits."""
     questing(scene, {})
     add_waiting_agent(scene)
@@ -25,7 +25,7 @@ def planner(scene: Scene):
     assert "Traceback" not in err, err
 
 
-def planned(scene: Scene) -> list[str]:
+def planned(scene: CliScene) -> list[str]:
     return [one["id"] for one in scene.ok("quest", "show", "1", "--json").json["steps"]]
 
 

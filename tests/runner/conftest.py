@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crew.system.processes.ownership import kill_leftovers
-from runner.scene import GATE, Scene
+from runner.scene import GATE, DriverScene
 from surroundings import ANN, QUICK, own_home
 
 HOME = f'{ANN}{QUICK}[protocol "file"]\n\tallow = always\n'
@@ -21,26 +21,28 @@ def lonely(tmp_path_factory) -> Iterator[None]:
 
 
 @pytest.fixture
-def make_scene(tmp_path) -> Iterator[Callable[..., Scene]]:
+def make_scene(tmp_path) -> Iterator[Callable[..., DriverScene]]:
     with scenes_in(tmp_path) as make:
         yield make
 
 
 @contextmanager
-def scenes_in(folder: Path) -> Iterator[Callable[..., Scene]]:
+def scenes_in(folder: Path) -> Iterator[Callable[..., DriverScene]]:
     """Makes repositories with a gate; whatever their crews still run at the end is ended.
 
     `PLACE` in a script or a config stands for the folder, where agents may leave proofs.
     """
-    made: list[Scene] = []
+    made: list[DriverScene] = []
 
     def make(
         script=None, *, tasks=(), config="", name="repo", files=None, programs=None, **options
-    ) -> Scene:
+    ) -> DriverScene:
         for program, text in (programs or {}).items():
             (folder / program).write_text(text)
             (folder / program).chmod(0o755)
-        scene = Scene(path=folder / str(len(made)) / name, options={"patience_s": 0.5, **options})
+        scene = DriverScene(
+            path=folder / str(len(made)) / name, options={"patience_s": 0.5, **options}
+        )
         scene.tasks.extend({"title": t} if isinstance(t, str) else t for t in tasks)
         scene.path.mkdir(parents=True)
         scene.git("init", "-q")
@@ -58,7 +60,7 @@ def scenes_in(folder: Path) -> Iterator[Callable[..., Scene]]:
             workplace.db.close()
 
 
-def configure(scene: Scene, script: str, config: str, place: str) -> None:
+def configure(scene: DriverScene, script: str, config: str, place: str) -> None:
     """A quick backoff and the gate, unless the test has tables of its own for them."""
     file = scene.path.parent / "script.json"
     file.write_text(script.replace("PLACE", place))

@@ -29,7 +29,7 @@ NOT_DELIVERED = (".crew/tasks/", ".tickets/", ".before-crew-")
 
 
 @dataclass(frozen=True)
-class Scene:
+class DriverScene:
     """`path` is somebody's checkout; `tasks` are made by the driver in this order."""
 
     path: Path
@@ -134,12 +134,14 @@ def until(condition: Callable[[], Any], *, what: str) -> Any:
     return found
 
 
-def merges_on(scene: Scene, branch: str = "main") -> list[str]:
+def merges_on(scene: DriverScene, branch: str = "main") -> list[str]:
     """The subjects of the first-parent history, newest first."""
     return scene.git("log", "--first-parent", "--format=%s", branch).splitlines()
 
 
-def check_the_end(scene: Scene, *, base: str, merged: int, last: str = "refs/heads/main") -> None:
+def check_the_end(
+    scene: DriverScene, *, base: str, merged: int, last: str = "refs/heads/main"
+) -> None:
     """All tasks merged exactly once, every commit green, and nothing of crew left behind.
 
     `last` is the last commit of crew on the branch: a person may have committed after it.
@@ -152,7 +154,7 @@ def check_the_end(scene: Scene, *, base: str, merged: int, last: str = "refs/hea
     _check_store(scene)
 
 
-def _check_history(scene: Scene, base: str, tasks: list[str]) -> None:
+def _check_history(scene: DriverScene, base: str, tasks: list[str]) -> None:
     subjects = scene.git("log", "--first-parent", "--format=%s", f"{base}..main").splitlines()
     merges = [subject.partition(":")[0] for subject in subjects if subject.startswith("Merge crew")]
     assert sorted(merges) == sorted(f"Merge crew-{task}" for task in tasks)
@@ -161,7 +163,7 @@ def _check_history(scene: Scene, base: str, tasks: list[str]) -> None:
         assert broken == "", f"{commit} on main is red: {broken}"
 
 
-def _check_traces(scene: Scene) -> None:
+def _check_traces(scene: DriverScene) -> None:
     fsck = subprocess.run(
         ["git", "fsck", "--strict", "--no-dangling"],
         cwd=scene.path,
@@ -185,7 +187,7 @@ def _check_traces(scene: Scene) -> None:
     assert owned_processes(scene.workplace.repo_id) == ()
 
 
-def _check_checkout(scene: Scene, last: str) -> None:
+def _check_checkout(scene: DriverScene, last: str) -> None:
     """The person's checkout is exactly the commit that was delivered."""
     changed = scene.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert [line for line in changed if not any(own in line for own in NOT_DELIVERED)] == []
@@ -193,7 +195,7 @@ def _check_checkout(scene: Scene, last: str) -> None:
     assert scene.git("rev-parse", last) == scene.git("rev-parse", "refs/crew/landed/main")
 
 
-def _check_store(scene: Scene) -> None:
+def _check_store(scene: DriverScene) -> None:
     workplace = scene.workplace
     assert differences(workplace.db) == []
     items = workplace.source.scan(None).items

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crew.domain.rows.run import PERSISTED, RunState
-from runner.scene import Scene, check_the_end
+from runner.scene import DriverScene, check_the_end
 
 Script = dict[str, Any]
 
@@ -37,10 +37,10 @@ class Story:
     config: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     first: str = ""
-    between: Callable[[Scene], None] = lambda _scene: None
-    after: Callable[[Scene], None] = lambda _scene: None
+    between: Callable[[DriverScene], None] = lambda _scene: None
+    after: Callable[[DriverScene], None] = lambda _scene: None
 
-    def begin(self, make_scene: Callable[..., Scene]) -> tuple[Scene, str]:
+    def begin(self, make_scene: Callable[..., DriverScene]) -> tuple[DriverScene, str]:
         scene = make_scene(self.script, tasks=self.tasks, config=self.config, **self.options)
         base = scene.git("rev-parse", "HEAD")
         if self.first:
@@ -48,7 +48,7 @@ class Story:
             self.between(scene)
         return scene, base
 
-    def end(self, scene: Scene, base: str) -> None:
+    def end(self, scene: DriverScene, base: str) -> None:
         scene.run()
         check_the_end(scene, base=base, merged=len(self.tasks))
         self.after(scene)
@@ -176,7 +176,7 @@ LOCKED = Story(
 )
 
 
-def _holds(scene: Scene, name: str, text: str) -> None:
+def _holds(scene: DriverScene, name: str, text: str) -> None:
     assert (scene.path / name).read_text() == text
 
 
@@ -227,7 +227,7 @@ _ANSWER = {
 _PARTLY = {"run": "crew signal partially-complete --progress half --continue-at there"}
 
 
-def check_manifests(scene: Scene, *, agree: bool = False) -> None:
+def check_manifests(scene: DriverScene, *, agree: bool = False) -> None:
     """Whole at any time; and they tell what the store tells once a crew has come to its end."""
     files = (scene.path / ".crew" / "runs").glob("*/manifest.json")
     told = {file.parent.name: json.loads(file.read_text())["state"] for file in files}
@@ -280,12 +280,12 @@ UNDONE = Story(
 _EDIT = "written through a file that was open\n"
 
 
-def _edit_what_was_set_aside(scene: Scene) -> None:
+def _edit_what_was_set_aside(scene: DriverScene) -> None:
     (old,) = (scene.path / ".git" / "crew-sync").glob("*/old/*")
     old.write_text(_EDIT)
 
 
-def _edit_is_kept(scene: Scene) -> None:
+def _edit_is_kept(scene: DriverScene) -> None:
     (kept,) = scene.path.glob("shared.txt.before-crew-*")
     assert kept.read_text() == _EDIT
 
@@ -358,7 +358,7 @@ NEAT = Story(
 )
 
 
-def _is_missing(scene: Scene, name: str) -> None:
+def _is_missing(scene: DriverScene, name: str) -> None:
     assert not (scene.path / name).exists()
 
 

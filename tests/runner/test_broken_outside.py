@@ -14,14 +14,14 @@ import pytest
 from crew.domain.requests import Request
 from crew.runner.run_crew import make_runner
 from crew.store.row_repair import differences
-from runner.scene import PATIENCE_S, Scene, check_the_end, until
+from runner.scene import PATIENCE_S, DriverScene, check_the_end, until
 from runner.stories import done, work
 
 SIMPLE = {"default": {"steps": [done(*work("a.txt"))]}}
 
 
 @pytest.fixture
-def scene(make_scene) -> Scene:
+def scene(make_scene) -> DriverScene:
     return make_scene(SIMPLE, tasks=["simple"], agents=1)
 
 

@@ -25,7 +25,7 @@ from crew.store.request_queue import open_requests
 from crew.store.row_repair import differences
 from crew.store.runner_lock import find_runner
 from crew.tasks.task_source import NewTask
-from runner.scene import PATIENCE_S, Scene, check_the_end, until
+from runner.scene import PATIENCE_S, DriverScene, check_the_end, until
 from runner.stories import STORIES, check_manifests, done, work
 
 WHEN = ("before", "after")
@@ -42,7 +42,7 @@ ERRANDS = {
     "tasks.delete_file": "remove",
 }
 ELSEWHERE = {
-    "runner/test_panes.py": (
+    "runner/test_terminals.py": (
         *("agents.put_session_file", "agents.make_session_log", "agents.start_tmux_server"),
         *("agents.open_session", "agents.signal", "agents.type", "agents.paste"),
         "agents.kill_session",
@@ -164,7 +164,7 @@ def test_a_crew_that_dies_at_one_point_ends_as_if_it_had_not(make_scene, story, 
 
 
 @pytest.fixture
-def kept(make_scene) -> Scene:
+def kept(make_scene) -> DriverScene:
     """A scene with an agent, two tasks and a checkpoint of the first."""
     scene = make_scene()
     workplace = scene.make()
@@ -178,16 +178,16 @@ def kept(make_scene) -> Scene:
     return scene
 
 
-def _restored(scene: Scene) -> None:
+def _restored(scene: DriverScene) -> None:
     assert (scene.path.parent / "back" / "draft.txt").read_text() == "draft\n"
     assert [p.name for p in scene.path.parent.iterdir() if "crew-restore" in p.name] == []
 
 
-def _is_up(scene: Scene) -> bool:
+def _is_up(scene: DriverScene) -> bool:
     return find_runner(scene.path / ".crew" / "lock") is not None
 
 
-def _detached(scene: Scene) -> None:
+def _detached(scene: DriverScene) -> None:
     log = scene.path.parent / "detached.log"
     until(lambda: log.exists() and "up" in log.read_text(), what="the detached program")
 
@@ -225,18 +225,18 @@ def test_an_errand_that_was_killed_can_be_done_again(kept, name, when):
 
 
 @pytest.fixture
-def busy(make_scene) -> Scene:
+def busy(make_scene) -> DriverScene:
     """A scene whose one task takes a moment."""
     script = {"default": {"steps": [[{"sleep_s": 1.0}], done(*work("a.txt"))]}}
     return make_scene(script, tasks=["slow"], agents=1)
 
 
-def _asking(scene: Scene, **env: str) -> int:
+def _asking(scene: DriverScene, **env: str) -> int:
     """Ask for an agent called Zed in a process of its own; how that ended."""
     return _ask(scene, **env).wait(timeout=PATIENCE_S)
 
 
-def _ask(scene: Scene, **env: str) -> "subprocess.Popen[str]":
+def _ask(scene: DriverScene, **env: str) -> "subprocess.Popen[str]":
     errand = ["ask", "spawn", {"kind": "scripted", "name": "Zed", "chosen": True}]
     return replace(scene, tasks=[], options={"do": errand}).start(**env)
 
@@ -272,7 +272,7 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
     check_the_end(busy, base=base, merged=1)
 
 
-def _is_silenced(running: "subprocess.Popen[str]", scene: Scene) -> bool:
+def _is_silenced(running: "subprocess.Popen[str]", scene: DriverScene) -> bool:
     """Stop the runner, unless that would leave the database or the tasks locked."""
     running.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, running.pid, os.WSTOPPED)
@@ -295,6 +295,6 @@ def _is_unlocked(folder: Path) -> bool:
     return True
 
 
-def _has_request(scene: Scene) -> bool:
+def _has_request(scene: DriverScene) -> bool:
     with contextlib.closing(open_database(scene.path / ".crew" / "crew.db")) as db:
         return bool(open_requests(db))

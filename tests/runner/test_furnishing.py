@@ -18,7 +18,7 @@ from crew.runner.outside.local_machine import LocalOutside
 from crew.system.processes.ownership import owned_processes
 from crew.system.processes.process import working_bwrap
 from git.people import Person
-from runner.scene import Scene, until
+from runner.scene import DriverScene, until
 
 SEED = int(os.environ.get("CREW_SEED", time.time_ns()))
 SECRET = {".env": "KEY=1\n"}
@@ -31,7 +31,7 @@ def names_in(folder: Path) -> list[str]:
 class Crew:
     """A scene whose worktrees are made as the runner makes them."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: DriverScene) -> None:
         self.scene = scene
         self.workplace = scene.make()
         self.base = scene.git("rev-parse", "main")

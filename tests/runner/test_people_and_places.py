@@ -5,18 +5,18 @@ import time
 
 import pytest
 
-from runner.scene import PATIENCE_S, Scene, check_the_end, until
+from runner.scene import PATIENCE_S, DriverScene, check_the_end, until
 from runner.stories import done, work
 
 SIMPLE = {"default": {"steps": [done(*work("shared.txt", "by an agent\n"), *work("new.txt"))]}}
 
 
 @pytest.fixture
-def scene(make_scene) -> Scene:
+def scene(make_scene) -> DriverScene:
     return make_scene(SIMPLE, tasks=["simple"], agents=1)
 
 
-def _status(scene: Scene) -> str:
+def _status(scene: DriverScene) -> str:
     return scene.git("status", "--porcelain", "--untracked-files=no")
 
 
@@ -55,7 +55,7 @@ def test_an_untracked_file_in_the_way_is_not_overwritten(scene):
     assert "new.txt" in scene.world.queues["main"].waiting
 
 
-def _is_committed(scene: Scene, name: str) -> bool:
+def _is_committed(scene: DriverScene, name: str) -> bool:
     """Commit it as a person does, who tries again when git is busy."""
     scene.git("add", name, check=False)
     scene.git("commit", "-qm", name, "--", name, check=False)
@@ -227,7 +227,7 @@ def test_failing_hooks_of_the_repository_are_never_run_by_crew(make_scene):
 
 def test_a_repository_without_a_commit_is_refused_in_words(make_scene, tmp_path):
     scene = make_scene(SIMPLE)
-    empty = Scene(path=tmp_path / "empty", options=scene.options)
+    empty = DriverScene(path=tmp_path / "empty", options=scene.options)
     empty.path.mkdir()
     empty.git("init", "-q")
     answer = empty.run(code=2)

@@ -13,7 +13,7 @@ from crew.runner.requests.ask_crew import RequestRefused, ask
 from crew.store.fact_log import facts_after
 from crew.system.processes.ownership import owned_processes
 from runner.conftest import scenes_in
-from runner.scene import PATIENCE_S, Scene, check_the_end, until
+from runner.scene import PATIENCE_S, DriverScene, check_the_end, until
 from runner.stories import done, work
 
 SESSION = {"run": 'echo "$CREW_SESSION ${CREW_RESUME-new}" >> PLACE/sessions; touch PLACE/stepping'}
@@ -21,7 +21,7 @@ GO = {"run": "until test -e PLACE/go; do sleep 0.02; done"}
 DRAFT = {"write": {"path": "draft.txt", "text": "draft\n"}}
 
 
-def _running(scene: Scene, proof: str = "stepping") -> "subprocess.Popen[str]":
+def _running(scene: DriverScene, proof: str = "stepping") -> "subprocess.Popen[str]":
     """The crew, once its agent has left this proof."""
     running = scene.start()
     file = scene.path.parent.parent / proof
@@ -30,14 +30,14 @@ def _running(scene: Scene, proof: str = "stepping") -> "subprocess.Popen[str]":
     return running
 
 
-def _hanging(scene: Scene) -> "subprocess.Popen[str]":
+def _hanging(scene: DriverScene) -> "subprocess.Popen[str]":
     """The crew, once its scripted agent hangs: a step killed earlier would be played again."""
     running = _running(scene)
     until((scene.path / ".crew" / "sessions" / "script-1.json").exists, what="the step's last act")
     return running
 
 
-def _until_logged(scene: Scene, task: str, word: str) -> None:
+def _until_logged(scene: DriverScene, task: str, word: str) -> None:
     """The agent has said it; only now the runner has heard it, too."""
     until(lambda: word in scene.log_of(task), what=f"{word} in the log")
 
@@ -47,14 +47,14 @@ def _kill(running: "subprocess.Popen[str]") -> None:
     running.wait()
 
 
-def _moves(scene: Scene, kind: str) -> list[tuple[str | None, str | None, str]]:
+def _moves(scene: DriverScene, kind: str) -> list[tuple[str | None, str | None, str]]:
     db = scene.workplace.db
     moves = [(f.source, f.target, f.trigger) for _, f in facts_after(db) if f.kind == kind]
     db.close()
     return [move for move in moves if move[1]]
 
 
-def _ask(scene: Scene, verb: str, settled=lambda _world: True, **args) -> object:
+def _ask(scene: DriverScene, verb: str, settled=lambda _world: True, **args) -> object:
     workplace = scene.workplace
     try:
         return ask(workplace, Request(verb=verb, args=args), settled=settled)
@@ -93,7 +93,7 @@ while :; do sleep 1; done
 
 
 @pytest.fixture(scope="module")
-def reset(tmp_path_factory) -> Iterator[Scene]:
+def reset(tmp_path_factory) -> Iterator[DriverScene]:
     """Four agents whose runner was killed; one worktree was deleted before it came back."""
     names = ["missing", "dirty", "finished", "clean"]
     with scenes_in(tmp_path_factory.mktemp("reset")) as make:
@@ -113,7 +113,7 @@ def reset(tmp_path_factory) -> Iterator[Scene]:
         yield scene
 
 
-def _runs(scene: Scene, task: int) -> list[str]:
+def _runs(scene: DriverScene, task: int) -> list[str]:
     return [run.state for run in scene.world.runs.values() if run.task == str(task)]
 
 
@@ -172,7 +172,7 @@ def test_reset_hears_done_in_the_log_of_an_agent_that_speaks_json(make_scene):
 
 
 @pytest.fixture
-def hanging(make_scene) -> Scene:
+def hanging(make_scene) -> DriverScene:
     """One agent that hangs in its first step, with a daemon, a draft and much to lose."""
     script = {
         "steps": [[DRAFT, {"daemon": 600}, SESSION, {"hang": True}], done({"commit": "all"})],
@@ -228,7 +228,7 @@ def test_a_task_that_is_closed_while_an_agent_works_at_it_is_never_merged(hangin
 def test_a_second_runner_is_refused_with_the_pid_and_start_of_the_first(hanging):
     running = _hanging(hanging)
     holder = json.loads((hanging.path / ".crew" / "lock").read_text())
-    second = Scene(path=hanging.path, options=hanging.options)
+    second = DriverScene(path=hanging.path, options=hanging.options)
     refused = second.run(code=5)["error"]
     assert f"pid {running.pid}" in refused
     assert holder["started"] in refused

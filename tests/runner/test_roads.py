@@ -11,7 +11,7 @@ import pytest
 from crew.domain.kernel.fact import Fact
 from crew.store.fact_log import facts_after
 from runner.conftest import scenes_in
-from runner.scene import Scene, check_the_end
+from runner.scene import DriverScene, check_the_end
 from runner.stories import done, work
 
 TELL = 'cat "$CREW_PROMPT_FILE" > PLACE/prompt-'
@@ -112,7 +112,7 @@ GATE = "if grep -rs BROKEN --exclude-dir=.git .; then echo the gate says no; exi
 
 
 @pytest.fixture(scope="module")
-def day(tmp_path_factory) -> Iterator[Scene]:
+def day(tmp_path_factory) -> Iterator[DriverScene]:
     """The whole crew's day, told once."""
     with scenes_in(tmp_path_factory.mktemp("day")) as make:
         config = f'[run]\nmax_steps = 4\nbackoff_s = 0.01\n[complete]\ncommand = "{GATE}"\n'
@@ -127,18 +127,18 @@ def _task(name: str) -> str:
     return str(NAMES.index(name) + 1)
 
 
-def _proof(scene: Scene, name: str) -> str:
+def _proof(scene: DriverScene, name: str) -> str:
     return Path(scene.path.parent.parent / name).read_text()
 
 
-def _facts(scene: Scene, trigger: str, subject: str) -> list[Fact]:
+def _facts(scene: DriverScene, trigger: str, subject: str) -> list[Fact]:
     db = scene.workplace.db
     found = [fact for _, fact in facts_after(db, subject=subject) if fact.trigger == trigger]
     db.close()
     return found
 
 
-def _sent_back(scene: Scene, name: str) -> list[str]:
+def _sent_back(scene: DriverScene, name: str) -> list[str]:
     return [f.changes["ask"] for f in _facts(scene, "sent_back", f"run:{_task(name)}.1")]
 
 
@@ -176,7 +176,7 @@ def test_a_session_in_use_is_answered_with_a_new_session_at_once(day):
     assert _facts(day, "error", "agent:" + _agent(day, "in use")) == []
 
 
-def _agent(scene: Scene, name: str) -> str:
+def _agent(scene: DriverScene, name: str) -> str:
     (born,) = _facts(scene, "created", f"run:{_task(name)}.1")
     return str(born.changes["agent"])
 

@@ -110,6 +110,7 @@ def _deliver(
         raise Waiting(
             f"{landed_ref(target)} is at {landed[:12]}, where crew did not put it",
             hint=f"git update-ref {landed_ref(target)} {min(believed)}",
+            code="landed_ref_moved",
         )
     if not contains(repo, ancestor=tip, descendant=landed):
         return _diverged(target, tip)

@@ -1,4 +1,4 @@
-"""Terminal sessions and kill -9: whoever dies where, the next crew command ends it rightly."""
+"""A terminal and kill -9: wherever a process dies, the next crew command ends it correctly."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from crew.runner.outside.review_runs import Reviews, keep_verdict
 from crew.system.processes.ownership import find_process, owned_processes
 from crew.tasks.task_source import NewTask
 from crew.workplace import find_workplace
-from runner.scene import PATIENCE_S, Scene, until
+from runner.scene import PATIENCE_S, DriverScene, until
 
 WHEN = ("before", "after")
 START = ["ask", "start", {"task": "1", "default_kind": "typed"}]
@@ -39,9 +39,9 @@ TYPING = ("agents.type", "agents.paste")
 @pytest.fixture
 def make_desk(make_scene):
     """Makes scenes with one task and an agent that does what is typed."""
-    made: list[Scene] = []
+    made: list[DriverScene] = []
 
-    def make(env: str = "{}") -> Scene:
+    def make(env: str = "{}") -> DriverScene:
         config = (
             f'[agents.typed]\ncommand = "true"\nenv = {env}\n'
             f"interactive_template = {json.dumps(AGENT)}\n"
@@ -56,16 +56,16 @@ def make_desk(make_scene):
             subprocess.run(command, cwd=scene.path / ".crew", capture_output=True, check=False)
 
 
-def do(scene: Scene, deed, *, code: int = 0, **env: str):
+def do(scene: DriverScene, deed, *, code: int = 0, **env: str):
     scene.options["do"] = deed
     return scene.run(code=code, **env)
 
 
-def sessions(scene: Scene) -> list[str]:
+def sessions(scene: DriverScene) -> list[str]:
     return list(live_sessions(Tmux(folder=scene.path / ".crew")))
 
 
-def in_panes(scene: Scene) -> tuple:
+def in_panes(scene: DriverScene) -> tuple:
     workplace = find_workplace(scene.path)
     try:
         return owned_processes(f"pane/{workplace.repo_id}")
@@ -73,12 +73,12 @@ def in_panes(scene: Scene) -> tuple:
         workplace.db.close()
 
 
-def is_open(scene: Scene) -> bool:
+def is_open(scene: DriverScene) -> bool:
     terminal = scene.world.terminals["1.1"]
     return terminal.has_process and find_process(terminal.pid) is not None
 
 
-def check_open(scene: Scene) -> None:
+def check_open(scene: DriverScene) -> None:
     assert is_open(scene)
     assert sessions(scene) == ["crew-1"]
     runs = scene.path.parent.parent / "runs"
@@ -86,7 +86,7 @@ def check_open(scene: Scene) -> None:
     assert runs.read_text() == "run\n"
 
 
-def check_stopped(scene: Scene) -> None:
+def check_stopped(scene: DriverScene) -> None:
     world = scene.world
     assert (world.tasks["1"].state, world.runs["1.1"].state) == ("error", "failed")
     assert world.terminals["1.1"].state == "closed"
@@ -95,11 +95,11 @@ def check_stopped(scene: Scene) -> None:
     assert scene.workplace.source.show("1").status == "error"
 
 
-def draft(scene: Scene) -> None:
+def draft(scene: DriverScene) -> None:
     (scene.worktrees / "1" / "draft.txt").write_text("draft\n")
 
 
-def die_at(scene: Scene, deed, point: str) -> bool:
+def die_at(scene: DriverScene, deed, point: str) -> bool:
     """Whether it died there; if not, it was past that point for good."""
     scene.options["do"] = deed
     ended = scene.start(CREW_CRASH_AT=point).wait(timeout=PATIENCE_S)
