@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line, plain, printable
+from crew.domain.kernel.text import (
+    _ESCAPES,
+    LineSplitter,
+    SignalScanner,
+    Tail,
+    _replacement,
+    one_line,
+    plain,
+    printable,
+)
 
 NASTY = st.text(
     alphabet=st.sampled_from(
@@ -122,6 +131,21 @@ def test_showing_leaves_no_control_and_twice_is_once(raw):
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]", rest
     )
     assert "\x1b" not in plain(shown)
+
+
+def test_what_is_seen_quickly_to_be_harmless_is_harmless():
+    """Every character by itself: each odd one is removed or spelled out, and no other changes."""
+    for code in (*range(0xD800), *range(0xE000, 0x3100), *range(0xE0000, 0xE0200)):
+        raw = chr(code).encode()
+        assert printable(b"a" + raw) == _ESCAPES.sub(_replacement, f"a{chr(code)}"), hex(code)
+
+
+def test_many_lines_come_out_as_one_text():
+    splitter = LineSplitter()
+    assert splitter.feed_text(b"a\nb\r\n\nha") == "a\nb\n\n"
+    assert splitter.feed_text(b"lf\n") == "half\n"
+    assert splitter.feed_text(b"end") == ""
+    assert splitter.close() == ["end"]
 
 
 def test_one_line_is_short_and_without_colours():

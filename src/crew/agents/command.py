@@ -95,19 +95,16 @@ class _Printed:
         self._watch = watch
 
     def take(self, chunk: bytes) -> None:
-        self._add(self._lines.feed(chunk))
+        self._add(self._lines.feed_text(chunk))
 
     def finish(self) -> None:
-        self._add(self._lines.close())
+        self._add("".join(f"{line}\n" for line in self._lines.close()))
 
-    def _add(self, lines: list[str]) -> None:
-        last = ""
-        for line in lines:
-            text = plain(line)
-            self.scanner.feed(text + "\n")
-            self.tail.add(text + "\n")
-            last = text if text.strip() else last
-        if last:
+    def _add(self, lines: str) -> None:
+        text = plain(lines)
+        self.scanner.feed(text)
+        self.tail.add(text)
+        if last := text.rstrip().rpartition("\n")[2]:
             self._watch.doing(one_line(last))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from crew.agents.step_process import TEXT_TAIL
 from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line, plain
 
+_LONGEST_INDENT = 16
 LONGEST_EVENT = 8 * 1_048_576  # a tool's result may carry an image
 
 Event = Mapping[str, Any]
@@ -115,7 +116,7 @@ def argument_of(values: Event) -> str:
 
 
 def _events(lines: Iterable[str]) -> list[Event]:
-    parsed = (_parse_event(line) for line in lines)
+    parsed = (_parse_event(line) for line in lines if "{" in line[:_LONGEST_INDENT])
     return [event for event in parsed if event is not None]
 
 

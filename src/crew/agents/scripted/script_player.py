@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # `typing` would double the time to start
     Ending = Callable[[Any], int]
 
 _FLOOD_LINE = b"x" * 1023 + b"\n"
+_FLOOD_BLOCK = 1_000
 _OWN_LOCK = re.compile(r"Unable to create '([^']+/(?:index|HEAD|refs/heads/[^']+)\.lock)'")
 _CONFLICT = re.compile(rb"^<{7} .*?\n(.*?)^={7}\n(.*?)^>{7} .*?(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -196,8 +197,10 @@ def _daemon(seconds: float) -> None:
 
 def _flood(size: int) -> None:
     sys.stdout.flush()
-    for _ in range(size // len(_FLOOD_LINE) + 1):
-        sys.stdout.buffer.write(_FLOOD_LINE)
+    count = size // len(_FLOOD_LINE) + 1
+    for _ in range(count // _FLOOD_BLOCK):
+        sys.stdout.buffer.write(_FLOOD_LINE * _FLOOD_BLOCK)
+    sys.stdout.buffer.write(_FLOOD_LINE * (count % _FLOOD_BLOCK))
     sys.stdout.buffer.flush()
 
 

@@ -67,6 +67,8 @@ class _PlayerEvents:
             self._read(line)
 
     def _read(self, line: str) -> None:
+        if not line.startswith("{"):
+            return
         try:
             event = json.loads(line)
         except ValueError:  # noise, as any program may print

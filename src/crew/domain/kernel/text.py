@@ -4,6 +4,10 @@ import re
 
 LINE_LIMIT = 1_048_576
 
+_HIDDEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f"
+)
 _SGR = r"\x1b\[[0-9;:]*m"
 _ESCAPES = re.compile(
     rf"(?P<sgr>{_SGR})"
@@ -12,9 +16,12 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
     r"|(?P<newline>\r(?!\n))"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-    "|(?P<hidden>[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f])"
+    f"|(?P<hidden>[{_HIDDEN}])"
 )
+_ODD = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
+_LEADS = b"\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3"
+"""The first bytes of all characters from U+0080 on that are odd."""
+_HARMLESS = bytes({9, 10, *range(0x20, 0x7F), *range(0x80, 0x100)} - set(_LEADS))
 _COLOUR = re.compile(_SGR)
 
 
@@ -23,12 +30,18 @@ def printable(raw: bytes) -> str:
 
     Characters that hide or reorder text are spelled out. A second call changes nothing.
     """
-    return _ESCAPES.sub(_replacement, raw.decode(errors="replace"))
+    text = raw.decode(errors="replace")
+    # Nearly all output is harmless, which is seen fifty times as fast as it is replaced.
+    is_harmless = not raw.translate(None, _HARMLESS) or not _ODD.search(text)
+    return text if is_harmless else _ESCAPES.sub(_replacement, text)
 
 
 def plain(text: str) -> str:
     """The printable text without colours."""
-    return _COLOUR.sub("", printable(text.encode(errors="replace")))
+    # Colours are the one frequent escape: they go first, and whatever looks like one afterwards.
+    bare = _COLOUR.sub("", text) if "\x1b" in text else text
+    shown = printable(bare.encode(errors="replace"))
+    return _COLOUR.sub("", shown) if "\x1b" in shown else shown
 
 
 def one_line(text: str, *, limit: int = 120) -> str:
@@ -55,13 +68,28 @@ class LineSplitter:
         self._dropped = 0
 
     def feed(self, chunk: bytes) -> list[str]:
-        *ended, rest = chunk.split(b"\n")
-        lines = []
-        for part in ended:
-            self._add(part)
-            lines.append(self._take())
+        text = self.feed_text(chunk)
+        return text.split("\n")[:-1] if text else []
+
+    def feed_text(self, chunk: bytes) -> str:
+        """The lines that ended as one text, since a flood has millions; each has its newline."""
+        ended, newline, rest = chunk.rpartition(b"\n")
+        text = self._ended_text(ended) if newline else ""
         self._add(rest)
-        return lines
+        return text
+
+    def _ended_text(self, block: bytes) -> str:
+        """The first line may have begun in an earlier chunk; the others are decoded at once."""
+        first, newline, others = block.partition(b"\n")
+        self._add(first)
+        text = self._take() + "\n"
+        if newline and len(others) <= self._limit:
+            text += _decoded(others + b"\n")
+        elif newline:
+            for part in others.split(b"\n"):
+                self._add(part)
+                text += self._take() + "\n"
+        return text
 
     def close(self) -> list[str]:
         """The last line, if the output did not end with a newline."""
@@ -73,12 +101,18 @@ class LineSplitter:
         self._dropped += max(0, len(part) - room)
 
     def _take(self) -> str:
-        text = self._line.removesuffix(b"\r").decode(errors="replace").replace("\0", "\ufffd")
+        text = _decoded(bytes(self._line) + b"\n")[:-1]
         if self._dropped:
             text += f" … [{self._dropped} bytes dropped]"
         self._line = bytearray()
         self._dropped = 0
         return text
+
+
+def _decoded(lines: bytes) -> str:
+    lines = lines.replace(b"\r\n", b"\n") if b"\r" in lines else lines
+    text = lines.decode(errors="replace")
+    return text.replace("\0", "\ufffd")
 
 
 class SignalScanner:
@@ -94,12 +128,23 @@ class SignalScanner:
         return self._found or self._matches()
 
     def feed(self, text: str) -> None:
-        *ended, rest = text.split("\n")
-        for part in ended:
-            self._add(part)
-            self._found = self.found
+        first, newline, others = text.partition("\n")
+        self._add(first)
+        if newline:
+            lines, _, rest = others.rpartition("\n")
+            self._found = self.found or self._is_line_of(lines)
             self._line = ""
-        self._add(rest)
+            self._add(rest)
+
+    def _is_line_of(self, lines: str) -> bool:
+        """Whether one of these lines is the word; only lines that contain it are looked at."""
+        at = lines.find(self._word) if self._word else -1
+        while at >= 0:
+            end = lines.find("\n", at) + 1 or len(lines) + 1
+            if lines[lines.rfind("\n", 0, at) + 1 : end - 1].strip() == self._word:
+                return True
+            at = lines.find(self._word, end)
+        return False
 
     def _matches(self) -> bool:
         return bool(self._word) and self._line.strip() == self._word

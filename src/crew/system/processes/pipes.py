@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import IO
 
 CHUNK = 65_536
+PIPE_BYTES = 1_048_576
+"""The room in a pipe of output: a program that prints much waits less often for us."""
 
 Take = Callable[[bytes], None]
 
@@ -131,6 +134,7 @@ class Pipes:
 
     def _listen(self, pipe: IO[bytes], take: Take) -> None:
         os.set_blocking(pipe.fileno(), False)
+        _enlarge(pipe)
         self._outputs.add(pipe)
         self._loop.add_reader(pipe.fileno(), self._read, pipe, take)
 
@@ -175,3 +179,9 @@ class Pipes:
         self._outputs.discard(pipe)
         if not self._outputs:
             self._drained.set()
+
+
+def _enlarge(pipe: IO[bytes]) -> None:
+    """Linux alone can; a user may have only so much room in pipes."""
+    with contextlib.suppress(AttributeError, OSError):
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
