@@ -22,7 +22,6 @@ SEVERAL = {
     "invalid_value": "a key of the config, an argument, or a number of seconds",
     "invalid_workflow": "the file as a whole, or a line of it",
     "member_disabled": "for a person, and for the member itself",
-    "unreadable_row": "the row is known, or only its file",
 }
 """The precise codes with more than one message, and why the messages do not contradict."""
 

@@ -2,16 +2,19 @@
 
 import atexit
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 from weakref import WeakSet
 
 from crew.domain.kernel.errors import CrewError, TryLater
 from crew.store.schema import MIGRATIONS
 from crew.system.crash_points import effect
-from crew.system.private_files import FILE_MODE
+from crew.system.private_files import FILE_MODE, is_on_read_only_disk
 
 LOCK_WAIT_S = 10.0
 REBUILD = "`crew stop`, then `crew doctor --repair` makes it again from its facts"
@@ -31,6 +34,8 @@ class StoreFailed(CrewError):
 def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
     """A connection to the database, which is created or migrated first if needed."""
     with translated(path):
+        if is_on_read_only_disk(path.parent):
+            return _open_to_read(path)
         _make_private(path)
         db = sqlite3.connect(path, timeout=wait_s, isolation_level=None, factory=Database)
         _open.add(db)
@@ -40,6 +45,45 @@ def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
             db.close()
             raise
         return db
+
+
+def _open_to_read(path: Path) -> Database:
+    """A connection on a disk that cannot be written, where SQLite cannot make its other files.
+
+    Its log of late changes (WAL) may hold the newest facts: with one, a copy of both is read.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    if not wal.exists() or wal.stat().st_size == 0:
+        db = _connect_to_read(path, "immutable=1")
+    else:
+        with tempfile.TemporaryDirectory(prefix="crew-read-") as folder:
+            for file in (path, wal):
+                shutil.copyfile(file, Path(folder) / file.name)
+            db = _in_memory(Path(folder) / path.name)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version != len(MIGRATIONS):
+        raise StoreFailed(
+            f"{path} is on a read-only disk and was written by another version of crew",
+            hint="run a command of this version once where the disk can be written",
+        )
+    return db
+
+
+def _connect_to_read(path: Path, how: str) -> Database:
+    uri = f"file:{quote(str(path))}?mode=ro&{how}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, factory=Database)
+    _open.add(db)
+    return db
+
+
+def _in_memory(path: Path) -> Database:
+    """The content of this database, so that its files can be deleted."""
+    db = sqlite3.connect(":memory:", isolation_level=None, factory=Database)
+    _open.add(db)
+    with closing(sqlite3.connect(path)) as copied:
+        copied.backup(db)
+    db.execute("PRAGMA query_only=ON")
+    return db
 
 
 def _make_private(path: Path) -> None:
@@ -171,6 +215,6 @@ def _translation(error: sqlite3.Error, path: str) -> CrewError:
         "SQLITE_NOTADB": "move the file away; `crew init` makes a new one",
     }
     if "malformed JSON" in str(error):
-        return StoreFailed(f"{path}: a row cannot be read", hint=REBUILD, code="unreadable_row")
+        return StoreFailed(f"{path}: a row cannot be read", hint=REBUILD)
     hint = next((text for start, text in hints.items() if name.startswith(start)), "see the log")
     return StoreFailed(f"{path}: {error}", hint=hint)

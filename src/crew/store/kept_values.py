@@ -22,6 +22,8 @@ def keep_setting(db: Database, name: str, value: str) -> None:
 @effect("store.first_set")
 def first_setting(db: Database, name: str, value: str) -> str:
     """Store the value unless there is one already. Returns the stored value."""
+    if (found := setting(db, name)) is not None:
+        return found
     with translated():
         db.execute("INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)", (name, value))
         kept: str = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()[0]

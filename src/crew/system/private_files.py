@@ -117,3 +117,10 @@ def close_to_others(folder: Path, *, besides: frozenset[str]) -> None:
     for path in list(exposed(folder, besides=besides)):
         with suppress(FileNotFoundError):
             path.chmod(path.lstat().st_mode & FOLDER_MODE)
+
+
+def is_on_read_only_disk(folder: Path) -> bool:
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

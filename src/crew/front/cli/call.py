@@ -26,7 +26,15 @@ class Call:
         # Slow to import, and not needed for help or a list of agents.
         from crew.workplace import find_workplace  # noqa: PLC0415
 
-        return find_workplace(self.directory)
+        found = find_workplace(self.directory)
+        self.note_read_only(found.folder)
+        return found
+
+    def note_read_only(self, folder: Path) -> None:
+        """Print that nothing can be changed here, if that is so."""
+        if not self.quiet and os.statvfs(folder).f_flag & os.ST_RDONLY:
+            note = "this disk is read-only: crew shows what is on it and can change nothing"
+            print(note, file=sys.stderr)
 
     def has_colour(self, stream: TextIO) -> bool:
         """Whether to use colours: `NO_COLOR`, then `FORCE_COLOR`, then the terminal decides."""

@@ -27,6 +27,7 @@ HEAD = ("NAME", "STATUS", "TASK", "KIND", "STEPS", "TOKENS", "COST", "NOTE")
 def ps(call: Call) -> None:
     """List the agents and what they do."""
     folder = load_folder(call.directory)
+    call.note_read_only(folder)
     db = open_database(folder / "crew.db")
     sessions = runs_at_terminals(folder, db)
     world = load_agents(db)
