@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+AUDIT := $(VENV)/audit/bin/pip-audit
 IN_MEMORY := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 {print "/dev/shm"}')
 
 # The tests start crew thousands of times; without bytecode each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint faults package bench docs tools clean
+.PHONY: demo test check lint audit faults package bench docs tools clean
 
 demo: $(READY)
 	@$(BIN)/crew demo
@@ -20,8 +21,15 @@ demo: $(READY)
 test: $(READY) tools
 	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 -m "not faults and not package" -o tmp_path_retention_policy=failed
 
-# The same after format, lint, types and layers.
-check: lint test
+# The same after format, lint, types, layers and known vulnerabilities.
+check: lint audit test
+
+# Known vulnerabilities of what is installed. Without pip-audit or its database it says so.
+audit: $(READY)
+	@test -x $(AUDIT) || { $(BIN)/python -m venv $(VENV)/audit && $(VENV)/audit/bin/pip install -q pip-audit; } \
+	  || echo "no audit: pip-audit cannot be installed here"
+	@test ! -x $(AUDIT) || $(AUDIT) --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+	  --progress-spinner off --skip-editable
 
 lint: $(READY)
 	$(BIN)/ruff format --check src tests bench docs examples
