@@ -38,12 +38,12 @@ def built(path: str, text: str) -> dict[str, Any]:
     return {"as_codeweaver": complete(*writes(path, text)), "as_siegemaster": complete()}
 
 
-def script(plan: Path) -> dict[str, Any]:
+def script() -> dict[str, Any]:
     """By title of the task and role; the request has three roles of its own."""
     asks = "crew signal needs-user-input --question 'Formal or informal?'"
     request = {
         "as_chaoswhisperer": [[{"run": asks}], *complete(*writes("wanted.md", "Two files.\n"))],
-        "as_pathseeker": complete({"run": f"crew quest plan '{plan}'"}),
+        "as_pathseeker": complete({"run": f"echo '{json.dumps(PLAN)}' | crew quest plan -"}),
         "as_lawbringer": complete(),
     }
     steps = {
@@ -61,9 +61,8 @@ def make_repository(place: Path) -> Path:
     for name, value in (("user.name", "Ann"), ("user.email", "ann@example.org")):
         subprocess.run(("git", "config", name, value), cwd=repo, check=True)
     subprocess.run(("git", "commit", "-q", "--allow-empty", "-m", "first"), cwd=repo, check=True)
-    plan, told = place / "plan.json", place / "script.json"
-    plan.write_text(json.dumps(PLAN))
-    told.write_text(json.dumps(script(plan)))
+    told = place / "script.json"
+    told.write_text(json.dumps(script()))
     (repo / ".crew.toml").write_text(
         '[agents]\nworker_default = "scripted"\n'
         f"[agents.scripted]\nscript = {json.dumps(str(told))}\n"

@@ -22,5 +22,7 @@ def own_home(made_by: pytest.TempPathFactory, git_config: str = ANN) -> Iterator
             if name.startswith(_THE_CALLERS) and name not in _FOR_TESTS:
                 patch.delenv(name)
         patch.setenv("HOME", str(home))
+        # Scripted agents keep their records next to the repository.
+        patch.setenv("CREW_SANDBOX_ALLOW_WRITE", str(made_by.getbasetemp()))
         patch.delenv("XDG_CONFIG_HOME", raising=False)
         yield

@@ -20,6 +20,7 @@ PROCESS_DOORS = {"git/spawn_git.py", "system/processes/process.py", "agents/term
 PROGRAMS = {
     "agents/scripted/script_player.py",
     "system/processes/reaper.py",
+    "system/processes/terminal_job.py",
 }  # run as programs, behind the doors
 PROCESS_STARTERS = (
     *("subprocess.run", "subprocess.Popen", "subprocess.check_", "subprocess.call"),

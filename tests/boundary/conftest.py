@@ -1,5 +1,34 @@
-"""The repository and the `crew` of the command line's tests, for attacks from outside."""
+"""The `crew` of the command line's tests, and one person's machine, for attacks from inside."""
 
+import os
+import socket
+
+import pytest
+
+from agents.conftest import need
+from boundary.sandbox_scene import Place, make_place
+from crew.system.processes.process import working_bwrap
 from front.conftest import bare_scene, lonely, running, scene
 
 __all__ = ["bare_scene", "lonely", "running", "scene"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Place:
+    need(working_bwrap(), "bwrap")
+    home = tmp_path / "home of ann"
+    home.mkdir()
+    for name in [name for name in os.environ if name.startswith(("GIT_", "CREW_", "XDG_"))]:
+        if name != "CREW_REQUIRE_ALL":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    return make_place(tmp_path, home)
+
+
+@pytest.fixture
+def door(place):
+    """The listening socket that a step may use."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place.door))
+        server.listen()
+        yield server

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -115,16 +114,18 @@ def test_a_person_allows_a_command_that_the_agent_asks_for(crew, script, repo):
 
 
 def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo):
-    waits = bash("until [ -e ../go ]; do sleep 0.05; done")
+    signs = repo.parent / "signs"
+    signs.mkdir()
+    crew.configure(f'[sandbox]\nallow_read = ["{signs}"]')
+    waits = bash(f"until [ -e {signs}/go ]; do sleep 0.05; done")
     play = script(waits, WORK, Say("DONE"))
     task = crew("new", "--title", "Write new.txt")
     runner = crew.start("run", "--agents", "1", "--drain")
     try:
-        folder = Path(wait_until(lambda: json.loads(crew("show", task, "--json"))["worktree"]))
         wait_until(lambda: len(play.turns) == 1)
         crew("send", task, "use the blue one")
         wait_until(lambda: has_queued(repo / ".crew" / "logs" / f"task-{task}.log"))
-        (folder.parent / "go").touch()
+        (signs / "go").touch()
         _, said = runner.communicate(timeout=100)
     finally:
         runner.kill()

@@ -308,8 +308,8 @@ def test_the_agents_script_runs_first_then_the_repositorys_command(make_crew):
 
 
 def test_a_worktree_is_set_up_once_and_again_after_it_was_lost(make_crew):
-    crew = make_crew('copy = [".env"]\nsetup_command = "echo up >> ../ups"', untracked=SECRET)
-    ups = crew.scene.worktrees / "ups"
+    crew = make_crew('copy = [".env"]\nsetup_command = "echo up >> ../../ups"', untracked=SECRET)
+    ups = crew.scene.path.parent / "ups"
     agent = crew.start()
     agent.write(".env", "changed by the agent\n")
     agent = crew.start(branch="crew-1", worktree=str(agent.path))
@@ -381,13 +381,13 @@ def test_a_failed_setup_removes_nothing_where_work_was(make_crew, work):
 
 
 def test_a_cancelled_setup_is_ended_and_repeated(make_crew):
-    crew = make_crew('setup_command = "touch ../up; test -e ../../go || sleep 1000"')
+    crew = make_crew('setup_command = "touch ../../up; test -e ../../go || sleep 1000"')
 
     async def cancel() -> None:
         outside = LocalOutside(crew.workplace)
         making = outside.ensure_worktree(Task(id="1", target="main"), branch="crew-1", base="main")
         task = asyncio.ensure_future(making)
-        up = crew.scene.worktrees / "up"
+        up = crew.scene.path.parent / "up"
         await asyncio.to_thread(until, up.exists, what="the setup command")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -402,7 +402,7 @@ def test_a_cancelled_setup_is_ended_and_repeated(make_crew):
 
 def test_a_gate_gets_copies_links_and_the_setup_command(make_crew):
     crew = make_crew(
-        'copy = [".env"]\nlink = ["vendor"]\nsetup_command = "echo up | tee made >> ../ups"\n'
+        'copy = [".env"]\nlink = ["vendor"]\nsetup_command = "echo up | tee made >> ../../ups"\n'
         '[complete]\ncommand = "cat .env vendor/a made"',
         files={".gitignore": "made\n"},
         untracked={**SECRET, "vendor/a": "a\n"},
@@ -414,7 +414,7 @@ def test_a_gate_gets_copies_links_and_the_setup_command(make_crew):
 
     outputs = asyncio.run(twice())
     assert [output.split() for output in outputs] == [["KEY=1", "a", "up"]] * 2
-    assert (crew.scene.worktrees / "ups").read_text() == "up\n"
+    assert (crew.scene.path.parent / "ups").read_text() == "up\n"
     outside.gates.tidy()
     assert (crew.scene.path / "vendor" / "a").read_text() == "a\n"
 

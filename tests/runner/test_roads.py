@@ -222,7 +222,8 @@ def test_a_ticket_is_closed_only_after_the_merge(make_scene):
     scene = make_scene(
         {"default": {"steps": [done(*work("a.txt"))]}},
         tasks=["one"],
-        config=f'[tasks]\nsource = "tk"\n[complete]\ncommand = "{look}"\n',
+        config=f'[tasks]\nsource = "tk"\n[complete]\ncommand = "{look}"\n'
+        '[sandbox]\nallow_read = [".tickets"]\n',
     )
     scene.run()
     seen = _proof(scene, "statuses").splitlines()

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from crew.domain.kernel.adapter_names import AdapterName
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.step import StepOutcome
-from crew.system.processes.sandbox import Sandbox
+from crew.system.sandbox.allowed import EVERYTHING, Allowed, Sandbox
 
 PromptVia = Literal["arg", "stdin", "file"]
 
@@ -36,8 +36,8 @@ class StepOrder:
     timeout_s: float = 1800.0
     idle_timeout_s: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
-    looks_only: bool = False  # the worktree is read-only, if bubblewrap is available
-    writable: tuple[Path, ...] = ()  # except for these
+    looks_only: bool = False  # the agent only reads in the worktree
+    allowed: Allowed = EVERYTHING  # what it may reach, where a sandbox can enforce it
 
 
 @frozen

@@ -39,7 +39,7 @@ def answer_first_run(
 def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
     """Add the missing keys. A file with an unexpected structure stays unchanged."""
     try:
-        _make_folder(file.parent)
+        make_folder(file.parent)
         with folder_held(file.parent):
             document = json.loads(file.read_bytes()) if file.exists() else {}
             added = [_add(document, key, value) for key, value in wanted]
@@ -80,7 +80,7 @@ def _fill_in(value: Any, names: Mapping[str, str]) -> Any:
 
 
 @effect("agents.first_run_folder")
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 

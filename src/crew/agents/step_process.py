@@ -1,7 +1,6 @@
 """Runs the process of a step for all adapters, and turns a bad end into an error."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from crew.agents.adapter import AgentSpec, StepOrder, Watch
 from crew.agents.environment import prepare_files
@@ -50,29 +49,9 @@ async def run_agent(
         timeout_s=order.timeout_s,
         idle_timeout_s=order.idle_timeout_s,
         sandbox=spec.sandbox,
-        read_only=held_paths(order),
-        writable=order.writable,
+        allowed=order.allowed,
     )
     return await run_process(process, on_started=watch.started, on_output=on_output, talk=talk)
-
-
-def held_paths(order: StepOrder) -> tuple[Path, ...]:
-    """The paths that the program of this step cannot change, if bubblewrap is available."""
-    looked_at = (order.worktree,) if order.looks_only else ()
-    return (*looked_at, *_held_git_files(order), *_linked_folders(order))
-
-
-def _held_git_files(order: StepOrder) -> tuple[Path, ...]:
-    """Git's hooks and settings: an agent may commit, but not change how git works."""
-    folder = order.env.get("CREW_GIT_DIR")
-    names = ("config", "hooks", "info") if folder else ()
-    return tuple(path for name in names if (path := Path(folder or "") / name).exists())
-
-
-def _linked_folders(order: StepOrder) -> tuple[Path, ...]:
-    """The folders that all worktrees share with the main checkout, which are read-only."""
-    folders = (Path(name) for name in order.env.get("CREW_LINKED", "").split("\n") if name)
-    return tuple(folder for folder in folders if folder.is_dir())
 
 
 def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:

@@ -125,7 +125,12 @@ class ChannelSettings:
 class SandboxSettings:
     """What an agent's processes may reach outside their worktree."""
 
-    mode: str = choice("auto", "bwrap", "off")
+    mode: str = choice("auto", "strict", "bwrap", "off")
+    network: bool = flag()
+    allow_read: tuple[str, ...] = texts()
+    allow_write: tuple[str, ...] = texts()
+    memory_mb: int = whole()
+    max_processes: int = whole()
 
 
 @frozen
@@ -184,6 +189,9 @@ class AgentSettings:
     exclude_patterns: tuple[str, ...] = texts(default=())
     script: str | None = text(default=None)
     first_run: tuple[Mapping[str, Any], ...] = answers(default=())
+    home_read: tuple[str, ...] = texts(default=())
+    home_write: tuple[str, ...] = texts(default=())
+    home_copy: tuple[str, ...] = texts(default=())
 
 
 @frozen

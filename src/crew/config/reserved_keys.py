@@ -10,7 +10,6 @@ NOT_SUPPORTED = "is not supported by this version of crew yet"
 NOT_YET: Mapping[str, tuple[str, ...]] = {
     "budget": ("task_usd", "quest_usd", "day_usd", "crew_usd", "step_tokens"),
     "cluster": ("server", "namespace", "remote"),
-    "sandbox": ("allow_read", "allow_write", "network"),
     "tui": ("keybindings",),
 }
 """The reserved keys by table. The change that implements a key removes it here."""

@@ -5,7 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crew.agents.adapter import StepOrder, Watch, adapter_for
 from crew.agents.terminal import tmux
@@ -21,6 +21,7 @@ from crew.runner.arrivals import arrivals
 from crew.runner.outside.terminals import TerminalOrder, open_terminal
 from crew.runner.prompts.step_orders import agent_settings, agent_spec
 from crew.runner.prompts.step_prompt import own_words
+from crew.runner.sandbox.confinement import for_manager
 from crew.runner.views.step_log import start_step
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
@@ -40,6 +41,7 @@ def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: s
     """Open the manager's terminal in the repository's root, or find the open one."""
     words = _instructions(workplace, kind, instructions)
     order = _order(workplace, kind, words, session=str(uuid.uuid4()), key="manager")
+    order = replace(order, allowed=replace(order.allowed, has_terminal=True))
     terminal = TerminalOrder(
         name=TERMINAL,
         script="manager",
@@ -166,5 +168,5 @@ def _order(
             MARKER_VARIABLE: f"pane/{workplace.repo_id}/manager/{os.getpid()}",
         },
         looks_only=True,
-        writable=(workplace.folder, workplace.repo.common_dir),
+        allowed=for_manager(workplace, settings),
     )

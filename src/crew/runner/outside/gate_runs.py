@@ -15,8 +15,8 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import plain, printable
 from crew.domain.runs.gate import GateExit, GateResult, gate_ended, without_gate
 from crew.git.worktrees.worktrees import abandon, ensure_detached, remove_worktree
-from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.outside.worktree_setup import furnish_gate
+from crew.runner.sandbox.confinement import for_command
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import ProcessOrder, run_process
 from crew.workplace import Workplace
@@ -128,7 +128,7 @@ class GateRuns:
             timeout_s=limit_s,
             idle_timeout_s=limit_s,
             sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
-            read_only=linked_folders(self.workplace.root, self.workplace.settings.worktree),
+            allowed=for_command(self.workplace, (gate.command,), path),
         )
 
 

@@ -50,6 +50,7 @@ from crew.runner.prompts.step_orders import (
 )
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
+from crew.runner.sandbox.confinement import for_step
 from crew.runner.views.step_log import says_done, start_step
 from crew.system.processes.git_processes import have_gits_ended
 from crew.system.threads import in_thread
@@ -218,6 +219,7 @@ class LocalOutside:
         )
         if self.mcp_url:
             order = replace(order, env={**order.env, "CREW_MCP_URL": self.mcp_url})
+        order = replace(order, allowed=for_step(workplace, order, settings))
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         asked = call.asked
         watch = Watch(started=call.started, doing=call.doing, heard=call.heard)

@@ -11,7 +11,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.templates import PLACE_NAMES, shell_script
 from crew.domain.kernel.text import Tail, plain
 from crew.domain.rows.task import Task
-from crew.runner.outside.worktree_files import linked_folders
+from crew.runner.sandbox.confinement import for_command
 from crew.system.crash_points import effect
 from crew.system.private_files import append_private
 from crew.system.processes.allowed_environment import allowed_environment
@@ -86,7 +86,7 @@ async def run_setup(workplace: Workplace, setup: Setup, *, path: Path, log: Path
         timeout_s=limit_s,
         idle_timeout_s=limit_s + 1,  # silence is allowed during a setup: only its time limit counts
         sandbox=workplace.settings.sandbox.mode,  # type: ignore[arg-type]
-        read_only=linked_folders(workplace.root, workplace.settings.worktree),
+        allowed=for_command(workplace, setup.argv, path, may_commit=True),
     )
     tail = Tail(_TAIL)
     end = await run_process(

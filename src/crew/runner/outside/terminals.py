@@ -1,14 +1,12 @@
 """Opens and ends the terminals of tasks: one tmux session a task, to which people can attach."""
 
 import os
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crew.agents.adapter import DEFAULT_TEMPLATE, StepOrder
 from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
-from crew.agents.step_process import held_paths
 from crew.agents.terminal import tmux
 from crew.agents.terminal.terminal_script import write_session_script
 from crew.agents.terminal.tmux import Tmux
@@ -26,9 +24,12 @@ from crew.runner.prompts.step_orders import (
     terminal_order,
 )
 from crew.runner.prompts.step_prompt import sent_back_words, terminal_prompt
+from crew.runner.requests.door_folder import make_door_folder
+from crew.runner.sandbox.confinement import for_step
 from crew.system.processes.ownership import MARKER_VARIABLE
-from crew.system.processes.process import working_bwrap
-from crew.system.processes.sandbox import with_held_paths
+from crew.system.processes.process import load_wrapper
+from crew.system.processes.start_command import Wrapper, terminal_command
+from crew.system.sandbox.allowed import Sandbox
 from crew.workplace import Workplace
 
 
@@ -89,18 +90,12 @@ def _command(workplace: Workplace, terminal: TerminalOrder) -> str:
         "Prompt": prompt_argument(order.prompt, file),
         "PromptFile": str(file),
     }
-    return _held(workplace, order, shell_script(template, values))
-
-
-def _held(workplace: Workplace, order: StepOrder, command: str) -> str:
-    """A command that may not write, where bubblewrap can enforce it; for agents that only read."""
-    bwrap = working_bwrap() if workplace.settings.sandbox.mode != "off" else None
-    if bwrap is None or not order.looks_only:
+    command = shell_script(template, values)
+    mode: Sandbox = workplace.settings.sandbox.mode  # type: ignore[assignment]
+    wrapper = load_wrapper(mode, order.allowed)
+    if wrapper == Wrapper():
         return command
-    held = with_held_paths(
-        ("sh", "-c", command), bwrap=bwrap, read_only=held_paths(order), writable=order.writable
-    )
-    return shlex.join(held)
+    return terminal_command(command, order.allowed, wrapper=wrapper, cwd=order.worktree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +109,10 @@ class TaskTerminals:
     ) -> Opened:
         words = terminal_prompt(self.workplace, run, task, item)
         order = terminal_order(self.workplace, terminal, run, task, words, session=session)
+        settings = agent_settings(self.workplace, order.kind)
+        make_door_folder(self.workplace)  # for the door of the next runner
+        allowed = for_step(self.workplace, order, settings, has_terminal=True)
+        order = replace(order, allowed=allowed)
         crew, number = str(shim_folder(order) / "crew"), str(terminal.number)
         wanted = TerminalOrder(
             name=terminal.name,

@@ -1,7 +1,6 @@
 """The checks of `crew doctor`; each finding names its fix."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,13 +21,13 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
     yield from _guarded("git", git_version)
     try:
         workplace = load_workplace()
-        settings = workplace.settings
+        workplace.settings  # noqa: B018 - reads the configuration
     except CrewError as error:
         yield Finding(check="config", message=error.message, fix=error.hint, is_wrong=True)
         return
     yield Finding(check="config", message=f"the configuration of {workplace.root} is sound")
     yield from _guarded("tmux", terminal)
-    yield from _guarded("sandbox", lambda: sandbox(settings.sandbox.mode))
+    yield from _guarded("sandbox", lambda: sandbox(workplace))
     checks = dict(STATE_CHECKS)
     database = checks.pop("database")
     yield from _guarded("database", lambda: database(workplace, repair))
@@ -76,25 +75,10 @@ def terminal() -> Iterator[Finding]:
         )
 
 
-def sandbox(mode: str) -> Iterator[Finding]:
-    from crew.system.processes.process import working_bwrap  # noqa: PLC0415
+def sandbox(workplace: "Workplace") -> Iterator[Finding]:
+    from crew.runner.sandbox.level import sandbox_finding  # noqa: PLC0415
 
-    if mode == "off":
-        yield Finding(check="sandbox", message="the sandbox is off", fix='[sandbox] mode = "auto"')
-    elif working_bwrap() is not None:
-        yield Finding(check="sandbox", message="bubblewrap gives every step its own pid namespace")
-    elif sys.platform != "linux":
-        yield Finding(
-            check="sandbox",
-            message="bubblewrap is not available: a reaper process ends steps instead",
-        )
-    else:
-        yield Finding(
-            check="sandbox",
-            message="bubblewrap does not work here: a reaper process ends steps instead",
-            fix="install bubblewrap and allow user namespaces",
-            is_wrong=mode == "bwrap",
-        )
+    yield sandbox_finding(workplace)
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:

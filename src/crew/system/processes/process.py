@@ -21,7 +21,15 @@ from crew.system.private_files import open_private
 from crew.system.processes.end_process import Child, end, exit_of
 from crew.system.processes.ownership import MARKER_VARIABLE, kill_leftovers, owned_processes
 from crew.system.processes.pipes import Pipes, Take, Talk
-from crew.system.processes.sandbox import PROBE_ARGUMENTS, Sandbox, below_reaper, in_pid_namespace
+from crew.system.processes.start_command import (
+    Wrapper,
+    copies_opened,
+    has_seatbelt,
+    start_command,
+    unmet_limit,
+)
+from crew.system.sandbox.allowed import EVERYTHING, Allowed, Sandbox
+from crew.system.sandbox.bubblewrap import PROBE
 from crew.system.threads import even_if_cancelled
 
 __all__ = [
@@ -29,6 +37,7 @@ __all__ = [
     "ProcessOrder",
     "become",
     "kill_leftovers",
+    "load_wrapper",
     "owned_processes",
     "program_path",
     "run_in_terminal",
@@ -66,8 +75,7 @@ class ProcessOrder:
     timeout_s: float = 1800.0
     idle_timeout_s: float = 600.0
     sandbox: Sandbox = "auto"
-    read_only: tuple[Path, ...] = ()  # with bubblewrap: paths the program cannot change
-    writable: tuple[Path, ...] = ()  # with bubblewrap: exceptions inside those paths
+    allowed: Allowed = EVERYTHING  # what it may reach, where a sandbox can enforce it
 
 
 @frozen
@@ -100,13 +108,14 @@ async def run_process(
     if missing := _what_is_missing(order):
         return missing
     try:
-        bwrap = await _bwrap(order.sandbox)
+        wrapper = await _load_wrapper(order)
         with Log(order.log) as log:
-            child = _spawn(order, bwrap)
+            child = _spawn(order, wrapper)
             talk = talk or _whole_input(order.stdin)
             return await _accompany(child, order, log, on_started, on_output, talk=talk)
     except CrewError as error:
-        return ProcessEnd(code=126, reason="failed", message=error.message)
+        message = f"{error.message} ({error.hint})" if error.hint else error.message
+        return ProcessEnd(code=126, reason="failed", message=message)
 
 
 def program_path(name: str, env: Mapping[str, str]) -> str | None:
@@ -116,11 +125,11 @@ def program_path(name: str, env: Mapping[str, str]) -> str | None:
 
 @functools.cache
 def working_bwrap() -> str | None:
-    """The path of bubblewrap, if it can create a pid namespace here."""
+    """The path of bubblewrap, if it can create its namespaces here."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return None
-    probe = (bwrap, *PROBE_ARGUMENTS, "--new-session", "--", "true")
+    probe = (bwrap, *PROBE, "--", "true")
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         if subprocess.run(probe, capture_output=True, check=False, timeout=20).returncode == 0:
             return bwrap
@@ -133,17 +142,25 @@ def become(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     os.execvpe(argv[0], tuple(argv), environment)  # noqa: S606 - a person asked for exactly this one
 
 
-async def _bwrap(sandbox: Sandbox) -> str | None:
-    if sandbox == "off":
-        return None
-    is_known = working_bwrap.cache_info().currsize
-    bwrap = working_bwrap() if is_known else await asyncio.to_thread(working_bwrap)
-    if bwrap is None and sandbox == "bwrap":
+def load_wrapper(sandbox: Sandbox, allowed: Allowed) -> Wrapper:
+    """What confines programs on this machine. Raises if `sandbox` or `allowed` needs more."""
+    is_on = sandbox != "off"
+    wrapper = Wrapper(bwrap=working_bwrap(), has_seatbelt=has_seatbelt()) if is_on else Wrapper()
+    if wrapper == Wrapper() and is_on and sandbox != "auto":
         raise CrewError(
-            'bubblewrap cannot make a pid namespace here: install it, or set mode = "auto"',
-            hint='install bubblewrap, or set [sandbox] mode = "auto"',
+            f'no sandbox works here, and [sandbox] mode = "{sandbox}" runs nothing without one',
+            hint='install bubblewrap and allow user namespaces, or set mode = "auto"',
         )
-    return bwrap
+    if unmet := unmet_limit(wrapper, allowed):
+        raise CrewError(unmet, hint="remove that key, or install bubblewrap")
+    return wrapper
+
+
+async def _load_wrapper(order: ProcessOrder) -> Wrapper:
+    is_known = working_bwrap.cache_info().currsize or order.sandbox == "off"
+    if is_known:
+        return load_wrapper(order.sandbox, order.allowed)
+    return await asyncio.to_thread(load_wrapper, order.sandbox, order.allowed)
 
 
 def _what_is_missing(order: ProcessOrder) -> ProcessEnd | None:
@@ -157,23 +174,22 @@ def _what_is_missing(order: ProcessOrder) -> ProcessEnd | None:
     return None
 
 
-def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
+def _spawn(order: ProcessOrder, wrapper: Wrapper) -> Child:
     """Start the program with one more pipe: bubblewrap's messages or the reaper's lifeline."""
     read_end, write_end = os.pipe()
-    ours, theirs = (read_end, write_end) if bwrap else (write_end, read_end)
+    ours, theirs = (read_end, write_end) if wrapper.bwrap else (write_end, read_end)
     try:
-        if bwrap:
-            argv = in_pid_namespace(
+        with copies_opened(order.allowed) as (mounts, copy_fds):
+            argv = start_command(
                 order.argv,
-                bwrap=bwrap,
+                order.allowed,
+                mounts,
+                wrapper=wrapper,
                 cwd=order.cwd,
-                info_fd=theirs,
-                read_only=order.read_only,
-                writable=order.writable,
+                pipe_fd=theirs,
+                copy_fds=copy_fds,
             )
-        else:
-            argv = below_reaper(order.argv, lifeline_fd=theirs)
-        top = _popen(argv, order, theirs)
+            top = _popen(argv, order, (theirs, *copy_fds))
     except (
         OSError,
         ValueError,
@@ -185,12 +201,14 @@ def _spawn(order: ProcessOrder, bwrap: str | None) -> Child:
     finally:
         os.close(theirs)
     os.set_blocking(ours, False)
-    pipe = {"info": ours} if bwrap else {"lifeline": ours}
+    pipe = {"info": ours} if wrapper.bwrap else {"lifeline": ours}
     return Child(top=top, marker=order.marker, **pipe)
 
 
 @effect("agents.spawn")
-def _popen(argv: tuple[str, ...], order: ProcessOrder, pipe: int) -> "subprocess.Popen[bytes]":
+def _popen(
+    argv: tuple[str, ...], order: ProcessOrder, fds: tuple[int, ...]
+) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         argv,
         cwd=order.cwd,
@@ -199,7 +217,7 @@ def _popen(argv: tuple[str, ...], order: ProcessOrder, pipe: int) -> "subprocess
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
-        pass_fds=(pipe,),
+        pass_fds=fds,
         start_new_session=True,
     )
 

@@ -25,7 +25,7 @@ from crew.front.cli.crew.unfinished import (
     unfinished,
 )
 from crew.front.cli.exit_codes import INTERRUPTED, error_document
-from crew.front.cli.output import print_json, say
+from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import kind_option
 from crew.front.cli.setup.agent_needs import check_needs
 from crew.front.cli.setup.gate_notice import tell_gate
@@ -112,9 +112,18 @@ def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach:
         raise LockHeld(holder)
     wanted.check(call, workplace, drain=drain)
     tell_gate(call, workplace)
+    _tell_level(call, workplace)
     if detach:
         return _detach(call, workplace, count=count, kind=kind, drain=drain)
     return _run_here(call, workplace, wanted, drain=drain)
+
+
+def _tell_level(call: Call, workplace: "Workplace") -> None:
+    """Print what is confined here; a configuration that cannot be obeyed is an error."""
+    from crew.runner.sandbox.level import load_level  # noqa: PLC0415 - the runner needs it anyway
+
+    level = load_level(workplace)
+    narrate(call, f"sandbox: {level.words}" + (f" ({level.fix})" if level.fix else ""))
 
 
 def _detach(

@@ -1,0 +1,209 @@
+"""Describes what each program of an agent may reach: a step, a review, a gate, a setup, a terminal.
+
+The disk is read-only. The person's checkout, `.crew`, other worktrees, the person's home, temporary
+folders and sockets do not exist in the sandbox, except for what is listed here.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from crew.agents.adapter import StepOrder
+from crew.agents.environment import prompt_file, shim_folder
+from crew.agents.first_run import make_folder
+from crew.config.model import AgentSettings
+from crew.domain.kernel.frozen import frozen
+from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.worktrees import worktree_admin
+from crew.runner.outside.worktree_files import linked_folders
+from crew.runner.sandbox.home_parts import declared, files_named_in, program_folders
+from crew.system.sandbox.allowed import Allowed
+from crew.workplace import Workplace
+
+DOOR = "CREW_DOOR"
+"""The variable that names the socket through which a step sends its requests to crew."""
+
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - each program gets its own
+_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR", "TMUX_TMPDIR")
+_SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "TMUX")
+_OF_THE_SYSTEM = ("/etc/resolv.conf", "/run/current-system", "/run/wrappers", "/run/opengl-driver")
+_HELD_GIT_FILES = ("config", "hooks", "info")
+"""What decides how git works: an agent may commit, but not change that."""
+
+
+@frozen
+class _Place:
+    """A folder in which a program runs, and what it needs besides."""
+
+    folder: Path
+    environ: Mapping[str, str]
+    may_write: bool = True
+    may_commit: bool = True
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    copied: tuple[Path, ...] = ()
+    sockets: tuple[Path, ...] = ()
+    has_terminal: bool = False
+
+
+def for_step(
+    workplace: Workplace, order: StepOrder, settings: AgentSettings, *, has_terminal: bool = False
+) -> Allowed:
+    """What the agent of a step, a review, a turn or a terminal may reach."""
+    environ = {**os.environ, **settings.env}
+    home = declared(settings, environ, root=workplace.root)
+    door = order.env.get(DOOR)
+    files = (prompt_file(order), shim_folder(order), workplace.folder / "scripts")
+    progress = _progress(workplace) if settings.adapter == "scripted" else ()
+    place = _Place(
+        folder=order.worktree,
+        environ=environ,
+        may_write=not order.looks_only,
+        readable=(*home.readable, *(files if door else ())),
+        # Without the door, a step's `crew` needs the database.
+        writable=(*home.writable, *(progress if door else (workplace.folder,))),
+        copied=home.copied,
+        sockets=(Path(door),) if door else (),
+        has_terminal=has_terminal,
+    )
+    return _allowed(workplace, place)
+
+
+def _progress(workplace: Workplace) -> tuple[Path, ...]:
+    """The folder in which scripted agents keep the numbers of their steps."""
+    folder = workplace.folder / "sessions"
+    make_folder(folder)
+    return (folder,)
+
+
+def for_command(
+    workplace: Workplace, argv: Sequence[str], folder: Path, *, may_commit: bool = False
+) -> Allowed:
+    """What a gate, a proof or a setup command may reach."""
+    place = _Place(
+        folder=folder,
+        environ=os.environ,
+        may_commit=may_commit,
+        readable=files_named_in(argv, os.environ),
+    )
+    return _allowed(workplace, place)
+
+
+def for_manager(workplace: Workplace, settings: AgentSettings) -> Allowed:
+    """What the manager may reach: it reads the person's checkout and works with crew alone."""
+    environ = {**os.environ, **settings.env}
+    home = declared(settings, environ, root=workplace.root)
+    place = _Place(
+        folder=workplace.root,
+        environ=environ,
+        may_write=False,
+        readable=home.readable,
+        writable=(*home.writable, workplace.folder),
+        copied=home.copied,
+    )
+    return _allowed(workplace, place)
+
+
+def limits_of(workplace: Workplace) -> Allowed:
+    """The limits that the configuration sets, without any rule about paths."""
+    settings = workplace.settings.sandbox
+    return Allowed(
+        has_network=settings.network,
+        memory_mb=settings.memory_mb,
+        max_processes=settings.max_processes,
+    )
+
+
+def _allowed(workplace: Workplace, place: _Place) -> Allowed:
+    settings = workplace.settings.sandbox
+    limits = replace(limits_of(workplace), has_terminal=place.has_terminal)
+    if settings.mode == "off":
+        return limits
+    own = (place.folder,) if place.may_write else ()
+    seen = () if place.may_write else (place.folder,)
+    git = _git_folders(workplace, place)
+    return replace(
+        limits,
+        may_write_anywhere=False,
+        has_own_devices=True,
+        empty=tuple(_hidden(workplace, place.environ)),
+        readable=(
+            *map(Path, _OF_THE_SYSTEM),
+            *program_folders(place.environ),
+            *place.readable,
+            *git.readable,
+            *_named(workplace, settings.allow_read),
+        ),
+        writable=(
+            *place.writable,
+            *own,
+            *git.writable,
+            *_named(workplace, settings.allow_write),
+        ),
+        held=(*seen, *git.held, *linked_folders(workplace.root, workplace.settings.worktree)),
+        copied=place.copied,
+        sockets=place.sockets,
+    )
+
+
+def _hidden(workplace: Workplace, environ: Mapping[str, str]) -> Iterator[Path]:
+    """The folders and sockets of the person, which do not exist in the sandbox."""
+    yield from map(Path, _TEMPORARY)
+    homes = (environ.get("HOME"), os.environ.get("HOME"))
+    folders = (*homes, *(environ.get(name) for name in _TEMPORARY_VARIABLES))
+    yield from _absolute(folders)
+    yield from (workplace.root, workplace.repo.common_dir, workplace.worktrees)
+    addresses = (os.environ.get(name, "") for name in _SOCKET_VARIABLES)
+    yield from _absolute(_socket_path(address) for address in addresses)
+
+
+def _absolute(paths: Iterable[str | None]) -> Iterator[Path]:
+    """The paths that can be hidden: absolute ones, but not the root of the disk."""
+    yield from (Path(path) for path in paths if path and path.startswith("/") and path != "/")
+
+
+def _socket_path(address: str) -> str:
+    """The path in `/a/socket`, `unix:///a/socket`, `unix:path=/a/socket,guid=…` or tmux's form."""
+    for prefix in ("unix://", "unix:path="):
+        address = address.removeprefix(prefix)
+    return address.split(",")[0]
+
+
+@frozen
+class _GitFolders:
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    held: tuple[Path, ...] = ()
+
+
+def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
+    """The folders of the person's repository that git needs in this place.
+
+    A folder with a repository of its own reads only the objects and the hooks of the main one. A
+    commit in a linked worktree writes into the main repository.
+    """
+    common = workplace.repo.common_dir
+    shared = (common / "objects", common / "hooks", *_alternates(common))
+    git_dir = worktree_admin.git_dir_for(workplace.repo, place.folder)
+    if git_dir is None:
+        return _GitFolders(readable=shared)
+    if worktree_admin.is_own(git_dir):
+        return _GitFolders(readable=shared, writable=(agent_git_of(git_dir),))
+    if not place.may_commit:
+        return _GitFolders(readable=(common,))
+    held = tuple(common / name for name in _HELD_GIT_FILES)
+    return _GitFolders(writable=(common,), held=held)
+
+
+def _alternates(common: Path) -> tuple[Path, ...]:
+    """The object stores that the main one borrows from."""
+    try:
+        lines = (common / "objects" / "info" / "alternates").read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ()
+    return tuple(common / "objects" / line for line in lines if line and not line.startswith("#"))
+
+
+def _named(workplace: Workplace, names: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(workplace.root / Path(name).expanduser() for name in names)

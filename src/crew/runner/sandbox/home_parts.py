@@ -1,0 +1,108 @@
+"""The parts of a person's home that a sandbox keeps: what an agent kind declares, and programs."""
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import crew
+from crew.agents.first_run import make_folder
+from crew.config.model import AgentSettings
+from crew.domain.kernel.frozen import frozen
+
+_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+
+_SETTINGS_OF_GIT = (".gitconfig", ".config/git")
+
+_TOOLS = (
+    *(".nvm", ".volta", ".fnm", ".asdf", ".pyenv", ".rbenv", ".sdkman", ".rustup", ".bun", ".deno"),
+    *(".local/bin", ".local/lib", ".local/pipx", ".local/share/uv", ".local/share/pipx"),
+    *(".local/share/mise", ".local/share/fnm", ".local/share/pnpm", ".local/share/claude"),
+    *(".npm-global", ".nix-profile", ".local/state/nix", "miniconda3", "anaconda3", "go/bin"),
+    *(".cargo/bin", ".cargo/env", ".cargo/config.toml", ".cargo/registry", ".cargo/git"),
+)
+"""Where programs are installed below a home. None of them holds a credential."""
+
+
+@frozen
+class HomeParts:
+    readable: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    copied: tuple[Path, ...]
+
+
+def declared(settings: AgentSettings, environ: Mapping[str, str], *, root: Path) -> HomeParts:
+    """What the agent kind declares. A writable folder (`name/`) is made if it is missing."""
+    for name in settings.home_write:
+        if name.endswith("/"):
+            make_folder(_path(name, environ))
+    templates = (
+        settings.command_template,
+        settings.interactive_template,
+        settings.interactive_resume,
+    )
+    commands = [(one or "").replace("{{.RepoRoot}}", shlex.quote(str(root))) for one in templates]
+    words = (settings.command, settings.script, *commands, *settings.args, *settings.env.values())
+    return HomeParts(
+        readable=(
+            *(_path(name, environ) for name in settings.home_read),
+            *files_named_in(words, environ),
+        ),
+        writable=tuple(_path(name, environ) for name in settings.home_write),
+        copied=tuple(_path(name, environ) for name in settings.home_copy),
+    )
+
+
+def files_named_in(commands: Iterable[str | None], environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files that a configured command names by a full path: a person wants it to read them."""
+    words = (word for command in commands for word in _words(command or ""))
+    paths = (_path(word, environ) for word in words if word.startswith(("/", "~/")))
+    return tuple(path for path in paths if path.is_file())
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """The command itself, which may be a path with spaces, and its words."""
+    try:
+        return (command, *shlex.split(command))
+    except ValueError:  # a shell would refuse it too
+        return (command,)
+
+
+def program_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where programs and their settings are: crew's own, those of the PATH, and git's settings."""
+    home = _home(environ)
+    own = (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
+    names = (*_TOOLS, *_SETTINGS_OF_GIT)
+    return (
+        *map(Path, own),
+        Path(crew.__file__).parent,
+        *(home / name for name in names),
+        *_on_the_path(home, environ),
+    )
+
+
+def _on_the_path(home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    """The folders of the PATH; of an installation with a `bin`, all of it."""
+    shared = {home, home / ".local", home / ".cargo", Path("/")}
+    for name in environ.get("PATH", os.defpath).split(":"):
+        folder = Path(name)
+        if not folder.is_absolute():
+            continue
+        is_part = folder.name in {"bin", "sbin"} and folder.parent not in shared
+        if is_part:
+            yield folder.parent
+        elif folder not in shared:
+            yield folder
+
+
+def _path(name: str, environ: Mapping[str, str]) -> Path:
+    """A path below the home; `${VARIABLE:-path}` is the variable's value, if it is set."""
+    filled = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], name)
+    home = _home(environ)
+    return home / filled.removeprefix("~/")
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or Path.home())

@@ -1,0 +1,121 @@
+"""Turns the rules about paths into mounts: in order, with symlinks resolved, without missing paths.
+
+A folder that becomes empty also hides the symlinks that lead through it. So a path below it keeps
+its name, and its content comes from where its symlinks lead. Everywhere else a mount is made where
+the symlinks lead, since a mount on a symlink would follow it.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.system.sandbox.allowed import Allowed
+
+
+class Access(IntEnum):
+    """What a mount gives. Of two rules for one path, the higher one holds."""
+
+    EMPTY = 0
+    READ = 1
+    COPY = 2
+    WRITE = 3
+    HELD = 4
+
+
+@frozen
+class Mount:
+    """One place in the sandbox. `source` is on the disk, `at` in the sandbox."""
+
+    access: Access
+    source: Path
+    at: Path
+    is_folder: bool
+
+
+@frozen
+class Found:
+    """A path on the disk: where its symlinks lead, and whether that is a folder."""
+
+    real: Path
+    is_folder: bool
+
+
+Find = Callable[[Path], Found | None]
+_Emptied = tuple[Path, Path]  # a folder that becomes empty, and where its symlinks lead
+
+
+def find(path: Path) -> Found | None:
+    """Look at a path on the disk; None if there is nothing, or nothing that can be mounted."""
+    try:
+        real = os.path.realpath(path, strict=True)
+        mode = os.stat(real).st_mode  # noqa: PTH116 - half the time, and every start pays for it
+    except OSError:
+        return None
+    return Found(real=Path(real), is_folder=stat.S_ISDIR(mode))
+
+
+def mounts_of(allowed: Allowed, find: Find = find) -> tuple[Mount, ...]:
+    """The mounts in the order in which they are made: a folder before what is inside it."""
+    emptied = [(path, found.real) for path in allowed.empty if (found := find(path))]
+    mounts: dict[Path, Mount] = {}
+    for path, access in _rules(allowed):
+        if found := find(path):
+            mount = _mount(path, access, found, emptied)
+            known = mounts.setdefault(mount.at, mount)
+            mounts[mount.at] = max(known, mount, key=lambda one: one.access)
+    return tuple(_needed(sorted(mounts.values(), key=lambda one: (len(one.at.parts), one.at))))
+
+
+def _rules(allowed: Allowed) -> Iterator[tuple[Path, Access]]:
+    yield from ((path, Access.EMPTY) for path in allowed.empty)
+    yield from ((path, Access.READ) for path in allowed.readable)
+    yield from ((path, Access.COPY) for path in allowed.copied)
+    # A server that starts again makes a new socket in the same folder.
+    yield from ((path.parent, Access.READ) for path in allowed.sockets)
+    yield from ((path, Access.WRITE) for path in allowed.writable)
+    yield from ((path, Access.HELD) for path in allowed.held)
+
+
+def _mount(path: Path, access: Access, found: Found, emptied: Iterable[_Emptied]) -> Mount:
+    """A path below an empty folder is mounted there by name, any other where it leads."""
+    names = [(name, real) for folder, real in emptied for name in (folder, real)]
+    above = [(name, real) for name, real in names if path != name and path.is_relative_to(name)]
+    at = found.real
+    if above and access is not Access.EMPTY:
+        name, real = max(above, key=lambda one: len(one[0].parts))
+        at = real / path.relative_to(name)
+    elif access is Access.COPY:
+        access = Access.READ  # only a folder of the sandbox has room for a copy
+    return Mount(access=access, source=found.real, at=at, is_folder=found.is_folder)
+
+
+def _needed(mounts: Iterable[Mount]) -> Iterator[Mount]:
+    """Leave out what the folder around it gives already, since each mount costs time."""
+    kept: list[Mount] = []
+    for mount in mounts:
+        around = [one for one in kept if mount.at.is_relative_to(one.at)]
+        nearest = max(around, key=lambda one: len(one.at.parts), default=_DISK)
+        if not _gives(nearest, mount):
+            kept.append(mount)
+            yield mount
+
+
+def _gives(around: Mount, mount: Mount) -> bool:
+    if around.source / mount.at.relative_to(around.at) != mount.source:
+        return False
+    if around is _DISK and mount.at.is_relative_to(
+        "/dev"
+    ):  # the sandbox may have a /dev of its own
+        return False
+    is_readable = around.access in {Access.READ, Access.WRITE, Access.HELD}
+    is_writable = around.access is Access.WRITE
+    return (mount.access is Access.READ and is_readable) or (
+        mount.access is Access.WRITE and is_writable
+    )
+
+
+_DISK = Mount(access=Access.READ, source=Path("/"), at=Path("/"), is_folder=True)
+"""What is around everything; it is at least readable."""

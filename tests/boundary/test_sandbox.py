@@ -1,0 +1,157 @@
+"""What a program in crew's sandbox can reach, tried from inside with real bubblewrap and git."""
+
+import http.server
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from boundary.sandbox_scene import SECRETS, git
+
+CONNECT = (
+    f"{sys.executable} -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])'"
+)
+
+READS = {
+    **{f"~/{name}": f'cat "$HOME/{name}"' for name in SECRETS},
+    "the checkout": 'cat "$CREW_REPO/mine"',
+    "the checkout's commits": 'cat "$CREW_REPO/.git/HEAD"',
+    "crew's folder": 'ls "$CREW_REPO/.crew/tasks"',
+    "crew's database": 'cat "$CREW_REPO/.crew/crew.db"',
+    "another task": "cat ../2/theirs",
+    "temporary files of others": 'cat "$CREW_REPO/../loose"',
+    "processes of others": f"test -e /proc/{os.getppid()}/environ -o -e /proc/{os.getpid()}/fd",
+}
+
+WRITES = {
+    "~/.gitconfig": 'echo "[alias] x = !evil" >> "$HOME/.gitconfig"',
+    "the person's git by `git config --global`": "git config --global core.pager evil",
+    "the main repository's objects": 'echo x > "$CREW_REPO/.git/objects/evil"',
+    "the main repository's hooks": 'echo x > "$CREW_REPO/.git/hooks/post-commit"',
+    "the system": "touch /usr/evil || touch /etc/evil",
+    "the prompt": 'echo x > "$CREW_PROMPT_FILE"',
+    "crew's own command": 'echo x > "$(command -v crew)"',
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_a_step_cannot_read(place, what):
+    said = place.step(READS[what])
+    assert said.code != 0, said.out
+    assert "secret" not in said.out
+
+
+@pytest.mark.parametrize("what", READS)
+def test_a_gate_cannot_read(place, what):
+    assert place.gate(READS[what]).code != 0
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_a_step_cannot_write(place, what):
+    said = place.step(WRITES[what])
+    assert said.code != 0, said.out
+
+
+def test_what_a_step_writes_at_home_and_in_temporary_folders_is_gone(place, tmp_path):
+    names = ('"$HOME/.bashrc"', '"$HOME/.profile"', "/tmp/crew-left", "/var/tmp/crew-left")
+    said = place.step("; ".join(f"echo evil > {name}" for name in (*names, "/dev/shm/crew-left")))
+    assert said.code == 0, said.out
+    assert (place.home / ".bashrc").read_text() == "secret\n"
+    assert not (place.home / ".profile").exists()
+    assert not any(Path(f"{one}/crew-left").exists() for one in ("/tmp", "/var/tmp", "/dev/shm"))
+    assert (place.root / "mine").read_text() == "not committed\n"
+
+
+def test_a_step_reads_its_prompt_runs_crew_and_commits_as_the_person(place, door):
+    said = place.step(
+        'cat "$CREW_PROMPT_FILE" && crew --version && echo x > new && git add new '
+        f'&& git commit -qm work && git log --format=%an -1 && {CONNECT} "$CREW_DOOR"'
+    )
+    assert said.code == 0, said.out
+    assert said.out.startswith("do it")
+    assert said.out.splitlines()[-1] == "Ann"
+    assert git("log", "--format=%s", at=place.folder) == "work\nfirst"
+
+
+def test_a_gate_writes_in_its_own_folder_only(place):
+    said = place.gate('echo x > made; echo x > ../2/evil; echo x > "$CREW_REPO/evil"; ls')
+    assert "made" in said.out.splitlines()
+    assert sorted(path.name for path in (place.workplace.worktrees / "2").iterdir()) == ["theirs"]
+    assert not (place.root / "evil").exists()
+
+
+def test_an_agent_that_only_reads_cannot_write_in_its_folder(place):
+    said = place.step("cat readme && ! echo x > evil", looks_only=True)
+    assert said.code == 0, said.out
+    assert not (place.folder / "evil").exists()
+
+
+def test_sockets_of_the_person_cannot_be_reached(place, tmp_path, monkeypatch):
+    own = tmp_path.parent / f"{tmp_path.name[:8]}-s"
+    connect = f'{CONNECT} "{own}"'
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(own))
+        server.listen()
+        assert place.step(connect).code != 0
+        place.configure(f'[sandbox]\nallow_write = ["{own.parent}"]\n')
+        assert place.step(connect).code == 0
+        monkeypatch.setenv("TMUX", f"{own},1,0")
+        assert place.step(connect).code != 0
+
+
+def test_without_network_even_the_loopback_is_out_of_reach(place):
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        address = f"('127.0.0.1', {server.server_port})"
+        connect = f'{sys.executable} -c "import socket; socket.create_connection({address}, 5)"'
+        assert place.step(connect).code == 0
+        place.configure("[sandbox]\nnetwork = false\n")
+        assert "refused" in place.step(connect).out
+        assert place.gate(connect).code != 0
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_what_the_config_allows_is_allowed(place, tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "a").write_text("a\n")
+    place.configure(f'[sandbox]\nallow_read = ["~/.netrc", "mine"]\nallow_write = ["{shared}"]\n')
+    said = place.step(f'cat "$HOME/.netrc" "$CREW_REPO/mine" && echo b > "{shared}/a"')
+    assert (said.code, said.out) == (0, "secret\nnot committed\n")
+    assert (shared / "a").read_text() == "b\n"
+    assert place.step('echo x >> "$HOME/.netrc"').code != 0
+    assert not (place.root / "evil").exists()
+
+
+def test_a_limit_of_memory_holds(place):
+    eat = f'{sys.executable} -c "x = bytearray(300 << 20)"'
+    assert place.step(eat).code == 0
+    place.configure("[sandbox]\nmemory_mb = 200\n")
+    assert "MemoryError" in place.step(eat).out
+
+
+def test_no_capability_is_left_and_names_of_the_machine_are_its_own(place):
+    said = place.step(
+        "grep ^CapEff /proc/self/status; readlink /proc/self/ns/ipc /proc/self/ns/uts"
+    )
+    outside = {str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("ipc", "uts")}
+    assert said.out.split()[1] == "0" * 16
+    assert outside.isdisjoint(said.out.split())
+
+
+def test_a_step_without_a_door_still_reaches_crews_folder(place):
+    assert place.step('ls "$CREW_REPO/.crew/crew.db"', env={"CREW_REPO": str(place.root)}).code == 0
+
+
+def test_a_closed_socket_does_not_stop_a_step(place):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place.door))
+    assert place.step("true").code == 0
