@@ -8,9 +8,9 @@ import pytest
 from agents.conftest import need
 from boundary.sandbox_scene import Place, make_place
 from crew.system.processes.process import working_bwrap
-from front.conftest import bare_scene, lonely, running, scene
+from front.conftest import bare_scene, lonely, on_screen, running, scene
 
-__all__ = ["bare_scene", "lonely", "running", "scene"]
+__all__ = ["bare_scene", "lonely", "on_screen", "running", "scene"]
 
 
 @pytest.fixture

@@ -1,5 +1,11 @@
-"""Text that an agent prints, made safe to split, search, store and show."""
+"""Text from outside, made safe where it enters a terminal, a commit message or a JSON document.
 
+There is one function for each destination: `printable` for a terminal with colours, `plain` for
+one without, `one_line` for a cell of a table, `commit_line` for a commit message, and `json_text`
+for a document. A second call of each changes nothing.
+"""
+
+import json
 import re
 
 LINE_LIMIT = 1_048_576
@@ -23,6 +29,7 @@ _LEADS = b"\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3"
 """The first bytes of all characters from U+0080 on that are odd."""
 _HARMLESS = bytes({9, 10, *range(0x20, 0x7F), *range(0x80, 0x100)} - set(_LEADS))
 _COLOUR = re.compile(_SGR)
+_RAW_IN_JSON = re.compile(rf"[\x7f-\x9f{_HIDDEN}]")
 
 
 def printable(raw: bytes) -> str:
@@ -42,6 +49,16 @@ def plain(text: str) -> str:
     bare = _COLOUR.sub("", text) if "\x1b" in text else text
     shown = printable(bare.encode(errors="replace"))
     return _COLOUR.sub("", shown) if "\x1b" in shown else shown
+
+
+def commit_line(text: str) -> str:
+    """Text as part of one line of a commit message: it cannot begin a line or a trailer."""
+    return " ".join(plain(text).split())
+
+
+def json_text(document: str) -> str:
+    """A JSON document in which characters that a terminal obeys or hides are written as escapes."""
+    return _RAW_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 
 def one_line(text: str, *, limit: int = 120) -> str:

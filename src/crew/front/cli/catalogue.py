@@ -117,9 +117,10 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
 ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
 HIDDEN = {
-    "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended.")
+    "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended."),
+    "_printable": Entry("tasks.diff:make_printable", "Remove control characters from stdin."),
 }
-"""Commands that only crew's own scripts call."""
+"""Commands that only crew's own scripts and pagers call."""
 
 COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()

@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Any, TextIO
 
 from crew.domain.kernel.quotation import quoted
-from crew.domain.kernel.text import one_line, plain, printable
+from crew.domain.kernel.text import json_text, one_line, plain, printable
 from crew.front.cli.call import Call
 
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
@@ -56,7 +56,7 @@ def _json_text(document: Any, *, indent: int | None) -> str:
         text.encode()
     except UnicodeEncodeError:  # a path that is not UTF-8
         return json.dumps(document, indent=indent)
-    return text
+    return text if text.isascii() and "\x7f" not in text else json_text(text)
 
 
 def say(text: str = "") -> None:

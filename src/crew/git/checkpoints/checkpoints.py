@@ -12,6 +12,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import Conflict, NotFound
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name, checkpoint_ref
+from crew.domain.kernel.text import commit_line
 from crew.git.checkpoints.checkpoint_notes import NO_NOTES, Notes, read_notes
 from crew.git.checkpoints.nested_history import bring_back_history
 from crew.git.checkpoints.reflogs import left_behind, left_in_own
@@ -187,7 +188,7 @@ def _keep(
     at: float,
     notes: Notes = NO_NOTES,
 ) -> Checkpoint | None:
-    subject = " ".join(label.split()) or "checkpoint"
+    subject = commit_line(label) or "checkpoint"
     while True:
         last = _last(repo, task)
         if last is not None and _holds(last, tree, parent, notes):

@@ -1,6 +1,8 @@
 """`crew diff`: finds the commits to compare and the files of a task, and runs the diff command."""
 
 import os
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -103,8 +105,18 @@ def run_diff(
 ) -> tuple[int, bytes]:
     """Run the diff command with the caller's environment: their pager, colours and diff tool.
 
-    Its git reads the folder's files, but no setting of the repository that the agent has there.
+    Its git reads the folder's files, but no setting of the repository that the agent has there. On
+    a terminal, git sends its output through a filter that removes control characters to the pager.
     """
     env = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
     env |= {**bound_to(workplace.repo, folder), "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    env["GIT_PAGER"] = _safe_pager(os.environ.get("GIT_PAGER"))
     return run_in_terminal(argv, cwd=folder, env=env, keep_output=keep_output)
+
+
+def _safe_pager(chosen: str | None) -> str:
+    """The person's pager behind the filter; git starts it only if its output is a terminal."""
+    found = 'pager="$(env -u GIT_PAGER git var GIT_PAGER)"; eval "${pager:-cat}"'
+    # Python must not look for modules in the folder, where an agent could have written one.
+    make_safe = shlex.join((sys.executable, "-P", "-m", "crew", "_printable"))
+    return f"{make_safe} | {{ {found if chosen is None else chosen or 'cat'}; }}"

@@ -8,6 +8,7 @@ from crew.domain.commands import Command
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import landed_ref
+from crew.domain.kernel.text import commit_line
 from crew.domain.lead_choice import LEADS
 from crew.domain.merging import merge_outcomes
 from crew.domain.merging.merge_plan import queued_tasks, undelivered
@@ -168,11 +169,11 @@ async def _merge(ctx: Context, task: Task, *, onto: str) -> MergeResult:
 
 def merge_message(task: Task, run: Run | None) -> str:
     """The merge commit's message: the task, the gate, the run, its steps and its cost."""
-    lines = [f"Merge {task.branch or task.id}: {task.title}", "", f"Task: {task.id}"]
+    lines = [f"Merge {task.branch or task.id}: {commit_line(task.title)}", "", f"Task: {task.id}"]
     lines += [f"Conflicts: settled by a person for {task.favours}"] if task.favours else []
     if run is not None:
         cost = "unknown" if run.cost_usd is None else f"${run.cost_usd:.2f}"
-        lines += [f"Gate: {' '.join(task.gate.split())}"] if task.gate else []
+        lines += [f"Gate: {commit_line(task.gate)}"] if task.gate else []
         lines += [f"Run: {run.id} ({run.agent_kind})", f"Steps: {run.steps}", f"Cost: {cost}"]
     return "\n".join(lines) + "\n"
 

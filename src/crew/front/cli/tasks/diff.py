@@ -1,11 +1,15 @@
 """`crew diff`: shows what a task has changed, with the configured command."""
 
+import os
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from crew.domain.kernel.templates import DIFF_NAMES, Value, check, shell_command
+from crew.domain.kernel.text import LINE_LIMIT, printable
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json
@@ -14,6 +18,8 @@ from crew.runner.by_hand.task_diff import ShownDiff, diff_of, files_of, run_diff
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
+
+CHUNK = 65_536
 
 
 @command("diff", example="crew diff 12\ncrew diff 12 -- --stat\ncrew diff 12 --json")
@@ -37,6 +43,20 @@ def diff(call: Call, task: str, args: tuple[str, ...]) -> int:
     if call.json:
         _tell(change, code, output)
     return code
+
+
+@command("_printable", example="")
+def make_printable() -> None:
+    """Copy stdin to stdout without control characters; only the pager of `crew diff` calls this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the pager
+    rest = b""
+    while chunk := os.read(sys.stdin.fileno(), CHUNK):
+        lines, newline, rest = (rest + chunk).rpartition(b"\n")
+        if len(rest) > LINE_LIMIT:
+            lines, newline, rest = lines + newline + rest, b"", b""
+        sys.stdout.write(printable(lines + newline))
+        sys.stdout.flush()
+    sys.stdout.write(printable(rest))
 
 
 def _values(
