@@ -32,6 +32,7 @@ from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
+from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import stale_locks, worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
 from crew.runner.outside.gate_runs import GateRuns
@@ -187,6 +188,7 @@ class LocalOutside:
             return None
         repo = self.workplace.repo
         state = worktrees.state_of(repo, path)
+        show_newest(repo, path, task.target)
         git_dir = worktree_admin.git_dir_for(repo, path)
         assert git_dir is not None
         landed = delivery.integration_tip(repo, task.target) if state.links else ""
@@ -230,6 +232,7 @@ class LocalOutside:
     def _made_ready(self, call: StepCall) -> Seen:
         """Do all disk work of a step's start in one thread call, since each call costs time."""
         run, task = call.run, call.task
+        show_newest(self.workplace.repo, self.workplace.root / task.worktree, task.target)
         if not call.resume:
             place = self.workplace.root / task.worktree
             answer_first_questions(self.workplace, run.agent_kind, place)

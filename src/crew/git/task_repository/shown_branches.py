@@ -1,0 +1,67 @@
+"""Shows the newest commit of the target branch in a task's own repository.
+
+An agent or a person there merges `main`, and means the `main` of now. Its refs are copies, so crew
+renews this one before a step and whenever it looks at the work.
+"""
+
+from pathlib import Path
+
+from crew.domain.kernel.names import landed_ref
+from crew.git.merges.merges import contains
+from crew.git.repository import Repository, ref_tip
+from crew.git.task_repository.agent_refs import agent_git_of, is_folder, read_head, read_text
+from crew.git.worktrees.worktree_admin import git_dir_for, is_own
+from crew.system.atomic_files import write_file
+from crew.system.crash_points import effect
+
+_LONGEST_REF = 4096
+
+
+_newest: dict[tuple[str, str], str] = {}
+
+
+def show_newest(repo: Repository, path: Path, target: str) -> None:
+    """Show what the task will be merged with: what landed, or the target if that is newer."""
+    git_dir = git_dir_for(repo, path)
+    if git_dir is None or not is_own(git_dir):
+        return
+    tips = (ref_tip(repo, landed_ref(target)), ref_tip(repo, f"refs/heads/{target}"))
+    landed, branch = tips
+    if landed is None or branch is None or landed == branch:
+        newest = branch or landed
+    else:
+        if (landed, branch) not in _newest:
+            is_newer = contains(repo, ancestor=landed, descendant=branch)
+            _newest[landed, branch] = branch if is_newer else landed
+        newest = _newest[landed, branch]
+    if newest is not None:
+        show_branch(git_dir, target, newest)
+
+
+def show_branch(crew_git: Path, branch: str, commit: str) -> None:
+    """Move the copy of a branch, unless the agent itself is on it."""
+    agent_git = agent_git_of(crew_git)
+    head = read_head(agent_git)
+    ref = agent_git / "refs" / "heads" / branch
+    if head is None or head.branch == branch or read_text(ref, most=_LONGEST_REF) == commit:
+        return
+    if _has_real_folders(agent_git, ref.parent):
+        _write(ref, commit)
+
+
+def _has_real_folders(agent_git: Path, folder: Path) -> bool:
+    """Whether no folder on the way is a link that the agent made; missing ones are made."""
+    steps = [folder, *folder.parents]
+    below = steps[: steps.index(agent_git)]
+    for one in reversed(below):
+        if not is_folder(one):
+            if one.is_symlink() or one.exists():
+                return False
+            one.mkdir()
+    return True
+
+
+@effect("git.show_branch")
+def _write(ref: Path, commit: str) -> None:
+    if not ref.is_dir():
+        write_file(ref, f"{commit}\n".encode())
