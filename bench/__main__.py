@@ -15,6 +15,7 @@ from bench import (
     memory,
     merge_queue,
     quests,
+    sandbox,
     sessions,
     steps,
     strangers,
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "channels": channels.measure,
     "quests": quests.measure,
     "sessions": sessions.measure,
+    "sandbox": sandbox.measure,
     "deliveries": deliveries.measure,
     "strangers": strangers.measure,
 }

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.conftest import need
 from boundary.sandbox_scene import SECRETS, git
+from crew.domain.kernel.errors import CrewError
+from crew.runner.sandbox.level import load_level, sandbox_finding
+from crew.system.processes.process import working_bwrap
 
 CONNECT = (
     f"{sys.executable} -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])'"
@@ -155,3 +159,58 @@ def test_a_closed_socket_does_not_stop_a_step(place):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(place.door))
     assert place.step("true").code == 0
+
+
+PROBE = (
+    'cat \\"$HOME/.ssh/id_x\\" ../2/theirs >> {seen}; echo x > \\"$HOME/.bashrc\\"; touch ../evil; '
+    'ls -A \\"{root}\\" >> {seen}; true'
+)
+
+
+def test_the_step_the_gate_and_the_setup_of_a_run_are_confined(scene, monkeypatch):
+    need(working_bwrap(), "bwrap")
+    monkeypatch.setenv("CREW_SANDBOX_ALLOW_WRITE", str(scene.folder))
+    home, seen = Path(os.environ["HOME"]), scene.folder / "seen"
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id_x").write_text("secret\n")
+    probe = PROBE.format(seen=seen, root=scene.root)
+    agent = scene.folder / "agent.sh"
+    agent.write_text(probe.replace("\\", "") + "\n" + agent.read_text())
+    scene.configure(f'[worktree]\nsetup_command = "{probe}"\n[complete]\ncommand = "{probe}"\n')
+    scene.ok("new", "--title", "one")
+    said = scene.ok("run", "--drain", "--agents", "1")
+    assert "sandbox: bubblewrap confines steps, reviews, gates" in said.err
+    assert scene.status("1") == "merged"
+    assert set(seen.read_text().split()) <= {".git", ".crew"}
+    assert not (home / ".bashrc").exists()
+    assert not (scene.root.parent / f"{scene.root.name}-worktrees" / "evil").exists()
+
+
+def test_strict_runs_nothing_without_a_sandbox_and_auto_prints_that_there_is_none(
+    place, monkeypatch
+):
+    monkeypatch.setattr("crew.system.processes.process.working_bwrap", lambda: None)
+    assert "no sandbox works here" in load_level(place.workplace).words
+    for mode in ("strict", "bwrap"):
+        place.configure(f'[sandbox]\nmode = "{mode}"\n')
+        with pytest.raises(CrewError, match=f'mode = "{mode}" runs nothing without one'):
+            load_level(place.workplace)
+        assert sandbox_finding(place.workplace).is_wrong
+    place.configure("[sandbox]\nnetwork = false\n")
+    with pytest.raises(CrewError, match="network = false needs a sandbox"):
+        load_level(place.workplace)
+
+
+def test_the_level_names_what_is_not_confined(place):
+    assert load_level(place.workplace).words.endswith(
+        "not confined: the network, the login of its own CLI"
+    )
+    place.configure(
+        '[sandbox]\nnetwork = false\nallow_write = ["x"]\n[worktree]\nkind = "linked"\n'
+    )
+    assert load_level(place.workplace).words.endswith(
+        "not confined: the login of its own CLI, the repository's .git (linked worktrees), "
+        "what [sandbox] allow_write names"
+    )
+    place.configure('[sandbox]\nmode = "off"\n')
+    assert load_level(place.workplace).words.startswith("the sandbox is off")

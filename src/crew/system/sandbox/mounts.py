@@ -50,8 +50,8 @@ _Emptied = tuple[Path, Path]  # a folder that becomes empty, and where its symli
 def find(path: Path) -> Found | None:
     """Look at a path on the disk; None if there is nothing, or nothing that can be mounted."""
     try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - most paths do not exist: this is quicker
         real = os.path.realpath(path, strict=True)
-        mode = os.stat(real).st_mode  # noqa: PTH116 - half the time, and every start pays for it
     except OSError:
         return None
     return Found(real=Path(real), is_folder=stat.S_ISDIR(mode))
@@ -82,7 +82,7 @@ def _rules(allowed: Allowed) -> Iterator[tuple[Path, Access]]:
 def _mount(path: Path, access: Access, found: Found, emptied: Iterable[_Emptied]) -> Mount:
     """A path below an empty folder is mounted there by name, any other where it leads."""
     names = [(name, real) for folder, real in emptied for name in (folder, real)]
-    above = [(name, real) for name, real in names if path != name and path.is_relative_to(name)]
+    above = [(name, real) for name, real in names if path != name and _is_in(path, name)]
     at = found.real
     if above and access is not Access.EMPTY:
         name, real = max(above, key=lambda one: len(one[0].parts))
@@ -92,11 +92,16 @@ def _mount(path: Path, access: Access, found: Found, emptied: Iterable[_Emptied]
     return Mount(access=access, source=found.real, at=at, is_folder=found.is_folder)
 
 
+def _is_in(path: Path, folder: Path) -> bool:
+    """Whether a path is a folder or below it; a fifth of the time of `is_relative_to`."""
+    return path.parts[: len(folder.parts)] == folder.parts
+
+
 def _needed(mounts: Iterable[Mount]) -> Iterator[Mount]:
     """Leave out what the folder around it gives already, since each mount costs time."""
     kept: list[Mount] = []
     for mount in mounts:
-        around = [one for one in kept if mount.at.is_relative_to(one.at)]
+        around = [one for one in kept if _is_in(mount.at, one.at)]
         nearest = max(around, key=lambda one: len(one.at.parts), default=_DISK)
         if not _gives(nearest, mount):
             kept.append(mount)
