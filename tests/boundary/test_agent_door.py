@@ -17,6 +17,7 @@ from crew.domain.kernel.errors import CrewError
 from crew.runner.requests import agent_door as door
 from crew.runner.requests import door_folder
 from crew.runner.requests.door_client import LONGEST_LINE, ask_door
+from crew.runner.requests.tokens import Tokens
 from crew.workplace import Workplace
 from front.mcp_scene import running_crew, waiting_step
 
@@ -36,6 +37,10 @@ class Desk:
     @property
     def engine(self):
         return SimpleNamespace(world=SimpleNamespace(terminals=self.terminals))
+
+    @property
+    def tokens(self):
+        return Tokens(self.workplace.folder)
 
     async def patiently(self, request):
         if request.args.get("wait"):

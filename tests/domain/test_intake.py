@@ -55,6 +55,24 @@ def test_an_edit_changes_only_what_was_edited():
     assert [fact.changes for fact in facts] == [{"title": "second", "priority": 0}]
 
 
+@pytest.mark.parametrize(
+    ("state", "before", "written", "after_it"),
+    [
+        ("in_progress", None, True, None),
+        ("done", False, True, False),
+        ("in_progress", False, None, False),
+        ("in_progress", True, False, False),
+        ("todo", None, True, True),
+        ("error", None, True, True),
+    ],
+)
+def test_a_review_is_not_dropped_while_there_is_work(state, before, written, after_it):
+    """The agent could have edited the file itself."""
+    task = known(state=state, written=state, skip_review=before)
+    item = replace(ITEM, status=TaskState(state), skip_review=written)
+    assert read(given(task), item).tasks["1"].skip_review == after_it
+
+
 def test_a_task_with_a_branch_keeps_the_target_it_started_from():
     item = replace(ITEM, base="dev")
     assert read(given(known()), item).tasks["1"].target == "dev"

@@ -15,7 +15,7 @@ from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
 from crew.domain.rows.quest import Position, Quest
-from crew.domain.rows.question import Question
+from crew.domain.rows.question import Question, Suspicion
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
@@ -126,6 +126,7 @@ def _some(kind, number):
         "run": Run(id=f"r{number}", task="1"),
         "line": MergeQueue(id=f"l{number}", results=(("c", True, 1, "fine"),)),
         "question": Question(id=f"q{number}", task="1", run="1.1", role="worker", question="?"),
+        "suspicion": Suspicion(id=f"s{number}", task="1", run="1.1", role="worker", act="stop"),
         "message": Message(id=f"m{number}", task="1", sender="ann", text="mind it", at=3.0),
         "provider": Provider(id=f"p{number}"),
         "quest": Quest(id=f"{number}", workflow="solo", definition="{}", slots=3),
@@ -148,6 +149,7 @@ _NOTES = {
     "question": st.fixed_dictionaries(
         {"answer": st.text(), "answered_at": st.none() | st.floats(0, 1e9)}
     ),
+    "suspicion": st.fixed_dictionaries({"count": st.integers(1, 99), "answer": st.text()}),
     "message": st.fixed_dictionaries({"step": st.text()}),
     "provider": st.fixed_dictionaries({"next_at": st.floats(0, 1e9), "reason": st.text()}),
     "quest": st.fixed_dictionaries({"plan": st.lists(st.tuples(st.text(), st.text()), max_size=3)}),

@@ -750,14 +750,19 @@ def test_a_reviewer_reads_its_task_and_changes_nothing(desk, runner):
     desk.new()
     desk.ok("start", "1")
     desk.commit("a.txt")
-    verdict(desk, "PASS\n")
-    desk.ok("review", "1")
+    wait = 'while [ ! -e "$SCENE/verdict" ]; do sleep 0.05; done\n'
+    (desk.folder / "reviewer.sh").write_text(REVIEWER.replace("cat ", f"{wait}cat "))
+    review = desk.start("review", "1")
+    until((desk.folder / "reviewer").exists)
     reviewer = spoken_for(desk, desk.folder / "reviewer")
     for way in (reviewer.by_http, reviewer.by_stdio):
         assert json.loads(way("get-task").text)["id"] == "1"
         assert way("signal-back", signal="complete", summary="x").refused
     said = reviewer.by_shell("signal-back", signal="complete", summary="x")
     assert (said.refused, "this token is for a review" in said.text) == (True, True)
+    verdict(desk, "PASS\n")
+    assert review.wait(PATIENCE_S) == 0
+    assert "that review has ended" in reviewer.by_stdio("get-task").text
     assert desk.status("1") == "in_progress"
 
 

@@ -6,16 +6,19 @@ stdout, as JSON; an error exits with its own code. `CREW_TRACE=FILE` writes down
 that is passed.
 """
 
+import asyncio
 import dataclasses
 import json
 import logging
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from crew.agents.terminal.tmux import Tmux, send_text
 from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.fact import Fact
 from crew.domain.requests import Request
 from crew.git.checkpoints.checkpoints import drop_checkpoints, restore
 from crew.runner import runner as runner_module
@@ -45,16 +48,43 @@ def main(repo: Path, scene: dict) -> None:
         DEEDS[verb](workplace, *args)
         return
 
+    person = Person(scene.get("answer", ""))
+
     def prepare(runner: Runner) -> None:
         runner.take_in()
+        person.meet(runner)
         kind, count = scene.get("kind", "scripted"), scene.get("agents", 3)
         runner.heed(Request(verb="spawn", args={"kind": kind, "at_least": count, "chosen": True}))
         for verb, args in scene.get("first", []):
             runner.heed(Request(verb=verb, args=args))
 
-    runner = run_crew(workplace, prepare, options=RunnerOptions(drain=scene.get("drain", True)))
+    options = RunnerOptions(drain=scene.get("drain", True), told=person.told)
+    runner = run_crew(workplace, prepare, options=options)
     tasks = runner.engine.world.tasks.values()
     print(json.dumps({"tasks": {task.id: task.state for task in tasks}}))
+
+
+@dataclasses.dataclass
+class Person:
+    """Answers every question with the same text, if there is one."""
+
+    text: str
+    runner: Runner | None = None
+
+    def meet(self, runner: Runner) -> None:
+        self.runner = runner
+        if self.text:
+            for question in [one for one in runner.engine.world.questions.values() if one.is_open]:
+                self._answer(question.id)
+
+    def told(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            if self.text and fact.kind == "question" and fact.trigger == "asked":
+                asyncio.get_running_loop().call_soon(self._answer, fact.subject)
+
+    def _answer(self, question: str) -> None:
+        assert self.runner is not None
+        self.runner.heed(Request(verb="answer", args={"question": question, "text": self.text}))
 
 
 def add_missing(workplace: Workplace, tasks: list[dict]) -> None:

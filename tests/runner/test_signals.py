@@ -279,10 +279,10 @@ def test_a_terminal_has_a_token_of_its_own_and_a_reviewer_one_that_only_reads(to
         "run": "1.1",
         "terminal": 2,
     }
-    reviewer = {**claimed, "token": tokens.review_token(run, "c0ffee")}
+    reviewer = {**claimed, "token": tokens.review_token(run, "1-77-0-c0ffee")}
     assert tokens.checked(Request(verb="get_task", args=reviewer)).args == {
         "run": "1.1",
-        "review": True,
+        "review": "1-77-0-c0ffee",
     }
     for verb in ("signal", "fetch_messages", "progress", "post_message", "plan_steps"):
         with pytest.raises(NeedsLogin, match="for a review"):

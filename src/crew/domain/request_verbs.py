@@ -10,6 +10,7 @@ from crew.domain.merging import conflict_choice, merge_requests
 from crew.domain.quests import quest_requests
 from crew.domain.requests import Answer, Asked, Request, Verb
 from crew.domain.rules import Rules
+from crew.domain.runs import suspicions
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.tasks import messages, task_requests
 from crew.domain.terminals import resume_requests, terminal_requests, terminal_signals
@@ -24,6 +25,7 @@ VERBS: Mapping[str, Verb] = {
     **terminal_signals.VERBS,
     **conflict_choice.VERBS,
     **messages.VERBS,
+    **suspicions.VERBS,
     **quest_requests.VERBS,
     **channel_requests.VERBS,
     **member_requests.VERBS,

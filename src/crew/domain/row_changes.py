@@ -13,7 +13,7 @@ from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue, TestResult, T
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
 from crew.domain.rows.quest import Position, Quest
-from crew.domain.rows.question import Question
+from crew.domain.rows.question import Question, Suspicion
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
@@ -125,6 +125,18 @@ class QuestionFields(TypedDict, total=False):
     asked_at: float
     answer: str
     answered_at: float | None
+
+
+class SuspicionFields(TypedDict, total=False):
+    task: str
+    run: str
+    role: str
+    act: str
+    context: str
+    count: int
+    first_at: float
+    last_at: float
+    answer: str
 
 
 class MessageFields(TypedDict, total=False):
@@ -273,6 +285,17 @@ class MovedFact(Protocol):
 
     @overload
     def __call__(
+        self,
+        row: Suspicion,
+        trigger: str,
+        *,
+        to: str,
+        at: float,
+        **changes: Unpack[SuspicionFields],
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
         self, row: Message, trigger: str, *, to: str, at: float, **changes: Unpack[MessageFields]
     ) -> Fact: ...
 
@@ -331,6 +354,11 @@ class NotedFact(Protocol):
     @overload
     def __call__(
         self, row: Question, trigger: str, *, at: float, **changes: Unpack[QuestionFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Suspicion, trigger: str, *, at: float, **changes: Unpack[SuspicionFields]
     ) -> Fact: ...
 
     @overload

@@ -14,7 +14,7 @@ from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
 from crew.domain.rows.provider import Provider
 from crew.domain.rows.quest import Position, Quest
-from crew.domain.rows.question import Question
+from crew.domain.rows.question import Question, Suspicion
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
@@ -29,6 +29,7 @@ Row = (
     | Terminal
     | MergeQueue
     | Question
+    | Suspicion
     | Message
     | Provider
     | Quest
@@ -70,6 +71,7 @@ class World:
     terminals: Mapping[str, Terminal] = field(default_factory=dict)
     queues: Mapping[str, MergeQueue] = field(default_factory=dict)
     questions: Mapping[str, Question] = field(default_factory=dict)
+    suspicions: Mapping[str, Suspicion] = field(default_factory=dict)
     messages: Mapping[str, Message] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)
     quests: Mapping[str, Quest] = field(default_factory=dict)

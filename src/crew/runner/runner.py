@@ -13,7 +13,7 @@ from typing import Any
 
 from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
 from crew.domain.commands import CommandKind
-from crew.domain.kernel.errors import CrewError, TryLater, UsageError
+from crew.domain.kernel.errors import Conflict, CrewError, TryLater, UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.names import terminal_name
 from crew.domain.kernel.text import one_line
@@ -27,8 +27,10 @@ from crew.runner.interrupts import Interrupts
 from crew.runner.kind_watch import KindWatch
 from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.outside.local_machine import LocalOutside
+from crew.runner.outside.review_runs import is_open_review
 from crew.runner.requests.checked_requests import (
     READING,
+    comment_of,
     message_from,
     readable,
     refusal,
@@ -211,8 +213,10 @@ class Runner:
 
     def _answer_step(self, request: Request) -> Answer:
         """Answer a request that only a step under way may send."""
-        world = self.engine.world
-        run = speaking_run(world, parsed(Speaker, request))
+        world, speaker = self.engine.world, parsed(Speaker, request)
+        run = speaking_run(world, speaker)
+        if speaker.review and not is_open_review(self.workplace, speaker.review):
+            raise Conflict("that review has ended", hint="end your review now", code="review_over")
         if request.verb == "progress":
             self.last_words.keep(
                 str(run.agent or terminal_name(run.task)), one_line(str(request.args["text"]))
@@ -220,6 +224,9 @@ class Runner:
             return Answer(reply="noted")
         if request.verb in READING:
             return Answer(reply=READING[request.verb](self.workplace, world, run))
+        if request.verb == "comment":
+            self.workplace.source.comment(run.task, comment_of(run, request.args))
+            return Answer(reply=f"task {run.task} has your comment")
         if request.verb == "post_message":
             request = message_from(run, request.args)
         return self._decided(request)

@@ -40,7 +40,7 @@ class PlainRow:
 class QuickWorld:
     """The part of the world that a command shows; the other tables are empty."""
 
-    __slots__ = ("agents", "members", "questions", "queues", "runs", "tasks")
+    __slots__ = ("agents", "members", "questions", "queues", "runs", "suspicions", "tasks")
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class QuickWorld:
         runs: Rows | None = None,
         members: Rows | None = None,
         questions: Rows | None = None,
+        suspicions: Rows | None = None,
     ) -> None:
         self.queues = queues
         self.tasks = tasks
@@ -58,6 +59,7 @@ class QuickWorld:
         self.runs = runs or {}
         self.members = members or {}
         self.questions = questions or {}
+        self.suspicions = suspicions or {}
 
 
 ShownWorld: TypeAlias = "World | QuickWorld"
@@ -78,17 +80,23 @@ def load_agents(db: Database) -> QuickWorld:
         queues=queues,
         members=members,
         questions={one.id: one for one in load_questions(db)},
+        suspicions={one.id: one for one in _open_rows(db, "suspicion")},
     )
 
 
 def load_questions(db: Database) -> list[Any]:
     """The questions that wait for a person."""
+    return _open_rows(db, "question")
+
+
+def _open_rows(db: Database, kind: str) -> list[Any]:
     with translated():
         found = db.execute(
-            "SELECT value FROM rows WHERE kind = 'question' AND instr(value, '\"open\"')"
-            " AND json_extract(value, '$.state') = 'open'"
+            "SELECT value FROM rows WHERE kind = ? AND instr(value, '\"open\"')"
+            " AND json_extract(value, '$.state') = 'open'",
+            (kind,),
         ).fetchall()
-    return [_plain("question", value) for (value,) in found]
+    return [_plain(kind, value) for (value,) in found]
 
 
 def load_queues(db: Database) -> QuickWorld:

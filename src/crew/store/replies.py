@@ -14,8 +14,12 @@ class Reply(NamedTuple):
 
 
 def keep_reply(db: Database, reply: Reply) -> None:
-    """Record the replies in the transaction of their facts. The first reply to a request wins."""
+    """Record the reply in the transaction of its facts. The first reply to a request wins.
+
+    An answered request no longer needs its token, which would prove an agent to its next reader.
+    """
     db.execute(
-        "UPDATE requests SET reply = ? WHERE id = ? AND reply IS NULL",
+        "UPDATE requests SET reply = ?, args = json_remove(args, '$.token')"
+        " WHERE id = ? AND reply IS NULL",
         (json.dumps(reply.words), reply.number),
     )

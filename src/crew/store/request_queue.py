@@ -40,9 +40,15 @@ def find_reply(db: Database, number: int) -> Any | None:
 
 @effect("store.drop_requests")
 def drop_requests(db: Database) -> None:
-    """Drop the requests to a runner that has ended. Waiting processes ask the next one."""
+    """Drop the requests to a runner that has ended. Waiting processes ask the next one.
+
+    An earlier version of crew kept the tokens of answered requests.
+    """
     with translated():
         db.execute("DELETE FROM requests WHERE reply IS NULL")
+        db.execute(
+            "UPDATE requests SET args = json_remove(args, '$.token') WHERE instr(args, '\"token\"')"
+        )
 
 
 @effect("store.withdraw")

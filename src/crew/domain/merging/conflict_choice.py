@@ -22,13 +22,19 @@ from crew.domain.runs.questions import (
     open_question,
 )
 from crew.domain.runs.run_ends import broken_off
+from crew.domain.runs.suspicions import dismiss
 from crew.domain.world import FactDraft, moved, noted
 
 AGENT, _, _, GIVE_UP = CONFLICT_CHOICES
 
 
 def answer(asked: Asked[AnswerQuestion]) -> Answer:
-    """Answer any question; a question about a conflict takes one of its choices."""
+    """Answer any question; a question about a conflict takes one of its choices.
+
+    The answer to a suspicion dismisses it.
+    """
+    if suspicion := asked.world.suspicions.get(asked.request.question):
+        return dismiss(asked, suspicion)
     question = open_question(asked)
     if question.about != About.CONFLICT:
         return answer_question(asked)

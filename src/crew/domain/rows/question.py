@@ -1,4 +1,8 @@
-"""The row of a question that only a person can answer; meanwhile its run occupies no agent."""
+"""The rows of the inbox: questions that only a person can answer, and suspicious acts.
+
+While its question is open, a run occupies no agent. A suspicious act is what an agent tried
+although only a person may do it; nothing waits for its answer.
+"""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -57,3 +61,46 @@ class Question:
     @property
     def is_open(self) -> bool:
         return self.state == QuestionState.OPEN
+
+
+class SuspicionState(StrEnum):
+    OPEN = "open"
+    DISMISSED = "dismissed"
+
+
+SUSPICION = Machine(
+    name="suspicion",
+    first=SuspicionState.OPEN,
+    moves=(
+        Move(
+            source="open", target="dismissed", trigger="dismissed", meaning="a person has seen it"
+        ),
+    ),
+)
+
+
+@frozen
+class Suspicion:
+    """`act` is what the role tried, such as `crew answer`, and `count` how often.
+
+    A run has one for each act. `task` and `run` are empty if they are not known.
+    """
+
+    kind: ClassVar[str] = "suspicion"
+    machine: ClassVar[Machine] = SUSPICION
+
+    id: str
+    task: str
+    run: str
+    role: str
+    act: str
+    context: str = ""
+    count: int = 1
+    first_at: float = 0.0
+    last_at: float = 0.0
+    state: str = SuspicionState.OPEN
+    answer: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == SuspicionState.OPEN

@@ -129,6 +129,11 @@ class Task:
         return self.written == self.state or self.corrupt or not self.is_there
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether a run works on it, or its work waits to land and may still be sent back."""
+        return self.state in {TaskState.IN_PROGRESS, TaskState.DONE}
+
+    @property
     def is_queued(self) -> bool:
         """Whether it waits in the merge queue."""
         is_kept = self.landed_commit or self.conflict

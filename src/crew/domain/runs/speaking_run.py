@@ -8,18 +8,18 @@ from crew.domain.world import World
 
 @frozen
 class Speaker:
-    """An attempt at a step, the number of a terminal, or a review: what a token proves."""
+    """What a token proves: an attempt at a step, the number of a terminal, or a review."""
 
     run: str
     attempt: int | None = None
     terminal: int | None = None
-    review: bool = False
+    review: str = ""
 
 
 def speaking_run(world: World, speaker: Speaker) -> Run:
     """The run that the caller reports for; a step or a terminal that has ended is refused.
 
-    A review only reads, so it may report at any time.
+    Whether a review has ended is not in any row: the runner checks it.
     """
     run = world.runs.get(speaker.run)
     number = speaker.terminal

@@ -121,13 +121,25 @@ def _changed(world: World, task: Task, item: TaskItem, intake: Intake) -> list[F
     values = _fields(item, intake)
     if item.corrupt is not None:
         values = {"corrupt": True, "missing_at": None, "gone": False}
-    elif task.branch:
-        values.pop("target")
+    else:
+        values = _while_at_work(task, values)
     changes = {name: value for name, value in values.items() if getattr(task, name) != value}
     facts = [_edited(task, changes, at=intake.at)] if changes else []
     if item.corrupt is None and item.status != task.written:
         facts += _status_edited(world, task, item, intake)
     return facts
+
+
+def _while_at_work(task: Task, values: "SourceFields") -> "SourceFields":
+    """The values that hold while there is work: an agent may have edited the task's file.
+
+    The target of a branch stays, and the review can be asked for but not dropped.
+    """
+    if task.branch:
+        values.pop("target")
+    if task.is_at_work and values["skip_review"] is not False:
+        values.pop("skip_review")
+    return values
 
 
 def _edited(task: Task, changes: Mapping[str, object], *, at: float) -> Fact:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from crew.domain.kernel.errors import NotFound
+
 if TYPE_CHECKING:
     from crew.workplace import Workplace
 
@@ -26,6 +28,12 @@ class Call:
         # Slow to import, and not needed for help or a list of agents.
         from crew.workplace import find_workplace  # noqa: PLC0415
 
+        if self.is_shut_in():
+            raise NotFound(
+                "this agent's step cannot see the crew it works for",
+                hint="`crew show` shows the step's own task, and `git diff` what it has changed",
+                code="shut_in",
+            )
         found = find_workplace(self.directory)
         self.note_read_only(found.folder)
         return found
@@ -35,6 +43,14 @@ class Call:
         if not self.quiet and os.statvfs(folder).f_flag & os.ST_RDONLY:
             note = "this disk is read-only: crew shows what is on it and can change nothing"
             print(note, file=sys.stderr)
+
+    def is_shut_in(self) -> bool:
+        """Whether this is an agent's process in a sandbox, which sees no `.crew`, only the door."""
+        if not os.environ.get("CREW_DOOR"):
+            return False
+        from crew.runner.requests.ask_with_token import is_shut_in  # noqa: PLC0415 - for agents
+
+        return is_shut_in(self.directory)
 
     def has_colour(self, stream: TextIO) -> bool:
         """Whether to use colours: `NO_COLOR`, then `FORCE_COLOR`, then the terminal decides."""

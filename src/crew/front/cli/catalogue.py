@@ -1,7 +1,11 @@
-"""The list of all commands with their modules and help lines, so that help imports none of them."""
+"""The list of all commands with their modules and help lines, so that help imports none of them.
 
-from collections.abc import Mapping
-from typing import NamedTuple
+It also names the commands that an agent's process may run; all others are for people.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -125,3 +129,33 @@ HIDDEN = {
 COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()
 }
+
+READING = frozenset(
+    {
+        *("show", "list", "ready", "diff", "poll", "ps", "peek", "logs", "inbox", "events"),
+        *("runs", "cost", "checkpoints", "dashboard", "workflows", "agents", "doctor", "demo"),
+        *("completion", "config show", "config get", "config template"),
+        *("quest list", "quest show", "channel list", "channel show", "channel tail"),
+    }
+)
+"""Commands that change nothing, or nothing of this crew."""
+
+WITH_TOKEN = frozenset({"signal", "mcp", "quest plan"})
+"""Commands that are refused without the token of a step."""
+
+CHANGING = {"doctor": ("repair",), "comment": ("request_changes", "index", "author")}
+CHANGING |= {"complete": ("merge",)}
+"""The flags with which a command is for people."""
+
+
+def _bare(task: str) -> str:
+    return task.removeprefix("#").removeprefix("crew-")
+
+
+OWN: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "comment": lambda given: _bare(given["task"]),
+    "exec": lambda given: _bare(given["task"]),
+    "complete": lambda given: _bare(given["task"] or os.environ.get("CREW_TASK_ID", "")),
+    "_pane-ended": lambda given: str(given["run"]),
+}
+"""Commands that an agent may run for its own task or run, which the arguments name."""

@@ -1,11 +1,14 @@
-"""The base class of all commands: common flags after the name too, and an example in the help."""
+"""The base class of all commands: common flags, an example in the help, and who may run it."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from crew.find_crew import find_folder
 from crew.front.cli.call import Call
+from crew.front.cli.catalogue import CHANGING, OWN, READING, WITH_TOKEN
 
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 """Each command has them by itself: click keeps the flags of the first context it was shown in."""
@@ -42,6 +45,10 @@ class CrewCommand(click.Command):
         *own, help_option = super().get_params(ctx)
         return [*own, *common_flags(), help_option]
 
+    def invoke(self, ctx: click.Context) -> Any:
+        check_caller(ctx)
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         print_example(formatter, self.example)
 
@@ -73,3 +80,34 @@ def print_example(formatter: click.HelpFormatter, example: str) -> None:
 
 def command(name: str, *, example: str) -> Callable[[Callable[..., Any]], CrewCommand]:
     return click.command(name, cls=CrewCommand, example=example)
+
+
+def check_caller(ctx: click.Context) -> None:
+    """Refuse a command of people to an agent's process."""
+    path = _path(ctx)
+    flags = [name for name in CHANGING.get(path, ()) if ctx.params.get(name) not in (None, False)]
+    if not flags and (path in READING | WITH_TOKEN or _is_a_members(path)):
+        return
+    directory = (ctx.find_object(Call) or Call()).directory
+    if path == "init" and find_folder(directory.resolve()) is None:
+        return  # an agent that works on crew itself makes crews of its own
+    from crew.runner.requests.person_only import refuse_agents  # noqa: PLC0415 - reading does without
+
+    words = " ".join((f"crew {path}", *(f"--{name.replace('_', '-')}" for name in flags)))
+    own = OWN[path](ctx.params) if path in OWN and not flags else ""
+    refuse_agents(directory, f"`{words}`", own=own)
+
+
+def _is_a_members(path: str) -> bool:
+    """Whether this posts in a channel with a token, which tells a member from a person."""
+    return path == "channel say" and bool(os.environ.get("CREW_TOKEN"))
+
+
+def _path(ctx: click.Context) -> str:
+    """The full name of a command, whatever alias was typed."""
+    names = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.append(str(at.command.name))
+        at = at.parent
+    return " ".join(reversed(names))

@@ -59,10 +59,13 @@ def done_for_a_person(asked: ToolCall) -> ToolReply:
 
     from crew.domain.requests import Request  # noqa: PLC0415
     from crew.runner.requests.ask_crew import ask  # noqa: PLC0415
+    from crew.runner.requests.person_only import refuse_agents  # noqa: PLC0415
     from crew.runner.views.row_views import open_question_views  # noqa: PLC0415
     from crew.store.fact_log import load_world  # noqa: PLC0415
     from crew.workplace import find_workplace  # noqa: PLC0415
 
+    if asked.verb != "inbox":
+        refuse_agents(Path.cwd(), "the tool answer-question")
     workplace = find_workplace(Path.cwd())
     with closing(workplace.db):
         if asked.verb == "inbox":

@@ -21,6 +21,7 @@ from crew.domain.upkeep.prune_plan import Remains
 from crew.front.python.runner_process import Running, start_run
 from crew.runner.quest_start import begin_quest, cancel_quest
 from crew.runner.requests.ask_crew import ask, wake
+from crew.runner.requests.person_only import refuse_agents
 from crew.runner.upkeep.clean_state import remove_state, take_inventory
 from crew.runner.upkeep.doctor_checks import examine
 from crew.runner.upkeep.kept_work import kept_task, kept_views, restore_work
@@ -98,6 +99,7 @@ class Crew:
         agent: str | None = None,
     ) -> TaskItem:
         """Create a task; `after` are the ids of tasks that it waits for."""
+        refuse_agents(self.root, "a new task from Python")
         source = self._workplace.source
         new = NewTask(
             title=title, body=body, deps=after, labels=labels, priority=priority, agent=agent
@@ -148,6 +150,7 @@ class Crew:
 
         With `drain` it ends when nothing more can change. It outlives this program.
         """
+        refuse_agents(self.root, "a run from Python")
         return start_run(self._workplace, agents=agents, agent=agent, drain=drain)
 
     def prune(self, *, branches: bool = False, dry_run: bool = False) -> Remains:
@@ -240,6 +243,7 @@ class Crew:
 
     def _do(self, deed: Callable[[Workplace], T]) -> T:
         """Call it here or, in a running event loop, in a thread: it may need its own loop."""
+        refuse_agents(self.root, "a change from Python")
         try:
             asyncio.get_running_loop()
         except RuntimeError:

@@ -134,10 +134,15 @@ class Reviews:
             idle_timeout_s=workplace.settings.run.idle_timeout_s,
             env={
                 **step_environment(workplace, run, task, role="reviewer"),
-                **connection(workplace, Tokens(workplace.folder).review_token(run, call.commit)),
+                **connection(workplace, Tokens(workplace.folder).review_token(run, name)),
                 MARKER_VARIABLE: self._marker(name),
             },
         )
+
+
+def is_open_review(workplace: Workplace, name: str) -> bool:
+    """Whether this review is under way: its worktree is there, and so is the process that asked."""
+    return (workplace.worktrees / f"{_FOLDER}{name}").exists() and _is_under_way(name)
 
 
 def keep_verdict(workplace: Workplace, task: str, found: Verdict, *, name: str) -> None:

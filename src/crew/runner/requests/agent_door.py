@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
-from crew.domain.kernel.errors import CrewError, NeedsLogin, UsageError
+from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.requests import Request
 from crew.runner.requests.checked_requests import refusal
 from crew.runner.requests.door_client import LONGEST_LINE
@@ -25,6 +25,8 @@ from crew.runner.requests.door_folder import (
     remove_door,
     sweep_doors,
 )
+from crew.runner.requests.person_only import for_people
+from crew.runner.requests.refused_acts import report_refused
 from crew.runner.requests.tokens import VERBS as STEP_VERBS
 from crew.system.atomic_files import put_in_place
 from crew.system.connection_limit import ConnectionLimit
@@ -123,8 +125,11 @@ class _Caller(asyncio.Protocol):
             self._answering.cancel()
 
     async def _answer(self, line: bytes) -> None:
-        words = await answered(self._runner, line)
-        self._transport.write(json.dumps(words).encode() + b"\n")
+        try:
+            words = await answered(self._runner, line)
+            self._transport.write(json.dumps(words).encode() + b"\n")
+        except Exception:
+            log.exception("a request at the agent door was not answered")
         self._transport.close()
         # A caller that does not read its answer keeps its connection no longer than this.
         asyncio.get_running_loop().call_later(SILENT_S, self._transport.abort)
@@ -135,7 +140,8 @@ async def answered(runner: "Runner", line: bytes) -> dict[str, Any]:
     try:
         request = parsed_line(line)
         if request.verb not in DOOR_VERBS:
-            raise for_people(request.verb)
+            report_refused(runner, request)
+            raise for_people(f"the request {request.verb!r}")
         await runner.readers.patiently(request)
         return runner.reply_to(request)
     except CrewError as error:
@@ -160,13 +166,3 @@ def parsed_line(line: bytes) -> Request:
             hint='send {"token": "…", "verb": "get_task", "args": {}}',
         )
     return Request(verb=given["verb"], args={**given["args"], "token": given["token"]})
-
-
-def for_people(what: str) -> NeedsLogin:
-    """The refusal of a request that only a person may send."""
-    may = "signal, show and comment on its own task, hand in its plan, and post in its channel"
-    return NeedsLogin(
-        f"{what} is for people, and this is an agent's step",
-        hint=f"a step may {may}; ask a person with `crew signal needs-user-input --question …`",
-        code="for_people",
-    )

@@ -1,5 +1,6 @@
 """Sends the request of an agent: through the agent door, or to a crew that the agent can see."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,22 @@ def ask_with_token(
     return ask(find(), request)
 
 
+def ask_own(verb: str, args: dict[str, object]) -> Any:
+    """Have a request of the agent that this process belongs to answered through its door."""
+    token = os.environ.get("CREW_TOKEN", "")
+    words = ask_door(door_path(), verb, {**args, "token": token})
+    if words is None:
+        raise no_runner()
+    return reply_in(words)
+
+
 def is_shut_in(directory: Path) -> bool:
     """Whether this is a process of a step that cannot see `.crew/`."""
-    return bool(door_path()) and find_folder(directory) is None
+    return bool(door_path()) and crew_in_sight(directory) is None
+
+
+def crew_in_sight(directory: Path) -> Path | None:
+    """The `.crew/` of this folder, or inside a step that of its repository, unless it is hidden."""
+    found = find_folder(directory.resolve())
+    root = os.environ.get("CREW_REPO", "") if door_path() else ""
+    return found or (find_folder(Path(root)) if root else None)

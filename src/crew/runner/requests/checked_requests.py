@@ -1,5 +1,6 @@
 """Cleans requests before they are answered, and answers what a step may read or post."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,10 +14,14 @@ from crew.domain.runs.signals import LONGEST
 from crew.domain.world import World
 from crew.runner.views.quest_views import load_view
 from crew.runner.views.row_views import task_view
+from crew.tasks.task_source import NewComment
+from crew.tasks.validate_task import checked_comment
 from crew.workplace import Workplace
 
 TASK_FIELDS = ("id", "title", "body", "comments", "deps", "status")
 
+
+COMMENT_KINDS = ("", "report", "message", "suggestion", "friction")
 
 POSTING = frozenset({"post_message", "channel_post"})
 
@@ -88,6 +93,16 @@ READING: Mapping[str, Callable[[Workplace, World, Run], dict[str, Any]]] = {
     "get_quest": own_quest,
 }
 """What a step may read about itself."""
+
+
+def comment_of(run: Run, args: Mapping[str, Any]) -> NewComment:
+    """A comment of a step on its own task, with the author that the token proved."""
+    kind = str(args.get("kind", ""))
+    if kind not in COMMENT_KINDS:
+        raise UsageError(f"{kind!r} is no kind of comment", hint=", ".join(COMMENT_KINDS[1:]))
+    author = str(run.agent or run.agent_kind)
+    said = NewComment(author=author, text=str(args["text"]), at=time.time(), kind=kind)
+    return checked_comment(said)
 
 
 def message_from(run: Run, args: Mapping[str, Any]) -> Request:

@@ -19,7 +19,10 @@ from crew.system.foreign_files import NotBelieved, read_foreign, set_aside
 from crew.system.private_files import open_private
 
 VERBS = frozenset(
-    {"signal", "fetch_messages", "progress", "get_task", "get_quest", "post_message", "plan_steps"}
+    {
+        *("signal", "fetch_messages", "progress", "get_task", "get_quest", "post_message"),
+        *("plan_steps", "comment"),
+    }
 )
 """The requests that only a step itself may send."""
 
@@ -53,9 +56,9 @@ class Tokens:
         """A token for the agent in this terminal, not for other terminals of its run."""
         return self._signed(f"{TERMINAL}{terminal.id}/{terminal.number}")
 
-    def review_token(self, run: Run, commit: str) -> str:
-        """A token for the reviewer of a run's commit."""
-        return self._signed(f"{REVIEW}{run.id}/{commit}")
+    def review_token(self, run: Run, review: str) -> str:
+        """A token for the reviewer of a run's commit; `review` is the name of this one review."""
+        return self._signed(f"{REVIEW}{run.id}/{review}")
 
     def member_token(self, member: str) -> str:
         """A token for a member of a channel, whether crew drives it or it connects by itself."""
@@ -90,7 +93,7 @@ class Tokens:
         if kind == REVIEW and verb not in READING:
             raise _of_another_kind("a review")
         if kind == REVIEW:
-            return {"run": run, "review": True}
+            return {"run": run, "review": number}
         run, attempt = self.owner(token)
         return {"run": run, "attempt": attempt}
 

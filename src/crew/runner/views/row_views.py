@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crew.domain.kernel.fact import Fact
     from crew.domain.rows.agent import Agent
     from crew.domain.rows.channel import Member
-    from crew.domain.rows.question import Question
+    from crew.domain.rows.question import Question, Suspicion
     from crew.domain.rows.run import Run
     from crew.domain.rows.task import Task
     from crew.domain.rows.task_item import TaskItem
@@ -190,10 +190,47 @@ def answer_command(question: str) -> str:
     return f'crew answer {question} "…"'
 
 
+def suspicion_words(one: Suspicion) -> str:
+    """Who tried what, and how often."""
+    who = f"{one.role} of task {one.task}" if one.task else one.role
+    often = "" if one.count == 1 else f", {one.count} times"
+    return f"the {who} tried {one.act}{often}"
+
+
+def suspicion_view(one: Suspicion) -> dict[str, Any]:
+    """A suspicion with the fields of a question, since both are entries of the inbox."""
+    return {
+        "id": one.id,
+        "task": one.task,
+        "run": one.run,
+        "role": one.role,
+        "question": suspicion_words(one),
+        "context": one.context or None,
+        "asked_at": moment(one.first_at),
+        "kind": "suspicion",
+        "choices": ["seen"],
+        "status": one.state,
+        "answer": one.answer or None,
+        "act": one.act,
+        "count": one.count,
+        "last_at": moment(one.last_at),
+    }
+
+
+def inbox_view(world: World, named: str) -> dict[str, Any]:
+    """One entry of the inbox, open or not."""
+    from crew.domain.runs.questions import find_question  # noqa: PLC0415 - lists do without it
+
+    if suspicion := world.suspicions.get(named):
+        return suspicion_view(suspicion)
+    return question_view(find_question(world, named))
+
+
 def open_question_views(world: World) -> list[dict[str, Any]]:
-    """The open questions, the oldest first."""
-    found = [question for question in world.questions.values() if question.is_open]
-    return [question_view(one) for one in sorted(found, key=lambda one: one.asked_at)]
+    """The entries of the inbox, the oldest first: open questions and suspicions."""
+    found = [question_view(one) for one in world.questions.values() if one.is_open]
+    found += [suspicion_view(one) for one in world.suspicions.values() if one.is_open]
+    return sorted(found, key=lambda view: str(view["asked_at"]))
 
 
 def fact_view(number: int, fact: Fact) -> dict[str, Any]:

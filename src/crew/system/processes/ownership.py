@@ -158,6 +158,21 @@ def find_process(pid: int) -> RunningProcess | None:
     return RunningProcess(pid=pid, parent=int(values[0]), started=int(values[18]), marker=marker)
 
 
+def markers_above() -> list[str]:
+    """The markers of this process and its ancestors, the nearest first.
+
+    A step cannot drop them: its environment may be emptied and its session left, but a process that
+    loses its parent becomes a child of the step's reaper or of the first process of its namespace.
+    """
+    found: list[str] = []
+    pid, seen = os.getpid(), set[int]()
+    while pid and pid not in seen and (one := find_process(pid)):
+        seen.add(pid)
+        found += [one.marker] if one.marker else []
+        pid = one.parent
+    return found
+
+
 def _has_environment(stat: Sequence[bytes]) -> bool:
     """Whether the kernel has set its environment, even an empty one."""
     return len(stat) <= _ENVIRONMENT_END or int(stat[_ENVIRONMENT_END]) != 0

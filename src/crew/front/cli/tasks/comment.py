@@ -17,6 +17,7 @@ from crew.front.cli.output import narrate
 from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.runner.requests.ask_crew import ask, wake
+from crew.runner.requests.ask_with_token import ask_own
 from crew.runner.requests.settled import is_written
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
@@ -52,9 +53,12 @@ def comment(
     changes put a done task in progress again: the text is typed into its terminal, or given to
     the next agent if it has no terminal.
     """
+    words = text_or_stdin(text) or ""
+    if call.is_shut_in():
+        narrate(call, ask_own("comment", {"text": words, "kind": flags["kind"] or ""}))
+        return
     workplace = call.workplace()
     task = workplace.source.resolve(task)
-    words = text_or_stdin(text) or ""
     if index is None:
         _say(workplace, task, _comment(words, **flags), request_changes=request_changes)
         if request_changes:

@@ -12,6 +12,7 @@ from crew.domain.rows.task_item import TaskItem
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.echo import show_task
+from crew.front.cli.output import narrate
 from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.tab_completion import complete_kinds, complete_tasks
 from crew.front.cli.tasks.dep import add_dependency
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 STATUSES = [str(state) for state in TaskState]
+
+AT_WORK = frozenset({TaskState.IN_PROGRESS, TaskState.DONE})
 
 MOVES = {
     ("todo", "closed"): "close",
@@ -104,6 +107,8 @@ def edit(
     wake(workplace)
     if status is not None:
         _move(workplace, task, status, only_if)
+    elif changes.get("skip_review") and workplace.source.show(task).status in AT_WORK:
+        narrate(call, f"task {task} is under way: this run is reviewed, the next one is not")
     show_task(call, workplace, task)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from crew.domain.kernel.errors import NotFound
+from crew.domain.kernel.names import task_id
 from crew.domain.quests.position import ENDLESS
 from crew.domain.rows.task import FINISHED
 from crew.domain.rows.task_item import blockers
@@ -24,6 +26,7 @@ from crew.front.cli.quests.quest_table import role_words
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import open_questions
 from crew.front.cli.watching.ps import NO_RUNNER
+from crew.runner.requests.ask_with_token import ask_own
 from crew.runner.upkeep.kept_work import kept_views
 from crew.runner.views.quest_views import quest_part
 from crew.runner.views.row_views import asked_view, run_view, task_view
@@ -60,6 +63,9 @@ MORE_FIELDS = (
 @pass_call
 def show(call: Call, task: str) -> None:
     """Show everything about a task."""
+    if call.is_shut_in():
+        _show_own(call, task)
+        return
     workplace = call.workplace()
     runs_at_terminals(workplace.folder, workplace.db)  # one of them may have ended without a report
     world = load_world(workplace.db)
@@ -68,6 +74,23 @@ def show(call: Call, task: str) -> None:
         print_json(view)
     else:
         _print(call, view)
+
+
+def _show_own(call: Call, task: str) -> None:
+    """Show an agent in a sandbox the task of its own step, which is all that it may read."""
+    view = ask_own("get_task", {})
+    if task_id(task) != view["id"]:
+        raise NotFound(
+            f"this agent's step cannot see task {task}",
+            hint=f"it may read its own task: crew show {view['id']}",
+            code="not_own_task",
+        )
+    if call.json:
+        print_json(view)
+        return
+    name, state = painted(view["id"], "bold", call), status(view["status"], call)
+    say(f"{name}  {line(view['title'])}  {state}")
+    _print_texts(view)
 
 
 def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any]:
@@ -109,6 +132,11 @@ def _print(call: Call, view: dict[str, Any]) -> None:
             say(f"  {name.replace('_', ' ')}: {line(words)}")
     for words in _pointers(view):
         say(f"  {words}")
+    _print_texts(view)
+    _print_history(call, view)
+
+
+def _print_texts(view: dict[str, Any]) -> None:
     if view["body"]:
         say()
         say(quotation(view["body"]))
@@ -117,7 +145,6 @@ def _print(call: Call, view: dict[str, Any]) -> None:
         author, at = comment["author"] or "unknown", comment["at"] or "at an unknown time"
         say(f"\n{line(author)}{kind}, {at}:")
         say(quotation(comment["text"]))
-    _print_history(call, view)
 
 
 def _pointers(view: dict[str, Any]) -> Iterator[str]:

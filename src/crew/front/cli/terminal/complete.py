@@ -18,6 +18,7 @@ from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.setup.gate_notice import check_gate
 from crew.front.cli.watching.ps import waits_for_merge
 from crew.runner.requests.ask_crew import CHECKING, ask
+from crew.runner.requests.ask_with_token import ask_own
 from crew.runner.requests.settled import is_written
 from crew.runner.views.row_views import task_view
 from crew.store.fact_log import load_world
@@ -68,6 +69,10 @@ def complete(call: Call, task: str | None, message: str | None, *, merge: bool |
     waits for `crew merge`; with --merge it joins the merge queue at once. A failed check is
     printed, and the task stays in progress. Inside a task's worktree the id may be omitted.
     """
+    if call.is_shut_in():
+        summary = text_or_stdin(message) or "the work is finished"
+        narrate(call, ask_own("signal", {"signal": "complete", "summary": summary}))
+        return
     workplace = call.workplace()
     task = workplace.source.resolve(task or task_here(call, workplace))
     row = load_world(workplace.db).tasks.get(task)

@@ -5,13 +5,12 @@ from typing import Any
 import click
 
 from crew.domain.requests import Request
-from crew.domain.runs.questions import find_question
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, narrate, print_json, quotation, say, table, under
 from crew.front.cli.params import text_or_stdin
 from crew.runner.requests.ask_crew import ask
-from crew.runner.views.row_views import open_question_views, question_view
+from crew.runner.views.row_views import inbox_view, open_question_views
 from crew.store.fact_log import load_world
 
 
@@ -25,7 +24,7 @@ def inbox(call: Call, question: str | None) -> None:
     """
     world = load_world(call.workplace().db)
     if question is not None:
-        _show(call, question_view(find_question(world, question)))
+        _show(call, inbox_view(world, question))
         return
     found = open_question_views(world)
     if call.json:
@@ -50,6 +49,8 @@ def _show(call: Call, view: dict[str, Any]) -> None:
         print_json(view)
         return
     asked = f"{view['id']}  {view['role']} of task {view['task']} asks, {view['asked_at']}:"
+    if view["kind"] == "suspicion":
+        asked = f"{view['id']}  suspicious, {view['asked_at']}:"
     answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
     parts = (asked, quotation(view["question"]), quotation(view["context"] or ""), answer)
     say("\n\n".join(part for part in parts if part))
@@ -68,6 +69,6 @@ def answer(call: Call, question: str, text: str) -> None:
     args = {"question": question, "text": text_or_stdin(text)}
     ask(workplace, Request(verb="answer", args=args))
     if call.json:
-        print_json(question_view(load_world(workplace.db).questions[question]))
+        print_json(inbox_view(load_world(workplace.db), question))
     else:
         narrate(call, f"question {question} is answered")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.front.cli.output import line
-from crew.runner.views.row_views import answer_command
+from crew.runner.views.row_views import answer_command, suspicion_words
 
 if TYPE_CHECKING:
-    from crew.domain.rows.question import Question
+    from crew.domain.rows.question import Question, Suspicion
 
 MOST_SHOWN = 3
 """The most questions that are printed one by one."""
@@ -36,6 +36,16 @@ def asked_line(question: "Question") -> str:
 
 def asked_words(question: "Question") -> str:
     return f"asks {question.id}: {line(question.question, limit=LONGEST)}"
+
+
+def suspicion_lines(found: "Iterable[Suspicion]") -> Iterable[str]:
+    """One line for each suspicious act that no person has dismissed; then their number."""
+    waiting = sorted((one for one in found if one.state == "open"), key=lambda one: one.first_at)
+    for one in waiting[:MOST_SHOWN]:
+        words = line(suspicion_words(one), limit=LONGEST)
+        yield f"suspicion {one.id}: {words} (crew inbox {one.id})"
+    if more := len(waiting[MOST_SHOWN:]):
+        yield f"{more} more suspicious act{'' if more == 1 else 's'}: crew inbox"
 
 
 def count_words(count: int) -> str:

@@ -10,7 +10,7 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
-from crew.front.cli.watching.open_questions import asked_lines
+from crew.front.cli.watching.open_questions import asked_lines, suspicion_lines
 from crew.runner.views.row_views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.quick_rows import load_agents, load_unmerged
@@ -110,6 +110,7 @@ def around(
         yield f"runner: pid {runner['pid']}, since {runner['started']}"
         yield from speakers(world)
     yield from asked_lines(world.questions.values())
+    yield from suspicion_lines(world.suspicions.values())
     yield from deliveries(world, runner_up=runner is not None)
     for task in unmerged[:MOST_UNMERGED]:
         yield f"task {task} is {waits_for_merge(task)}"
