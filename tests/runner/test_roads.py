@@ -116,6 +116,7 @@ def day(tmp_path_factory) -> Iterator[DriverScene]:
     """The whole crew's day, told once."""
     with scenes_in(tmp_path_factory.mktemp("day")) as make:
         config = f'[run]\nmax_steps = 4\nbackoff_s = 0.01\n[complete]\ncommand = "{GATE}"\n'
+        config += '[sandbox]\nallow_read = [".git"]\n'  # an agent waits for what landed
         scene = make(SCRIPT, tasks=NAMES, config=config, agents=len(NAMES))
         base = scene.git("rev-parse", "HEAD")
         scene.run()
