@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crew.git.repository import Repository, find_repository
+from crew.git.worktrees.worktree_admin import Kind, git_dir_for, named_by_worktree
 from git.people import Person
 from surroundings import own_home
 
@@ -29,6 +30,19 @@ def person(tmp_path) -> Person:
 @pytest.fixture
 def repo(person) -> Repository:
     return find_repository(person.path)
+
+
+@pytest.fixture(params=["own", "linked"])
+def kind(request) -> Kind:
+    """Both kinds of worktrees: with a repository of its own, and a plain `git worktree`."""
+    return request.param
+
+
+def agents_git_dir(repo: Repository, path: Path) -> Path:
+    """The git dir that an agent's git uses in this worktree."""
+    git_dir = git_dir_for(repo, path)
+    assert git_dir is not None
+    return named_by_worktree(git_dir)
 
 
 @pytest.fixture

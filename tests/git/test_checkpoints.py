@@ -15,21 +15,23 @@ from crew.git.checkpoints.checkpoints import (
     take_checkpoint,
 )
 from crew.git.repository import commit_of
+from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
+from git.conftest import agents_git_dir
 from git.people import Person
 from refusals import raises_code
 
 
 @pytest.fixture
-def agent(repo, tmp_path) -> Person:
+def agent(repo, tmp_path, kind) -> Person:
     tree = tmp_path / "tree 7"
-    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
     return Person(tree)
 
 
 def index_of(repo, agent):
-    return worktree_admin.git_dir_for(repo, agent.path) / "index"
+    return agents_git_dir(repo, agent.path) / "index"
 
 
 def take(repo, agent, label="step", at=100.0):
@@ -96,18 +98,22 @@ def test_the_same_state_is_kept_once(repo, agent):
     assert [kept.number for kept in checkpoints(repo, "7")] == [1, 2, 3]
 
 
-def test_commits_on_a_detached_head_are_kept(repo, agent):
+def test_commits_on_a_detached_head_are_kept(repo, agent, kind):
     agent.git("switch", "-q", "--detach")
     assert take(repo, agent) is None
     lost = agent.commit({"only.txt": "here\n"})
     kept = take(repo, agent)
-    assert kept.parent == lost
+    if kind == "own":
+        assert commit_of(repo, "crew-7") == lost  # the task's branch follows its HEAD
+    else:
+        assert kept.parent == lost
     assert take(repo, agent) is None
 
 
 def test_a_merge_in_progress_is_kept_and_goes_on(repo, agent, person, tmp_path):
     agent.commit({"a.txt": "agent\n"})
     person.commit({"a.txt": "person\n"})
+    show_newest(repo, agent.path, "main")
     agent.git("merge", "main", check=False)
     index = index_of(repo, agent).read_bytes()
     assert take(repo, agent) is not None
@@ -116,11 +122,11 @@ def test_a_merge_in_progress_is_kept_and_goes_on(repo, agent, person, tmp_path):
     assert b"<<<<<<<" in restored(repo, tmp_path)["a.txt"]
 
 
-def test_a_branch_without_commits_is_kept(repo, agent, tmp_path):
+def test_a_branch_without_commits_is_kept(repo, agent, tmp_path, kind):
     agent.git("switch", "-q", "--orphan", "fresh")
     agent.write("only", "this\n")
     kept = take(repo, agent)
-    assert kept.parent is None
+    assert kept.parent == (commit_of(repo, "crew-7") if kind == "own" else None)
     assert restored(repo, tmp_path) == {"only": b"this\n"}
 
 

@@ -217,7 +217,7 @@ def test_no_setting_hook_or_attribute_of_the_repository_is_ever_run(person, tmp_
     ensure_worktree(repo, tree, branch="crew-1", base="main")
     for name in ("a.txt", "x.one", "x.two", "x.lfs", "new.txt", "new.lfs"):
         (tree / name).write_text("changed by the agent\n")
-    assert len(state_of(tree).changed) == 6
+    assert len(state_of(repo, tree).changed) == 6
     assert "+changed by the agent" in git(tree, "diff", "HEAD")
     kept = take_checkpoint(repo, tree, "1", label="step", at=1.0)
     restore(repo, "1", None, tmp_path / "restored")
@@ -237,6 +237,7 @@ def test_no_setting_hook_or_attribute_of_the_repository_is_ever_run(person, tmp_
 def _commit_on(repo, tree):
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "agent")
+    assert state_of(repo, tree).changed == ()
     return git(tree, "rev-parse", "HEAD")
 
 
@@ -276,7 +277,7 @@ def test_plain_git_lfs_may_answer_for_a_status_and_for_nothing_else(
     Person(tree).git("add", "x.bin")
     marker.unlink()
     os.utime(tree / "x.bin", (1, 1))
-    assert state_of(tree).changed == ()
+    assert state_of(repo, tree).changed == ()
     (tree / "y.bin").write_text("big content\n")
     kept = take_checkpoint(repo, tree, "1", label="step", at=1)
     assert git(tree, "cat-file", "blob", f"{kept.commit}:y.bin") == "big content"

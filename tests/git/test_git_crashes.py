@@ -22,12 +22,13 @@ from crew.git.checkpoints.checkpoints import (
 from crew.git.merges.merges import merge
 from crew.git.repository import commit_of, exclude_locally, find_repository
 from crew.git.worktrees.spare_worktrees import brought_to, drop_spares, make_spare
+from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import (
-    delete_branch, ensure_detached, ensure_worktree, remove_worktree, state_of
+    ensure_detached, ensure_worktree, heal, remove_worktree, state_of
 )
 
 repo = find_repository(Path(sys.argv[1]))
-place = Path(sys.argv[2])
+place, kind = Path(sys.argv[2]), sys.argv[3]
 tree, out, progress = place / "tree", place / "out", place / "progress"
 done = progress.read_text().split() if progress.exists() else []
 
@@ -46,12 +47,13 @@ def work():
     subprocess.run("git add . && git commit -qm inside", cwd=tree / "app", shell=True, check=True)
 
 def bring_back():
-    if not state_of(tree).changed or (repo.common_dir / "worktrees/tree/crew-restoring").exists():
+    is_begun = (git_dir_for(repo, tree) / "crew-restoring").exists()
+    if is_begun or not state_of(repo, tree).changed:
         restore_into_worktree(repo, tree, checkpoints(repo, "7")[-1].commit)
 
 def make():
     is_new = claim_branch(repo, "crew-7", base=commit_of(repo, "main"))
-    ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new)
+    ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new, kind=kind)
 
 def spare():
     # Another branch's worktree, from a spare that was made one commit earlier.
@@ -60,17 +62,27 @@ def spare():
     made = brought_to(repo, made, commit=commit_of(repo, "main"))
     is_new = claim_branch(repo, "crew-8", base=made.commit)
     path = place / "8"
-    ensure_worktree(repo, path, branch="crew-8", base=made.commit, is_new=is_new, spare=made)
+    how = {"is_new": is_new, "spare": made, "kind": kind}
+    ensure_worktree(repo, path, branch="crew-8", base=made.commit, **how)
     make_spare(repo, place, commit=made.commit)
     drop_spares(place)
 
 def gate():
-    ensure_detached(repo, place / "gate", "main")
+    ensure_detached(repo, place / "gate", "main", kind=kind)
     (place / "gate" / "left.txt").write_text("by the gate")
-    ensure_detached(repo, place / "gate", "main")
+    ensure_detached(repo, place / "gate", "main", kind=kind)
     assert not (place / "gate" / "left.txt").exists()
 
-ensure = lambda: ensure_worktree(repo, tree, branch="crew-7", base="main")
+def commit():
+    (place / "8" / "eight.txt").write_text("eight\\n")
+    subprocess.run("git add . && git commit -qm eight", cwd=place / "8", shell=True, check=True)
+
+def replace_git_dir():
+    # The files stay; what the agent made in place of its repository is kept elsewhere.
+    (place / "8" / ".git").unlink()
+    subprocess.run(["git", "init", "-q", place / "8"], check=True)
+
+ensure = lambda: ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
 step("exclude", lambda: exclude_locally(repo, ["/.crew/"]))
 step("make", make)
 step("work", work)
@@ -81,6 +93,11 @@ step("back", bring_back)
 step("restore", lambda: out.exists() or restore(repo, "7", None, out))
 step("gate", gate)
 step("spare", spare)
+step("commit", commit)
+step("follow", lambda: state_of(repo, place / "8"))
+if kind == "own":
+    step("replace", replace_git_dir)
+    step("heal", lambda: heal(repo, place / "8"))
 step("merge", lambda: merge(repo, onto="main", head="crew-7", message="m", at=1.0))
 step("ungate", lambda: remove_worktree(repo, place / "gate"))
 """
@@ -90,7 +107,6 @@ POINTS = [
     "git.claim_branch",
     "git.lay_worktree",
     "git.point_worktree",
-    "git.worktree_add",
     "git.reset_worktree",
     "git.finish_making",
     "git.copy_history",
@@ -116,11 +132,21 @@ POINTS = [
     "git.place_spare",
     "git.drop_spare",
 ]
+OF_KIND = {
+    "linked": [*POINTS, "git.worktree_add"],
+    "own": [
+        *POINTS,
+        *("git.lay_repository", "git.lay_repository:2", "git.lay_repository:3"),
+        *("git.note_mirror", "git.note_mirror:2", "git.note_mirror:4"),
+        *("git.advance:2", "git.bring_index", "git.pack_commits", "git.store_commits"),
+        "git.set_aside_repository",
+    ],
+}
 
 
-def tell(person, place, crash_at=""):
+def tell(person, place, kind, crash_at=""):
     return subprocess.run(
-        [sys.executable, "-c", STORY, str(person.path), str(place)],
+        [sys.executable, "-c", STORY, str(person.path), str(place), kind],
         env={**os.environ, "CREW_CRASH_AT": crash_at},
         capture_output=True,
         text=True,
@@ -129,20 +155,23 @@ def tell(person, place, crash_at=""):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("point", POINTS)
-def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, point, when):
+@pytest.mark.parametrize(
+    "where", [(kind, point) for kind, points in OF_KIND.items() for point in points], ids="-".join
+)
+def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, where, when):
+    kind, point = where
     place = tmp_path / "place"
     place.mkdir()
     person.commit(message="second")
     name, _, count = point.partition(":")
-    died = tell(person, place, f"{name}.{when}:{count or 1}")
+    died = tell(person, place, kind, f"{name}.{when}:{count or 1}")
     assert died.returncode == -9, died.stderr
-    again = tell(person, place)
+    again = tell(person, place, kind)
     assert again.returncode == 0, again.stderr
     agent = Person(place / "tree")
     assert agent.tree() == Person(place / "out").tree()
     assert agent.tree()["new.txt"] == b"new\n"
-    assert sorted(state_of(agent.path).changed) == ["a.txt", "app/", "new.txt"]
+    assert sorted(state_of(repo, agent.path).changed) == ["a.txt", "app/", "new.txt"]
     for place_of_app in (agent.path / "app", place / "out" / "app"):
         assert Person(place_of_app).git("log", "--format=%s") == "inside"
         assert Person(place_of_app).git("status", "--porcelain") == ""
@@ -153,6 +182,10 @@ def test_a_story_told_again_after_a_kill_ends_the_same(repo, person, tmp_path, p
         agent.path: "crew-7",
         place / "8": "crew-8",
     }
-    assert state_of(place / "8").changed == ()
+    eight = Person(place / "8")
+    assert state_of(repo, eight.path).changed == ()
+    assert eight.git("log", "-1", "--format=%s crew-8", "crew-8") == "eight crew-8"
+    assert eight.git("rev-parse", "HEAD") == commit_of(repo, "crew-8")
+    assert eight.git("status", "--porcelain") == ""
     assert sorted(entry.name for entry in place.iterdir()) == ["8", "out", "progress", "tree"]
     assert person.git("status", "--porcelain") == ""

@@ -13,14 +13,15 @@ from crew.git.checkpoints.checkpoints import (
     take_checkpoint,
 )
 from crew.git.repository import commit_of
+from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
 from git.people import Person
 
 
 @pytest.fixture
-def agent(repo, tmp_path) -> Person:
+def agent(repo, tmp_path, kind) -> Person:
     tree = tmp_path / "tree 7"
-    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
     return Person(tree)
 
 
@@ -244,7 +245,7 @@ def test_a_hidden_change_is_seen_and_kept(repo, agent, tmp_path, mark, reader):
     assert agent.git("ls-files", "-v") == before
 
 
-def test_a_hidden_deletion_is_seen_but_a_sparse_checkout_is_none(agent):
+def test_a_hidden_deletion_is_seen_but_a_sparse_checkout_is_none(repo, agent):
     agent.git("update-index", "--assume-unchanged", "a.txt")
     (agent.path / "a.txt").unlink()
     agent.git("update-index", "--skip-worktree", "b.txt")
@@ -302,6 +303,7 @@ def test_the_way_back_to_each_works_when_typed(repo, agent):
     agent.write("new.txt", "stashed\n")
     agent.git("stash", "-q", "--include-untracked")
     stash = agent.git("rev-parse", "refs/stash")
+    take(repo, agent)
     for commit in (plain, merge, stash):
         agent.git(*reflogs.way_back(repo, commit).split()[1:])
     kept = ("plain.txt", "side.txt", "new.txt")
@@ -312,7 +314,8 @@ def test_work_that_only_goes_on_starts_no_process(repo, agent, monkeypatch):
     """With a reflog, and with the worktree as it was committed."""
     for number in range(3):
         agent.commit({"x.txt": f"{number}\n"})
-    index = next(repo.common_dir.glob("worktrees/*/index"))
+    assert take(repo, agent) is None
+    index = git_dir_for(repo, agent.path) / "index"
     later = index.stat().st_mtime_ns + 10**9
     os.utime(index, ns=(later, later))
     monkeypatch.setattr(reflogs, "ask", None)

@@ -6,14 +6,15 @@ import pytest
 
 from crew.domain.runs.complaints import ways_out
 from crew.git.checkpoints.nested_repositories import strays
+from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_worktree, state_of
 from git.people import Person
 
 
 @pytest.fixture
-def agent(repo, tmp_path) -> Person:
+def agent(repo, tmp_path, kind) -> Person:
     tree = tmp_path / "tree 7"
-    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
     return Person(tree)
 
 
@@ -26,7 +27,9 @@ def scaffolded(agent, path="my app") -> Person:
 
 
 def found(repo, agent, landed="main"):
-    return strays(repo, agent.path, state_of(agent.path), landed=landed)
+    git_dir = git_dir_for(repo, agent.path)
+    state = state_of(repo, agent.path)
+    return strays(repo, agent.path, state, git_dir=git_dir, landed=landed)
 
 
 def committed(agent, _inner):
@@ -103,7 +106,7 @@ def test_the_commands_in_the_prompt_work_as_they_are(repo, agent, way_in, number
     agent.git("-c", f"alias.x=!{command}", "x")
     agent.commit(message="mended")
     assert found(repo, agent) == ()
-    assert state_of(agent.path).changed == ()
+    assert state_of(repo, agent.path).changed == ()
     files = agent.git("ls-files").splitlines()
     assert ("my app/main.py" in files) == (number == 1)
 

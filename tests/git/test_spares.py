@@ -21,10 +21,15 @@ def spare(repo, trees):
     return spare_worktrees.make_spare(repo, trees, commit=commit_of(repo, "main"))
 
 
-def take(repo, spare, tree):
-    assert claim_branch(repo, "crew-7", base=spare.commit)
-    ensure_worktree(repo, tree, branch="crew-7", base=spare.commit, is_new=True, spare=spare)
-    return Person(tree)
+@pytest.fixture
+def take(kind):
+    def take(repo, spare, tree):
+        assert claim_branch(repo, "crew-7", base=spare.commit)
+        made = {"branch": "crew-7", "base": spare.commit, "is_new": True, "spare": spare}
+        ensure_worktree(repo, tree, kind=kind, **made)
+        return Person(tree)
+
+    return take
 
 
 def test_git_knows_nothing_of_a_spare(repo, spare, person):
@@ -33,9 +38,9 @@ def test_git_knows_nothing_of_a_spare(repo, spare, person):
     assert Person(spare.files).tree() == person.tree()
 
 
-def test_a_spare_becomes_a_clean_worktree_with_its_branch(repo, spare, trees, person):
+def test_a_spare_becomes_a_clean_worktree_with_its_branch(repo, take, spare, trees, person):
     agent = take(repo, spare, trees / "7")
-    state = state_of(agent.path)
+    state = state_of(repo, agent.path)
     assert (state.branch, state.head, state.changed) == ("crew-7", spare.commit, ())
     assert worktree_paths(repo) == {person.path: "main", agent.path: "crew-7"}
     assert agent.tree() == person.tree()
@@ -45,12 +50,12 @@ def test_a_spare_becomes_a_clean_worktree_with_its_branch(repo, spare, trees, pe
     assert person.git("fsck", "--strict") == ""
 
 
-def test_a_spare_is_brought_to_a_newer_commit(repo, spare, trees, person):
+def test_a_spare_is_brought_to_a_newer_commit(repo, take, spare, trees, person):
     person.git("rm", "-q", "-r", "sub")
     newer = person.commit({"a.txt": "newer\n", "b.txt/is/a/folder.txt": "x\n"} | _without_b(person))
     agent = take(repo, spare_worktrees.brought_to(repo, spare, commit=newer), trees / "7")
     assert agent.tree() == person.tree()
-    assert (state_of(agent.path).head, state_of(agent.path).changed) == (newer, ())
+    assert (state_of(repo, agent.path).head, state_of(repo, agent.path).changed) == (newer, ())
 
 
 def _without_b(person):
@@ -75,7 +80,7 @@ def test_a_spare_goes_where_attributes_come_change_and_leave(repo, trees, person
         assert list(trees.iterdir()) == []
 
 
-def test_a_spare_is_brought_along_where_attributes_stay(repo, trees, person):
+def test_a_spare_is_brought_along_where_attributes_stay(repo, take, trees, person):
     spare = spare_worktrees.make_spare(
         repo, trees, commit=person.commit({".gitattributes": "*.x text\n"})
     )
@@ -84,28 +89,32 @@ def test_a_spare_is_brought_along_where_attributes_stay(repo, trees, person):
     assert agent.tree() == person.tree()
 
 
-def test_a_worktree_whose_files_did_not_follow_its_git_dir_gets_them_again(repo, spare, trees):
+def test_a_worktree_whose_files_did_not_follow_its_git_dir_gets_them_again(
+    repo, spare, trees, kind
+):
     """Killed between the two: the next one knows of no spare."""
     assert claim_branch(repo, "crew-7", base=spare.commit)
-    worktree_admin.lay(repo, trees / "7", branch="crew-7", index=spare.index)
-    ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
-    state = state_of(trees / "7")
+    head = "ref: refs/heads/crew-7"
+    worktree_admin.lay(repo, trees / "7", head=head, index=spare.index, kind=kind)
+    ensure_worktree(repo, trees / "7", branch="crew-7", base="main", kind=kind)
+    state = state_of(repo, trees / "7")
     assert (state.branch, state.head, state.changed) == ("crew-7", spare.commit, ())
     spare_worktrees.drop_spares(trees)
     assert [entry.name for entry in trees.iterdir()] == ["7"]
 
 
-def test_a_spare_is_not_used_for_a_worktree_that_is_there(repo, spare, trees):
-    ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
+def test_a_spare_is_not_used_for_a_worktree_that_is_there(repo, spare, trees, kind):
+    ensure_worktree(repo, trees / "7", branch="crew-7", base="main", kind=kind)
     Person(trees / "7").write("a.txt", "work\n")
-    ensure_worktree(repo, trees / "7", branch="crew-7", base=spare.commit, is_new=True, spare=spare)
+    made = {"branch": "crew-7", "base": spare.commit, "is_new": True, "spare": spare}
+    ensure_worktree(repo, trees / "7", kind=kind, **made)
     assert (trees / "7" / "a.txt").read_text() == "work\n"
     assert spare.files.is_dir()
 
 
-def test_dropped_spares_are_gone_and_nothing_else_is(repo, spare, trees):
+def test_dropped_spares_are_gone_and_nothing_else_is(repo, spare, trees, kind):
     spare_worktrees.make_spare(repo, trees, commit=spare.commit)
-    ensure_worktree(repo, trees / "7", branch="crew-7", base="main")
+    ensure_worktree(repo, trees / "7", branch="crew-7", base="main", kind=kind)
     spare_worktrees.drop_spares(trees)
     spare_worktrees.drop_spares(trees)
     assert [entry.name for entry in trees.iterdir()] == ["7"]

@@ -14,13 +14,14 @@ from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.stale_locks import clear_stale_locks, locks_in, own_ref_locks, places_of
 from crew.git.worktrees.worktrees import ensure_worktree, state_of
 from crew.system.processes.git_processes import have_gits_ended
+from git.conftest import agents_git_dir
 from git.people import Person
 
 
 @pytest.fixture
-def tree(repo, tmp_path):
+def tree(repo, tmp_path, kind):
     path = tmp_path / "work trees" / "7"
-    ensure_worktree(repo, path, branch="crew-7", base="main")
+    ensure_worktree(repo, path, branch="crew-7", base="main", kind=kind)
     return path
 
 
@@ -32,7 +33,7 @@ def agent(tree):
 
 @pytest.fixture
 def git_dir(repo, tree):
-    return worktree_admin.git_dir_for(repo, tree)
+    return agents_git_dir(repo, tree)
 
 
 def clear(repo, tree):
@@ -51,9 +52,11 @@ def killed_after_the_ref_moved(agent, git_dir, *command):
     index.write_bytes(stale)
 
 
-def test_the_locks_of_a_worktree_and_its_branch_are_found_and_no_other(repo, tree, git_dir, person):
-    ensure_worktree(repo, tree.with_name("8"), branch="crew-8", base="main")
-    other = worktree_admin.git_dir_for(repo, tree.with_name("8"))
+def test_the_locks_of_a_worktree_and_its_branch_are_found_and_no_other(
+    repo, tree, git_dir, person, kind
+):
+    ensure_worktree(repo, tree.with_name("8"), branch="crew-8", base="main", kind=kind)
+    other = agents_git_dir(repo, tree.with_name("8"))
     mine = (
         "index.lock",
         "HEAD.lock",
@@ -105,8 +108,8 @@ def test_the_locks_of_crews_own_refs_are_found(repo):
     [
         ["index.lock"],
         ["HEAD.lock"],
-        ["index.lock", "HEAD.lock", "../../refs/heads/crew-7.lock"],
-        ["../../refs/heads/crew-7.lock"],
+        ["index.lock", "HEAD.lock", "refs/heads/crew-7.lock"],
+        ["refs/heads/crew-7.lock"],
     ],
 )
 def test_a_commit_killed_before_its_branch_moved_can_be_made_again(
@@ -117,13 +120,16 @@ def test_a_commit_killed_before_its_branch_moved_can_be_made_again(
     agent.git("add", "a.txt")
     before = agent.tree()
     for lock in locks:
-        (git_dir / lock).resolve().touch()
+        (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
+        (git_dir / lock).touch()
+        if lock.startswith("refs/"):
+            (repo.common_dir / lock).touch()
     clear(repo, tree)
     assert agent.tree() == before
     assert agent.git("diff", "--cached", "--name-only") == "a.txt"
     agent.git("commit", "-q", "-am", "again")
     assert agent.git("show", "--name-only", "--format=") == "a.txt"
-    assert state_of(tree).changed == ("new.txt",)
+    assert state_of(repo, tree).changed == ("new.txt",)
 
 
 def test_a_git_commit_that_is_really_killed_leaves_nothing_in_the_way(repo, tree, agent, git_dir):
@@ -160,9 +166,9 @@ def test_a_git_commit_that_is_really_killed_leaves_nothing_in_the_way(repo, tree
 def test_a_commit_of_everything_is_finished(repo, tree, agent, git_dir):
     agent.write("a.txt", "agent\n")
     killed_after_the_ref_moved(agent, git_dir, "commit", "-q", "-am", "all")
-    assert state_of(tree).changed == ("a.txt",)
+    assert state_of(repo, tree).changed == ("a.txt",)
     clear(repo, tree)
-    assert state_of(tree).changed == ()
+    assert state_of(repo, tree).changed == ()
 
 
 def test_a_commit_of_some_paths_is_finished_and_the_rest_stays_staged(repo, tree, agent, git_dir):

@@ -7,51 +7,56 @@ import pytest
 
 from crew.git import spawn_git
 from crew.git.commit_files import CheckedOut
-from crew.git.hardening import git_dir_of
 from crew.git.worktrees import index_file
 from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
-from crew.git.worktrees.worktrees import ensure_worktree, state_of
+from crew.git.worktrees.worktree_admin import git_dir_for
+from crew.git.worktrees.worktrees import ensure_worktree, follow, state_of
+from git.conftest import agents_git_dir
 from git.people import Person
 
 
 @pytest.fixture
-def agent(repo, tmp_path) -> Person:
+def agent(repo, tmp_path, kind) -> Person:
     """Somebody who has just committed in a worktree of crew's."""
     tree = tmp_path / "trees" / "7"
-    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
     agent = Person(tree)
     agent.write("run.sh", "#!/bin/sh\n").chmod(0o755)
     (tree / "link").symlink_to("a.txt")
     agent.commit({"new/file.txt": "new\n"})
-    _let_time_pass(agent)
+    _let_time_pass(repo, agent)
     return agent
 
 
-def _let_time_pass(agent):
+def _let_time_pass(repo, agent):
     """As if the files had been written a while before the index, as they are by slower people."""
-    index = git_dir_of(agent.path) / "index"
-    later = index.stat().st_mtime_ns + 10**9
-    os.utime(index, ns=(later, later))
+    follow(repo, agent.path)
+    for git_dir in {git_dir_for(repo, agent.path), agents_git_dir(repo, agent.path)}:
+        index = git_dir / "index"
+        if index.exists():
+            later = index.stat().st_mtime_ns + 10**9
+            os.utime(index, ns=(later, later))
 
 
-def _head(agent):
-    return untouched_head(agent.path, git_dir_of(agent.path))
+def _head(repo, agent):
+    return untouched_head(agent.path, git_dir_for(repo, agent.path))
 
 
-def test_a_worktree_whose_work_is_committed_is_untouched(agent):
-    assert _head(agent) == CheckedOut(commit=agent.git("rev-parse", "HEAD"), branch="crew-7")
+def test_a_worktree_whose_work_is_committed_is_untouched(repo, agent):
+    assert _head(repo, agent) == CheckedOut(commit=agent.git("rev-parse", "HEAD"), branch="crew-7")
     agent.git("checkout", "-q", "--detach")
-    assert _head(agent) == CheckedOut(commit=agent.git("rev-parse", "HEAD"), branch=None)
+    state = state_of(repo, agent.path)
+    assert (state.head, state.branch) == (agent.git("rev-parse", "HEAD"), None)
 
 
-def test_no_process_is_started_for_it(agent, monkeypatch):
+def test_no_process_is_started_for_it(repo, agent, monkeypatch):
     monkeypatch.setattr(spawn_git, "run", None)
     state = state_of(repo, agent.path)
     assert (state.branch, state.changed, state.unfinished) == ("crew-7", (), None)
 
 
-def test_an_unfinished_merge_is_seen_all_the_same(agent):
-    (git_dir_of(agent.path) / "MERGE_HEAD").write_text(agent.git("rev-parse", "main"))
+def test_an_unfinished_merge_is_seen_all_the_same(repo, agent):
+    (agents_git_dir(repo, agent.path) / "MERGE_HEAD").write_text(agent.git("rev-parse", "main"))
     assert state_of(repo, agent.path).unfinished == "merge"
 
 
@@ -84,12 +89,20 @@ CHANGES = {
     "a conflict": lambda a: a.git("merge", "-q", _other(a), check=False),
     "an index of another kind": lambda a: a.git("update-index", "--index-version", "4"),
     "an index in two parts": lambda a: a.git("update-index", "--split-index"),
-    "a broken index": lambda a: _spoil(git_dir_of(a.path) / "index"),
-    "an index that is cut off": lambda a: (git_dir_of(a.path) / "index").write_bytes(b"DIRC"),
-    "no index": lambda a: (git_dir_of(a.path) / "index").unlink(),
-    "packed commits": lambda a: a.git("repack", "-q", "-a", "-d"),
-    "packed refs": lambda a: a.git("pack-refs", "--all"),
+    "a broken index": lambda a: _spoil(_index(a)),
+    "an index that is cut off": lambda a: _index(a).write_bytes(b"DIRC"),
+    "no index": lambda a: _index(a).unlink(),
+    "packed commits": lambda a: _main(a).git("repack", "-q", "-a", "-d"),
+    "packed refs": lambda a: _main(a).git("pack-refs", "--all"),
 }
+
+
+def _main(agent):
+    return Person(agent.path.parents[1] / "my prójects" / "repo")
+
+
+def _index(agent):
+    return agent.path / agent.git("rev-parse", "--git-path", "index")
 
 
 def _other(agent):
@@ -107,27 +120,26 @@ def _spoil(index):
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_with_any_change_or_doubt_git_is_asked(agent, change):
+def test_with_any_change_or_doubt_git_is_asked(repo, agent, change):
     change(agent)
-    if (git_dir_of(agent.path) / "index").exists():
-        _let_time_pass(agent)
-    assert _head(agent) is None
+    _let_time_pass(repo, agent)
+    assert _head(repo, agent) is None
 
 
-def test_a_file_as_new_as_the_index_is_left_to_git(agent):
-    index = git_dir_of(agent.path) / "index"
+def test_a_file_as_new_as_the_index_is_left_to_git(repo, agent):
+    index = git_dir_for(repo, agent.path) / "index"
     moment = (agent.path / "a.txt").stat().st_mtime_ns
     os.utime(index, ns=(moment, moment))
-    assert _head(agent) is None
+    assert _head(repo, agent) is None
 
 
-def test_many_files_are_left_to_git(agent, monkeypatch):
+def test_many_files_are_left_to_git(repo, agent, monkeypatch):
     monkeypatch.setattr(index_file, "MOST_FILES", 3)
-    assert _head(agent) is None
+    assert _head(repo, agent) is None
 
 
-def test_only_files_of_the_index_are_tracked_whatever_became_of_them(agent):
-    git_dir = git_dir_of(agent.path)
+def test_only_files_of_the_index_are_tracked_whatever_became_of_them(repo, agent):
+    git_dir = git_dir_for(repo, agent.path)
     agent.write("a.txt", "changed\n")
     (agent.path / "b.txt").unlink()
     (agent.path / "empty" / "folder").mkdir(parents=True)

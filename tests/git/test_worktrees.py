@@ -9,6 +9,7 @@ from crew.domain.kernel.errors import Conflict, NotFound
 from crew.git.branches import claim_branch
 from crew.git.refs import Moved
 from crew.git.repository import commit_of, find_repository
+from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktrees import (
     delete_branch,
@@ -18,6 +19,7 @@ from crew.git.worktrees.worktrees import (
     state_of,
     worktree_paths,
 )
+from git.conftest import agents_git_dir
 from git.people import Person
 from refusals import raises_code
 
@@ -27,8 +29,25 @@ def tree(tmp_path):
     return tmp_path / "work trees" / "ü-7"
 
 
-def make(repo, tree):
-    return ensure_worktree(repo, tree, branch="crew-7", base="main")
+@pytest.fixture
+def make(kind):
+    """Makes the worktree, or repairs it."""
+
+    def make(repo, tree):
+        return ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
+
+    make.kind = kind
+    return make
+
+
+def entries(repo):
+    """The git dirs of all worktrees of either kind."""
+    folders = (repo.common_dir / "worktrees", repo.common_dir / "crew" / "folders")
+    return [entry for folder in folders if folder.exists() for entry in folder.iterdir()]
+
+
+only_linked = pytest.mark.parametrize("kind", ["linked"])
+"""For tests about the files of `git worktree` itself."""
 
 
 def admin(repo, tree):
@@ -44,7 +63,7 @@ def assert_whole(repo, tree, *, head=None):
     assert not (admin(repo, tree) / "locked").exists()
 
 
-def test_a_new_worktree_has_its_branch_at_the_base(repo, tree, person):
+def test_a_new_worktree_has_its_branch_at_the_base(repo, tree, person, make):
     assert make(repo, tree) == commit_of(repo, "crew-7") == commit_of(repo, "main")
     assert_whole(repo, tree)
     assert "branch" not in (repo.common_dir / "config").read_text()
@@ -52,18 +71,19 @@ def test_a_new_worktree_has_its_branch_at_the_base(repo, tree, person):
 
 
 @pytest.fixture
-def laid(repo, tmp_path):
+def laid(repo, tmp_path, kind):
     """A worktree for a branch that was made just now."""
     tree = tmp_path / "trees" / "7"
 
     def lay():
         is_new = claim_branch(repo, "crew-7", base=commit_of(repo, "main"))
-        ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new)
+        ensure_worktree(repo, tree, branch="crew-7", base="main", is_new=is_new, kind=kind)
         return tree
 
     return lay
 
 
+@only_linked
 def test_a_worktree_of_a_new_branch_is_to_git_like_any_other(repo, person, laid):
     tree = laid()
     assert_whole(repo, tree)
@@ -81,12 +101,13 @@ def test_a_worktree_of_a_new_branch_is_to_git_like_any_other(repo, person, laid)
     assert not tree.exists()
 
 
+@only_linked
 def test_a_new_worktree_takes_no_name_that_another_one_has(repo, person, laid, tmp_path):
     person.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine" / "7"))
     tree = laid()
     assert_whole(repo, tree)
     assert worktree_paths(repo)[tmp_path / "mine" / "7"] == "mine"
-    assert sorted(entry.name for entry in (repo.common_dir / "worktrees").iterdir()) == ["7", "71"]
+    assert sorted(entry.name for entry in entries(repo)) == ["7", "71"]
 
 
 def test_settings_that_worktrees_have_for_themselves_are_copied_as_git_does(repo, person, laid):
@@ -97,7 +118,7 @@ def test_settings_that_worktrees_have_for_themselves_are_copied_as_git_does(repo
     assert Person(tree).git("config", "user.name") == "Somebody"
 
 
-def test_a_whole_worktree_is_left_exactly_as_it_is(repo, tree):
+def test_a_whole_worktree_is_left_exactly_as_it_is(repo, tree, make):
     make(repo, tree)
     agent = Person(tree)
     commit = agent.commit({"a.txt": "mine\n"})
@@ -105,15 +126,15 @@ def test_a_whole_worktree_is_left_exactly_as_it_is(repo, tree):
     agent.write("new\nfile", "x")
     (tree / "b.txt").unlink()
     agent.git("add", "a.txt")
-    index = (admin(repo, tree) / "index").read_bytes()
+    index = (agents_git_dir(repo, tree) / "index").read_bytes()
     before = agent.tree()
-    assert ensure_worktree(repo, tree, branch="crew-7", base="main") == commit
+    assert make(repo, tree) == commit
     assert agent.tree() == before
-    assert (admin(repo, tree) / "index").read_bytes() == index
+    assert (agents_git_dir(repo, tree) / "index").read_bytes() == index
     assert sorted(state_of(repo, tree).changed) == ["a.txt", "b.txt", "new\nfile"]
 
 
-def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree):
+def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree, make):
     make(repo, tree)
     for file in list(tree.iterdir()):
         if file.name != ".git":
@@ -122,15 +143,17 @@ def test_a_worktree_whose_files_the_agent_deleted_is_left_empty(repo, tree):
     assert sorted(state_of(repo, tree).changed) == ["a.txt", "b.txt", "sub/c.txt"]
 
 
-def test_an_existing_branch_is_used_again(repo, tree, person):
+def test_an_existing_branch_is_used_again(repo, tree, person, make):
     person.git("branch", "crew-7", "main")
     person.commit({"x": "x"})
     assert make(repo, tree) == commit_of(repo, "main~1")
 
 
-def test_twenty_worktrees_at_once_all_come_out_whole(repo, tmp_path):
+def test_twenty_worktrees_at_once_all_come_out_whole(repo, tmp_path, kind):
     def one(number):
-        return ensure_worktree(repo, tmp_path / f"w{number}", branch=f"crew-{number}", base="main")
+        return ensure_worktree(
+            repo, tmp_path / f"w{number}", branch=f"crew-{number}", base="main", kind=kind
+        )
 
     with ThreadPoolExecutor(20) as pool:
         heads = list(pool.map(one, range(20)))
@@ -140,21 +163,21 @@ def test_twenty_worktrees_at_once_all_come_out_whole(repo, tmp_path):
     assert len(worktree_paths(repo)) == 21
 
 
-def test_the_same_worktree_asked_for_by_many_is_made_once(repo, tree):
+def test_the_same_worktree_asked_for_by_many_is_made_once(repo, tree, make):
     with ThreadPoolExecutor(8) as pool:
         heads = list(pool.map(lambda _: make(repo, tree), range(8)))
     assert set(heads) == {commit_of(repo, "main")}
     assert_whole(repo, tree)
-    assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
+    assert len(entries(repo)) == 1
 
 
-def test_hooks_do_not_run_and_submodules_do_not_matter(repo, person, tree, marker, tmp_path):
-    hooks = tmp_path / "hooks"
+def test_hooks_do_not_run_and_submodules_do_not_matter(repo, person, tree, marker, make):
+    hooks = tree.parents[1] / "hooks"
     hooks.mkdir()
     (hooks / "post-checkout").write_text(f"#!/bin/sh\ntouch '{marker}'\n")
     (hooks / "post-checkout").chmod(0o755)
     person.git("config", "core.hooksPath", str(hooks))
-    library = Person(tmp_path / "library")
+    library = Person(tree.parents[1] / "library")
     library.path.mkdir()
     library.git("init", "-q")
     library.commit({"l": "l"})
@@ -163,13 +186,13 @@ def test_hooks_do_not_run_and_submodules_do_not_matter(repo, person, tree, marke
     person.git("-c", "core.hooksPath=/dev/null", "commit", "-qm", "lib")
     make(repo, tree)
     assert_whole(repo, tree)
-    ensure_detached(repo, tmp_path / "gate", "main")
+    ensure_detached(repo, tree.parents[1] / "gate", "main", kind=make.kind)
     remove_worktree(repo, tree)
     assert not tree.exists()
     assert not marker.exists()
 
 
-def test_a_bare_repository_has_worktrees_too(person, tmp_path, tree):
+def test_a_bare_repository_has_worktrees_too(person, tmp_path, tree, make):
     bare = tmp_path / "bare.git"
     person.git("clone", "-q", "--bare", str(person.path), str(bare))
     repo = find_repository(bare)
@@ -179,13 +202,13 @@ def test_a_bare_repository_has_worktrees_too(person, tmp_path, tree):
     assert not tree.exists()
 
 
-def test_somebody_elses_folder_is_refused_and_kept(repo, tree, person):
+def test_somebody_elses_folder_is_refused_and_kept(repo, tree, person, make, kind):
     tree.mkdir(parents=True)
     (tree / "thesis.txt").write_text("years")
     with raises_code(Conflict, "worktree_not_ours"):
         make(repo, tree)
     with pytest.raises(Conflict):
-        ensure_detached(repo, tree, "main")
+        ensure_detached(repo, tree, "main", kind=kind)
     with pytest.raises(Conflict):
         remove_worktree(repo, tree)
     assert (tree / "thesis.txt").read_text() == "years"
@@ -196,17 +219,17 @@ def test_somebody_elses_folder_is_refused_and_kept(repo, tree, person):
         remove_worktree(repo, person.path)
 
 
-def test_a_persons_own_worktree_is_refused_and_kept(repo, tree, person):
+def test_a_persons_own_worktree_is_refused_and_kept(repo, tree, person, make, kind):
     person.git("worktree", "add", "-q", "--detach", str(tree))
     (tree / "a.txt").write_text("theirs")
     with pytest.raises(Conflict):
         make(repo, tree)
     with pytest.raises(Conflict):
-        ensure_detached(repo, tree, "main")
+        ensure_detached(repo, tree, "main", kind=kind)
     assert (tree / "a.txt").read_text() == "theirs"
 
 
-def test_a_branch_checked_out_elsewhere_or_in_the_way_is_a_conflict(repo, tree, person):
+def test_a_branch_checked_out_elsewhere_or_in_the_way_is_a_conflict(repo, tree, person, make):
     person.git("switch", "-q", "-c", "crew-7")
     with raises_code(Conflict, "branch_checked_out"):
         make(repo, tree)
@@ -219,17 +242,18 @@ def test_a_branch_checked_out_elsewhere_or_in_the_way_is_a_conflict(repo, tree, 
 # What a kill leaves behind
 
 
-def test_killed_before_anything_but_the_mark_was_written(repo, tree):
+@only_linked
+def test_killed_before_anything_but_the_mark_was_written(repo, tree, make):
     half = repo.common_dir / "worktrees" / tree.name
     half.mkdir(parents=True)
     (half / "locked").write_text("initializing")
     make(repo, tree)
     assert_whole(repo, tree)
-    assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
+    assert len(entries(repo)) == 1
 
 
 @pytest.mark.parametrize("missing", ["HEAD", "commondir"])
-def test_killed_while_the_git_dir_was_written(repo, tree, missing):
+def test_killed_while_the_git_dir_was_written(repo, tree, missing, make):
     make(repo, tree)
     git_dir = admin(repo, tree)
     (git_dir / missing).unlink()
@@ -240,13 +264,15 @@ def test_killed_while_the_git_dir_was_written(repo, tree, missing):
     assert_whole(repo, tree)
 
 
-def test_killed_between_adding_and_the_checkout(repo, tree, person):
+@only_linked
+def test_killed_between_adding_and_the_checkout(repo, tree, person, make):
     person.git("worktree", "add", "-q", "--no-checkout", "-b", "crew-7", str(tree))
     make(repo, tree)
     assert_whole(repo, tree)
 
 
-def test_killed_in_the_middle_of_the_first_checkout(repo, tree, person):
+@only_linked
+def test_killed_in_the_middle_of_the_first_checkout(repo, tree, person, make):
     person.git("worktree", "add", "-q", "--no-checkout", "-b", "crew-7", str(tree))
     (admin(repo, tree) / "index.lock").write_bytes(b"half an ind")
     (admin(repo, tree) / "locked").write_text("initializing")
@@ -255,7 +281,7 @@ def test_killed_in_the_middle_of_the_first_checkout(repo, tree, person):
     assert_whole(repo, tree)
 
 
-def test_a_lost_directory_comes_back_with_what_was_staged(repo, tree):
+def test_a_lost_directory_comes_back_with_what_was_staged(repo, tree, make):
     make(repo, tree)
     agent = Person(tree)
     head = agent.commit({"done.txt": "done\n"})
@@ -267,7 +293,7 @@ def test_a_lost_directory_comes_back_with_what_was_staged(repo, tree):
     assert state_of(repo, tree).changed == ("staged.txt",)
 
 
-def test_a_lost_directory_is_refilled_even_if_the_refill_was_killed(repo, tree):
+def test_a_lost_directory_is_refilled_even_if_the_refill_was_killed(repo, tree, make):
     make(repo, tree)
     shutil.rmtree(tree)
     worktree_admin.mark_refill(admin(repo, tree))
@@ -277,7 +303,7 @@ def test_a_lost_directory_is_refilled_even_if_the_refill_was_killed(repo, tree):
     assert_whole(repo, tree)
 
 
-def test_a_worktree_that_lost_its_git_file_keeps_its_files(repo, tree):
+def test_a_worktree_that_lost_its_git_file_keeps_its_files(repo, tree, make):
     make(repo, tree)
     (tree / "a.txt").write_text("mine\n")
     (tree / ".git").unlink()
@@ -286,7 +312,7 @@ def test_a_worktree_that_lost_its_git_file_keeps_its_files(repo, tree):
     assert (tree / "a.txt").read_text() == "mine\n"
 
 
-def test_a_git_file_pointed_at_another_repository_is_pointed_back(repo, tree, tmp_path):
+def test_a_git_file_pointed_at_another_repository_is_pointed_back(repo, tree, tmp_path, make):
     make(repo, tree)
     evil = Person(tmp_path / "evil")
     evil.path.mkdir()
@@ -296,11 +322,12 @@ def test_a_git_file_pointed_at_another_repository_is_pointed_back(repo, tree, tm
     assert_whole(repo, tree)
 
 
-def test_files_whose_git_dir_was_pruned_are_adopted(repo, tree):
+def test_files_whose_git_dir_was_pruned_are_adopted(repo, tree, make):
     make(repo, tree)
     head = Person(tree).commit({"done.txt": "done\n"})
     (tree / "a.txt").write_text("mine\n")
     (tree / "new.txt").write_text("new\n")
+    state_of(repo, tree)  # with it goes what crew has not yet taken in
     shutil.rmtree(admin(repo, tree))
     assert make(repo, tree) == head
     assert sorted(state_of(repo, tree).changed) == ["a.txt", "new.txt"]
@@ -309,7 +336,7 @@ def test_files_whose_git_dir_was_pruned_are_adopted(repo, tree):
 @pytest.mark.parametrize(
     "deleted", [("HEAD",), ("commondir",), ("gitdir",), ("HEAD", "gitdir"), ("crew-ready", "HEAD")]
 )
-def test_files_whose_git_dir_was_deleted_in_part_are_adopted(repo, tree, deleted):
+def test_files_whose_git_dir_was_deleted_in_part_are_adopted(repo, tree, deleted, make):
     make(repo, tree)
     head = Person(tree).commit({"done.txt": "done\n"})
     (tree / "a.txt").write_text("mine\n")
@@ -319,19 +346,19 @@ def test_files_whose_git_dir_was_deleted_in_part_are_adopted(repo, tree, deleted
     assert make(repo, tree) == head
     assert state_of(repo, tree).changed == ("a.txt",)
     assert worktree_paths(repo)[tree] == "crew-7"
-    assert len(list((repo.common_dir / "worktrees").iterdir())) == 1
+    assert len(entries(repo)) == 1
 
 
 @pytest.mark.parametrize("deleted", ["HEAD", "commondir", "gitdir"])
-def test_a_worktree_whose_git_dir_was_deleted_in_part_is_removed_with_it(repo, tree, deleted):
+def test_a_worktree_whose_git_dir_was_deleted_in_part_is_removed_with_it(repo, tree, deleted, make):
     make(repo, tree)
     (admin(repo, tree) / deleted).unlink()
     remove_worktree(repo, tree)
     assert not tree.exists()
-    assert list((repo.common_dir / "worktrees").iterdir()) == []
+    assert entries(repo) == []
 
 
-def test_a_worktree_that_lost_its_index_keeps_its_files(repo, tree):
+def test_a_worktree_that_lost_its_index_keeps_its_files(repo, tree, make):
     make(repo, tree)
     (tree / "a.txt").write_text("mine\n")
     (admin(repo, tree) / "index").unlink()
@@ -342,54 +369,55 @@ def test_a_worktree_that_lost_its_index_keeps_its_files(repo, tree):
 # Gates
 
 
-def test_a_gate_worktree_is_exact_and_keeps_only_ignored_files(repo, person, tmp_path):
+def test_a_gate_worktree_is_exact_and_keeps_only_named_ignored_files(repo, person, tmp_path, kind):
     first = commit_of(repo, "main")
-    second = person.commit({"a.txt": "second\n", ".gitignore": "cache/\n"})
+    second = person.commit({"a.txt": "second\n", ".gitignore": "cache/\n*.tmp\n"})
     gate = tmp_path / "gate"
-    ensure_detached(repo, gate, second)
-    for name in ("cache/x", "left/over", "b.txt"):
+    ensure_detached(repo, gate, second, kind=kind)
+    for name in ("cache/x", "left/over", "b.txt", "left.tmp"):
         Person(gate).write(name, "dirt\n")
     Person(gate).git("init", "-q", "nested")
     (admin(repo, gate) / "index.lock").touch()
-    ensure_detached(repo, gate, second)
-    assert state_of(gate).changed == ()
+    ensure_detached(repo, gate, second, kind=kind, keep=("cache/",))
+    assert state_of(repo, gate).changed == ()
     assert (gate / "cache" / "x").exists()
     assert not (gate / "left").exists()
+    assert not (gate / "left.tmp").exists()
     assert not (gate / "nested").exists()
-    ensure_detached(repo, gate, first)
-    assert (state_of(gate).head, state_of(gate).branch) == (first, None)
+    ensure_detached(repo, gate, first, kind=kind)
+    assert (state_of(repo, gate).head, state_of(repo, gate).branch) == (first, None)
     assert (gate / "a.txt").read_text() == "a1\na2\na3\n"
     with pytest.raises(NotFound):
         ensure_detached(repo, gate, "nothing")
 
 
-def test_a_gate_worktree_forgets_a_merge_it_was_killed_in(repo, person, tmp_path):
+def test_a_gate_worktree_forgets_a_merge_it_was_killed_in(repo, person, tmp_path, kind):
     gate = tmp_path / "gate"
     ours = person.commit({"a.txt": "ours\n"})
     person.git("switch", "-q", "--detach", "HEAD~1")
     theirs = person.commit({"a.txt": "theirs\n"})
-    ensure_detached(repo, gate, ours)
+    ensure_detached(repo, gate, ours, kind=kind)
     Person(gate).git("merge", theirs, check=False)
-    assert state_of(gate).unfinished == "merge"
-    ensure_detached(repo, gate, ours)
-    assert (state_of(gate).changed, state_of(gate).unfinished) == ((), None)
+    assert state_of(repo, gate).unfinished == "merge"
+    ensure_detached(repo, gate, ours, kind=kind)
+    assert (state_of(repo, gate).changed, state_of(repo, gate).unfinished) == ((), None)
 
 
 # Removing
 
 
-def test_removing_is_repeatable_and_leaves_the_branch(repo, tree):
+def test_removing_is_repeatable_and_leaves_the_branch(repo, tree, make):
     make(repo, tree)
     remove_worktree(repo, tree)
     remove_worktree(repo, tree)
     assert list(tree.parent.iterdir()) == []
-    assert list((repo.common_dir / "worktrees").iterdir()) == []
+    assert entries(repo) == []
     assert commit_of(repo, "crew-7") is not None
     make(repo, tree)
     assert_whole(repo, tree)
 
 
-def test_a_removal_killed_half_way_is_finished(repo, tree):
+def test_a_removal_killed_half_way_is_finished(repo, tree, make):
     make(repo, tree)
     tree.rename(tree.with_name(f".{tree.name}.crew-gone-1"))
     remove_worktree(repo, tree)
@@ -401,7 +429,8 @@ def test_a_removal_killed_half_way_is_finished(repo, tree):
     assert not tree.exists()
 
 
-def test_a_worktree_somebody_locked_is_not_removed(repo, tree, person):
+@only_linked
+def test_a_worktree_somebody_locked_is_not_removed(repo, tree, person, make):
     make(repo, tree)
     person.git("worktree", "lock", "--reason", "mine", str(tree))
     with raises_code(Conflict, "worktree_locked", "mine"):
@@ -409,7 +438,7 @@ def test_a_worktree_somebody_locked_is_not_removed(repo, tree, person):
     assert tree.exists()
 
 
-def test_a_branch_is_deleted_only_where_it_was_expected_and_free(repo, tree, person):
+def test_a_branch_is_deleted_only_where_it_was_expected_and_free(repo, tree, person, make):
     make(repo, tree)
     head = Person(tree).commit({"x": "x"})
     with raises_code(Conflict, "branch_checked_out"):
@@ -422,11 +451,12 @@ def test_a_branch_is_deleted_only_where_it_was_expected_and_free(repo, tree, per
     assert commit_of(repo, "crew-7") is None
 
 
-def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person):
+def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person, make):
     make(repo, tree)
     agent = Person(tree)
     agent.commit({"a.txt": "agent\n"})
     person.commit({"a.txt": "person\n"})
+    show_newest(repo, tree, "main")
     agent.git("merge", "main", check=False)
     assert state_of(repo, tree).unfinished == "merge"
     assert state_of(repo, tree).changed == ("a.txt",)
@@ -435,7 +465,8 @@ def test_the_unfinished_work_of_an_agent_is_named(repo, tree, person):
     assert state_of(repo, tree).unfinished == "rebase"
 
 
-def test_the_git_dir_is_found_without_a_look_at_each_folder_above_it(repo, tree, monkeypatch):
+@pytest.mark.parametrize("kind", ["own"])
+def test_the_git_dir_is_found_without_a_look_at_each_folder_above_it(repo, tree, make, monkeypatch):
     """Each step asks for it several times. Through a link it is found too, more slowly."""
     make(repo, tree)
     link = tree.with_name("link")
@@ -445,14 +476,14 @@ def test_the_git_dir_is_found_without_a_look_at_each_folder_above_it(repo, tree,
     assert admin(repo, tree).parent == repo.common_dir / "crew" / "folders"
 
 
-def test_nothing_here_touches_the_persons_checkout(repo, tree, person, tmp_path):
+def test_nothing_here_touches_the_persons_checkout(repo, tree, person, make):
     person.write("a.txt", "uncommitted\n")
     person.write("untracked.txt", "u\n")
     person.git("add", "a.txt")
     index = (repo.common_dir / "index").read_bytes()
     before = person.tree()
     make(repo, tree)
-    ensure_detached(repo, tmp_path / "gate", "main")
+    ensure_detached(repo, tree.parent / "gate", "main", kind=make.kind)
     remove_worktree(repo, tree)
     assert person.tree() == before
     assert (repo.common_dir / "index").read_bytes() == index

@@ -96,7 +96,7 @@ def test_files_folders_and_globs_are_copied_and_hidden_from_every_git(make_crew)
     assert (agent.path / "local" / "run.sh").stat().st_mode & 0o777 == 0o755
     assert (agent.path / "local" / "empty").is_dir()
     assert agent.git("status", "--porcelain") == ""
-    assert state_of(repo, agent.path).changed == ()
+    assert state_of(crew.workplace.repo, agent.path).changed == ()
     assert take_checkpoint(crew.workplace.repo, agent.path, "1", label="x", at=1.0) is None
     agent.git("add", "-A")
     assert agent.git("diff", "--cached", "--name-only") == ""
@@ -139,7 +139,7 @@ def test_the_agents_patterns_hold_in_its_worktree(make_crew):
     agent = crew.start()
     for name in (".tool/cache", "a.tmp", "real.txt"):
         agent.write(name, "x")
-    assert state_of(repo, agent.path).changed == ("real.txt",)
+    assert state_of(crew.workplace.repo, agent.path).changed == ("real.txt",)
     assert agent.git("status", "--porcelain") == "?? real.txt"
 
 
@@ -150,7 +150,7 @@ def test_names_that_look_like_patterns_hide_only_themselves(make_crew):
     assert agent.git("status", "--porcelain") == ""
     agent.write("odd", "x")
     agent.write("backslash", "x")
-    assert sorted(state_of(repo, agent.path).changed) == ["backslash", "odd"]
+    assert sorted(state_of(crew.workplace.repo, agent.path).changed) == ["backslash", "odd"]
 
 
 def test_a_missing_entry_is_said_in_the_log_and_is_no_error(make_crew):
@@ -206,7 +206,10 @@ def test_a_tracked_file_is_never_overwritten(make_crew):
     assert agent.tree()["conf/own"] == b"own\n"
     agent.write("conf/new.txt", "by the agent\n")
     agent.write("shared.txt", "by the agent\n")
-    assert sorted(state_of(repo, agent.path).changed) == ["conf/new.txt", "shared.txt"]
+    assert sorted(state_of(crew.workplace.repo, agent.path).changed) == [
+        "conf/new.txt",
+        "shared.txt",
+    ]
 
 
 def test_a_tracked_file_that_the_agent_deleted_stays_deleted(make_crew):
@@ -216,7 +219,7 @@ def test_a_tracked_file_that_the_agent_deleted_stays_deleted(make_crew):
     take_checkpoint(crew.workplace.repo, agent.path, "1", label="kept", at=1.0)
     subprocess.run(["rm", "-rf", str(agent.path)], check=True)
     agent = crew.start(branch="crew-1")
-    assert state_of(repo, agent.path).changed == ("shared.txt",)
+    assert state_of(crew.workplace.repo, agent.path).changed == ("shared.txt",)
     assert "shared.txt" not in agent.tree()
 
 
@@ -246,7 +249,7 @@ def test_a_folder_of_the_branch_stays_where_a_link_is_asked_for(make_crew):
     assert not (agent.path / "lib").is_symlink()
     assert "lib is in the worktree already" in crew.log()
     agent.write("lib/new.txt", "x")
-    assert state_of(repo, agent.path).changed == ("lib/new.txt",)
+    assert state_of(crew.workplace.repo, agent.path).changed == ("lib/new.txt",)
 
 
 @pytest.mark.skipif(working_bwrap() is None, reason="there is no bubblewrap here")
@@ -556,4 +559,4 @@ def test_fifty_starts_at_once_some_of_them_killed_are_all_furnished_in_the_end(m
         assert names_in(agent.path) == [
             *(".env", ".git", "made", "readme.txt", "shared.txt", "vendor")
         ]
-        assert state_of(repo, agent.path).changed == ()
+        assert state_of(crew.workplace.repo, agent.path).changed == ()

@@ -199,9 +199,19 @@ def handed_on_settings(where: Path) -> Mapping[str, str]:
     return _configured(where, {}).handed_on
 
 
+def uses_lfs(where: Path) -> bool:
+    """Whether plain git-lfs is configured here, and installed."""
+    return _configured(where, {}).lfs
+
+
 def is_partial_clone(where: Path) -> bool:
     """Whether a remote promises objects that are not here."""
     return _configured(where, {}).is_partial
+
+
+def forget_settings(git_dir: Path) -> None:
+    """Forget the settings of a temporary git dir."""
+    _known.pop(git_dir, None)
 
 
 def _settings(where: Path, env: Mapping[str, str], *, allow_lfs: bool) -> Mapping[str, str]:

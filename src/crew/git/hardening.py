@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
+from crew.system.foreign_files import NotBelieved, read_foreign
 
 MERGE_AS_TEXT = "git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B"
 """Replaces every external merge driver. An empty command would silently keep our side."""
@@ -73,6 +74,7 @@ _HANDED_ON = re.compile(
 )
 """What a person sets for this repository and their agents need too: no remotes, no credentials."""
 
+_LONGEST_POINTER = 8192
 _PROMISES = re.compile(r"remote\..*\.promisor|extensions\.partialclone")
 
 
@@ -102,12 +104,12 @@ def parse_listing(listing: bytes, *, cwd: Path, git_dir: Path | None) -> Configu
     parts = os.fsdecode(listing).split("\0")
     values: dict[str, str] = {}
     handed_on: dict[str, str] = {}
-    own = None if git_dir is None else (common_dir_of(git_dir) / "config").resolve()
+    own = [] if git_dir is None else [file.resolve() for file in _config_files(git_dir)]
     files: dict[Path, None] = dict.fromkeys(standard_files(git_dir))
     for origin, entry in zip(parts[::2], parts[1::2], strict=False):
         key, _, value = entry.partition("\n")
         values[key] = value
-        is_own = origin.startswith("file:") and (cwd / origin[5:]).resolve() == own
+        is_own = origin.startswith("file:") and (cwd / origin[5:]).resolve() in own
         if key.startswith("user.") or (is_own and _HANDED_ON.fullmatch(key)):
             handed_on[key] = value
         if origin.startswith("file:"):
@@ -130,10 +132,12 @@ def standard_files(git_dir: Path | None) -> tuple[Path, ...]:
     """The files that git reads if they exist."""
     home = Path(os.environ.get("HOME") or "/")
     config_home = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    own = (
-        () if git_dir is None else (common_dir_of(git_dir) / "config", git_dir / "config.worktree")
-    )
+    own = () if git_dir is None else _config_files(git_dir)
     return (Path("/etc/gitconfig"), config_home / "git" / "config", home / ".gitconfig", *own)
+
+
+def _config_files(git_dir: Path) -> tuple[Path, Path]:
+    return common_dir_of(git_dir) / "config", git_dir / "config.worktree"
 
 
 def shares_config_with(git_dir: Path | None) -> Path | None:
@@ -185,20 +189,23 @@ def git_dir_of(where: Path) -> Path | None:
 
 def linked_git_dir(dot_git: Path) -> Path | None:
     """The path that a `.git` file names."""
-    try:
-        text = os.fsdecode(dot_git.read_bytes())
-    except OSError:
-        return None
+    text = _pointer(dot_git) or ""
     if not text.startswith("gitdir: "):
         return None
     return dot_git.parent / text.removeprefix("gitdir: ").rstrip("\n")
 
 
 def common_dir_of(git_dir: Path) -> Path:
+    text = _pointer(git_dir / "commondir")
+    return git_dir if text is None else git_dir / text.rstrip("\n")
+
+
+def _pointer(file: Path) -> str | None:
+    """The text of a small file that names a folder. An agent may have put a pipe there."""
     try:
-        return git_dir / os.fsdecode((git_dir / "commondir").read_bytes()).rstrip("\n")
-    except OSError:
-        return git_dir
+        return os.fsdecode(read_foreign(file, max_bytes=_LONGEST_POINTER))
+    except (OSError, NotBelieved):
+        return None
 
 
 def _files_named(origin: Path, key: str, value: str) -> Iterator[Path]:

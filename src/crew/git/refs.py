@@ -12,7 +12,8 @@ from crew.git.spawn_git import StartedGit
 from crew.git.worktrees.worktree_admin import clear_lock
 from crew.system.crash_points import effect
 
-ABSENT = "0" * 40
+ABSENT = ""
+"""Git's word for a ref that must not exist yet, whatever the length of its ids."""
 STAYS_EMPTY_S = 1.0
 
 

@@ -115,6 +115,7 @@ def restore(repo: Repository, task: str, number: int | None, into: Path) -> Chec
 def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
     """Restore a checkpoint's files to a clean worktree, as uncommitted changes."""
     place = place_of(repo, path.absolute())
+    place.take_in_commits(repo)
     mark = place.git_dir / _RESTORING
     if place.git_dir == repo.common_dir:
         raise Conflict(f"{path} is the main checkout", hint="restore into a new folder")

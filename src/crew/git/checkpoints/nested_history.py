@@ -1,19 +1,22 @@
 """Copies the commits of a nested repository to the main one, and restores them from it.
 
-Objects are read in place, so that only the objects of the other repository matter.
+Objects are read in place, so that only the objects of the other repository matter. Each one is
+checked before it is stored.
 """
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.checkpoints.nested_repositories import Nested, own_git_dir
+from crew.git.checkpoints.nested_repositories import Nested
 from crew.git.git_command import ask, failure, git
-from crew.git.hardening import common_dir_of
 from crew.git.repository import Repository, is_object_id
+from crew.git.task_repository.take_in import NotTakenIn, reading, take_from
+from crew.git.worktrees.nested_view import objects_of, own_git_dir
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.system.crash_points import effect
 
@@ -44,22 +47,25 @@ def keep_history(repo: Repository, nested: Nested) -> History | None:
     history = _read(nested) if nested.git_dir is not None else None
     if history is None or nested.git_dir is None:
         return None
-    objects = (common_dir_of(nested.git_dir) / "objects").resolve()
+    objects = objects_of(nested.git_dir).resolve()
     is_here = objects == (repo.common_dir / "objects").resolve()
     if not history.commits or is_here:
         return history
     if len(history.refs) > MOST_REFS or _is_large(objects):
         return None
-    listed = ask(
-        repo.common_dir,
-        *("rev-list", "--objects", *history.commits, "--not", "--all"),
-        env=_with_objects(repo, objects),
-        timeout_s=COPY_TIMEOUT_S,
-    )
-    is_copied = listed.code == 0 and (
-        not listed.out or _copy(repo, listed.out, into=repo.common_dir, objects=objects)
-    )
-    return history if is_copied else None
+    try:
+        _take(repo, history.commits, objects=objects)
+    except NotTakenIn:
+        return None
+    return history
+
+
+@effect("git.copy_history")
+def _take(repo: Repository, commits: tuple[str, ...], *, objects: Path) -> None:
+    """Store the commits in the main repository. Git checks every object of them."""
+    env = reading(repo, repo.common_dir, objects)
+    with tempfile.TemporaryDirectory(prefix="crew-in-") as scratch:
+        take_from(repo, list(commits), env=env, scratch=Path(scratch))
 
 
 def bring_back_history(repo: Repository, history: History, root: Path) -> None:
@@ -74,6 +80,8 @@ def bring_back_history(repo: Repository, history: History, root: Path) -> None:
 def _read(nested: Nested) -> History | None:
     """The refs of a repository. Those of a linked worktree belong to another repository."""
     assert nested.git_dir is not None
+    if nested.ask("rev-parse", "--git-dir").code != 0:
+        return None
     branch = nested.ask("symbolic-ref", "--quiet", "HEAD").out.decode("utf-8", "replace").strip()
     commit = nested.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}").out.decode().strip()
     if (nested.git_dir / "commondir").exists():

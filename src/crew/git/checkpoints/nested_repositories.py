@@ -1,7 +1,6 @@
 """Finds repositories inside a worktree that a commit cannot carry, and their content.
 
-An agent made them, so they are not trusted: git stays in their folders and runs none of their
-programs.
+An agent made them, so they are not trusted: git reads them as data, through a git dir of crew's.
 """
 
 import os
@@ -12,8 +11,14 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.ignored_files import is_cache, repositories_in
 from crew.git.git_command import GitAnswer, ask
-from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
+from crew.git.worktrees.nested_view import (
+    Surroundings,
+    config_in,
+    own_git_dir,
+    surroundings,
+    view_of,
+)
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.git.worktrees.worktree_status import WorktreeState
 
@@ -23,32 +28,29 @@ _MOST_FOLDERS = 20_000
 
 @frozen
 class Nested:
-    """A repository at `path` below `root`. Without a git dir, it is the rest of a submodule.
+    """A repository at `path` in a worktree. Without a git dir, crew reads only its files.
 
     `is_overlaid`: the worktree's own repository also tracks files in its folder.
     """
 
-    root: Path
+    around: Surroundings
     path: str
     git_dir: Path | None
     is_overlaid: bool = False
 
     @property
     def folder(self) -> Path:
-        return self.root / self.path
+        return self.around.root / self.path
 
     def ask(self, *args: str) -> GitAnswer:
-        assert self.git_dir is not None
-        return ask(self.folder, *args, env=environment_for(self.git_dir, self.folder))
+        """Let git read it. Without a git dir that crew reads, git fails."""
+        if self.git_dir is None:
+            return NOT_READ
+        with view_of(self.git_dir, self.folder, self.around) as env:
+            return NOT_READ if env is None else ask(self.folder, *args, env=env)
 
 
-def own_git_dir(folder: Path) -> Path | None:
-    """The git dir of a repository whose top is this folder; None if it is not one."""
-    dot_git = folder / ".git"
-    if folder.is_symlink():
-        return None
-    git_dir = dot_git if dot_git.is_dir() else linked_git_dir(dot_git)
-    return git_dir if git_dir is not None and (git_dir / "HEAD").is_file() else None
+NOT_READ = GitAnswer(code=128, out=b"", err="crew does not read this repository")
 
 
 def strays(
@@ -63,7 +65,9 @@ def strays(
     found = [path for path in untracked if own_git_dir(worktree / path) and not is_cache(path)]
     found += [path for path in state.overlaid if own_git_dir(worktree / path)]
     found += [
-        nested.path for nested in _ignored_repositories(worktree, state) if not has_remote(nested)
+        nested.path
+        for nested in _ignored_repositories(surroundings(worktree, git_dir), state)
+        if not has_remote(nested)
     ]
     if state.links:
         real, old = submodules(worktree, git_dir), _links_in(repo, landed, state.links)
@@ -95,24 +99,30 @@ def submodules(worktree: Path, git_dir: Path) -> set[str]:
 
 def has_remote(nested: Nested) -> bool:
     """Whether it is a clone that can be cloned again."""
-    return nested.ask("config", "--get-regexp", r"^remote\..*\.url$").code == 0
+    if nested.git_dir is None:
+        return False
+    with view_of(nested.git_dir, nested.folder, nested.around) as env:
+        if env is None:
+            return False
+        args = ("--file", config_in(env), "--no-includes", "--get-regexp", r"^remote\..*\.url$")
+        return ask(nested.folder, "config", *args, env=env).code == 0
 
 
-def found_in(worktree: Path, state: WorktreeState | GitAnswer) -> list[Nested]:
+def found_in(around: Surroundings, state: WorktreeState | GitAnswer) -> list[Nested]:
     """The repositories whose files and commits exist nowhere else, without ignored ones.
 
     A submodule counts if it has changes, or commits that none of its remotes has.
     """
     if isinstance(state, GitAnswer):
-        return list(_walk_repositories(worktree))
+        return list(_walk_repositories(around))
     changed = set(state.changed)
     untracked = (path.rstrip("/") for path in state.changed if path.endswith("/"))
-    found = [one for path in untracked if (one := nested_at(worktree, path)).git_dir]
+    found = [one for path in untracked if _holds_git_dir((one := nested_at(around, path)).folder)]
     for path in state.links:
-        one = nested_at(worktree, path)
+        one = nested_at(around, path)
         if _holds_anything(one.folder) and (path in changed or _has_own_commits(one)):
             found.append(one)
-    overlaid = (replace(nested_at(worktree, path), is_overlaid=True) for path in state.overlaid)
+    overlaid = (replace(nested_at(around, path), is_overlaid=True) for path in state.overlaid)
     return [*found, *(one for one in overlaid if one.git_dir)]
 
 
@@ -123,7 +133,7 @@ def with_inner(nested: Nested) -> Iterator[tuple[Nested, list[str]]]:
     yield nested, [f"{nested.path}/{name}" for name in names if _is_file(folder / name)]
     for name in names:
         if own_git_dir(folder / name):
-            yield from with_inner(nested_at(nested.root, f"{nested.path}/{name}"))
+            yield from with_inner(nested_at(nested.around, f"{nested.path}/{name}"))
 
 
 def ignored_in(nested: Nested) -> list[str]:
@@ -134,14 +144,21 @@ def ignored_in(nested: Nested) -> list[str]:
     return [f"{nested.path}/{name}" for name in _split(listed)]
 
 
-def _ignored_repositories(worktree: Path, state: WorktreeState) -> Iterator[Nested]:
-    for path in repositories_in(worktree, state.ignored):
-        if (nested := nested_at(worktree, path)).git_dir is not None:
+def _ignored_repositories(around: Surroundings, state: WorktreeState) -> Iterator[Nested]:
+    for path in repositories_in(around.root, state.ignored):
+        if (nested := nested_at(around, path)).git_dir is not None:
             yield nested
 
 
-def nested_at(root: Path, path: str) -> Nested:
-    return Nested(root=root, path=path, git_dir=own_git_dir(root / path))
+def nested_at(around: Surroundings, path: str) -> Nested:
+    """The repository there. A git dir outside of the worktree is not read."""
+    git_dir = own_git_dir(around.root / path)
+    is_inside = git_dir is not None and around.holds(git_dir)
+    return Nested(around=around, path=path, git_dir=git_dir if is_inside else None)
+
+
+def _holds_git_dir(folder: Path) -> bool:
+    return own_git_dir(folder) is not None
 
 
 def _names(nested: Nested) -> Iterable[str]:
@@ -177,14 +194,14 @@ def _has_own_commits(nested: Nested) -> bool:
     return answer.code != 0 or answer.out != b""
 
 
-def _walk_repositories(worktree: Path) -> Iterator[Nested]:
+def _walk_repositories(around: Surroundings) -> Iterator[Nested]:
     """All repositories up to a limit, for an index that cannot be read."""
-    for count, (top, folders, names) in enumerate(os.walk(worktree)):
+    for count, (top, folders, names) in enumerate(os.walk(around.root)):
         if count > _MOST_FOLDERS:
             return
-        path = str(Path(top).relative_to(worktree))
+        path = str(Path(top).relative_to(around.root))
         if path != "." and ".git" in (*folders, *names):
-            nested = nested_at(worktree, path)
+            nested = nested_at(around, path)
             if nested.git_dir is not None:
                 folders.clear()
                 yield nested

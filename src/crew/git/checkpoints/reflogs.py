@@ -12,13 +12,15 @@ from crew.git.commit_files import MOST_READ, read_commit
 from crew.git.git_command import ask, git
 from crew.git.hardening import stamp_of
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import agent_git_of, other_tips, read_bytes
-from crew.git.task_repository.take_in import existing, take_in
+from crew.git.task_repository.agent_refs import agent_git_of, other_tips, read_bytes, read_head
+from crew.git.task_repository.take_in import NotTakenIn, existing, take_in
 
 MOST_MOVES = 1000
 """Of a longer reflog only the end is read."""
 
 _LARGEST = 100_000_000
+_MOST_ALONE = 100
+"""At most this number of commits is taken in one by one, if git refuses them together."""
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\n]*)")
 _ID = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
 
@@ -73,14 +75,32 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
     ids |= {new for _, new, _ in _moves(files[1])}
     ids |= {found[0] for found in (_ID.match(_read(files[2])),) if found}
     doubtful = {commit.decode() for commit in ids if commit.strip(b"0")} | set(tips.values())
+    doubtful |= {at.commit for at in (read_head(agent_git),) if at is not None and at.commit}
     doubtful -= _ancestors(repo, moves, head)
-    found = existing(repo, crew_git, doubtful) if doubtful else []
-    if found:
-        take_in(repo, crew_git, found, without=[head] if head else [])
+    found = _taken_in(repo, crew_git, doubtful, head) if doubtful else []
     kept = _held_by_none(repo, set(found), head) if found else ()
     if not kept:
         _checked[crew_git] = stamp
     return kept
+
+
+def _taken_in(repo: Repository, crew_git: Path, commits: set[str], head: str | None) -> list[str]:
+    """Those of the commits that are whole. A damaged one must not cost the others."""
+    without, found = [head] if head else [], list[str]()
+    try:
+        found = existing(repo, crew_git, sorted(commits))
+        take_in(repo, crew_git, found, without=without)
+    except NotTakenIn:
+        return [one for one in found[-_MOST_ALONE:] if _is_whole(repo, crew_git, one, without)]
+    return found
+
+
+def _is_whole(repo: Repository, crew_git: Path, commit: str, without: list[str]) -> bool:
+    try:
+        take_in(repo, crew_git, [commit], without=without)
+    except NotTakenIn:
+        return False
+    return True
 
 
 def way_back(repo: Repository, commit: str) -> str:

@@ -5,9 +5,10 @@ Neither the files nor the index of the worktree change.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.ignored_files import Chosen, choose
 from crew.git.checkpoints.nested_history import History, keep_history
@@ -21,8 +22,9 @@ from crew.git.checkpoints.nested_repositories import (
 )
 from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
-from crew.git.task_repository.take_in import follow_agent
+from crew.git.task_repository.take_in import NotTakenIn, follow_agent
 from crew.git.worktrees import worktree_admin
+from crew.git.worktrees.nested_view import surroundings
 from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
 
 LONG_S = 1800.0
@@ -38,9 +40,13 @@ class SnapshotPlace:
     env: Mapping[str, str]
 
     def take_in_commits(self, repo: Repository) -> None:
-        """Take in what an agent committed in a repository of its own."""
+        """Take in what an agent committed in a repository of its own.
+
+        If git refuses that, the files are kept all the same.
+        """
         if self.is_bound and worktree_admin.is_own(self.git_dir):
-            follow_agent(repo, self.path, crew_git=self.git_dir)
+            with suppress(NotTakenIn, Conflict):
+                follow_agent(repo, self.path, crew_git=self.git_dir)
 
 
 @frozen
@@ -74,7 +80,7 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
 def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
     """List the content to keep."""
     status = read_status(place.path, place.git_dir, env=place.env)
-    outer = found_in(place.path, status)
+    outer = found_in(surroundings(place.path, place.git_dir), status)
     paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
     chosen = choose(place.path, paths)
     clones, own = _sorted_out(place, chosen)
@@ -95,13 +101,16 @@ def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> s
     status = holding.status
     is_sound = place.is_bound and isinstance(status, WorktreeState)
     with _index_of(place, head, copy=is_sound) as env:
+        staged: tuple[str, ...] = ()
         if isinstance(status, WorktreeState) and is_sound:
             reveal(place.path, status.hidden, env)
+            _update(place, ("--skip-worktree",), status.left_out, env)
+            staged = status.staged
         folders = [nested.path for nested, _ in holding.nested if not nested.is_overlaid]
         _update(place, ("--force-remove",), folders, env)
         _update(place, ("--add", "--replace"), (f for _, fs in holding.nested for f in fs), env)
         _add_all(place, folders, env)
-        _update(place, ("--add", "--replace"), holding.ignored, env)
+        _update(place, ("--add", "--replace"), (*holding.ignored, *staged), env)
         return git(place.path, "write-tree", env=env)
 
 
@@ -119,7 +128,8 @@ def keep_histories(
 
 def _sorted_out(place: SnapshotPlace, chosen: Chosen) -> tuple[list[str], list[Nested]]:
     """Keep the repositories in ignored folders, except clones, which can be cloned again."""
-    found = [one for path in chosen.nested if (one := nested_at(place.path, path)).git_dir]
+    around = surroundings(place.path, place.git_dir)
+    found = [one for path in chosen.nested if (one := nested_at(around, path)).git_dir]
     own = [one for one in found if not has_remote(one)]
     return [f"{one.path}/ (a clone)" for one in found if one not in own], own
 

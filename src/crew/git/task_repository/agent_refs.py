@@ -4,24 +4,24 @@ Git itself never runs on that repository for crew. A HEAD or ref that is not pla
 expected form counts as unreadable.
 """
 
+import itertools
 import os
 import re
-import stat
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
+from crew.system.foreign_files import NotBelieved, read_foreign
 
 SHOWN = "crew-shown-refs"
 """In crew's git dir of a folder: the person's refs that its repository had from the start."""
 MOST_REFS = 5000
 _LONGEST_REF = 4096
 _LARGEST_LIST = 4_000_000
-_LARGEST_INDEX = 8_000_000
-_CHECKSUM = 20
 _ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _BRANCH = re.compile(r"refs/heads/(?!.*(//|/\.|\.\.|@\{|\.lock(/|$)))[^\x00-\x20~^:?*\[\\\x7f]+")
-_KEPT = ("refs/heads/", "refs/tags/", "refs/stash")
+_ELSEWHERE = "refs/remotes/"
 
 
 @frozen
@@ -72,16 +72,28 @@ def main_repository_of(folder: Path) -> Path | None:
 
 
 def other_tips(crew_git: Path) -> dict[str, str]:
-    """The branches, tags and stash that the agent made, at most a few thousand."""
+    """The branches, tags, stash and other refs that the agent made, at most a few thousand."""
     agent_git = agent_git_of(crew_git)
     shown = set(_packed(crew_git, SHOWN))
-    packed = (one for one in _packed(agent_git) if one not in shown)
-    found = {ref: at for ref, at in packed if ref.startswith(_KEPT)}
+    found = {ref: at for ref, at in _packed(agent_git) if (ref, at) not in shown}
     for ref, at in _loose(agent_git):
         if len(found) >= MOST_REFS:
             break
         found[ref] = at
-    return found
+    return {ref: at for ref, at in found.items() if not ref.startswith(_ELSEWHERE)}
+
+
+def all_refs(git_dir: Path) -> dict[str, str]:
+    """Every ref of a repository that an agent made, at most a few thousand."""
+    found = (*_packed(git_dir), *itertools.islice(_loose(git_dir), MOST_REFS))
+    return dict(found[-MOST_REFS:])
+
+
+def branch_tip(agent_git: Path, branch: str) -> str | None:
+    """The commit of a branch of the agent, as its repository names it."""
+    ref = f"refs/heads/{branch}"
+    loose = read_text(agent_git / ref, most=_LONGEST_REF) or dict(_packed(agent_git)).get(ref, "")
+    return loose if _ID.fullmatch(loose) else None
 
 
 def locks_of_agent(agent_git: Path) -> list[Path]:
@@ -93,21 +105,6 @@ def locks_of_agent(agent_git: Path) -> list[Path]:
     return [file for file in (*top, *below) if file.name.endswith(".lock")]
 
 
-def has_sound_index(agent_git: Path) -> bool:
-    """Whether the index of a task's own repository is whole, or not there yet."""
-    file = agent_git / "index"
-    if not os.path.lexists(file):
-        return True
-    raw = read_bytes(file, most=_LARGEST_INDEX)
-    if raw is None:
-        return file.is_file() and not file.is_symlink()  # too large to check here
-    import hashlib  # noqa: PLC0415 - slow to load
-
-    end = raw[-_CHECKSUM:]
-    is_signed = not end.strip(b"\0") or hashlib.sha1(raw[:-_CHECKSUM]).digest() == end  # noqa: S324
-    return raw.startswith(b"DIRC") and is_signed
-
-
 def read_text(file: Path, *, most: int) -> str | None:
     """The stripped text of a regular file; None for a link, a pipe, a large or a missing file."""
     content = read_bytes(file, most=most)
@@ -116,26 +113,23 @@ def read_text(file: Path, *, most: int) -> str | None:
 
 def read_bytes(file: Path, *, most: int) -> bytes | None:
     """The content of a regular file; None for a link, a pipe, a large or a missing file."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        handle = os.open(file, flags)
-    except OSError:
+        return read_foreign(file, max_bytes=most)
+    except (OSError, NotBelieved):
         return None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
-            return None
-        with os.fdopen(os.dup(handle), "rb") as reader:
-            return reader.read(most)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
 
 
 def is_folder(path: Path) -> bool:
     """Whether it is a real folder, not a link to one."""
     return path.is_dir() and not path.is_symlink()
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it exists."""
+    if is_folder(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _packed(folder: Path, name: str = "packed-refs") -> Iterator[tuple[str, str]]:
@@ -147,13 +141,10 @@ def _packed(folder: Path, name: str = "packed-refs") -> Iterator[tuple[str, str]
 
 
 def _loose(agent_git: Path) -> Iterator[tuple[str, str]]:
-    for kept in _KEPT:
-        top = agent_git / kept.rstrip("/")
-        files = [top] if kept == "refs/stash" else _files_below(top)
-        for file in files:
-            at = read_text(file, most=_LONGEST_REF)
-            if at is not None and _ID.fullmatch(at):
-                yield str(file.relative_to(agent_git)), at
+    for file in _files_below(agent_git / "refs"):
+        at = read_text(file, most=_LONGEST_REF)
+        if at is not None and _ID.fullmatch(at):
+            yield str(file.relative_to(agent_git)), at
 
 
 def _files_below(top: Path) -> Iterator[Path]:

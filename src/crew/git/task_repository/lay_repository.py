@@ -8,16 +8,28 @@ commits alone.
 
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 from crew.git.git_command import EXCLUDES, handed_on_settings
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import SHOWN, agent_git_of, is_folder, read_text
+from crew.git.task_repository.agent_index import LARGEST_INDEX, has_sound_index
+from crew.git.task_repository.agent_refs import (
+    SHOWN,
+    agent_git_of,
+    branch_tip,
+    is_folder,
+    other_tips,
+    read_bytes,
+    read_text,
+    remove,
+)
 from crew.system.atomic_files import put_in_place, write_file
 from crew.system.crash_points import effect
 
 _UNFINISHED = "repository.crew-new"
+_OTHERS = "packed-refs"
 _LARGEST_LIST = 20_000_000
 
 
@@ -36,12 +48,30 @@ def lay_repository(repo: Repository, crew_git: Path, *, commit: str, branch: str
         _clear(making / "objects" / "info")
     for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (making / folder).mkdir(parents=True, exist_ok=True)
-    for name, content in _files(repo, crew_git, commit, branch).items():
+    kept = _kept(crew_git)
+    commit = (branch and branch_tip(agent_git, branch)) or commit
+    for name, content in (kept | _files(repo, crew_git, commit, branch, kept)).items():
         (making / name).parent.mkdir(parents=True, exist_ok=True)
         (making / name).write_bytes(content)
-    copy_index(crew_git, making)
+    if "index" not in kept:
+        copy_index(crew_git, making)
     remove(agent_git)
     making.rename(agent_git)
+
+
+def _kept(crew_git: Path) -> dict[str, bytes]:
+    """What stays of a damaged repository besides its objects: refs, their logs and the index."""
+    agent_git = agent_git_of(crew_git)
+    if not is_folder(agent_git):
+        return {}
+    logs = ("logs/HEAD", "logs/refs/stash", "ORIG_HEAD")
+    found = {name: read_bytes(agent_git / name, most=_LARGEST_LIST) for name in logs}
+    found["index"] = read_bytes(agent_git / "index", most=LARGEST_INDEX)
+    if not has_sound_index(agent_git):
+        found["index"] = None
+    tips = "".join(f"{at} {ref}\n" for ref, at in other_tips(crew_git).items())
+    found[_OTHERS] = tips.encode("utf-8", "surrogateescape")
+    return {name: content for name, content in found.items() if content is not None}
 
 
 def renew_repository(repo: Repository, crew_git: Path, *, commit: str) -> None:
@@ -54,9 +84,10 @@ def copy_index(crew_git: Path, agent_git: Path | None = None) -> None:
     """Give the agent crew's own index, whose numbers are valid for the same files."""
     agent_git = agent_git or agent_git_of(crew_git)
     if (crew_git / "index").is_file():
-        fresh = agent_git / ".index.crew-new"
-        fresh.unlink(missing_ok=True)
+        fresh = agent_git / f".index.crew-{uuid.uuid4().hex}"
         shutil.copyfile(crew_git / "index", fresh, follow_symlinks=False)
+        if is_folder(agent_git / "index"):
+            remove(agent_git / "index")
         put_in_place(fresh, agent_git / "index")
 
 
@@ -69,12 +100,19 @@ def write_excludes(repo: Repository, crew_git: Path) -> None:
     """Ignore the patterns of this folder in the agent's own git calls too."""
     agent_git = agent_git_of(crew_git)
     if is_folder(agent_git) and is_folder(agent_git / "info"):
-        write_file(agent_git / "info" / "exclude", _excludes(repo, crew_git))
+        file = agent_git / "info" / "exclude"
+        if is_folder(file):
+            remove(file)
+        write_file(file, _excludes(repo, crew_git))
 
 
 def _files(
-    repo: Repository, crew_git: Path, commit: str, branch: str | None
-) -> Mapping[str, bytes]:
+    repo: Repository,
+    crew_git: Path,
+    commit: str,
+    branch: str | None,
+    kept: Mapping[str, bytes],
+) -> dict[str, bytes]:
     files = {
         "HEAD": f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n",
         "config": _config(repo),
@@ -83,8 +121,9 @@ def _files(
         files[f"refs/heads/{branch}"] = f"{commit}\n"
     found = {name: text.encode("utf-8", "surrogateescape") for name, text in files.items()}
     found["objects/info/alternates"] = alternates(repo)
-    found["packed-refs"] = shown = _shown_refs(repo)
+    shown = _shown_refs(repo)
     (crew_git / SHOWN).write_bytes(shown)
+    found[_OTHERS] = _merged_refs(shown, kept.get(_OTHERS, b""))
     found["info/exclude"] = _excludes(repo, crew_git)
     sparse = repo.common_dir / "info" / "sparse-checkout"
     if sparse.is_file():
@@ -138,6 +177,13 @@ def _shown_refs(repo: Repository) -> bytes:
     )
 
 
+def _merged_refs(*lists: bytes) -> bytes:
+    """Lines of packed refs in the order that git needs. A later list wins."""
+    lines = (line for one in lists for line in one.splitlines())
+    found = {ref: at for at, _, ref in (line.partition(b" ") for line in lines)}
+    return b"".join(at + b" " + ref + b"\n" for ref, at in sorted(found.items()))
+
+
 def _is_shown(ref: str) -> bool:
     return ref.startswith(("refs/heads/", "refs/tags/", "refs/remotes/")) and not ref.startswith(
         "refs/heads/crew-"
@@ -164,11 +210,3 @@ def _clear(folder: Path, *, keep: str = "") -> None:
                 remove(entry)
     else:
         remove(folder)
-
-
-def remove(path: Path) -> None:
-    """Remove a file, a link or a folder, if it exists."""
-    if is_folder(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

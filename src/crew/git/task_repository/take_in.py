@@ -18,7 +18,9 @@ from crew.git.task_repository.agent_refs import (
     is_folder,
     read_head,
     read_text,
+    remove,
 )
+from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
@@ -36,6 +38,7 @@ _LARGEST = 4096
 _UNTRUSTED = (
     # These files could make git believe in other parents or objects than there are.
     *("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false"),
+    *("-c", "pack.useBitmaps=false"),
     *("-c", "pack.threads=1", "-c", "core.fsync=none"),
 )
 
@@ -77,6 +80,8 @@ def _follow(
     if at is not None and noted and at not in (*noted, commit):
         raise _moved_by_another(branch, at=at, head=commit)
     if at != commit:
+        if holder := worktree_with(repo, branch):
+            raise checked_out(branch.removeprefix("refs/heads/"), holder)
         known = tuple(dict.fromkeys(filter(None, (at, *without))))
         take_in(repo, crew_git, (commit,), without=known)
         note_mirror(crew_git, *filter(None, (at,)), commit)
@@ -89,30 +94,28 @@ def take_in(
     repo: Repository, crew_git: Path, commits: Iterable[str], *, without: Iterable[str] = ()
 ) -> None:
     """Store these commits of the agent's repository, and all they need, in the main one."""
-    objects = agent_git_of(crew_git) / "objects"
-    if not is_folder(objects):
-        raise NotTakenIn("the objects of the task's own repository are missing", hint=_HINT)
-    _settle_alternates(repo, objects)
     revs = [*commits, *(f"^{commit}" for commit in without)]
+    take_from(repo, revs, env=seeing(repo, crew_git), scratch=crew_git)
+
+
+def take_from(repo: Repository, revs: list[str], *, env: Mapping[str, str], scratch: Path) -> None:
+    """Store the objects of these revisions that `env` shows and the main repository lacks."""
     try:
-        pack = _pack(crew_git, revs, _seeing(repo, crew_git, objects))
+        pack = _pack(scratch, revs, env)
         if pack is not None:
             _store(repo, pack)
     finally:
-        for left in crew_git.glob(f"{_PACK}-*"):
+        for left in scratch.glob(f"{_PACK}-*"):
             left.unlink(missing_ok=True)
 
 
 def existing(repo: Repository, crew_git: Path, commits: Iterable[str]) -> list[str]:
-    """Those of the commits that the agent's repository or the main one has."""
-    objects = agent_git_of(crew_git) / "objects"
-    if not is_folder(objects):
-        return []
-    _settle_alternates(repo, objects)
-    args = ("rev-list", "--no-walk", "--ignore-missing", "--stdin")
-    stdin = "".join(f"{commit}\n" for commit in commits).encode()
-    answer = ask(crew_git, *_UNTRUSTED, *args, stdin=stdin, env=_seeing(repo, crew_git, objects))
-    return answer.out.decode().split() if answer.code == 0 else []
+    """Those of the commits, or of the commits of tags, that git finds there or in the main one."""
+    args = ("cat-file", "--batch-check=%(objectname) %(objecttype)")
+    stdin = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
+    answer = ask(crew_git, *_UNTRUSTED, *args, stdin=stdin, env=seeing(repo, crew_git))
+    found = (line.split(" ") for line in answer.out.decode(errors="replace").splitlines())
+    return list(dict.fromkeys(words[0] for words in found if words[1:] == ["commit"]))
 
 
 @effect("git.note_mirror")
@@ -129,14 +132,16 @@ def _mirrored(crew_git: Path) -> list[str]:
 
 
 @effect("git.bring_index")
-def bring_index(path: Path, crew_git: Path) -> None:
-    """Make crew's index that of HEAD, with the numbers of the files as they are now.
+def bring_index(path: Path, crew_git: Path, *, is_fresh: bool = False) -> None:
+    """Make crew's index that of HEAD, with its tree and the numbers of the files as they are.
 
-    Only the second command records the tree, which proves later without git that nothing changed.
+    `is_fresh`: without the old numbers, so that git compares the content of every file. With
+    `reset --mixed` one process would do, but it records no tree: then every look needs git.
     """
     env = {"GIT_DIR": str(crew_git), "GIT_WORK_TREE": str(path)}
-    ask(path, "reset", "-q", "--mixed", "HEAD", env=env, timeout_s=LONG_S)
-    ask(path, "write-tree", env=env, timeout_s=LONG_S)
+    how = ("HEAD",) if is_fresh else ("--reset", "HEAD")
+    ask(path, "read-tree", *how, env=env, timeout_s=LONG_S)
+    ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S, allow_lfs=True)
 
 
 _HINT = "look at it with `git fsck` in its worktree, or start the task again"
@@ -144,19 +149,40 @@ _HINT = "look at it with `git fsck` in its worktree, or start the task again"
 
 def _mirror_of(crew_git: Path) -> str | None:
     """The branch that follows the agent's HEAD; None for a folder of gates or reviews."""
-    text = (crew_git / "HEAD").read_text(errors="replace").strip()
+    text = read_text(crew_git / "HEAD", most=_LARGEST) or ""
     return text.removeprefix("ref: ") if text.startswith("ref: ") else None
 
 
-def _seeing(repo: Repository, crew_git: Path, objects: Path) -> Mapping[str, str]:
-    """The agent's objects first, so that `--local` packs these alone."""
-    main = str((repo.common_dir / "objects").resolve())
-    quoted = main.replace("\\", "\\\\").replace('"', '\\"')
+def seeing(repo: Repository, crew_git: Path) -> dict[str, str]:
+    """Let git read the agent's objects as data, with a git dir that is crew's.
+
+    The agent's come first, so that `--local` packs these alone.
+    """
+    objects = agent_git_of(crew_git) / "objects"
+    if not is_folder(objects):
+        raise NotTakenIn("the objects of the task's own repository are missing", hint=_HINT)
+    _settle_alternates(repo, objects)
+    if special := special_in(objects):
+        raise NotTakenIn(
+            f"{special} in the task's own repository is not a plain file",
+            hint=f"delete it, and start the task again: rm {special}",
+        )
+    return reading(repo, crew_git, objects)
+
+
+def reading(repo: Repository, git_dir: Path, objects: Path) -> dict[str, str]:
+    """Let git read these objects first, and then those of the main repository."""
     return {
-        "GIT_DIR": str(crew_git),
+        "GIT_DIR": str(git_dir),
         "GIT_OBJECT_DIRECTORY": str(objects),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"',
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted((repo.common_dir / "objects").resolve()),
     }
+
+
+def quoted(path: Path) -> str:
+    """A path in the form that git reads from a list of object folders."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _settle_alternates(repo: Repository, objects: Path) -> None:
@@ -166,23 +192,48 @@ def _settle_alternates(repo: Repository, objects: Path) -> None:
     if read_text(file, most=_LARGEST) == os.fsdecode(wanted).strip() and is_folder(info):
         return
     if not is_folder(info):
-        info.unlink(missing_ok=True)
+        remove(info)
         info.mkdir()
+    if is_folder(file):
+        remove(file)
     write_file(file, wanted)
 
 
+@effect("git.drop_special")
+def drop_special(crew_git: Path) -> None:
+    """Delete links, pipes and devices among the agent's objects. Only while no process runs."""
+    objects = agent_git_of(crew_git) / "objects"
+    while is_folder(objects) and (special := special_in(objects)) is not None:
+        special.unlink()
+
+
+def special_in(objects: Path) -> Path | None:
+    """A link, pipe or device where git expects an object: it could wait for it, or follow it."""
+    folders = [objects]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                is_inner = entry.is_dir(follow_symlinks=False)
+                if is_inner and folder == objects:
+                    folders.append(objects / entry.name)
+                if not is_inner and not entry.is_file(follow_symlinks=False):
+                    return folder / entry.name
+    return None
+
+
 @effect("git.pack_commits")
-def _pack(crew_git: Path, revs: list[str], env: Mapping[str, str]) -> Path | None:
+def _pack(scratch: Path, revs: list[str], env: Mapping[str, str]) -> Path | None:
     """The agent's own objects among those that the commits need, as one file."""
     args = ("pack-objects", "-q", "--revs", "--local", "--delta-base-offset")
     stdin = "".join(f"{rev}\n" for rev in revs).encode()
     answer = ask(
-        crew_git, *_UNTRUSTED, *args, str(crew_git / _PACK), stdin=stdin, env=env, timeout_s=LONG_S
+        scratch, *_UNTRUSTED, *args, str(scratch / _PACK), stdin=stdin, env=env, timeout_s=LONG_S
     )
     if answer.code != 0:
         raise _refused(answer)
     name = answer.out.decode().strip()
-    return crew_git / f"{_PACK}-{name}.pack" if name else None
+    return scratch / f"{_PACK}-{name}.pack" if name else None
 
 
 @effect("git.store_commits")

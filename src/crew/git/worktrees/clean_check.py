@@ -12,13 +12,17 @@ from pathlib import Path
 
 from crew.git.commit_files import CheckedOut, checked_out_in, read_commit
 from crew.git.hardening import common_dir_of
+from crew.git.task_repository.agent_index import is_committed
 from crew.git.worktrees.index_file import Index, Numbers, read_index
+from crew.git.worktrees.worktree_admin import is_own
 
 
 def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
     """The HEAD of a worktree without changed or added files; None if unsure."""
     index = read_index(git_dir)
     if index is None or not index.tree or not index.is_plain:
+        return None
+    if is_own(git_dir) and not is_committed(git_dir, index.tree):
         return None
     common = common_dir_of(git_dir)
     head = checked_out_in(git_dir, common)

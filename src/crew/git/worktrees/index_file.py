@@ -65,6 +65,18 @@ def read_index(git_dir: Path) -> Index | None:
             raw = file.read()
     except OSError:
         return None
+    return parse_index(raw, written_ns=written_ns)
+
+
+def parse_index(raw: bytes, *, written_ns: int = 0) -> Index | None:
+    """The same for the content of an index. An agent may have written it."""
+    try:
+        return _parse(raw, written_ns)
+    except (struct.error, ValueError, IndexError):
+        return None
+
+
+def _parse(raw: bytes, written_ns: int) -> Index | None:
     if len(raw) < _HEADER.size + _CHECKSUM:
         return None
     sign, version, count = _HEADER.unpack_from(raw)
@@ -89,9 +101,8 @@ def read_index(git_dir: Path) -> Index | None:
     return Index(files=files, tree=tree, written_ns=written_ns, marks=marks, is_plain=not flagged)
 
 
-def load_marks(worktree: Path, git_dir: Path, env: Mapping[str, str] | None) -> Marks:
-    """The marks of any index; none if it cannot be read."""
-    index = read_index(git_dir)
+def load_marks(worktree: Path, index: Index | None, env: Mapping[str, str] | None) -> Marks:
+    """The marks of any index; none if it cannot be read. `env` names it for git."""
     if index is not None:
         return replace(index.marks, folders=_folders(index.files))
     answer = ask(worktree, "ls-files", "-z", "-v", "--stage", env=env)

@@ -8,13 +8,15 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, git
 from crew.git.repository import Repository
+from crew.git.task_repository.agent_index import copied_index
 from crew.git.task_repository.agent_refs import agent_git_of, locks_of_agent
-from crew.git.task_repository.lay_repository import copy_index
-from crew.git.task_repository.take_in import follow_agent
+from crew.git.task_repository.take_in import NotTakenIn, follow_agent, seeing
 from crew.git.worktrees import worktree_admin
 from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
@@ -64,30 +66,38 @@ def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> No
     git_dir = worktree_admin.git_dir_for(repo, path)
     for lock in locks:
         if git_dir is not None and lock == git_dir / "index.lock":
-            _settle_index(git_dir, path)
+            env = worktree_admin.environment_for(git_dir, path)
+            _settle_index(git_dir / "index", lock, path, env, into=git_dir)
+        elif git_dir is not None and lock == agent_git_of(git_dir) / "index.lock":
+            with suppress(NotTakenIn, Conflict):  # the task's next look at it reports that
+                _settle_own_index(repo, git_dir, path)
         worktree_admin.clear_lock(lock)
-        if git_dir is not None and lock == agent_git_of(git_dir) / "index.lock":
-            _renew_index(repo, path, git_dir)
 
 
-def _renew_index(repo: Repository, path: Path, git_dir: Path) -> None:
-    """Give the agent a sound index: its own may be older than its last commit."""
+def _settle_own_index(repo: Repository, git_dir: Path, path: Path) -> None:
+    """The same for the index of a task's own repository, of which git reads copies."""
     follow_agent(repo, path, crew_git=git_dir)
-    copy_index(git_dir)
+    env = {**worktree_admin.environment_for(git_dir, path), **seeing(repo, git_dir)}
+    with copied_index(git_dir) as index, copied_index(git_dir, "index.lock") as lock:
+        if index is not None:
+            of_lock = lock or index.with_name(f"{index.name}-none")
+            _settle_index(index, of_lock, path, env, into=agent_git_of(git_dir))
 
 
-def _settle_index(git_dir: Path, path: Path) -> None:
-    """Remove the lock last, so that a repeat finds the same state."""
-    lock, env = git_dir / "index.lock", worktree_admin.environment_for(git_dir, path)
+def _settle_index(
+    index: Path, lock: Path, path: Path, env: Mapping[str, str], *, into: Path
+) -> None:
+    """Complete the index in this git dir. The lock goes last, so that a repeat finds the same."""
+    of_index = {**env, "GIT_INDEX_FILE": str(index)}
     of_lock = {**env, "GIT_INDEX_FILE": str(lock)}
     committed = _names(path, env, "diff-tree", "-r", "HEAD^", "HEAD") or frozenset()
-    is_behind = committed and _agrees(path, env, "HEAD^", committed)
+    is_behind = committed and _agrees(path, of_index, "HEAD^", committed)
     if _is_tree_of_head(path, env, of_lock) or (
         is_behind and _agrees(path, of_lock, "HEAD", committed)
     ):
-        _install(lock, git_dir)
+        _install(lock, into)
     elif is_behind:
-        _install(_brought_along(git_dir, path, env, committed), git_dir)
+        _install(_brought_along(index, path, env, committed), into)
 
 
 def _is_tree_of_head(path: Path, env: Mapping[str, str], of_index: Mapping[str, str]) -> bool:
@@ -109,11 +119,11 @@ def _names(path: Path, env: Mapping[str, str], command: str, *args: str) -> froz
 
 @effect("git.reset_index")
 def _brought_along(
-    git_dir: Path, path: Path, env: Mapping[str, str], committed: Iterable[bytes]
+    index: Path, path: Path, env: Mapping[str, str], committed: Iterable[bytes]
 ) -> Path:
     """A copy of the index with the paths of the last commit as in that commit."""
-    copy = git_dir / f"crew-index-{uuid.uuid4().hex}"
-    shutil.copy2(git_dir / "index", copy)
+    copy = index.with_name(f"crew-index-{uuid.uuid4().hex}")
+    shutil.copy2(index, copy)
     paths = b"\0".join(b":(top,literal)" + name for name in sorted(committed))
     args = ("reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
     git(path, *args, env={**env, "GIT_INDEX_FILE": str(copy)}, stdin=paths)

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from crew.domain.kernel.names import is_task_id
+from crew.git.git_command import handed_on_settings
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.task_repository.agent_refs import agent_git_of, remove
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
@@ -30,6 +31,7 @@ REFILL = "crew-refill"
 Kind = Literal["own", "linked"]
 _OWN = Path("crew", "folders")
 _LINKED = Path("worktrees")
+_SPARSE = ("core.sparsecheckout", "core.sparsecheckoutcone")
 
 
 def git_dir_for(repo: Repository, path: Path) -> Path | None:
@@ -43,7 +45,7 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     if dot_git.is_absolute() and _text_in(own) == str(dot_git):
         return own  # the usual case: the same letters, so no link needs to be resolved
     wanted = _real(dot_git)
-    if _named_in(own) == wanted:
+    if _named_in(own) == wanted or (_git_dir_named(path) == own and _is_half(own)):
         return own
     pointed = linked_git_dir(dot_git)
     if pointed is not None and not _is_entry(repo, pointed):
@@ -54,6 +56,11 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     if found is None and pointed is not None and pointed.is_dir() and _named_in(pointed) is None:
         return pointed.resolve()  # partly deleted
     return found
+
+
+def _is_half(git_dir: Path) -> bool:
+    """Whether crew's git dir lost the name of its worktree, but not the task's repository."""
+    return not (git_dir / "gitdir").exists() and agent_git_of(git_dir).is_dir()
 
 
 def is_own(git_dir: Path) -> bool:
@@ -153,6 +160,13 @@ def register(repo: Repository, path: Path, *, branch: str) -> Path:
     return git_dir
 
 
+@effect("git.rewrite_worktree")
+def rewrite(git_dir: Path, path: Path, *, branch: str) -> None:
+    """Write the lost files of crew's git dir again. The task's repository in it stays."""
+    for name, content in _contents(path, head=f"ref: refs/heads/{branch}", kind="own").items():
+        write_file(git_dir / name, content)
+
+
 @effect("git.lay_worktree")
 def lay(
     repo: Repository,
@@ -189,10 +203,30 @@ def _reserve_name(folder: Path, name: str) -> Path:
 def _written(repo: Repository, path: Path, *, head: str, kind: Kind) -> Path:
     making = repo.common_dir / f"crew-new-{uuid.uuid4().hex}"
     making.mkdir()
-    (making / "HEAD").write_text(f"{head}\n")
-    (making / "commondir").write_text("../../..\n" if kind == "own" else "../..\n")
-    (making / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
+    for name, content in _contents(path, head=head, kind=kind).items():
+        (making / name).write_bytes(content)
+    if kind == "own":
+        _hand_on_sparse(repo, making)
     return making
+
+
+def _contents(path: Path, *, head: str, kind: Kind) -> dict[str, bytes]:
+    return {
+        "HEAD": f"{head}\n".encode(),
+        "commondir": b"../../..\n" if kind == "own" else b"../..\n",
+        "gitdir": os.fsencode(path / ".git") + b"\n",
+    }
+
+
+def _hand_on_sparse(repo: Repository, making: Path) -> None:
+    """Let crew's own git write the same part of the files that the person has."""
+    patterns = repo.common_dir / "info" / "sparse-checkout"
+    shared = handed_on_settings(repo.common_dir) if patterns.is_file() else {}
+    lines = [f"\t{key[5:]} = {value}\n" for key, value in shared.items() if key in _SPARSE]
+    if lines:
+        (making / "info").mkdir()
+        shutil.copyfile(patterns, making / "info" / "sparse-checkout")
+        (making / "config.worktree").write_text("[core]\n" + "".join(lines))
 
 
 def detach(git_dir: Path, commit: str) -> None:
@@ -225,7 +259,8 @@ def finish_making(git_dir: Path) -> None:
 
 @effect("git.clear_lock")
 def clear_lock(lock: Path) -> None:
-    lock.unlink(missing_ok=True)
+    """Remove a lock. An agent may have made a folder of that name."""
+    remove(lock)
 
 
 def sweep(repo: Repository, name: str) -> None:

@@ -5,14 +5,18 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
-from crew.git.git_command import GitAnswer, ask, failure
+from crew.git.git_command import GitAnswer, ask, failure, uses_lfs
+from crew.git.hardening import common_dir_of
+from crew.git.task_repository.agent_index import missing, staged_in
 from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.task_repository.take_in import bring_index
 from crew.git.worktrees.clean_check import untouched_head
-from crew.git.worktrees.index_file import load_marks
+from crew.git.worktrees.index_file import load_marks, read_index
+from crew.git.worktrees.nested_view import changed_links, surroundings
 from crew.git.worktrees.worktree_admin import is_own
 
 _STATUS = (
@@ -22,7 +26,7 @@ _STATUS = (
     "--branch",
     "--untracked-files=all",
     "--ignored=matching",
-    "--ignore-submodules=none",
+    "--ignore-submodules=all",
     "--no-renames",
     "--no-ahead-behind",
     "-z",
@@ -44,7 +48,9 @@ class WorktreeState:
 
     `ignored`: the ignored paths; a folder ends in /. `hidden`: the files that the index marks as
     assumed unchanged or skipped, which are checked all the same. `links`: the commits of
-    submodules by path. `overlaid`: the folders that contain tracked files and a `.git`.
+    submodules by path. `overlaid`: the folders that contain tracked files and a `.git`. `staged`:
+    ignored files that an agent staged in a repository of its own; `left_out`: the files that it
+    leaves out of a sparse checkout.
     """
 
     head: str | None
@@ -55,6 +61,8 @@ class WorktreeState:
     hidden: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     overlaid: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def read_status(
@@ -64,20 +72,23 @@ def read_status(
     if at := untouched_head(worktree, git_dir):
         unfinished = unfinished_in(git_dir)
         return WorktreeState(head=at.commit, branch=at.branch, changed=(), unfinished=unfinished)
-    marks = load_marks(worktree, git_dir, env)
+    marks = load_marks(worktree, read_index(git_dir), env)
     found = (path for path in marks.skipped if os.path.lexists(worktree / path))
     hidden = (*marks.assumed, *found)
     with _revealing(worktree, git_dir, hidden, env or {}) as seeing:
         answer = ask(worktree, *_STATUS, env=seeing, allow_lfs=True)
+        if is_own(git_dir) and _may_be_lfs(answer, git_dir):
+            bring_index(worktree, git_dir, is_fresh=True)
+            answer = ask(worktree, *_STATUS, env=seeing, allow_lfs=True)
     if answer.code != 0:
         return answer
     entries = os.fsdecode(answer.out).split("\0")
     head = _header(entries, "# branch.oid ")
     branch = _header(entries, "# branch.head ")
-    return WorktreeState(
+    state = WorktreeState(
         head=None if head == "(initial)" else head,
         branch=None if branch == "(detached)" else branch,
-        changed=tuple(_paths(entries)),
+        changed=(*_paths(entries), *changed_links(surroundings(worktree, git_dir), marks.links)),
         unfinished=unfinished_in(git_dir),
         ignored=tuple(entry[2:] for entry in entries if entry.startswith("! ")),
         hidden=hidden,
@@ -86,6 +97,32 @@ def read_status(
             sorted(path for path in marks.folders if os.path.lexists(worktree / path / ".git"))
         ),
     )
+    return _with_staged(state, worktree, git_dir) if is_own(git_dir) else state
+
+
+def _may_be_lfs(answer: GitAnswer, git_dir: Path) -> bool:
+    """Whether files changed that git-lfs may have filled: git sees only that their sizes differ.
+
+    In a plain worktree `git lfs` itself corrects the index, but crew's own it does not know.
+    """
+    return b"\x001 " in answer.out and uses_lfs(common_dir_of(git_dir))
+
+
+def _with_staged(state: WorktreeState, worktree: Path, git_dir: Path) -> WorktreeState:
+    """Add what the index of the agent's own repository has: crew's own has only HEAD."""
+    found, changed = staged_in(worktree, git_dir), set(state.changed)
+    gone = missing(worktree, found.skipped) & changed
+    more = tuple(name for name in found.changed if not {name, f"{name}/"} & changed)
+    return replace(
+        state,
+        changed=(*(name for name in state.changed if name not in gone), *more),
+        staged=tuple(name for name in more if _is_file(worktree / name)),
+        left_out=tuple(sorted(gone)),
+    )
+
+
+def _is_file(file: Path) -> bool:
+    return file.is_symlink() or file.is_file()
 
 
 @contextmanager

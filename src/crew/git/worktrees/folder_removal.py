@@ -1,0 +1,58 @@
+"""Removes the folder of a worktree: first out of its place, then file by file."""
+
+import os
+import shutil
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from crew.system.crash_points import effect
+
+
+@effect("git.set_aside")
+def set_aside_folder(path: Path) -> None:
+    """Rename the directory, so that the worktree disappears at once."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f".{path.name}.crew-gone-{uuid.uuid4().hex}"))
+
+
+@effect("git.delete_set_aside")
+def delete_set_aside(path: Path) -> None:
+    if path.parent.is_dir():
+        for entry in list(path.parent.iterdir()):
+            if entry.name.startswith(f".{path.name}.crew-gone-"):
+                _make_deletable(entry)
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _make_deletable(folder: Path) -> None:
+    """Allow the owner to delete what is in the folders below, which code may have forbidden."""
+    for top, folders, _ in os.walk(folder):
+        for name in folders:
+            with suppress(OSError):
+                if not (inner := Path(top, name)).is_symlink():
+                    inner.chmod(0o700)
+
+
+@effect("git.delete_empty")
+def delete_empty(path: Path) -> None:
+    if path.is_dir():
+        (path / ".git").unlink(missing_ok=True)
+        path.rmdir()
+
+
+@effect("git.set_aside_stranger")
+def set_aside_stranger(git_dir: Path, path: Path) -> None:
+    """Move a link or a file out of the place of a worktree: git would write behind a link."""
+    if path.is_symlink() or path.is_file():
+        shutil.move(path, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
+
+
+@effect("git.set_aside_repository")
+def set_aside_repository(git_dir: Path, path: Path) -> None:
+    """Move a repository that an agent made in place of its own out of the way, and keep it."""
+    replaced = path / ".git"
+    if replaced.is_dir() and not replaced.is_symlink():
+        shutil.move(replaced, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
+    else:
+        replaced.unlink(missing_ok=True)
