@@ -29,6 +29,7 @@ from crew.git.worktrees.worktree_admin import environment_for, is_own
 _LARGEST = 1_000_000
 _STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
 _HEAD = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?|ref: refs/[^\x00-\x20~^:?*\[\\\x7f]+")
+_SUBMODULE = re.compile(r"^\s*\[submodule \"(.*)\"\]", re.MULTILINE)
 _SHA256 = re.compile(rb"objectformat\s*=\s*\"?sha256", re.IGNORECASE)
 _FORMATS = {
     False: b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
@@ -108,6 +109,21 @@ def _is_changed(around: Surroundings, path: str, commit: str) -> bool:
     if answer.code != 0 or changed or b"# branch.oid " + commit.encode() not in found:
         return True
     return any(_is_changed(around, f"{path}/{name}", at) for name, at in inner.items())
+
+
+def without_dirty_links(worktree: Path) -> dict[str, str]:
+    """Variables for a person's `git diff`: it starts no other git in a submodule.
+
+    That git would use the settings which the agent made there. `.gitmodules` can ask for it. The
+    variables follow those of the caller's environment; crew's own git calls set others.
+    """
+    text = read_text(worktree / ".gitmodules", most=_LARGEST) or ""
+    names = [f"submodule.{name}.ignore" for name in _SUBMODULE.findall(text)]
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    keys = dict(enumerate(["diff.ignoreSubmodules", *dict.fromkeys(names)], first))
+    env = {f"GIT_CONFIG_KEY_{number}": key for number, key in keys.items()}
+    env |= {f"GIT_CONFIG_VALUE_{number}": "dirty" for number in keys}
+    return {**env, "GIT_CONFIG_COUNT": str(first + len(keys))}
 
 
 def objects_of(git_dir: Path) -> Path:

@@ -13,6 +13,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name
 from crew.domain.rows.task import TaskState
 from crew.git.repository import commit_of
+from crew.git.worktrees.nested_view import without_dirty_links
 from crew.git.worktrees.worktrees import (
     bound_to,
     ensure_detached,
@@ -109,7 +110,8 @@ def run_diff(
     a terminal, git sends its output through a filter that removes control characters to the pager.
     """
     env = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
-    env |= {**bound_to(workplace.repo, folder), "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    env |= {**bound_to(workplace.repo, folder), **without_dirty_links(folder)}
+    env |= {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
     env["GIT_PAGER"] = _safe_pager(os.environ.get("GIT_PAGER"))
     return run_in_terminal(argv, cwd=folder, env=env, keep_output=keep_output)
 
