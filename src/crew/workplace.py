@@ -80,9 +80,18 @@ class Workplace:
 
         return load_settings(self.root)
 
+    @property
+    def database_file(self) -> Path:
+        return self.folder / "crew.db"
+
     @functools.cached_property
     def db(self) -> Database:
-        return open_database(self.folder / "crew.db")
+        return open_database(self.database_file)
+
+    def close_database(self) -> None:
+        """Close the database, so that its file can be replaced; the next use opens it again."""
+        if (db := self.__dict__.pop("db", None)) is not None:
+            db.close()
 
     @functools.cached_property
     def repo_id(self) -> str:

@@ -55,6 +55,7 @@ ELSEWHERE = {
     "git/test_git_crashes.py": ("git.drop_spare", "git.copy_history", "git.make_nested"),
     "runner/test_notices.py": ("notices.post",),
     "system/test_private_files.py": ("files.set_aside",),
+    "store/test_salvage.py": ("store.keep_damaged", "store.replace"),
     "system/test_bounded_log.py": ("agents.shorten_log",),
     "tasks/test_batches.py": ("tasks.write_files",),
     "config/test_editing.py": ("config.make_folder", "config.write"),

@@ -18,6 +18,8 @@ from crew.system.private_files import FILE_MODE, is_on_read_only_disk
 
 LOCK_WAIT_S = 10.0
 REBUILD = "`crew stop`, then `crew doctor --repair` makes it again from its facts"
+DAMAGED = "damaged"
+"""The code of a failure that only `salvage` can repair."""
 
 
 class Database(sqlite3.Connection):
@@ -139,6 +141,15 @@ def _apply_migrations(db: Database) -> None:
         db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
 
+def check_whole(db: Database) -> None:
+    """Read every page; raises `StoreFailed` with the code `DAMAGED` if one makes no sense."""
+    with translated():
+        found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        problem = " ".join(str(found).split()).removeprefix("*** in database main *** ")
+        raise _damaged(".crew/crew.db", problem)
+
+
 def change_count(db: Database) -> int:
     """A number that changes when another process has written. Cheap to read."""
     with translated():
@@ -199,6 +210,15 @@ def translated(path: Path | None = None) -> Iterator[None]:
         raise _translation(error, str(path or ".crew/crew.db")) from error
 
 
+def _damaged(path: str, problem: object) -> StoreFailed:
+    return StoreFailed(
+        f"{path}: {problem}",
+        hint="`crew stop`, then `crew doctor --repair` makes a new one of what can be read; "
+        "if it is not crew's, move the file away",
+        code="damaged",
+    )
+
+
 def _translation(error: sqlite3.Error, path: str) -> CrewError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -206,13 +226,13 @@ def _translation(error: sqlite3.Error, path: str) -> CrewError:
             f"{path} is locked by another program",
             hint="wait and try again; `crew ps` shows whether a runner is running",
         )
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return _damaged(path, error)
     hints = {
         "SQLITE_FULL": "the disk is full: free some space and start again, nothing is lost",
         "SQLITE_READONLY": "crew must be able to write there: check its owner and its permissions",
         "SQLITE_CANTOPEN": "crew must be able to write there: check its owner and its permissions",
         "SQLITE_IOERR": "the disk failed or is full: check it and start again",
-        "SQLITE_CORRUPT": "`crew doctor --repair` rebuilds it from its facts",
-        "SQLITE_NOTADB": "move the file away; `crew init` makes a new one",
     }
     if "malformed JSON" in str(error):
         return StoreFailed(f"{path}: a row cannot be read", hint=REBUILD)

@@ -50,10 +50,11 @@ def _is_wrong(subject: Subject, stored: _Stored) -> bool:
 
 
 @effect("store.rebuild")
-def rebuild_rows(db: Database) -> list[str]:
+def rebuild_rows(db: Database, *, keep_rows: bool = False) -> list[str]:
     """Make every wrong row again from its facts; what could not be, in sentences.
 
-    A subject with an unreadable fact keeps its row, and one new fact replaces its history.
+    A subject with an unreadable fact keeps its row, and one new fact replaces its history. With
+    `keep_rows`, which is for lost facts, so does each subject whose row can be read.
     """
     lost = []
     with translated(), transaction(db):
@@ -62,7 +63,7 @@ def rebuild_rows(db: Database) -> list[str]:
                 continue
             kind, id_ = subject
             folded = stored.folded(subject)
-            if folded is not None:
+            if folded is not None and not (keep_rows and stored.row):
                 _keep_row(db, folded)
             elif stored.row is not None:
                 _start_again(db, stored.row)

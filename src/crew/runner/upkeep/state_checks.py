@@ -12,8 +12,10 @@ from crew.domain.upkeep.findings import Finding, task_findings
 from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
 from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
 from crew.runner.writer_lock import holding_the_lock
+from crew.store.database import DAMAGED, StoreFailed, check_whole
 from crew.store.row_repair import differences, rebuild_rows
-from crew.store.runner_lock import find_runner
+from crew.store.runner_lock import COMMAND, find_runner, writer_lock
+from crew.store.salvage import salvage
 from crew.system.private_files import close_to_others, exposed
 from crew.system.processes.ownership import kill_leftovers, owned_processes
 from crew.workplace import SHARED
@@ -28,6 +30,27 @@ _SHOWN = 5
 
 
 def database(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    try:
+        check_whole(workplace.db)
+    except StoreFailed as error:
+        if error.code != DAMAGED or not repair or find_runner(workplace.lock_file) is not None:
+            raise
+        yield from _salvaged(workplace)
+    yield from _rows(workplace, repair)
+
+
+def _salvaged(workplace: "Workplace") -> Iterator[Finding]:
+    with writer_lock(workplace.lock_file, role=COMMAND, started="now"):
+        workplace.close_database()
+        saved = salvage(workplace.database_file)
+    message = f"the database was damaged; its old file is now {saved.aside.name}, and the new one "
+    message += f"has what could be read: {saved.lost[0] if saved.lost else 'nothing is lost'}"
+    yield Finding(check="database", message=message, is_repaired=True)
+    for lost in saved.lost[1:]:
+        yield Finding(check="database", message=lost, is_repaired=True)
+
+
+def _rows(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
     wrong = differences(workplace.db)
     if not wrong:
         yield Finding(check="database", message="the rows match their facts")
