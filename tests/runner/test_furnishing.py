@@ -13,6 +13,7 @@ import pytest
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.rows.task import Task
 from crew.git.checkpoints.checkpoints import checkpoints, take_checkpoint
+from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import remove_worktree, state_of, worktree_paths
 from crew.runner.outside.local_machine import LocalOutside
 from crew.system.processes.ownership import owned_processes
@@ -364,7 +365,7 @@ def test_a_setup_that_failed_can_be_mended_and_started_again(make_crew):
 def test_a_failed_setup_removes_nothing_where_work_was(make_crew, work):
     crew = make_crew('setup_command = "test ! -e ../../broken"')
     agent = crew.start()
-    git_dir = Path(agent.git("rev-parse", "--absolute-git-dir"))
+    git_dir = git_dir_for(crew.workplace.repo, agent.path)
     if work == "a commit":
         agent.commit({"a.txt": "a\n"})
     else:
@@ -406,7 +407,8 @@ def test_a_cancelled_setup_is_ended_and_repeated(make_crew):
 def test_a_gate_gets_copies_links_and_the_setup_command(make_crew):
     crew = make_crew(
         'copy = [".env"]\nlink = ["vendor"]\nsetup_command = "echo up | tee made >> ../../ups"\n'
-        '[complete]\ncommand = "cat .env vendor/a made"',
+        '[complete]\ncommand = "cat .env vendor/a made"\n'
+        '[gate]\nkeep = [".env", "vendor", "made"]',
         files={".gitignore": "made\n"},
         untracked={**SECRET, "vendor/a": "a\n"},
     )
@@ -460,15 +462,18 @@ def make_once(crew: Crew, crash_at: str = "") -> "subprocess.CompletedProcess[st
 POINTS = [
     *("furnish.mark:1", "furnish.mark:2", "furnish.make_folder", "furnish.place_copy:2"),
     *("furnish.place_link:1", "furnish.place_link:2", "furnish.note:1", "furnish.note:2"),
-    *("git.write_excludes:1", "git.write_excludes:3", "git.include_excludes"),
-    *("agents.put_session_file", "agents.spawn:2"),
+    *("git.write_excludes:1", "agents.put_session_file", "agents.spawn:2"),
 ]
+OF_LINKED = ["git.write_excludes:3", "git.include_excludes"]
+"""Only a linked worktree needs a setting in the person's repository for its excludes."""
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [*POINTS, *OF_LINKED])
 def test_killed_anywhere_and_started_again_a_worktree_is_furnished_the_same(make_crew, point, when):
+    kind = "linked" if point in OF_LINKED else "own"
     crew = make_crew(
+        f'kind = "{kind}"\n'
         'copy = ["local"]\nlink = ["vendor", "nothing"]\nsetup_command = "echo 1 > made"',
         agent="exclude_patterns = ['made', 'script']\nsetup_script = 'echo 1 > script'",
         untracked={"local/a": "a\n", "local/b": "b\n", "vendor/c": "c\n"},
@@ -485,7 +490,8 @@ def test_killed_anywhere_and_started_again_a_worktree_is_furnished_the_same(make
     assert names_in(agent.path) == own
     assert names_in(agent.path / "local") == ["a", "b", "empty", "link"]
     assert agent.git("status", "--porcelain") == ""
-    assert crew.scene.git("config", "--get-all", "include.path") == "info/crew.config"
+    included = crew.scene.git("config", "--get-all", "include.path", check=False)
+    assert included == ("info/crew.config" if kind == "linked" else "")
     assert checkpoints(crew.workplace.repo, "1") == []
 
 

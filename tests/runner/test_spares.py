@@ -17,6 +17,7 @@ from crew.runner.engine import Engine
 from crew.runner.outside import spare_pool as runner_spares
 from crew.runner.outside.local_machine import LocalOutside
 from crew.workplace import make_workplace
+from git.people import Person
 from runner.scene import PATIENCE_S, until
 
 
@@ -66,7 +67,9 @@ def test_a_task_takes_the_spare_that_was_made_for_it(outside):
         (spare,) = outside.spares._ready
         inode = (spare.files / "readme.txt").stat().st_ino
         path = await _worktree(outside, "7", base)
-        state = await asyncio.to_thread(state_of, outside.workplace.worktrees / "7")
+        state = await asyncio.to_thread(
+            state_of, outside.workplace.repo, outside.workplace.worktrees / "7"
+        )
         assert (state.branch, state.head, state.changed) == ("crew-7", base, ())
         assert (outside.workplace.worktrees / "7" / "readme.txt").stat().st_ino == inode
         assert path == str(outside.workplace.worktrees / "7")
@@ -83,7 +86,7 @@ def test_whoever_starts_begins_on_the_newest_commit_although_the_spare_is_older(
         newer = _commit(outside, "newer.txt")
         await _worktree(outside, "7", newer)
         path = outside.workplace.worktrees / "7"
-        state = await asyncio.to_thread(state_of, path)
+        state = await asyncio.to_thread(state_of, outside.workplace.repo, path)
         assert (state.head, state.changed) == (newer, ())
         assert (path / "newer.txt").exists()
         await outside.tidy()
@@ -146,11 +149,12 @@ def test_none_is_kept_once_nobody_waits(outside):
 
 
 def test_a_spare_that_was_not_needed_stays_for_the_next(outside):
-    """The branch was claimed in an earlier life, so the worktree is made from that."""
+    """The branch has work from an earlier life, so the worktree is made from that."""
 
     async def story():
         base = commit_of(outside.workplace.repo, "main")
         await _worktree(outside, "7", base)
+        Person(outside.workplace.worktrees / "7").commit({"work.txt": "work\n"})
         remove_worktree(outside.workplace.repo, outside.workplace.worktrees / "7")
         outside.foresee(("main",))
         await _made(outside, what="a spare")
