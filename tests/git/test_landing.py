@@ -736,6 +736,8 @@ POINTS = [
     "git.sync_install_index.before",
     "git.sync_install_index.after",
     "git.sync_install_index.after:2",
+    "git.sync_log_head.before",
+    "git.sync_log_head.after",
     "git.sync_place_folders.before",
     "git.sync_place_folders.after",
     "git.sync_unlock_index.before",

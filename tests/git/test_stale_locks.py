@@ -1,15 +1,12 @@
 """What a killed git left in a worktree of crew goes, and nothing of what was done is lost."""
 
 import os
-import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-from crew.git.git_command import GitFailed
-from crew.git.refs import advance
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.stale_locks import clear_stale_locks, locks_in, own_ref_locks, places_of
 from crew.git.worktrees.worktrees import ensure_worktree, state_of
@@ -219,54 +216,3 @@ def test_what_was_staged_when_another_command_was_killed_stays_staged(repo, tree
     clear(repo, tree)
     assert agent.git("diff", "--cached", "--name-only") == "a.txt"
     assert agent.git("show", ":a.txt") == "two"
-
-
-# Crew's own git, killed while it moved a branch
-
-KILLED_GIT = """\
-#!/bin/sh
-case "$*" in *"update-ref -m crew refs/heads/main"*)
-  if [ -e "$LEFT" ]; then cp "$LEFT" "$LOCK"; rm "$LEFT"; kill -9 $$; fi;;
-esac
-exec {git} "$@"
-"""
-
-
-@pytest.fixture
-def dies_with(repo, tmp_path, monkeypatch):
-    """Lets crew's next git die while it moves main, and leave a lock that holds this."""
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(KILLED_GIT.format(git=shutil.which("git")))
-    program.chmod(0o755)
-    left, lock = tmp_path / "left", repo.common_dir / "refs" / "heads" / "main.lock"
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
-    monkeypatch.setenv("LEFT", str(left))
-    monkeypatch.setenv("LOCK", str(lock))
-
-    def prepare(text):
-        left.write_text(text)
-        return lock
-
-    return prepare
-
-
-@pytest.mark.parametrize("is_written", [True, False])
-def test_the_lock_of_crews_own_git_goes_when_that_was_killed(repo, person, dies_with, is_written):
-    before = person.git("rev-parse", "main")
-    to = person.git("commit-tree", "-p", before, "-m", "next", "main^{tree}")
-    lock = dies_with(f"{to}\n" if is_written else "")
-    with pytest.raises(GitFailed):
-        advance(repo, "refs/heads/main", to=to, expected=before)
-    assert not lock.exists()
-    advance(repo, "refs/heads/main", to=to, expected=before)
-    assert person.git("rev-parse", "main") == to
-
-
-def test_the_lock_of_somebody_else_on_that_branch_stays(repo, person, dies_with):
-    before = person.git("rev-parse", "main")
-    to = person.git("commit-tree", "-p", before, "-m", "next", "main^{tree}")
-    lock = dies_with(f"{before}\n")
-    with pytest.raises(GitFailed):
-        advance(repo, "refs/heads/main", to=to, expected=before)
-    assert lock.read_text() == f"{before}\n"

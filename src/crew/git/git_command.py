@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.frozen import frozen
-from crew.git import hardening, spawn_git
+from crew.git import hardening, killed_git, spawn_git
 from crew.git.hardening import Configured
 from crew.git.spawn_git import StartedGit
 
@@ -120,6 +120,8 @@ def ask(
 ) -> GitAnswer:
     """Run git and return its output, also if it fails. Waits for a busy lock.
 
+    A git that another process kills is run again, without the locks that it left.
+
     `keep_open` is the descriptor of a lock. Git inherits it, so the lock outlives a killed crew as
     long as its git still runs.
     """
@@ -144,10 +146,10 @@ def _shortened(wait_s: float) -> float:
 
 @contextmanager
 def start_git(
-    where: Path, *args: str, keep_open: int, timeout_s: float = 120
+    where: Path, *args: str, env: Mapping[str, str], keep_open: int, timeout_s: float = 120
 ) -> Iterator[StartedGit]:
     """Start git now and send its input later, when each millisecond counts."""
-    env = hardening.environment(_settings(where, {}, allow_lfs=False), {})
+    env = hardening.environment(_settings(where, env, allow_lfs=False), env)
     git_there = spawn_git.started_git(
         _argv(where, args), env=env, timeout_s=timeout_s, keep_open=keep_open
     )
@@ -242,6 +244,8 @@ def _configured(where: Path, env: Mapping[str, str]) -> Configured:
         ("config", "--list", "--show-origin", "-z"),
         env=hardening.environment(hardening.FIXED, env),
     )
+    if listing.code < 0:  # an unread setting could run a program
+        raise failure(("config",), listing)
     configured = hardening.parse_listing(listing.out, cwd=where, git_dir=git_dir)
     if before == hardening.stamp_of(standard):
         place = git_dir if configured.is_conditional else shared
@@ -257,6 +261,25 @@ def _run(
     stdin: bytes | Path | None = None,
     timeout_s: float = 120,
     keep_open: int | None = None,
+) -> GitAnswer:
+    for _ in range(killed_git.MOST_RUNS):
+        answer = _run_once(
+            where, args, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open
+        )
+        if not killed_git.was_killed(answer.code, answer.err) or not killed_git.can_repeat(args):
+            break
+        killed_git.clear_locks_of(where, args, env=env, stdin=stdin)
+    return answer
+
+
+def _run_once(
+    where: Path,
+    args: tuple[str, ...],
+    *,
+    env: Mapping[str, str],
+    stdin: bytes | Path | None,
+    timeout_s: float,
+    keep_open: int | None,
 ) -> GitAnswer:
     argv = _argv(where, args)
     try:

@@ -1,20 +1,19 @@
 """Moves refs by compare-and-swap: one process wins, and a repeated move is not an error."""
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, failure, start_git
+from crew.git.killed_git import clear_ref_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.spawn_git import StartedGit
-from crew.git.worktrees.worktree_admin import clear_lock
+from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
 ABSENT = ""
 """Git's word for a ref that must not exist yet, whatever the length of its ids."""
-STAYS_EMPTY_S = 1.0
 
 
 class Moved(Conflict):
@@ -47,11 +46,9 @@ def advance(
     if begun is not None and _commits(begun, repo, ref, to=to):
         return
     args = ("update-ref", "-m", "crew", ref, to, expected or ABSENT)
-    answer = ask(repo.common_dir, *args, keep_open=keep_open)
+    answer = ask(repo.common_dir, *args, env=_apart_from_head(repo), keep_open=keep_open)
     if answer.code == 0:
         return
-    if answer.code < 0:
-        clear_own_lock(repo, ref, to=to)
     at = commit_of(repo, ref)
     if at == to:
         return
@@ -70,7 +67,8 @@ def begun_advance(
     nothing.
     """
     args = ("update-ref", "-m", "crew", "--stdin")
-    with start_git(repo.common_dir, *args, keep_open=keep_open) as begun:
+    env = _apart_from_head(repo)
+    with start_git(repo.common_dir, *args, env=env, keep_open=keep_open) as begun:
         begun.ask(f"start\nupdate {ref} {to} {expected}\n".encode())
         yield begun
 
@@ -85,29 +83,8 @@ def _commits(begun: StartedGit, repo: Repository, ref: str, *, to: str) -> bool:
     if begun.ask(b"commit\n") == b"commit: ok":
         return True
     if begun.end() < 0:
-        clear_own_lock(repo, ref, to=to)
+        clear_ref_lock(repo.common_dir, ref, to=to)
     return False
-
-
-def clear_own_lock(repo: Repository, ref: str, *, to: str) -> None:
-    """Remove the lock of a git that was killed while it moved this ref to `to` for crew.
-
-    The caller knows that this git is dead. The lock is its own if it contains that commit or is
-    empty: a live git fills its lock at once, so a lock that stays empty belongs to a dead one.
-    """
-    lock = repo.common_dir / f"{ref}.lock"
-    found = _lock_state(lock)
-    if found is not None and found[1] == b"":
-        time.sleep(STAYS_EMPTY_S)
-    if found is not None and found[1] in (b"", f"{to}\n".encode()) and _lock_state(lock) == found:
-        clear_lock(lock)
-
-
-def _lock_state(lock: Path) -> tuple[int, bytes] | None:
-    try:
-        return lock.stat().st_ino, lock.read_bytes()
-    except OSError:
-        return None
 
 
 @effect("git.delete_ref")
@@ -137,6 +114,27 @@ def _delete(repo: Repository, ref: str, expected: str) -> None:
     if at == expected:
         raise failure(args, answer)
     raise Moved(ref, at=at, expected=expected)
+
+
+def _apart_from_head(repo: Repository) -> Mapping[str, str]:
+    """Bind git to a git dir with a HEAD of its own and the refs of the repository.
+
+    Git also locks the HEAD that names the branch it moves. A git of crew that is killed must leave
+    no lock in a person's checkout: only the person could know that it is stale.
+    """
+    if (repo.common_dir / "reftable").exists():
+        return {}
+    git_dir = repo.common_dir / "crew" / "head"
+    if not (git_dir / "HEAD").exists():
+        _lay_head(git_dir)
+    return {"GIT_DIR": str(git_dir)}
+
+
+@effect("git.lay_head")
+def _lay_head(git_dir: Path) -> None:
+    git_dir.mkdir(parents=True, exist_ok=True)
+    write_file(git_dir / "commondir", b"../..\n")
+    write_file(git_dir / "HEAD", b"ref: refs/crew/none\n")
 
 
 def _short(commit: str | None) -> str:

@@ -27,7 +27,7 @@ from crew.git.checkpoints.snapshots import (
 )
 from crew.git.git_command import GitAnswer, ask, git
 from crew.git.merges.merges import MergeConflict, identity, merged_tree
-from crew.git.refs import Moved, advance
+from crew.git.refs import Moved, advance, delete_refs
 from crew.git.repository import Repository, commit_of, ref_tip
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktree_status import WorktreeState, load_status
@@ -138,8 +138,7 @@ def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
     """Delete the checkpoints taken before this time; their number."""
     old = [kept for kept in _listed_with_refs(repo) if kept[1].at < older_than]
     if old:
-        lines = "".join(f"delete {ref} {kept.commit}\n" for ref, kept in old)
-        git(repo.common_dir, "update-ref", "--stdin", stdin=lines.encode())
+        delete_refs(repo, {ref: kept.commit for ref, kept in old})
     return len(old)
 
 
@@ -285,7 +284,7 @@ def _write_files(repo: Repository, commit: str, folder: Path) -> None:
     env = {**worktree_admin.environment_for(repo.common_dir, folder), "GIT_INDEX_FILE": str(index)}
     try:
         git(folder, "read-tree", commit, env=env)
-        git(folder, "checkout-index", "--all", env=env, timeout_s=LONG_S)
+        git(folder, "checkout-index", "--all", "--force", env=env, timeout_s=LONG_S)
     finally:
         index.unlink(missing_ok=True)
     _bring_back_nested(repo, commit, folder)

@@ -36,13 +36,15 @@ from crew.git.delivery.sync_journal import (
     LAST,
     Journal,
     forget_journal,
+    log_move_of_head,
     read_journal,
     write_journal,
 )
 from crew.git.delivery.uncommitted_edits import check_free, is_index_behind
 from crew.git.git_command import ask, git
+from crew.git.killed_git import clear_ref_lock
 from crew.git.merges.attributes import attributes_worktree
-from crew.git.refs import Moved, advance, begun_advance, clear_own_lock, is_prepared
+from crew.git.refs import Moved, advance, begun_advance, is_prepared
 from crew.git.repository import Repository, commit_of
 from crew.git.spawn_git import StartedGit
 from crew.git.worktrees.worktree_admin import environment_for
@@ -134,7 +136,7 @@ def repair(repo: Repository, *, lock: int) -> None:
         forget_journal(repo)
         return
     changes = changed_paths(repo, journal.old, journal.new)
-    clear_own_lock(repo, f"refs/heads/{checkout.target}", to=journal.new)
+    clear_ref_lock(repo.common_dir, f"refs/heads/{checkout.target}", to=journal.new)
     at = commit_of(repo, f"refs/heads/{checkout.target}")
     is_begun = at == journal.new or has_begun(journal.staging)
     if is_begun and at in {journal.old, journal.new} and not _is_ours(journal):
@@ -161,6 +163,7 @@ def _sync(
         place_all(checkout, plan_moves(checkout, journal.staging, files, seen))
         advance(repo, branch, to=new, expected=old, keep_open=lock, begun=begun)
         _install_index(index, checkout)
+        log_move_of_head(journal)
         if can_look():
             outlive(checkout.path, until=time.monotonic() + hold_s)
         _unlock_index(checkout)
@@ -339,7 +342,7 @@ def _stage_files(
     git(
         place,
         "checkout-index",
-        "-z",
+        "-fz",  # also over half a file of a git that was killed
         "--stdin",
         f"--prefix={staging / 'new'}/",
         stdin=b"".join(name + b"\0" for name in names),

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -105,3 +106,13 @@ def forget_journal(repo: Repository) -> None:
     with suppress(FileNotFoundError):
         put_in_place(repo.common_dir / JOURNAL, repo.common_dir / LAST)
         os.utime(repo.common_dir / LAST)
+
+
+@effect("git.sync_log_head")
+def log_move_of_head(journal: Journal) -> None:
+    """Add the move to the log of the checkout's HEAD, since git saw only that of the branch."""
+    line = f"{journal.old} {journal.new} crew <crew@localhost> {int(time.time())} +0000\tcrew\n"
+    with suppress(OSError):
+        handle = os.open(journal.checkout.git_dir / "logs" / "HEAD", os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(handle, "ab") as file:
+            file.write(line.encode())

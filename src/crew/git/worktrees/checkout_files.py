@@ -6,6 +6,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import Conflict, NotFound
 from crew.git.branches import standing_in_the_way
 from crew.git.git_command import ask, failure, git
+from crew.git.killed_git import clear_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.task_repository.agent_index import copied_index, staged_files
 from crew.git.task_repository.agent_refs import agent_git_of
@@ -28,10 +29,10 @@ def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
         if is_ready and has_index and not is_lost:
             return
         if not has_index:
-            worktree_admin.clear_lock(git_dir / "index.lock")
+            clear_lock(git_dir / "index.lock")
             _reset(git_dir, path, hard=is_lost or not is_ready, lock=lock)
         elif is_lost:
-            worktree_admin.clear_lock(git_dir / "index.lock")
+            clear_lock(git_dir / "index.lock")
             _write_files(git_dir, path, lock=lock)
         if worktree_admin.is_own(git_dir):
             has_own = (agent_git_of(git_dir) / "index").exists()

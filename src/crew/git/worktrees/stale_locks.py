@@ -13,6 +13,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, git
+from crew.git.killed_git import clear_lock
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_index import copied_index
 from crew.git.task_repository.agent_refs import agent_git_of, locks_of_agent
@@ -71,7 +72,7 @@ def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> No
         elif git_dir is not None and lock == agent_git_of(git_dir) / "index.lock":
             with suppress(NotTakenIn, Conflict):  # the task's next look at it reports that
                 _settle_own_index(repo, git_dir, path)
-        worktree_admin.clear_lock(lock)
+        clear_lock(lock)
 
 
 def _settle_own_index(repo: Repository, git_dir: Path, path: Path) -> None:

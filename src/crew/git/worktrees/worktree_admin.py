@@ -19,7 +19,7 @@ from crew.domain.kernel.names import is_task_id
 from crew.git.git_command import handed_on_settings
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import agent_git_of, remove
+from crew.git.task_repository.agent_refs import agent_git_of
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
@@ -255,12 +255,6 @@ def finish_making(git_dir: Path) -> None:
     (git_dir / REFILL).unlink(missing_ok=True)
     if lock_reason(git_dir) is None:
         (git_dir / "locked").unlink(missing_ok=True)
-
-
-@effect("git.clear_lock")
-def clear_lock(lock: Path) -> None:
-    """Remove a lock. An agent may have made a folder of that name."""
-    remove(lock)
 
 
 def sweep(repo: Repository, name: str) -> None:

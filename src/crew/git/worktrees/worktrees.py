@@ -10,6 +10,7 @@ from types import MappingProxyType
 from crew.domain.kernel.errors import Conflict, CrewError, NotFound
 from crew.git.branches import standing_in_the_way
 from crew.git.git_command import ask, git
+from crew.git.killed_git import clear_lock
 from crew.git.refs import advance, delete_refs
 from crew.git.repository import (
     Repository,
@@ -150,7 +151,7 @@ def ensure_detached(
     with held(git_dir / "crew.lock") as lock:
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
-                worktree_admin.clear_lock(left)
+                clear_lock(left)
         switch_detached(repo, git_dir, path, found, lock=lock)
         if not holds_only_tracked(path, git_dir):
             clean_files(git_dir, path, keep=keep, lock=lock)
