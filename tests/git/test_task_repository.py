@@ -14,7 +14,7 @@ from crew.git.repository import commit_of, find_repository
 from crew.git.task_repository import take_in
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.task_repository.take_in import NotTakenIn
-from crew.git.worktrees.worktrees import ensure_worktree, heal, remove_worktree, state_of
+from crew.git.worktrees.worktrees import ensure_worktree, follow, heal, remove_worktree, state_of
 from git.conftest import agents_git_dir
 from git.people import Person
 from refusals import raises_code
@@ -142,6 +142,17 @@ def test_a_move_of_the_branch_by_a_person_is_a_conflict_and_nothing_is_lost(repo
     assert f"git branch -f crew-7 {head[:10]}" in refused.value.hint
     assert commit_of(repo, "crew-7") == moved
     assert head in take(repo, agent).notes.reset_away
+
+
+def test_the_commits_of_a_lost_folder_are_taken_in_and_its_files_come_back(repo, agent):
+    head = agent.commit({"x.txt": "x\n"})
+    shutil.rmtree(agent.path)
+    follow(repo, agent.path)
+    assert commit_of(repo, "crew-7") == head
+    assert ensure_worktree(repo, agent.path, branch="crew-7", base="main") == head
+    state = state_of(repo, agent.path)
+    assert (state.head, state.changed, state.branch) == (head, (), "crew-7")
+    assert agent.git("status", "--porcelain") == ""
 
 
 # What the agent made elsewhere in its repository

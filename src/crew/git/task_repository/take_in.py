@@ -86,8 +86,9 @@ def _follow(
         take_in(repo, crew_git, (commit,), without=known)
         note_mirror(crew_git, *filter(None, (at,)), commit)
         _move(repo, branch, to=commit, expected=at)
-    bring_index(path, crew_git)
-    note_mirror(crew_git, commit)
+    if path.is_dir():  # the files of a lost folder come back first
+        bring_index(path, crew_git)
+        note_mirror(crew_git, commit)
 
 
 def take_in(

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +76,8 @@ def files_of(workplace: Workplace, change: ShownDiff) -> Iterator[Path]:
         follow(repo, own)
         yield own
         return
+    with suppress(NotFound):  # its repository may outlive its folder
+        follow(repo, own)
     head = change.landed or commit_of(repo, f"refs/heads/{change.branch}")
     if head is None:
         raise _nothing_to_show(workplace, change)
