@@ -12,6 +12,8 @@ from crew.git.worktrees.worktrees import state_of, worktree_paths
 from git.people import Person
 
 STORY = """
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +23,7 @@ from crew.git.checkpoints.checkpoints import (
 )
 from crew.git.merges.merges import merge
 from crew.git.repository import commit_of, exclude_locally, find_repository
+from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees.spare_worktrees import brought_to, drop_spares, make_spare
 from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import (
@@ -82,6 +85,26 @@ def replace_git_dir():
     (place / "8" / ".git").unlink()
     subprocess.run(["git", "init", "-q", place / "8"], check=True)
 
+def stage():
+    (place / "8" / "staged.txt").write_text("staged\\n")
+    subprocess.run(["git", "add", "staged.txt"], cwd=place / "8", check=True)
+
+def commit_staged():
+    assert (place / "8" / "staged.txt").exists()
+    subprocess.run(["git", "commit", "-qm", "eight"], cwd=place / "8", check=True)
+    state_of(repo, place / "8")
+
+def spoil():
+    # A pipe among the objects, and a file of crew's git dir lost.
+    git_dir = git_dir_for(repo, place / "8")
+    os.mkfifo(git_dir / "repository" / "objects" / "pack" / "pipe")
+    (git_dir / "commondir").unlink()
+
+def swap():
+    shutil.rmtree(place / "8")
+    (place / "8").symlink_to(tree)
+
+ensure_8 = lambda: ensure_worktree(repo, place / "8", branch="crew-8", base="main", kind=kind)
 ensure = lambda: ensure_worktree(repo, tree, branch="crew-7", base="main", kind=kind)
 step("exclude", lambda: exclude_locally(repo, ["/.crew/"]))
 step("make", make)
@@ -98,6 +121,16 @@ step("follow", lambda: state_of(repo, place / "8"))
 if kind == "own":
     step("replace", replace_git_dir)
     step("heal", lambda: heal(repo, place / "8"))
+    step("stage", stage)
+    step("lose", lambda: shutil.rmtree(place / "8"))
+    step("refill", ensure_8)
+    step("commit-staged", commit_staged)
+    step("spoil", spoil)
+    step("rewrite", ensure_8)
+    step("clean", lambda: heal(repo, place / "8"))
+    step("show", lambda: show_newest(repo, place / "8", "main"))
+    step("swap", swap)
+    step("put-back", ensure_8)
 step("merge", lambda: merge(repo, onto="main", head="crew-7", message="m", at=1.0))
 step("ungate", lambda: remove_worktree(repo, place / "gate"))
 """
@@ -139,7 +172,8 @@ OF_KIND = {
         *("git.lay_repository", "git.lay_repository:2", "git.lay_repository:3"),
         *("git.note_mirror", "git.note_mirror:2", "git.note_mirror:4"),
         *("git.advance:2", "git.bring_index", "git.pack_commits", "git.store_commits"),
-        "git.set_aside_repository",
+        *("git.set_aside_repository", "git.write_staged", "git.rewrite_worktree"),
+        *("git.drop_special", "git.show_branch", "git.set_aside_stranger"),
     ],
 }
 

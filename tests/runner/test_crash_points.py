@@ -49,10 +49,14 @@ ELSEWHERE = {
     ),
     "runner/test_furnishing.py": (
         *("furnish.mark", "furnish.make_folder", "furnish.place_copy", "furnish.place_link"),
-        *("furnish.note", "git.write_excludes", "git.include_excludes"),
+        *("furnish.note", "furnish.note_made", "git.write_excludes", "git.include_excludes"),
     ),
     "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
-    "git/test_git_crashes.py": ("git.drop_spare", "git.copy_history", "git.make_nested"),
+    "git/test_git_crashes.py": (
+        *("git.drop_spare", "git.copy_history", "git.make_nested", "git.worktree_add"),
+        *("git.set_aside_repository", "git.set_aside_stranger", "git.write_staged"),
+        *("git.rewrite_worktree", "git.drop_special", "git.show_branch"),
+    ),
     "runner/test_notices.py": ("notices.post",),
     "system/test_private_files.py": ("files.set_aside",),
     "store/test_salvage.py": ("store.keep_damaged", "store.replace"),

@@ -495,6 +495,36 @@ def test_killed_anywhere_and_started_again_a_worktree_is_furnished_the_same(make
     assert checkpoints(crew.workplace.repo, "1") == []
 
 
+GATE = """
+import asyncio, sys
+from pathlib import Path
+from crew.runner.outside.local_machine import LocalOutside
+from crew.workplace import find_workplace
+
+outside = LocalOutside(find_workplace(Path(sys.argv[1])))
+done = asyncio.run(outside.run_gate(sys.argv[2], task="1"))
+print(done.output)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_gate_killed_while_it_was_furnished_is_furnished_by_the_next(make_crew, when):
+    gate = '[complete]\ncommand = "cat made"\n[gate]\nkeep = ["made"]'
+    crew = make_crew(f'setup_command = "echo up > made"\n{gate}', files={".gitignore": "made\n"})
+
+    def run(crash_at=""):
+        return subprocess.run(
+            [sys.executable, "-c", GATE, str(crew.scene.path), crew.base],
+            env={**os.environ, "CREW_CRASH_AT": crash_at},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert run(f"furnish.note_made.{when}:1").returncode == -9
+    assert [run().stdout.split() for _ in range(2)] == [["up"]] * 2
+
+
 TAKEN_BACK = [
     *("furnish.mark", "agents.spawn", "git.set_aside", "git.forget_worktree"),
     *("git.delete_set_aside", "git.delete_ref:1", "git.delete_ref:2"),

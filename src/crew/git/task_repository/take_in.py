@@ -200,12 +200,16 @@ def _settle_alternates(repo: Repository, objects: Path) -> None:
     write_file(file, wanted)
 
 
-@effect("git.drop_special")
 def drop_special(crew_git: Path) -> None:
     """Delete links, pipes and devices among the agent's objects. Only while no process runs."""
     objects = agent_git_of(crew_git) / "objects"
     while is_folder(objects) and (special := special_in(objects)) is not None:
-        special.unlink()
+        _drop(special)
+
+
+@effect("git.drop_special")
+def _drop(special: Path) -> None:
+    special.unlink(missing_ok=True)
 
 
 def special_in(objects: Path) -> Path | None:

@@ -41,11 +41,15 @@ def delete_empty(path: Path) -> None:
         path.rmdir()
 
 
-@effect("git.set_aside_stranger")
 def set_aside_stranger(git_dir: Path, path: Path) -> None:
     """Move a link or a file out of the place of a worktree: git would write behind a link."""
     if path.is_symlink() or path.is_file():
-        shutil.move(path, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
+        _set_aside_stranger(git_dir, path)
+
+
+@effect("git.set_aside_stranger")
+def _set_aside_stranger(git_dir: Path, path: Path) -> None:
+    shutil.move(path, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
 
 
 @effect("git.set_aside_repository")
