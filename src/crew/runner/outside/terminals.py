@@ -10,6 +10,8 @@ from crew.agents.environment import agent_environment, prepare_files, shim_folde
 from crew.agents.terminal import tmux
 from crew.agents.terminal.terminal_script import write_session_script
 from crew.agents.terminal.tmux import Tmux
+from crew.config.model import AgentSettings
+from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.templates import Value, shell_script
 from crew.domain.rows.run import Run
@@ -25,11 +27,12 @@ from crew.runner.prompts.step_orders import (
 )
 from crew.runner.prompts.step_prompt import sent_back_words, terminal_prompt
 from crew.runner.requests.door_folder import make_door_folder
-from crew.runner.sandbox.confinement import for_step
+from crew.runner.sandbox.confinement import for_step, limits_of
+from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import MARKER_VARIABLE
 from crew.system.processes.process import load_wrapper
 from crew.system.processes.start_command import Wrapper, terminal_command
-from crew.system.sandbox.allowed import Sandbox
+from crew.system.sandbox.allowed import Allowed, Sandbox
 from crew.workplace import Workplace
 
 
@@ -92,6 +95,7 @@ def _command(workplace: Workplace, terminal: TerminalOrder) -> str:
     }
     command = shell_script(template, values)
     mode: Sandbox = workplace.settings.sandbox.mode  # type: ignore[assignment]
+    mode = "off" if order.allowed.may_write_anywhere else mode
     wrapper = load_wrapper(mode, order.allowed)
     if wrapper == Wrapper():
         return command
@@ -111,8 +115,7 @@ class TaskTerminals:
         order = terminal_order(self.workplace, terminal, run, task, words, session=session)
         settings = agent_settings(self.workplace, order.kind)
         make_door_folder(self.workplace)  # for the door of the next runner
-        allowed = for_step(self.workplace, order, settings, has_terminal=True)
-        order = replace(order, allowed=allowed)
+        order = replace(order, allowed=self._allowed(order, settings))
         crew, number = str(shim_folder(order) / "crew"), str(terminal.number)
         wanted = TerminalOrder(
             name=terminal.name,
@@ -124,6 +127,23 @@ class TaskTerminals:
             when_ended=(crew, "-C", str(self.workplace.root), "_pane-ended", run.id, number),
         )
         return open_terminal(self.workplace, wanted)
+
+    def _allowed(self, order: StepOrder, settings: AgentSettings) -> Allowed:
+        """What the agent may reach. In a sandbox it reaches crew only through a runner's door.
+
+        So that `crew complete` works in a terminal without a runner, it is not confined there.
+        """
+        workplace = self.workplace
+        mode = workplace.settings.sandbox.mode
+        if find_runner(workplace.lock_file) is not None or mode == "off":
+            return for_step(workplace, order, settings, has_terminal=True)
+        if mode != "auto":
+            raise Conflict(
+                "a terminal can be confined only while a runner is up",
+                hint='start one with `crew run`, or set [sandbox] mode = "auto"',
+                code="no_runner_for_terminal",
+            )
+        return replace(limits_of(workplace), has_terminal=True)
 
     def type_into(self, terminal: Terminal, run: Run, task: Task) -> bool:
         """Type a message; a repeat types it again, which is better than losing it."""
