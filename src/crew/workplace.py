@@ -76,7 +76,7 @@ class Workplace:
 
     @functools.cached_property
     def settings(self) -> "Settings":
-        from crew.config.layers.layers import load_settings  # noqa: PLC0415 - `ps` does without config
+        from crew.trusted_config import load_settings  # noqa: PLC0415 - `ps` does without config
 
         return load_settings(self.root)
 

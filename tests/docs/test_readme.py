@@ -27,6 +27,8 @@ def test_the_first_five_minutes_merge_both_tasks(bare_scene):
     bare_scene.git("add", ".crew.toml")
     bare_scene.git("commit", "-q", "-m", "an agent")
     before = bare_scene.git("status", "--porcelain")
+    bare_scene.ok("init")
+    bare_scene.ok("trust", "--yes")  # a committed agent runs once a person approves it
     commands = next(block for block in blocks(README, "sh") if "crew init" in block)
     here = "\n".join(line for line in commands.splitlines() if not line.startswith("cd "))
     shell(here, bare_scene.root)

@@ -139,6 +139,7 @@ def test_a_branch_of_a_person_is_checked_reviewed_and_merged(with_terminals):
     commit(scene, "login")
     scene.git("checkout", "-q", "main")
     scene.ok("init")
+    scene.ok("trust", "--yes")
     place(root, *blocks(text, "toml"))
     (commands,) = blocks(text, "sh")
     shell(commands, root, CREW_REVIEW_AGENT="rev", SHELL="/bin/sh")

@@ -63,6 +63,7 @@ ELSEWHERE = {
     "system/test_bounded_log.py": ("agents.shorten_log",),
     "tasks/test_batches.py": ("tasks.write_files",),
     "config/test_editing.py": ("config.make_folder", "config.write"),
+    "boundary/test_config_trust.py": ("config.approve",),
     "front/test_upkeep.py": ("runner.delete_state",),
     "front/test_cli_lifecycle.py": ("runner.run_diff",),
 }

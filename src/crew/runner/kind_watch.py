@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crew.config.layers.layer_files import layer_files
-from crew.config.layers.layers import load_settings
 from crew.config.model import AgentsSettings
 from crew.runner.engine import Engine
+from crew.trusted_config import load_settings, remember_own
 from crew.workplace import Workplace, kinds_in
 
 
@@ -30,6 +30,7 @@ class KindWatch:
         if stamp != self._stamp:
             self._stamp = stamp  # first, so that a mistake in a file is reported once
             self._read = load_settings(self.workplace.root).agents
+            remember_own(self.workplace.root)
         if self._read is not None:
             runs = self.engine.world.runs.values()
             self.workplace.renew_agents(

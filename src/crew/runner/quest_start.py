@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 
 from crew.config.model import AgentsSettings, Settings
-from crew.config.workflow_files import find_workflow
 from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.requests import Request
@@ -20,6 +19,7 @@ from crew.runner.views.quest_views import tasks_of
 from crew.store.fact_log import load_world
 from crew.tasks.task_source import NewTask
 from crew.tasks.validate_task import checked_task
+from crew.trusted_config import trusted_workflow
 from crew.workplace import Workplace
 
 MOST_SLOTS = 50
@@ -38,7 +38,7 @@ def begin_quest(
             hint="describe the request in a few sentences",
             code="empty_request",
         )
-    found = configured(find_workflow(workplace.root, workflow), workplace.settings)
+    found = configured(trusted_workflow(workplace.root, workflow), workplace.settings)
     _check_installed(workplace, found)
     wanted = found.slots if slots is None else slots
     if not 1 <= wanted <= MOST_SLOTS:

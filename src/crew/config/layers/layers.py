@@ -26,14 +26,18 @@ def load_layers(
     environ: Mapping[str, str] | None = None,
     *,
     instead: Mapping[str, bytes] | None = None,
+    judged: Mapping[str, Layer | None] | None = None,
 ) -> tuple[Layer, ...]:
     """All layers in the order in which they are merged, each checked on its own.
 
-    `instead` replaces the text of a file by its name.
+    `instead` replaces the text of a file by its name, and `judged` the layer of a file.
     """
     environ = os.environ if environ is None else environ
-    found = []
+    found: list[Layer] = []
     for name, path in layer_files(repo_root, environ).items():
+        if judged is not None and name in judged:
+            found += [one for one in (judged[name],) if one is not None]
+            continue
         content = instead[name] if instead and name in instead else read_file(path)
         if content is not None:
             found.append(read_layer(name, content))

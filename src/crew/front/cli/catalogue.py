@@ -20,6 +20,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "init": Entry("setup.init:init", "Set up crew in this repository."),
         "doctor": Entry("setup.doctor:doctor", "Check everything that crew needs."),
         "config": Entry("setup.config_command:config", "Show and change the configuration."),
+        "trust": Entry(
+            "setup.trust_command:trust", "Approve the configuration that a commit brought."
+        ),
         "agents": Entry("setup.agents_command:agents", "List the configured agents."),
         "demo": Entry("setup.demo:demo", "Watch a crew work in a sample repository."),
         "completion": Entry(

@@ -8,7 +8,9 @@ from crew.config.agent_programs import missing_program
 from crew.domain.kernel.errors import CrewError
 from crew.domain.upkeep.findings import Finding
 from crew.runner.upkeep.state_checks import STATE_CHECKS
+from crew.runner.views.proposal_views import key_names
 from crew.store.fact_log import load_world
+from crew.trusted_config import proposals
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -26,6 +28,9 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
         yield Finding(check="config", message=error.message, fix=error.hint, is_wrong=True)
         return
     yield Finding(check="config", message=f"the configuration of {workplace.root} is sound")
+    if waiting := proposals(workplace.root):
+        message = f"a commit changed {key_names(waiting)}, and no person has approved it"
+        yield Finding(check="config", message=message, fix="crew trust")
     yield from _guarded("tmux", terminal)
     yield from _guarded("sandbox", lambda: sandbox(workplace))
     checks = dict(STATE_CHECKS)

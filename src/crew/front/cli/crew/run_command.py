@@ -29,6 +29,7 @@ from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.params import kind_option
 from crew.front.cli.setup.agent_needs import check_needs
 from crew.front.cli.setup.gate_notice import tell_gate
+from crew.front.cli.setup.trust_command import ask_for_trust
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import LockHeld, find_runner
 
@@ -107,6 +108,7 @@ def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach:
     SIGTERM ends within [run] stop_timeout, with a checkpoint of every step that did not finish.
     """
     workplace = call.workplace()
+    ask_for_trust(call, workplace)
     wanted = _Wanted(kind=kind and checked_kind(workplace, kind), at_least=count)
     if (holder := find_runner(workplace.lock_file)) is not None:
         raise LockHeld(holder)

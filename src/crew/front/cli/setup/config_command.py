@@ -10,7 +10,7 @@ import click
 from crew.config.layers.aliases import own_path
 from crew.config.layers.inheritance import with_inherited
 from crew.config.layers.layer_files import BUILT_IN_FILES
-from crew.config.layers.layers import load_layers, merged_settings
+from crew.config.layers.layers import merged_settings
 from crew.config.layers.provenance import has, leaves, merged_values, origin_of, value_at
 from crew.config.reserved_keys import NOT_SUPPORTED, is_not_yet
 from crew.config.set_key import KeyChange, Scope, set_key
@@ -21,6 +21,7 @@ from crew.domain.kernel.suggest import nearest
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command, common_flags
 from crew.front.cli.output import narrate, print_json, say
+from crew.trusted_config import approve_key, trusted_layers
 from crew.workplace import find_root
 
 
@@ -95,6 +96,8 @@ def set_(call: Call, key: str, value: str, scope: Scope) -> None:
     """
     root = _root_if_any(call) if scope == "user" else find_root(call.directory)
     change = set_key(root, os.environ, scope=scope, key=key, typed=value)
+    if root is not None:
+        approve_key(root, change.file, change.key, change.written)
     if change.is_overridden:
         narrate(
             call, f"{change.file} says {written_value(change.written)} now, but a later one wins"
@@ -125,7 +128,7 @@ for _command in (show, get, set_, template):
 
 def _layers(call: Call) -> tuple[Layer, ...]:
     """The configuration layers, also checked together: a kind's parent may be in another file."""
-    layers = load_layers(find_root(call.directory))
+    layers = trusted_layers(find_root(call.directory))
     merged_settings(layers)
     return layers
 

@@ -8,9 +8,12 @@ from crew.domain.kernel.errors import CheckFailed
 from crew.domain.runs.gate import SET_GATE
 from crew.front.cli.call import Call
 from crew.front.cli.output import narrate
+from crew.trusted_config import proposals
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
+
+GATE = ("complete", "command")
 
 SUBMODULES = (
     "warning: there is a .gitmodules, and neither agents nor the gate get submodules; if your "
@@ -28,7 +31,15 @@ def tell_gate(call: Call, workplace: "Workplace") -> None:
 
 
 def check_gate(workplace: "Workplace", folder: Path) -> None:
-    if workplace.settings.complete.require_gate and not _has_gate(workplace, folder):
+    if _has_gate(workplace, folder):
+        return
+    if any(change.key == GATE for one in proposals(workplace.root) for change in one.changes):
+        raise CheckFailed(
+            "the gate that a commit proposes is not approved, and no other one is set",
+            hint="`crew trust` shows and approves it",
+            code="gate_not_approved",
+        )
+    if workplace.settings.complete.require_gate:
         raise CheckFailed(
             "no gate is set or found, and [complete] require_gate asks for one",
             hint=SET_GATE,

@@ -9,7 +9,6 @@ import click
 
 from crew.config.agent_programs import missing_program
 from crew.config.gate_command import Gate, choose_gate, read_gate_files
-from crew.config.layers.layers import load_settings
 from crew.config.set_key import set_key
 from crew.config.suggested_gate import suggest_gate
 from crew.domain.rules import Rules
@@ -19,6 +18,8 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json, say
 from crew.front.cli.setup.agent_needs import another_agent
 from crew.front.cli.setup.gate_notice import SUBMODULES
+from crew.front.cli.setup.trust_command import tell_waiting
+from crew.trusted_config import load_settings, proposals, remember_own
 from crew.workplace import make_workplace, usable_repository
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def init(call: Call, tasks: str | None) -> None:
     if tasks is not None:
         _keep_source(call, tasks)
     workplace = make_workplace(call.directory)
+    remember_own(workplace.root)
     found = _found(workplace)
+    tell_waiting(call, proposals(workplace.root))
     if call.json:
         print_json(found)
     else:

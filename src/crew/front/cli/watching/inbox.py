@@ -10,6 +10,7 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, narrate, print_json, quotation, say, table, under
 from crew.front.cli.params import text_or_stdin
 from crew.runner.requests.ask_crew import ask
+from crew.runner.views.proposal_views import INBOX_ID, KIND, config_entries
 from crew.runner.views.row_views import inbox_view, open_question_views
 from crew.store.fact_log import load_world
 
@@ -22,11 +23,15 @@ def inbox(call: Call, question: str | None) -> None:
 
     A named question is shown with its whole context.
     """
-    world = load_world(call.workplace().db)
+    workplace = call.workplace()
+    world, waiting = load_world(workplace.db), config_entries(workplace)
+    if waiting and question == INBOX_ID:
+        _show(call, waiting[0])
+        return
     if question is not None:
         _show(call, inbox_view(world, question))
         return
-    found = open_question_views(world)
+    found = [*open_question_views(world), *waiting]
     if call.json:
         print_json(found)
         return
@@ -35,8 +40,15 @@ def inbox(call: Call, question: str | None) -> None:
         return
     rows = [(q["id"], q["task"], q["role"], q["asked_at"], _asked(q)) for q in found]
     table(("ID", "TASK", "ROLE", "ASKED", "QUESTION"), rows, call)
-    first = found[0]["id"]
-    narrate(call, f'`crew inbox {first}` shows all of it; answer with: crew answer {first} "…"')
+    narrate(call, f"`crew inbox {found[0]['id']}` shows all of it; {_way_out(found[0])}")
+
+
+def _way_out(view: dict[str, Any]) -> str:
+    """The command that settles an entry."""
+    if "answer_with" in view:
+        return f"settle it with: {view['answer_with']}"
+    choices = " | ".join(f'"{choice}"' for choice in view["choices"] or ["…"])
+    return f"answer with: crew answer {view['id']} {choices}"
 
 
 def _asked(view: dict[str, Any]) -> str:
@@ -51,12 +63,13 @@ def _show(call: Call, view: dict[str, Any]) -> None:
     asked = f"{view['id']}  {view['role']} of task {view['task']} asks, {view['asked_at']}:"
     if view["kind"] == "suspicion":
         asked = f"{view['id']}  suspicious, {view['asked_at']}:"
+    elif view["kind"] == KIND:
+        asked = f"{view['id']}  waits for approval since {view['asked_at']}:"
     answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
     parts = (asked, quotation(view["question"]), quotation(view["context"] or ""), answer)
     say("\n\n".join(part for part in parts if part))
     if view["status"] == "open":
-        choices = " | ".join(f'"{choice}"' for choice in view["choices"] or ["…"])
-        narrate(call, f"answer with: crew answer {view['id']} {choices}")
+        narrate(call, _way_out(view))
 
 
 @command("answer", example='crew answer q1 "use PostgreSQL"\ncrew answer q2 - < decision.txt')
