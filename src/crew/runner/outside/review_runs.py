@@ -25,6 +25,7 @@ from crew.runner.prompts.step_orders import agent_settings, agent_spec, step_env
 from crew.runner.prompts.step_prompt import message_words, own_words
 from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_step
+from crew.runner.views.code_changes import code_changes, warning_words
 from crew.runner.views.step_log import start_step
 from crew.system.processes.ownership import MARKER_VARIABLE, find_process, kill_marked
 from crew.tasks.task_source import Lifecycle, NewComment
@@ -114,7 +115,9 @@ class Reviews:
         )
         settings = agent_settings(workplace, call.reviewer)
         extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)
-        return "\n".join(part for part in (words, extra, message_words(call.messages)) if part)
+        risky = warning_words(code_changes(workplace, task, call.commit))
+        parts = (words, risky, extra, message_words(call.messages))
+        return "\n".join(part for part in parts if part)
 
     def _order(self, call: ReviewCall, words: str, path: Path) -> StepOrder:
         workplace, run, task = self.workplace, call.run, call.task

@@ -28,6 +28,7 @@ from crew.front.cli.watching.open_questions import open_questions
 from crew.front.cli.watching.ps import NO_RUNNER
 from crew.runner.requests.ask_with_token import ask_own
 from crew.runner.upkeep.kept_work import kept_views
+from crew.runner.views.code_changes import code_changes
 from crew.runner.views.quest_views import quest_part
 from crew.runner.views.row_views import asked_view, run_view, task_view
 from crew.store.fact_log import load_world
@@ -55,6 +56,7 @@ MORE_FIELDS = (
     "landed_commit",
     "close_reason",
     "gate",
+    "runs_code",
 )
 
 
@@ -105,6 +107,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         "blocked_by": list(blockers(item, workplace.snapshot().by_id, _landed(world))),
         "close_reason": (row.close_reason if row else "") or None,
         "gate": (row.gate if row else "") or None,
+        "runs_code": list(code_changes(workplace, row)) if row else [],
         "quest": quest_part(world, row) if row else None,
         "questions": [
             asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
