@@ -1,5 +1,6 @@
 """Tidying up, from the command line and from Python: prune, clean, doctor --repair, restore."""
 
+import shlex
 import shutil
 import signal
 from pathlib import Path
@@ -205,3 +206,22 @@ def test_a_repair_leaves_facts_of_the_worktree_that_a_row_names(closed):
         assert "worktree_removed" in [event.trigger for event in crew.events(subject="task:1")]
         assert not worktree(closed).exists()
         assert not any(one.is_wrong for one in crew.doctor())
+
+
+def test_doctor_names_what_killed_gits_left_and_repairs_what_is_crews(scene):
+    git_dir = scene.root / ".git"
+    crews = [git_dir / "refs" / "crew" / "landed" / "main.lock", git_dir / "packed-refs.lock"]
+    half = git_dir / "crew-new-1"
+    crews[0].parent.mkdir(parents=True)
+    half.mkdir()
+    for lock in (*crews, git_dir / "index.lock"):
+        lock.touch()
+    said = scene.crew("doctor", "--json")
+    wrong = [one for one in said.json if one["state"] == "wrong"]
+    assert said.code == 1
+    assert {one["check"] for one in wrong} == {"locks", "leftovers"}
+    assert any(one["fix"] == f"rm {shlex.quote(str(git_dir / 'index.lock'))}" for one in wrong)
+    assert scene.crew("doctor", "--repair").code == 1, "a lock of the person stays"
+    assert not any(file.exists() for file in (*crews, half))
+    (git_dir / "index.lock").unlink()
+    scene.ok("doctor")

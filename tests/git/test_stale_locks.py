@@ -8,7 +8,7 @@ import time
 import pytest
 
 from crew.git.worktrees import worktree_admin
-from crew.git.worktrees.stale_locks import clear_stale_locks, locks_in, own_ref_locks, places_of
+from crew.git.worktrees.stale_locks import clear_stale_locks, locks_in, places_of
 from crew.git.worktrees.worktrees import ensure_worktree, state_of
 from crew.system.processes.git_processes import have_gits_ended
 from git.conftest import agents_git_dir
@@ -88,13 +88,6 @@ def test_the_lock_of_a_branch_is_found_after_its_worktree_has_gone(repo, tmp_pat
     (repo.common_dir / "refs" / "heads" / "crew-9.lock").touch()
     (lock,) = locks_in(repo, tmp_path / "9", branch="crew-9")
     assert places_of(repo, tmp_path / "9", lock) == (tmp_path / "9", repo.root, repo.common_dir)
-
-
-def test_the_locks_of_crews_own_refs_are_found(repo):
-    folder = repo.common_dir / "refs" / "crew" / "landed"
-    folder.mkdir(parents=True)
-    (folder / "main.lock").touch()
-    assert own_ref_locks(repo) == (folder / "main.lock",)
 
 
 # Killed before the branch moved

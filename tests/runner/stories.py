@@ -106,7 +106,7 @@ ROAD = Story(
         "git.switch_detached",
         "git.write_attributes",
         "git.commit_merge",
-        "git.lay_head",
+        *("git.sweep", "git.lay_head"),
         "git.advance",
         "git.sync_journal",
         "git.sync_lock_index",

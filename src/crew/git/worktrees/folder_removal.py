@@ -21,8 +21,13 @@ def delete_set_aside(path: Path) -> None:
     if path.parent.is_dir():
         for entry in list(path.parent.iterdir()):
             if entry.name.startswith(f".{path.name}.crew-gone-"):
-                _make_deletable(entry)
-                shutil.rmtree(entry, ignore_errors=True)
+                delete_gone(entry)
+
+
+def delete_gone(folder: Path) -> None:
+    """Delete a folder as far as possible, also one whose content may not be deleted."""
+    _make_deletable(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_deletable(folder: Path) -> None:

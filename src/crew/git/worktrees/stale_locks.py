@@ -47,11 +47,6 @@ def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, .
     return (*found, of_branch) if branch and of_branch.exists() else tuple(found)
 
 
-def own_ref_locks(repo: Repository) -> tuple[Path, ...]:
-    """The locks of the refs that only crew moves."""
-    return tuple((repo.common_dir / "refs" / "crew").rglob("*.lock"))
-
-
 def places_of(repo: Repository, path: Path, lock: Path) -> tuple[Path, ...]:
     """The folders in which a git may hold this lock: the main checkout can move a branch too."""
     is_shared = lock.is_relative_to(repo.common_dir / "refs")

@@ -275,6 +275,16 @@ def own_folders(repo: Repository) -> Iterator[tuple[Path, Path]]:
             yield Path(named).parent, git_dir
 
 
+def own_git_dirs(repo: Repository) -> Iterator[Path]:
+    """crew's git dirs of all folders, also half-made ones."""
+    yield from (entry for entry in _entries_in(repo.common_dir / _OWN) if entry.is_dir())
+
+
+def worktree_folders(repo: Repository) -> Iterator[Path]:
+    """The folders of all worktrees, as their git dirs name them."""
+    yield from (Path(named).parent for entry in _entries(repo) if (named := _named_in(entry)))
+
+
 def _entries(repo: Repository) -> Iterator[Path]:
     yield from _entries_in(repo.common_dir / _OWN)
     yield from _entries_in(repo.common_dir / _LINKED)

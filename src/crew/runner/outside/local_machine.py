@@ -28,6 +28,7 @@ from crew.git.checkpoints.nested_repositories import strays
 from crew.git.delivery import delivery
 from crew.git.delivery.commit_diff import changed_paths
 from crew.git.git_command import GitFailed, ask, git
+from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
 from crew.git.refs import advance
@@ -302,9 +303,8 @@ class LocalOutside:
         self.reviews.tidy()
         self.spares.tidy()
         repo = self.workplace.repo
-        for lock in stale_locks.own_ref_locks(repo):
-            if _is_dead(lock, (repo.common_dir,)):
-                stale_locks.clear_stale_locks(repo, repo.root, [lock])
+        clear_crews_locks(repo, patience_s=LOCK_PATIENCE_S)
+        sweep_half_made(repo, self.workplace.worktrees)
 
     async def tidy(self) -> None:
         """Remove what is no longer used; gates come last, since they remove the folder."""

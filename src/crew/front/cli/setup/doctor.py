@@ -11,7 +11,9 @@ from crew.runner.upkeep.doctor_checks import examine
 
 @command("doctor", example="crew doctor\ncrew doctor --repair")
 @click.option(
-    "--repair", is_flag=True, help="Repair what is safe to repair: rows, processes, worktrees."
+    "--repair",
+    is_flag=True,
+    help="Repair what is safe to repair: rows, processes, worktrees, locks.",
 )
 @pass_call
 def doctor(call: Call, *, repair: bool) -> int:
