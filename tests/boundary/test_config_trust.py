@@ -88,6 +88,22 @@ def test_what_is_forced_into_crew_s_folder_holds_only_once_it_is_approved(scene)
     assert scene.refused(2, "invalid_workflow", "quest", "new", "x", "--workflow", "solo")
 
 
+def test_a_task_that_adds_files_to_crew_s_folder_lands_nothing_and_holds_up_no_other(scene):
+    force = 'mkdir -p .crew; echo "[complete]" > .crew/config.toml; echo x > .crew/approved.json'
+    work = 'echo 1 > "file-$CREW_TASK_ID"; git add -A; git commit -qm work; echo DONE'
+    attempt = f'[ "$CREW_TASK_ID" = 2 ] || {{ {force}; git add -f .crew; }}'
+    (scene.folder / "agent.sh").write_text(f'cat "$CREW_PROMPT_FILE"\n{attempt}\n{work}\n')
+    scene.configure("[review]\nmax_rounds = 2\n")
+    before = (scene.root / ".crew/config.toml").read_bytes()
+    for title in ("forces", "sound"):
+        scene.ok("new", "--title", title)
+    said = scene.crew("run", "--drain", "--agents", "1")
+    assert (scene.status("1"), scene.status("2")) == ("error", "merged"), said.err
+    assert "only .crew/tasks may be committed" in scene.ok("logs", "1").out
+    assert (scene.root / ".crew/config.toml").read_bytes() == before
+    assert scene.git("ls-files", ".crew") == ""
+
+
 def test_an_approval_that_a_commit_brings_approves_nothing(scene):
     (scene.root / ".crew/approved.json").unlink(missing_ok=True)
     values = '[[["notify", "command"], "evil"]]'

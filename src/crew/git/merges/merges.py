@@ -71,7 +71,20 @@ def merge(
         tree = favoured_tree(repo, onto=ours, head=theirs, favours_head=favours == "mine")
     if isinstance(tree, MergeConflict):
         return tree
+    if reason := _intrusion(repo, onto=ours, tree=tree):
+        return Unmergeable(reason=reason)
     return Merged(commit=_commit(repo, tree, (ours, theirs), message, at))
+
+
+def _intrusion(repo: Repository, *, onto: str, tree: str) -> str:
+    """Why a merge must not reach a checkout: it would add files to the folder of crew's own state.
+
+    They would stand in the way of every delivery, or replace crew's records where there are none.
+    """
+    args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", onto, tree)
+    added = git(repo.common_dir, *args, "--", ":(icase).crew", ":(icase,exclude).crew/tasks")
+    name = added.partition("\0")[0]
+    return f"it adds {name!a}, and only .crew/tasks may be committed there" if name else ""
 
 
 def _fault_of(repo: Repository, commit: str, *, onto: str) -> str:
