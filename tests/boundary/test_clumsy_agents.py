@@ -57,3 +57,17 @@ def test_whatever_one_agent_does_the_others_land(clumsy):
     assert subprocess.run(["git", "fsck", "--strict"], cwd=clumsy.root, check=False).returncode == 0
     assert clumsy.crew("doctor").code == 0
     assert "agent.sh" not in clumsy.git("log", "--all", "--name-only", "--format=")
+
+
+def test_a_commit_of_crew_s_own_files_is_sent_back_and_holds_up_nobody(scene):
+    """Landed, it would be in the way of the person's file, and of every delivery."""
+    (scene.folder / "agent.sh").write_text(AGENT)
+    for number, act in enumerate(
+        ("mkdir -p .crew; echo x > .crew/config.toml; git add -f .crew", "true")
+    ):
+        scene.ok("new", "--title", f"task {number}")
+        (scene.folder / f"act-{number + 1}").write_text(act)
+    scene.crew("run", "--drain")
+    assert scene.status("2") == "merged"
+    assert scene.status("1") != "merged"
+    assert scene.git("ls-files", ".crew/config.toml") == ""

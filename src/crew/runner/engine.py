@@ -19,10 +19,12 @@ from crew.domain.commands import (
     CommandKind,
     Deliver,
     Inspect,
+    Kill,
     Land,
     MergeQueueCommand,
     OpenTerminal,
     Prepare,
+    RemoveWorktree,
     RunCommand,
     SpeakTurn,
     TerminalCommand,
@@ -54,6 +56,9 @@ log = logging.getLogger(__name__)
 
 _OF_ONE = (TerminalCommand, WriteItems, Vacate)
 """Commands about one terminal, quest or member: if one fails, the rest of the crew continues."""
+
+_OF_TASK = (Kill, RemoveWorktree)
+"""Commands about one task: if one fails again and again, the next runner tries it."""
 
 _OF_QUEUE = (MergeQueueCommand, TestCandidate, Deliver)
 """Commands about one merge queue: if one fails, the queue reports it and is tried again."""
@@ -90,6 +95,7 @@ class Engine:
     _outlooks: Outlooks = field(default_factory=Outlooks)
     _later: dict[CommandKey, float] = field(default_factory=dict)
     _failures: dict[CommandKey, int] = field(default_factory=dict)
+    _left: set[CommandKey] = field(default_factory=set)
     _awaited: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     _controls: dict[str, Controls] = field(default_factory=dict)
 
@@ -235,6 +241,8 @@ class Engine:
         )
         due: dict[CommandKey, Command] = {}
         for command in commands:
+            if command.key in self._left:
+                continue
             if clock.has_come(self._later.get(command.key), command.kind):
                 due.setdefault(command.key, command)
         return list(due.values())
@@ -299,6 +307,10 @@ class Engine:
             self.held_up.add(command.subject)
             queue = self.world.queues[command.subject]
             return held_up(queue, *_problem(error), at=self.now())
+        if errors.is_spent and isinstance(command, _OF_TASK):
+            log.error("%s is left to the next runner: %s", command.key, _words(error))
+            self._left.add(command.key)
+            return []
         if errors.is_spent and not isinstance(command, _OF_ONE):
             self.fail(error)
         return []

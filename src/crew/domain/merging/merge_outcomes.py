@@ -72,7 +72,7 @@ def assembled(
                     draft.world,
                     task.id,
                     ask=Ask.RED_GATE,
-                    notes=quoted(f"git cannot merge it: {reason}"),
+                    notes=quoted(f"it cannot be merged: {reason}"),
                     leads=leads,
                     rules=rules,
                     at=at,

@@ -273,7 +273,8 @@ def _moved_by_another(branch: str, *, at: str, head: str) -> CrewError:
     name = branch.removeprefix("refs/heads/")
     return Conflict(
         f"the branch {name} was moved to {at[:10]}, and its worktree is at {head[:10]}",
-        hint=f"to keep the worktree's commits: git branch -f {name} {head[:10]}",
+        hint=f"keep the branch under another name and set it back: "
+        f"git branch my-{name} {at[:10]} && git branch -f {name} {head[:10]}",
         code="branch_moved",
     )
 

@@ -58,8 +58,15 @@ def declared(settings: AgentSettings, environ: Mapping[str, str], *, root: Path)
 def files_named_in(commands: Iterable[str | None], environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files that a configured command names by a full path: a person wants it to read them."""
     words = (word for command in commands for word in _words(command or ""))
-    paths = (_path(word, environ) for word in words if word.startswith(("/", "~/")))
-    return tuple(path for path in paths if path.is_file())
+    paths = [_path(word, environ) for word in words if word.startswith(("/", "~/"))]
+    files = [path for path in paths if path.is_file()]
+    return (*files, *_virtual_environments(files))
+
+
+def _virtual_environments(files: Iterable[Path]) -> tuple[Path, ...]:
+    """The virtual environments of Python whose programs are named: each needs its whole folder."""
+    folders = (file.parents[1] for file in files if len(file.parents) > 1)
+    return tuple(folder for folder in folders if (folder / "pyvenv.cfg").is_file())
 
 
 def _words(command: str) -> tuple[str, ...]:

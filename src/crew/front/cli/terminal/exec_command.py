@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 
-@command("exec", example="crew exec 12 -- git status\ncrew exec 12 -- make test")
+@command("exec", example="crew exec 12 -- ls -l\ncrew exec 12 -- make test")
 @task_argument()
 @click.argument("argv", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
 @pass_call
