@@ -155,6 +155,16 @@ def test_the_commits_of_a_lost_folder_are_taken_in_and_its_files_come_back(repo,
     assert agent.git("status", "--porcelain") == ""
 
 
+def test_an_emptied_folder_is_left_to_the_next_start_which_fills_it(repo, agent):
+    agent.commit({"x.txt": "x\n"})
+    shutil.rmtree(agent.path)
+    agent.path.mkdir()
+    heal(repo, agent.path)
+    assert list(agent.path.iterdir()) == []
+    ensure_worktree(repo, agent.path, branch="crew-7", base="main")
+    assert (state_of(repo, agent.path).changed, agent.tree()["x.txt"]) == ((), b"x\n")
+
+
 # What the agent made elsewhere in its repository
 
 

@@ -217,6 +217,7 @@ HALF_MADE = Story(
         }
     },
     tasks=("forgotten", "forgotten in part", "half made"),
+    config='[worktree]\nkind = "linked"\n',
     options={"agents": 3},
     after=lambda scene: _holds(scene, "draft.txt", "draft\n"),
     names=("git.register_worktree", "git.delete_empty"),

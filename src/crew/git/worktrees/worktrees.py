@@ -277,8 +277,8 @@ def heal(repo: Repository, path: Path) -> None:
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None or not worktree_admin.is_own(git_dir) or not is_folder(path):
         return
-    if not (git_dir / worktree_admin.READY).exists():
-        return
+    if not (git_dir / worktree_admin.READY).exists() or not any(path.iterdir()):
+        return  # `ensure_worktree` fills an emptied folder
     _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
     drop_special(git_dir)
     if not has_sound_index(agent_git_of(git_dir)):
