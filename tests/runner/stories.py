@@ -352,7 +352,8 @@ NEAT = Story(
         {"title": "third", "deps": ["second"]},
     ),
     options={"agents": 1, "kind": "neat"},
-    config='[agents.neat]\ninherit = "scripted"\nexclude_patterns = ["noise.txt"]\n',
+    config='[agents.neat]\ninherit = "scripted"\nexclude_patterns = ["noise.txt"]\n'
+    '[worktree]\nkind = "linked"\n',
     after=lambda scene: _is_missing(scene, "noise.txt"),
     names=("git.delete_excludes",),
 )
@@ -366,8 +367,8 @@ _SPARE_IS_MADE = {
     "run": "for n in $(seq 400); do ls ../.spare-*/index >/dev/null 2>&1 && break; sleep 0.05; done"
 }
 _FIRST_HAS_LANDED = {
-    "run": "for n in $(seq 400); do git cat-file -e refs/crew/landed/main:a.txt && break; "
-    "sleep 0.05; done"
+    "run": "for n in $(seq 400); do "
+    'git -C "$CREW_REPO" cat-file -e refs/crew/landed/main:a.txt && break; sleep 0.05; done'
 }
 
 AHEAD = Story(
