@@ -29,6 +29,7 @@ from crew.runner.runner import Runner
 from crew.store.database import LOCK_WAIT_S, open_database
 from crew.store.row_repair import rebuild_rows
 from crew.system import crash_points
+from crew.system.full_disk import is_disk_full
 from crew.system.processes.process import start_detached
 from crew.tasks.task_source import NewTask
 from crew.workplace import Workplace, make_workplace
@@ -134,6 +135,10 @@ if __name__ == "__main__":
         trace_to(os.environ["CREW_TRACE"])
     try:
         main(Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text()))
+    except OSError as error:  # a command of crew prints it as a sentence too
+        hint = "the disk is full" if is_disk_full(error) else ""
+        print(json.dumps({"error": str(error), "hint": hint}))
+        sys.exit(1)
     except CrewError as error:
         print(json.dumps({"error": error.message, "hint": error.hint}))
         sys.exit(error.exit_code)

@@ -21,6 +21,7 @@ EXCLUDES = "crew-exclude"
 _FATAL = 128
 _PREFIXES = ("fatal:", "error:")
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
+_DISK_FULL = ("No space left", "Disk quota exceeded")
 _KNOWN = (
     (
         "dubious ownership",
@@ -32,7 +33,6 @@ _KNOWN = (
         "this is not a git repository",
         "change into a repository, or create one: git init",
     ),
-    ("No space left", "the disk is full", "free some disk space and try again"),
     (
         ".lock': File exists",
         "another git command holds a lock in the repository",
@@ -173,6 +173,10 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     command = " ".join(("git", *args))[:200]
     log = logging.getLogger(__name__)
     log.info("%s ended with %d: %s", command, answer.code, answer.err.strip())
+    if any(sign in answer.err for sign in _DISK_FULL):
+        return GitFailed(
+            "the disk is full", hint="free some disk space and try again", code="disk_full"
+        )
     for sign, means, hint in _KNOWN:
         if sign in answer.err:
             return GitFailed(means, hint=hint)

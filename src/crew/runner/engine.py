@@ -46,11 +46,14 @@ from crew.domain.runs.step_errors import troubled
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
 from crew.domain.world import World, apply_all
+from crew.runner.disk_pause import DiskPause
 from crew.runner.doers.channel_doers import CHANNEL_DOERS
 from crew.runner.doers.context import Context, Doer
 from crew.runner.doers.merge_doers import MERGE_DOERS
 from crew.runner.doers.run_doers import RUN_DOERS
 from crew.runner.outside.outside import Outside
+from crew.store.database import StoreFailed
+from crew.system.full_disk import is_disk_full
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +92,7 @@ class Engine:
     failure: BaseException | None = None
     under_way: dict[CommandKey, asyncio.Task[None]] = field(default_factory=dict)
     held_up: set[str] = field(default_factory=set)
+    pause: DiskPause = field(default_factory=DiskPause)
     _settled: World | None = None
     _decided: Clock = field(default_factory=lambda: Clock(0.0))
     _planned: Clock = field(default_factory=lambda: Clock(0.0))
@@ -172,6 +176,8 @@ class Engine:
             task = asyncio.ensure_future(self._do(command))
             self.under_way[command.key] = task
             task.add_done_callback(functools.partial(self._ended, command.key))
+        if self._planned.has_come(self.pause.until, None) and not self.under_way:
+            self.pause.end()
 
     async def run(self, *, until: Callable[[], bool]) -> None:
         """Tick after each change and deadline until `until` is true; raises a fatal error."""
@@ -243,6 +249,8 @@ class Engine:
         for command in commands:
             if command.key in self._left:
                 continue
+            if not clock.has_come(self.pause.until, command.kind):
+                continue
             if clock.has_come(self._later.get(command.key), command.kind):
                 due.setdefault(command.key, command)
         return list(due.values())
@@ -261,7 +269,14 @@ class Engine:
             facts = await DOERS[type(command)](self._desk(), command)
             self._failures.pop(command.key, None)
             self.held_up.discard(command.subject)
+            self.pause.end()
+        except StoreFailed as error:
+            self.fail(error)
+            return
         except (CrewError, OSError) as error:
+            if is_disk_full(error):
+                self.hold(error)
+                return
             facts = self._failed(command, error)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the runner, not spin it
             self.fail(error)
@@ -315,6 +330,22 @@ class Engine:
             self.fail(error)
         return []
 
+    def wait_or_fail(self, error: BaseException) -> None:
+        """Wait for room on a full disk; any other error ends the engine."""
+        if is_disk_full(error) and not isinstance(error, StoreFailed):
+            self.hold(error)
+        else:
+            self.fail(error)
+
+    def hold(self, error: BaseException) -> None:
+        """Start nothing for a while, since a disk is full; the work under way continues.
+
+        No fact is recorded. A command that failed is planned again, as after a kill.
+        """
+        log.warning("the disk is full: %s", error)
+        self.pause.begin(_words(error), self.rules, now=self.now())
+        self.changed.set()
+
     def fail(self, error: BaseException) -> None:
         """End the engine: `run` raises this error."""
         self.failure = error
@@ -349,6 +380,6 @@ def _problem(error: CrewError | OSError) -> tuple[str, str]:
     return str(error), "`crew doctor` checks the disk and the repository"
 
 
-def _words(error: CrewError | OSError) -> str:
+def _words(error: BaseException) -> str:
     """The error and its hint, as an agent's row stores them."""
     return f"{error.message} ({error.hint})" if isinstance(error, CrewError) else str(error)

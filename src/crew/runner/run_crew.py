@@ -64,7 +64,9 @@ def make_runner(
         outside=outside,
         engine=engine,
         tokens=Tokens(workplace.folder),
-        files=StateFiles(workplace=workplace, world=lambda: engine.world, failed=engine.fail),
+        files=StateFiles(
+            workplace=workplace, world=lambda: engine.world, failed=engine.wait_or_fail
+        ),
         drain=options.drain,
         patient=options.patient,
         interrupts=options.interrupts,

@@ -44,8 +44,10 @@ from crew.runner.views.last_words import LastWords
 from crew.runner.views.state_files import StateFiles
 from crew.store.database import StoreFailed
 from crew.store.fact_log import record
+from crew.store.kept_values import PAUSED, keep_setting, setting
 from crew.store.replies import Reply
 from crew.store.request_queue import open_requests
+from crew.system.full_disk import is_disk_full
 from crew.system.private_files import open_pipe
 from crew.workplace import Workplace
 
@@ -94,7 +96,12 @@ class Runner:
         self.kinds = KindWatch(workplace=self.workplace, engine=self.engine)
         self.last_words = LastWords(db=self.workplace.db, guarded=self._guarded)
         self.engine.doing = self.last_words.keep
+        self.engine.pause.noted = self._note_pause
         self.engine.told = self._tell
+
+    def _note_pause(self, reason: str) -> None:
+        """Let `crew ps` and the narration show why no work starts."""
+        self._guarded(lambda: keep_setting(self.workplace.db, PAUSED, reason))
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         self.readers.tell(facts)
@@ -102,6 +109,8 @@ class Runner:
 
     async def run(self) -> None:
         """Run until stopped or, with `drain`, until nothing more can change."""
+        if setting(self.workplace.db, PAUSED):  # by a runner that ended in the meantime
+            self._note_pause("")
         async with self._listening():
             looking = asyncio.ensure_future(self._look_now_and_then())
             try:
@@ -315,6 +324,9 @@ class Runner:
         except StoreFailed as error:
             self.engine.fail(error)
         except (CrewError, OSError) as error:
+            if is_disk_full(error):
+                self.engine.hold(error)
+                return
             log.warning("%s: %s", action.__name__, error)
 
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from crew.domain.kernel.errors import CrewError, TryLater
 from crew.store.schema import MIGRATIONS
 from crew.system.crash_points import effect
+from crew.system.full_disk import has_no_room, is_disk_full
 from crew.system.private_files import FILE_MODE, is_on_read_only_disk
 
 LOCK_WAIT_S = 10.0
@@ -43,14 +44,16 @@ def open_database(path: Path, *, wait_s: float = LOCK_WAIT_S) -> Database:
         _open.add(db)
         try:
             _bring_up(db, path)
-        except BaseException:
+        except BaseException as error:
             db.close()
+            if isinstance(error, sqlite3.OperationalError) and has_no_room(path.parent):
+                return _open_to_read(path)
             raise
         return db
 
 
 def _open_to_read(path: Path) -> Database:
-    """A connection on a disk that cannot be written, where SQLite cannot make its other files.
+    """A connection on a read-only or full disk, where SQLite cannot make its other files.
 
     Its log of late changes (WAL) may hold the newest facts: with one, a copy of both is read.
     """
@@ -208,6 +211,18 @@ def translated(path: Path | None = None) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translation(error, str(path or ".crew/crew.db")) from error
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        raise _no_room(str(path or ".crew/crew.db"), error) from error
+
+
+def _no_room(path: str, problem: object) -> StoreFailed:
+    return StoreFailed(
+        f"{path}: {problem}",
+        hint="the disk is full: free some space and start again, nothing is lost",
+        code="store_full",
+    )
 
 
 def _damaged(path: str, problem: object) -> StoreFailed:
@@ -228,9 +243,11 @@ def _translation(error: sqlite3.Error, path: str) -> CrewError:
         )
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return _damaged(path, error)
+    if name == "SQLITE_FULL":
+        return _no_room(path, error)
     hints = {
-        "SQLITE_FULL": "the disk is full: free some space and start again, nothing is lost",
-        "SQLITE_READONLY": "crew must be able to write there: check its owner and its permissions",
+        "SQLITE_READONLY": "crew must be able to write there: check its owner and its permissions, "
+        "and whether the disk is full",
         "SQLITE_CANTOPEN": "crew must be able to write there: check its owner and its permissions",
         "SQLITE_IOERR": "the disk failed or is full: check it and start again",
     }

@@ -6,6 +6,9 @@ from typing import Any
 from crew.store.database import Database, translated, without_sync
 from crew.system.crash_points import effect
 
+PAUSED = "paused"
+"""The setting that has the reason why the runner starts nothing; empty or missing if it does."""
+
 
 def setting(db: Database, name: str) -> str | None:
     with translated():

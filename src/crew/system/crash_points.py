@@ -1,9 +1,11 @@
 """Named crash points: a test can kill the process before or after each effect.
 
 `CREW_CRASH_AT=name:n` kills the process when it reaches that point for the n-th time, e.g.
-`CREW_CRASH_AT=store.commit.before:3`. Without the variable an effect costs one comparison.
+`CREW_CRASH_AT=store.commit.before:3`. With `name:n:enospc` the disk is full at that moment, once:
+an error is raised instead. Without the variable an effect costs one comparison.
 """
 
+import errno
 import functools
 import os
 import signal
@@ -16,7 +18,7 @@ R = TypeVar("R")
 EFFECTS: set[str] = set()
 """The names of all effects in loaded modules. Tests prove that crew survives a crash at each."""
 
-_at, _, _count = os.environ.get("CREW_CRASH_AT", "").partition(":")
+_at, _count, _how = (*os.environ.get("CREW_CRASH_AT", "").split(":"), "", "")[:3]
 _left = int(_count or 1)
 
 
@@ -38,10 +40,12 @@ def effect(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def crash_point(point: str) -> None:
-    """Kill this process, as `kill -9` would, if the environment asks for it."""
+    """Kill this process, as `kill -9` would, or raise, if the environment asks for it."""
     global _left  # noqa: PLW0603 - a countdown for the whole process
     if point != _at:
         return
     _left -= 1
+    if _left == 0 and _how == "enospc":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), point)
     if _left == 0:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,12 +1,16 @@
 """Keeps `state.json` and the manifests of runs up to date with the world, in a thread."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crew.domain.world import World
 from crew.runner.views.documents import Documents
+from crew.system.full_disk import is_disk_full
 from crew.workplace import Workplace
+
+log = logging.getLogger(__name__)
 
 PAUSE_S = 0.2
 
@@ -53,7 +57,12 @@ class StateFiles:
                 break  # otherwise its callback ran meanwhile and may have begun another write
         if self._pause is not None:
             self._pause.cancel()
-        self._documents.write(self.world(), runner_up=False)
+        try:
+            self._documents.write(self.world(), runner_up=False)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            log.warning("%s could not be written: %s", self.workplace.state_file, error)
 
     def _end_pause(self) -> None:
         self._pause = None
@@ -69,6 +78,7 @@ class StateFiles:
         if writing.cancelled():
             return
         if error := writing.exception():
+            self._told = None  # it is written again
             self.failed(error)
         else:
             self.keep()

@@ -14,9 +14,11 @@ from crew.front.cli.call import Call
 from crew.front.cli.output import line, narrate
 from crew.front.cli.watching.dashboard_frame import Painter, frame_lines
 from crew.front.cli.watching.open_questions import asked_line
+from crew.front.cli.watching.ps import paused_line
 from crew.runner.views.row_views import moment
 from crew.store.database import open_database
 from crew.store.fact_log import facts_after, last_fact
+from crew.store.kept_values import PAUSED, setting
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -55,10 +57,13 @@ def narrated(call: Call, workplace: "Workplace", *, task: str = "") -> Iterator[
 
 def _lines(workplace: "Workplace", over: threading.Event, last: int, task: str) -> None:
     db = open_database(workplace.folder / "crew.db")
+    paused = None
     while True:
         is_last = over.wait(LOOK_EVERY_S)
         try:
             found = facts_after(db, last)
+            if paused != (paused := setting(db, PAUSED)) and paused:
+                print(paused_line(paused), file=sys.stderr, flush=True)
         except CrewError:
             found = []
         for _, fact in found:

@@ -13,6 +13,7 @@ from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_lines, suspicion_lines
 from crew.runner.views.row_views import agent_view, agents_by_age
 from crew.store.database import open_database
+from crew.store.kept_values import PAUSED, setting
 from crew.store.quick_rows import load_agents, load_unmerged
 from crew.store.runner_lock import find_runner
 
@@ -44,6 +45,8 @@ def ps(call: Call) -> None:
         narrate(call, "no agents yet: `crew spawn` makes one, `crew run` makes some by itself")
     for task, run in sessions.items():
         narrate(call, f"task {task} is at a terminal with {run.agent_kind}: crew attach {task}")
+    if is_up and (paused := setting(db, PAUSED)):
+        narrate(call, paused_line(paused))
     for words in around(world, runner, unmerged=load_unmerged(db)):
         narrate(call, words)
 
@@ -116,6 +119,10 @@ def around(
         yield f"task {task} is {waits_for_merge(task)}"
     if more := len(unmerged[MOST_UNMERGED:]):
         yield f"{more} more tasks wait for their merge: crew list --status done"
+
+
+def paused_line(reason: str) -> str:
+    return f"the runner starts no new work and tries again by itself: {reason}"
 
 
 def waits_for_merge(task: str) -> str:

@@ -1,0 +1,80 @@
+"""On a small disk that is full: sentences instead of tracebacks, and the crew continues after."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from front.conftest import CREW, until
+
+KEPT_FULL = """
+dd if=/dev/zero of="$SMALL/ballast" bs=4k 2>/dev/null
+"$CREW" run --drain & runner=$!
+while [ ! -e "$GO" ]; do sleep 0.05; done
+rm "$SMALL/ballast"
+wait $runner
+"""
+
+ALL_FULL = """
+cp -a . "$SMALL/repo" && cd "$SMALL/repo" || exit 9
+dd if=/dev/zero of="$SMALL/ballast" bs=4k 2>/dev/null
+for words in ps list "show 1" "new --title=two" spawn "run --drain" "config set run.agents 2"
+do "$CREW" $words; echo "exit of $words: $?"
+done
+rm "$SMALL/ballast"
+"$CREW" run --drain || exit 8
+"$CREW" doctor || exit 7
+git log --format=%s main
+"""
+
+
+@pytest.fixture
+def small_disk(scene):
+    """Starts a script beside a file system of a few megabytes, `$SMALL`."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        pytest.skip("bubblewrap is not installed")
+    small = scene.folder / "small"
+    small.mkdir()
+    said = scene.folder / "said.txt"
+
+    def start(script, size):
+        argv = [bwrap, "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--size", str(size)]
+        argv += ["--tmpfs", small, "--chdir", scene.root]
+        for name, value in (("SMALL", small), ("CREW", CREW), ("GO", scene.folder / "room")):
+            argv += ["--setenv", name, str(value)]
+        with said.open("w") as out:
+            running = subprocess.Popen([*argv, "sh", "-c", script], stdout=out, stderr=out)
+        scene.started.append(running)
+        return running
+
+    yield start
+    assert "Traceback" not in said.read_text()
+    assert "fault in crew" not in said.read_text()
+
+
+def test_a_runner_waits_for_room_and_continues_by_itself(scene, small_disk):
+    scene.configure(f'[worktree]\ndir = "{scene.folder}/small"\n')
+    scene.ok("new", "--title", "one")
+    running = small_disk(KEPT_FULL, 2**20)
+    until(lambda: "starts no new work" in scene.crew("ps").err)
+    assert scene.status("1") != "merged"
+    (scene.folder / "room").touch()
+    assert running.wait(timeout=120) == 0
+    said = (scene.folder / "said.txt").read_text()
+    assert "the runner starts no new work and tries again by itself: " in said
+    assert scene.status("1") == "merged"
+    assert scene.git("log", "--format=%s", "main").splitlines().count("task 1") == 1
+    assert "starts no new work" not in scene.crew("ps").err
+
+
+def test_a_repository_on_a_full_disk_can_be_read_and_is_whole_after(scene, small_disk):
+    scene.ok("new", "--title", "one")
+    scene.ok("spawn")
+    code = small_disk(ALL_FULL, 12 * 2**20).wait(timeout=240)
+    said = (scene.folder / "said.txt").read_text()
+    assert code == 0, said
+    for words in ("ps", "list", "show 1"):
+        assert f"exit of {words}: 0" in said, said
+    assert "exit of new --title=two: 0" not in said, said
+    assert said.splitlines().count("task 1") == 1, said
