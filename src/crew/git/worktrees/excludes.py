@@ -49,8 +49,9 @@ def _exclude_in_own(repo: Repository, patterns: tuple[str, ...], git_dir: Path) 
     """Record the patterns for crew's git calls, and for those of the agent."""
     if patterns or (git_dir / EXCLUDES).exists():
         lines = b"".join(os.fsencode(pattern) + b"\n" for pattern in patterns)
-        _write(git_dir / EXCLUDES, _ignored_everywhere(repo) + lines)
-        write_excludes(repo, git_dir)
+        with held(git_dir / "crew.lock"):
+            _write(git_dir / EXCLUDES, _ignored_everywhere(repo) + lines)
+            write_excludes(repo, git_dir)
 
 
 def pattern_for(name: str) -> str:
