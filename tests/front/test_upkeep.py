@@ -14,7 +14,8 @@ from front.conftest import commit_in, refs, worktree
 
 def test_prune_removes_nothing_of_a_task_that_is_open(stuck):
     said = stuck.ok("prune", "--branches", "--yes", "--json")
-    assert said.json == {"removed": False, "worktrees": [], "branches": [], "kept_branches": []}
+    nothing = {"worktrees": [], "branches": [], "kept_branches": [], "old_checkpoints": 0}
+    assert said.json == {"removed": False, **nothing}
     assert worktree(stuck).is_dir()
     assert refs(stuck, "refs/heads/crew-*") == ["refs/heads/crew-1"]
 

@@ -1,5 +1,6 @@
 """Checkpoints keep everything in a worktree and change nothing in it."""
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -298,3 +299,44 @@ def test_numbers_go_on_after_the_refs_were_packed(repo, agent, person):
     assert take(repo, agent) is None
     agent.write("a.txt", "two\n")
     assert take(repo, agent).number == 2
+
+
+def objects_kib(repo):
+    counts = git_command.git(repo.common_dir, "count-objects", "-v").splitlines()
+    values = dict(line.split(": ") for line in counts)
+    return int(values["size"]) + int(values["size-pack"])
+
+
+def test_a_large_file_without_a_commit_is_kept_only_by_the_last_checkpoint(repo, agent, tmp_path):
+    large = agent.path / "large.bin"
+    before = objects_kib(repo)
+    for number in (1, 2):
+        large.write_bytes(os.urandom(2**20))
+        agent.write("a.txt", f"{number}\n")
+        kept = take_checkpoint(repo, agent.path, "7", label="step", at=100.0, max_bytes=2**20 - 1)
+        assert kept.notes.left_out == ("large.bin (1.0 MB)",)
+        assert "large.bin" not in restored(repo, tmp_path, number)
+    assert objects_kib(repo) - before < 512
+    assert large.stat().st_size == 2**20
+    take_checkpoint(repo, agent.path, "7", label="last", at=100.0, with_ignored=True)
+    assert "large.bin" in restored(repo, tmp_path, 3)
+
+
+def test_a_large_file_that_head_has_is_kept_by_every_checkpoint(repo, agent, tmp_path):
+    agent.write("a.txt", "long\n" * 1000)
+    kept = take_checkpoint(repo, agent.path, "7", label="step", at=100.0, max_bytes=100)
+    assert kept.notes.left_out == ()
+    assert restored(repo, tmp_path)["a.txt"] == agent.tree()["a.txt"]
+
+
+def test_git_frees_the_space_of_dropped_checkpoints(repo, agent, tmp_path):
+    git_command.git(repo.common_dir, "config", "core.logAllRefUpdates", "always")
+    before = objects_kib(repo)
+    (agent.path / "large.bin").write_bytes(os.urandom(2**20))
+    take(repo, agent, at=100.0)
+    (agent.path / "large.bin").unlink()
+    assert objects_kib(repo) - before > 900
+    assert drop_checkpoints(repo, older_than=200.0, tasks={"8"}) == 0
+    assert drop_checkpoints(repo, older_than=200.0, tasks={"7"}) == 1
+    git_command.git(repo.common_dir, "gc", "--quiet", "--prune=now")
+    assert objects_kib(repo) - before < 512

@@ -89,6 +89,8 @@ class WorktreeSettings:
     pool: int = whole()
     keep: bool = flag()
     kind: str = choice("own", "linked")
+    checkpoint_max_mb: int = whole(at_least=1)
+    checkpoint_days: int = whole(at_least=1)
 
 
 @frozen

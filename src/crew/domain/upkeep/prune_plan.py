@@ -33,18 +33,20 @@ class Branch:
 class Remains:
     """What ended tasks left behind; `marks` are refs of branches that do not exist any more.
 
-    `is_postponed` means that a part of it waits until no runner is up.
+    `old_checkpoints` is the number of those that merged tasks no longer need. `is_postponed` means
+    that a part of it waits until no runner is up.
     """
 
     worktrees: tuple[Worktree, ...] = ()
     branches: tuple[Branch, ...] = ()
     kept: tuple[Branch, ...] = ()
     marks: tuple[str, ...] = ()
+    old_checkpoints: int = 0
     is_postponed: bool = False
 
     @property
     def is_nothing(self) -> bool:
-        return not (self.worktrees or self.branches or self.marks)
+        return not (self.worktrees or self.branches or self.marks or self.old_checkpoints)
 
 
 def live_tasks(world: World, items: Iterable[TaskItem]) -> frozenset[str]:

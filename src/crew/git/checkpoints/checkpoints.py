@@ -7,6 +7,7 @@ them.
 
 import shutil
 import uuid
+from collections.abc import Container
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, NotFound
@@ -61,18 +62,20 @@ def take_checkpoint(
     label: str,
     at: float,
     with_ignored: bool = False,
+    max_bytes: int | None = None,
 ) -> Checkpoint | None:
     """Save the content of a worktree; None if all of it is saved already.
 
     Neither the files nor the index of the worktree change. Ignored files are kept on request, for a
-    worktree that will be removed. In one that stays, they may change with every step.
+    worktree that will be removed. In one that stays, they may change with every step, and so may
+    large files without a commit: above `max_bytes` they are only named in the notes.
     """
     worktree = worktree.absolute()
     if worktree.is_symlink() or not worktree.is_dir():
         return None
     place = place_of(repo, worktree)
     place.take_in_commits(repo)
-    holding = look(place, with_ignored=with_ignored)
+    holding = look(place, with_ignored=with_ignored, max_bytes=max_bytes)
     lost = _left_behind(repo, place, holding)
     if holding.is_clean and not lost and _is_kept(repo, holding):
         return None
@@ -134,12 +137,25 @@ def restore_into_worktree(repo: Repository, path: Path, commit: str) -> None:
 
 
 @effect("git.drop_checkpoints")
-def drop_checkpoints(repo: Repository, *, older_than: float) -> int:
-    """Delete the checkpoints taken before this time; their number."""
-    old = [kept for kept in _listed_with_refs(repo) if kept[1].at < older_than]
+def drop_checkpoints(
+    repo: Repository, *, older_than: float, tasks: Container[str] | None = None
+) -> int:
+    """Delete the checkpoints (of these tasks) taken before this time; their number."""
+    old = old_checkpoints(repo, older_than=older_than, tasks=tasks)
     if old:
         delete_refs(repo, {ref: kept.commit for ref, kept in old})
     return len(old)
+
+
+def old_checkpoints(
+    repo: Repository, *, older_than: float, tasks: Container[str] | None = None
+) -> list[tuple[str, Checkpoint]]:
+    """The checkpoints (of these tasks) taken before this time, each with its ref."""
+    return [
+        (ref, kept)
+        for ref, kept in _listed_with_refs(repo)
+        if kept.at < older_than and (tasks is None or ref.split("/")[-2] in tasks)
+    ]
 
 
 def _left_behind(repo: Repository, place: SnapshotPlace, holding: Holding) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def _files(worktree: Path, path: str, nested: list[str]) -> Iterator[tuple[str, 
     """
     folders, seen = [path.rstrip("/")], 0
     if not path.endswith("/"):
-        yield from _file_sizes(worktree, path)
+        yield from file_size(worktree, path)
         return
     while folders and seen <= MOST_FILES:
         folder = folders.pop(0)
@@ -87,7 +87,7 @@ def _files(worktree: Path, path: str, nested: list[str]) -> Iterator[tuple[str, 
                 folders += [] if is_cache(inner) else [inner]
                 continue
             seen += 1
-            yield from _file_sizes(worktree, inner)
+            yield from file_size(worktree, inner)
 
 
 def _names(folder: Path) -> list[str]:
@@ -97,7 +97,8 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _file_sizes(worktree: Path, path: str) -> Iterator[tuple[str, int]]:
+def file_size(worktree: Path, path: str) -> Iterator[tuple[str, int]]:
+    """The path and its size, if it is a file or a link."""
     try:
         found = (worktree / path).lstat()
     except OSError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
-from crew.git.checkpoints.ignored_files import Chosen, choose
+from crew.git.checkpoints.ignored_files import Chosen, choose, file_size
 from crew.git.checkpoints.nested_history import History, keep_history
 from crew.git.checkpoints.nested_repositories import (
     Nested,
@@ -51,12 +51,16 @@ class SnapshotPlace:
 
 @frozen
 class Holding:
-    """What a worktree contains besides its last commit. `left_out` is not kept."""
+    """What a worktree contains besides its last commit. `left_out` is not kept.
+
+    `large` are the files among it that are above the limit of a file without a commit.
+    """
 
     status: WorktreeState | GitAnswer
     nested: tuple[tuple[Nested, tuple[str, ...]], ...] = ()
     ignored: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    large: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -77,8 +81,8 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
     )
 
 
-def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
-    """List the content to keep."""
+def look(place: SnapshotPlace, *, with_ignored: bool, max_bytes: int | None = None) -> Holding:
+    """List the content to keep; above `max_bytes`, no file that HEAD does not have."""
     status = read_status(place.path, place.git_dir, env=place.env)
     outer = found_in(surroundings(place.path, place.git_dir), status)
     paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
@@ -88,11 +92,35 @@ def look(place: SnapshotPlace, *, with_ignored: bool) -> Holding:
     if with_ignored and nested:
         paths += [path for one, _ in nested for path in ignored_in(one)]
         chosen = choose(place.path, paths)
+    large = _large(place, status, max_bytes) if max_bytes is not None else {}
+    sizes = (f"{path} ({size / 1e6:.1f} MB)" for path, size in large.items())
     return Holding(
         status=status,
         nested=tuple(nested),
         ignored=chosen.kept,
-        left_out=(*chosen.left_out, *clones),
+        left_out=(*chosen.left_out, *clones, *sizes),
+        large=tuple(large),
+    )
+
+
+def _large(
+    place: SnapshotPlace, status: WorktreeState | GitAnswer, max_bytes: int
+) -> dict[str, int]:
+    """The changed files above this size that HEAD does not have, with their sizes."""
+    if isinstance(status, GitAnswer):
+        return {}
+    sizes = {path: size for name in status.changed for path, size in file_size(place.path, name)}
+    return {
+        path: size
+        for path, size in sizes.items()
+        if size > max_bytes and not _is_in(place, status.head, path)
+    }
+
+
+def _is_in(place: SnapshotPlace, head: str | None, path: str) -> bool:
+    return (
+        head is not None
+        and ask(place.path, "cat-file", "-e", f"{head}:{path}", env=place.env).code == 0
     )
 
 
@@ -105,11 +133,11 @@ def write_tree(place: SnapshotPlace, holding: Holding, *, head: str | None) -> s
         if isinstance(status, WorktreeState) and is_sound:
             reveal(place.path, status.hidden, env)
             _update(place, ("--skip-worktree",), status.left_out, env)
-            staged = status.staged
+            staged = tuple(name for name in status.staged if name not in holding.large)
         folders = [nested.path for nested, _ in holding.nested if not nested.is_overlaid]
         _update(place, ("--force-remove",), folders, env)
         _update(place, ("--add", "--replace"), (f for _, fs in holding.nested for f in fs), env)
-        _add_all(place, folders, env)
+        _add_all(place, (*folders, *holding.large), env)
         _update(place, ("--add", "--replace"), (*holding.ignored, *staged), env)
         return git(place.path, "write-tree", env=env)
 
@@ -152,8 +180,8 @@ def _update(
         git(place.path, *args, stdin=stdin, env=env, timeout_s=LONG_S)
 
 
-def _add_all(place: SnapshotPlace, nested: Iterable[str], env: Mapping[str, str]) -> None:
-    excluded = [f":(top,exclude,literal){folder}" for folder in nested]
+def _add_all(place: SnapshotPlace, besides: Iterable[str], env: Mapping[str, str]) -> None:
+    excluded = [f":(top,exclude,literal){path}" for path in besides]
     pathspecs = "\0".join([":/", *excluded])
     # An unreadable file must not prevent the others from being kept.
     args = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")

@@ -53,7 +53,8 @@ from crew.runner.prompts.step_orders import (
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
 from crew.runner.sandbox.confinement import for_step
-from crew.runner.views.step_log import says_done, start_step
+from crew.runner.views.step_log import note_left_out, says_done, start_step
+from crew.system.bounded_log import MIB
 from crew.system.processes.git_processes import have_gits_ended
 from crew.system.threads import in_thread
 from crew.tasks.task_source import NewComment
@@ -242,15 +243,21 @@ class LocalOutside:
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         """Take a checkpoint; not of an empty worktree, whose last checkpoint has the work."""
         if task.worktree and not worktree_admin.is_bare_of_files(Path(task.worktree)):
-            await in_thread(
-                checkpoints.take_checkpoint,
-                self.workplace.repo,
-                Path(task.worktree),
-                task.id,
-                label=label,
-                at=time.time(),
-                with_ignored=is_last,
-            )
+            await in_thread(self._checkpoint, task, label, is_last=is_last)
+
+    def _checkpoint(self, task: Task, label: str, *, is_last: bool) -> None:
+        """Keep the worktree. Large files without a commit are kept by the last checkpoint only."""
+        kept = checkpoints.take_checkpoint(
+            self.workplace.repo,
+            Path(task.worktree),
+            task.id,
+            label=label,
+            at=time.time(),
+            with_ignored=is_last,
+            max_bytes=None if is_last else self.workplace.settings.worktree.checkpoint_max_mb * MIB,
+        )
+        if kept is not None and kept.notes.left_out:
+            note_left_out(self.workplace.task_log(task.id), kept.notes.left_out)
 
     async def remove_worktree(self, task: Task) -> None:
         if task.worktree:

@@ -6,11 +6,13 @@ runner removes if one is up, and `pruned` for branches. The rules are in `domain
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crew.domain.kernel.names import landed_ref, made_ref, task_of_branch
 from crew.domain.requests import Request
+from crew.domain.rows.task import TaskState
 from crew.domain.upkeep.prune_plan import (
     Branch,
     Remains,
@@ -24,6 +26,7 @@ from crew.domain.upkeep.prune_plan import (
     unknown_worktrees,
 )
 from crew.domain.world import World
+from crew.git.checkpoints.checkpoints import drop_checkpoints, old_checkpoints
 from crew.git.merges.merges import contains
 from crew.git.refs import delete_ref
 from crew.git.repository import commit_of, refs_like
@@ -40,12 +43,14 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 LABEL = "before prune"
+DAY_S = 86_400.0
 
 
 def find_remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
     """What can be removed now; unmerged branches only with `unmerged`."""
     world = load_world(workplace.db)
-    found = _left_behind(workplace, world, unmerged=unmerged)
+    old = old_checkpoints(workplace.repo, **_old(workplace, world))
+    found = replace(_left_behind(workplace, world, unmerged=unmerged), old_checkpoints=len(old))
     if find_runner(workplace.lock_file) is None:
         return found
     return beside_a_runner(found, world.tasks)
@@ -55,6 +60,8 @@ def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) ->
     """Remove what was listed, if its task is still finished; repeatable after a kill."""
     _have_worktrees_removed(workplace, [one.task for one in shown.worktrees])
     world = load_world(workplace.db)
+    if shown.old_checkpoints:
+        drop_checkpoints(workplace.repo, **_old(workplace, world))
     if not (shown.branches or shown.marks or unknown_worktrees(shown, world.tasks)):
         return
     with holding_the_lock(workplace):
@@ -62,6 +69,13 @@ def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) ->
         _remove(workplace, still_over(shown, now))
     names = [one.name for one in shown.branches]
     ask(workplace, Request(verb="pruned", args={"branches": names}))
+
+
+def _old(workplace: "Workplace", world: World) -> dict[str, Any]:
+    """Which checkpoints are old: those of merged tasks, after `[worktree] checkpoint_days`."""
+    days = workplace.settings.worktree.checkpoint_days
+    merged = {row.id for row in world.tasks.values() if row.state == TaskState.MERGED}
+    return {"older_than": time.time() - days * DAY_S, "tasks": merged}
 
 
 def _have_worktrees_removed(workplace: "Workplace", tasks: list[str]) -> None:

@@ -13,9 +13,18 @@ _READ_LAST = 256_000
 _HEADER = re.compile(r"=== \S+: step \S+ ===")
 
 
-@effect("log.start")
 def start_step(log: Path, *, agent: str, step: str) -> None:
-    append_private(log, f"=== {agent}: step {step} ===\n".encode())
+    _append(log, f"{agent}: step {step}")
+
+
+def note_left_out(log: Path, names: tuple[str, ...]) -> None:
+    """Name the files that the checkpoint of the last step does not have."""
+    _append(log, f"left out of the checkpoint: {', '.join(names)}")
+
+
+@effect("log.start")
+def _append(log: Path, words: str) -> None:
+    append_private(log, f"=== {words} ===\n".encode(errors="surrogateescape"))
 
 
 def says_done(log: Path, word: str) -> bool:

@@ -23,7 +23,8 @@ def prune(call: Call, *, dry_run: bool, branches: bool, yes: bool) -> None:
     """Remove the worktrees and branches of finished tasks.
 
     This concerns merged, closed and deleted tasks, and only what crew made. A checkpoint keeps
-    every worktree and every unmerged branch first. While a runner is up, branches stay.
+    every worktree and every unmerged branch first. While a runner is up, branches stay. Checkpoints
+    of merged tasks that are older than [worktree] checkpoint_days are deleted.
     """
     workplace = call.workplace()
     found = find_remains(workplace, unmerged=branches)
@@ -51,6 +52,8 @@ def _told(found: "Remains") -> list[str]:
         + ("which is merged" if one.is_merged else "which is not merged, after a checkpoint")
         for one in found.branches
     ]
+    if found.old_checkpoints:
+        words += [f"deletes {found.old_checkpoints} old checkpoints of merged tasks"]
     return words + [
         f"keeps the branch {one.name}, which is "
         + ("checked out" if one.is_merged else "not merged (--branches removes it)")
@@ -64,6 +67,7 @@ def _tell(call: Call, found: "Remains", *, removed: bool) -> None:
         "worktrees": [one.path for one in found.worktrees],
         "branches": [one.name for one in found.branches],
         "kept_branches": [one.name for one in found.kept],
+        "old_checkpoints": found.old_checkpoints,
     }
     if call.json:
         print_json(document)
