@@ -8,6 +8,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fault_table import ROW, table
 from processes import ended_processes, hand_down_no_ignored_signal
 
 # No test depends on speed: a busy machine makes the same examples more slowly.
@@ -33,3 +34,14 @@ def pytest_runtest_makereport(item, call):
         report.outcome = "failed"
         report.longrepr = f"skipped, but everything is required: {report.longrepr}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The rows of all fault suites in one table."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    told = [report for report in reports if getattr(report, "when", "") == "call"]
+    rows = [row for report in told for name, row in report.user_properties if name == ROW]
+    if rows:
+        terminalreporter.section("faults")
+        for line in table(rows):
+            terminalreporter.write_line(line)

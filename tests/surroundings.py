@@ -10,7 +10,7 @@ ANN = "[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch 
 QUICK = "[core]\n\tfsync = none\n[gc]\n\tauto = 0\n"
 
 _THE_CALLERS = ("GIT_", "CREW_", "_CREW", "NO_COLOR", "FORCE_COLOR")
-_FOR_TESTS = {"CREW_REQUIRE_ALL", "CREW_SEED"}
+_FOR_TESTS = {"CREW_REQUIRE_ALL", "CREW_SEED", "CREW_FAULTS", "CREW_FAULTS_TASKS"}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Loops with two reviewers and a proof: killed at random moments, resumed until they end."""
+"""Loops with reviewers, and runs of many tasks: killed at random moments until they end."""
 
 import contextlib
 import json
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from e2e.gale import Gale
+from fault_table import ROW
 from front.conftest import PATIENCE_S, CliScene
 
 AGENT = """\
@@ -201,3 +203,77 @@ def test_loops_in_a_small_storm_end_as_they_should(bare_scene):
 def test_forty_loops_in_a_storm_end_as_they_should(bare_scene):
     told = weather(bare_scene, loops=40, kills=4)
     assert told["kills of crew"] >= 20, "a storm that kills nothing proves nothing"
+
+
+# Runs of many tasks, in which everything is killed
+
+SEEDS = (1, 2, 3)
+FULL = {"runner": 60, "git": 150, "stop": 30, "agent": 30, "all": 20}
+QUICK = {"runner": 2, "git": 8, "stop": 2, "agent": 2, "all": 1}
+
+
+def _faults() -> Counter[str]:
+    """All of them, a few with `CREW_FAULTS=quick`, or so many: `CREW_FAULTS=git=9,all=2`."""
+    chosen = os.environ.get("CREW_FAULTS", "")
+    if "=" in chosen:
+        pairs = (pair.partition("=") for pair in chosen.split(","))
+        return Counter({kind: int(count) for kind, _, count in pairs})
+    return Counter(QUICK if chosen == "quick" else FULL)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_in_which_everything_is_killed_loses_nothing(bare_scene, seed, record_property):
+    tasks = int(os.environ.get("CREW_FAULTS_TASKS", "15"))
+    found = Gale(bare_scene, random.Random(seed), tasks, _faults()).blow(f"storm, seed {seed}")
+    record_property(ROW, found.row)
+    assert (found.lost, found.double, found.orphans) == (0, 0, 0), found.detail
+    assert found.survived == found.faults, found.detail
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """The scene on a disk of its own that is soon full."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("mount does not work here")
+    yield
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def _weathered(scene: CliScene, name: str, record_property, **faults: int) -> None:
+    is_quick = os.environ.get("CREW_FAULTS") == "quick"
+    chosen = Counter({kind: 2 if is_quick else count for kind, count in faults.items()})
+    found = Gale(scene, random.Random(1), 4 if is_quick else 15, chosen).blow(name)
+    record_property(ROW, found.row)
+    assert found.survived == found.faults > 0, found.detail
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_a_run_on_a_disk_that_is_full_again_and_again(small_disk, bare_scene, record_property):
+    _weathered(bare_scene, "full disk", record_property, disk=20)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_a_run_whose_database_is_damaged_and_repaired(bare_scene, record_property):
+    _weathered(bare_scene, "bytes of the database", record_property, bytes=20)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_a_run_while_the_clock_jumps(bare_scene, record_property):
+    _weathered(bare_scene, "clock", record_property, clock=30, runner=5)
+
+
+@pytest.mark.timeout(600)
+def test_a_run_in_which_crews_gits_are_killed_holds_up_no_task(bare_scene):
+    faults = Counter({"git": 6, "runner": 1})
+    found = Gale(bare_scene, random.Random(1), 2, faults, longest_s=3.0).blow("small")
+    assert (found.survived, found.held_up) == (7, 0), found.detail

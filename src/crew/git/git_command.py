@@ -5,12 +5,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.frozen import frozen
 from crew.git import hardening, killed_git, spawn_git
 from crew.git.hardening import Configured
 from crew.git.spawn_git import StartedGit
+
+if TYPE_CHECKING:
+    import logging
 
 FIRST_WAIT_S = 0.02
 LAST_WAIT_S = 10.0  # the holder of a lock may itself be delayed for seconds
@@ -168,11 +172,8 @@ def is_locked(answer: GitAnswer) -> bool:
 
 def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     """A sentence and a next step. The log has the command and all its output."""
-    import logging  # noqa: PLC0415 - slow to load, and git seldom fails
-
     command = " ".join(("git", *args))[:200]
-    log = logging.getLogger(__name__)
-    log.info("%s ended with %d: %s", command, answer.code, answer.err.strip())
+    _log().info("%s ended with %d: %s", command, answer.code, answer.err.strip())
     if any(sign in answer.err for sign in _DISK_FULL):
         return GitFailed(
             "the disk is full", hint="free some disk space and try again", code="disk_full"
@@ -188,6 +189,12 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     return GitFailed(
         f"`git {args[0]}` failed: {message}", hint=f"run it by hand to see its output: {command}"
     )
+
+
+def _log() -> "logging.Logger":
+    import logging  # noqa: PLC0415 - slow to load, and git seldom fails
+
+    return logging.getLogger(__name__)
 
 
 def configured_filters(where: Path) -> frozenset[str]:
@@ -272,6 +279,7 @@ def _run(
         )
         if not killed_git.was_killed(answer.code, answer.err) or not killed_git.can_repeat(args):
             break
+        _log().info("git %s %s", " ".join(args)[:200], killed_git.RUN_AGAIN)
         killed_git.clear_locks_of(where, args, env=env, stdin=stdin)
     return answer
 

@@ -18,6 +18,7 @@ from crew.system.processes.git_processes import have_gits_ended
 
 MOST_RUNS = 5
 """How often a call is run if its git is killed again and again."""
+RUN_AGAIN = "was killed by another process; crew runs it again"
 STAYS_EMPTY_S = 1.0
 PATIENCE_S = 10.0
 
