@@ -4,7 +4,6 @@ import atexit
 import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -61,6 +60,8 @@ def _open_to_read(path: Path) -> Database:
     if not wal.exists() or wal.stat().st_size == 0:
         db = _connect_to_read(path, "immutable=1")
     else:
+        import tempfile  # noqa: PLC0415 - slow to load, and a disk is seldom read-only
+
         with tempfile.TemporaryDirectory(prefix="crew-read-") as folder:
             for file in (path, wal):
                 shutil.copyfile(file, Path(folder) / file.name)

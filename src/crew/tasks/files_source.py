@@ -105,7 +105,7 @@ class FilesSource:
         with self._exclusive():
             number = self._next_id()
             task = str(number)
-            task_folder.write_text(self._last_id, task)
+            task_folder.write_text(self._last_id, task, is_private=True)
             self._keep_next_id(number + 1)
             for name, text in _files_of(task, new, at=at):
                 task_folder.write_text(self.folder / name, text)
@@ -120,7 +120,7 @@ class FilesSource:
             ids = [str(number) for number in range(first, first + count)]
             tasks = zip(ids, map(_validate, make(ids)), strict=True)
             files = {n: text for task, new in tasks for n, text in _files_of(task, new, at=at)}
-            task_folder.write_text(self._last_id, ids[-1])
+            task_folder.write_text(self._last_id, ids[-1], is_private=True)
             self._keep_next_id(first + count)
             task_folder.write_batch(self._batch, self.folder, files)
         return ids

@@ -135,7 +135,7 @@ def locked(path: Path, *, exclusive: bool) -> Iterator[None]:
         os.close(handle)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, is_private: bool = False) -> None:
     """Replace the file atomically. The caller holds the folder's lock.
 
     The temporary name is fixed, so that a retry after a crash overwrites it.
@@ -143,6 +143,8 @@ def write_text(path: Path, text: str) -> None:
     _refuse_large(path.name, content := text.encode())
     temporary = path.with_name(path.name + TEMP_SUFFIX)
     _write_temporary(temporary, content)
+    if is_private:
+        temporary.chmod(0o600)
     _put_in_place(temporary, path)
 
 

@@ -2,12 +2,14 @@
 
 import json
 import os
-import socket
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crew.domain.kernel.errors import CrewError, TimedOut, TryLater
+
+if TYPE_CHECKING:
+    import socket
 
 LONGEST_LINE = 1_048_576
 """The most bytes of one request; far above any need, so that refusals can be precise."""
@@ -28,6 +30,8 @@ def ask_door(
     others = {name: value for name, value in args.items() if name != "token"}
     message = {"token": args.get("token", ""), "verb": verb, "args": others}
     give_up_at = time.monotonic() + timeout_s
+    import socket  # noqa: PLC0415 - most commands are no agent's
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         if not _connect(caller, path, give_up_at):
             return None
@@ -52,7 +56,7 @@ def no_runner() -> TryLater:
     )
 
 
-def _connect(caller: socket.socket, path: str, give_up_at: float) -> bool:
+def _connect(caller: "socket.socket", path: str, give_up_at: float) -> bool:
     while True:
         try:
             caller.connect(path)
@@ -69,7 +73,7 @@ def _connect(caller: socket.socket, path: str, give_up_at: float) -> bool:
             return True
 
 
-def _read_line(caller: socket.socket) -> bytes:
+def _read_line(caller: "socket.socket") -> bytes:
     pieces = []
     while piece := caller.recv(65_536):
         pieces.append(piece)
