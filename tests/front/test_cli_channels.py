@@ -350,7 +350,7 @@ def _finish(scene):
 @pytest.mark.timeout(120)
 def test_a_conversation_that_is_killed_again_and_again_is_held_as_if_it_had_not(talk):
     _chatty(talk)
-    points = ("git.worktree_add.after:1", "agents.spawn.after:1", "store.record.before:3")
+    points = ("git.lay_worktree.after:1", "agents.spawn.after:1", "store.record.before:3")
     deaths = [_dies_at(talk, point) for point in (*points, "store.record.after:4")]
     assert all(deaths)
     _finish(talk)

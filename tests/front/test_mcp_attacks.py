@@ -47,6 +47,7 @@ def _alone(patch, folder):
     (folder / "home").mkdir()
     (folder / "home" / ".gitconfig").write_text("[user]\n\tname = Ann\n\temail = a@example.org\n")
     patch.setenv("HOME", str(folder / "home"))
+    patch.setenv("CREW_SANDBOX_ALLOW_WRITE", str(folder))
 
 
 def _scene(folder) -> CliScene:

@@ -238,10 +238,10 @@ def test_a_denied_tool_does_not_end_the_run(agent, script, order, tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root is refused")
-def test_root_may_not_skip_permissions(agent, script, order):
-    script(Say("hi"))
-    error = run_step(agent("--dangerously-skip-permissions"), order).error
-    assert error.kind is ErrorKind.PERMISSION_DENIED
+def test_root_may_skip_permissions_in_the_sandbox_where_it_is_another_user(agent, script, order):
+    script(Say("DONE"))
+    outcome = run_step(agent("--dangerously-skip-permissions"), order)
+    assert (outcome.error, outcome.done) == (None, True)
 
 
 def test_hooks_and_servers_that_the_worktree_brings_are_not_run(agent, script, order, tmp_path):

@@ -74,7 +74,7 @@ def test_a_ref_that_somebody_moved_stays_where_it_is():
 
 def test_a_line_is_built_anew_once_a_person_has_brought_it_together_with_the_target():
     class BroughtTogether:
-        async def deliver(self, target):
+        async def deliver(self, target, *, landed):
             return Delivered(state="current")
 
         async def tips(self, target):
@@ -95,7 +95,7 @@ class Branch:
     def __init__(self, target: str, integration: str) -> None:
         self.target, self.integration = target, integration
 
-    async def deliver(self, target):
+    async def deliver(self, target, *, landed):
         state = "current" if self.target.startswith(self.integration) else "delivered"
         self.target = max(self.target, self.integration)
         return Delivered(state=state, commit=self.target)
@@ -125,7 +125,7 @@ def test_a_delivery_merges_the_tasks_that_the_branch_has_now_and_no_other():
 class Busy(Branch):
     """A target branch that gets a commit of a person before each delivery."""
 
-    async def deliver(self, target):
+    async def deliver(self, target, *, landed):
         self.target += "x"
         return Delivered(state="diverged", commit=self.target)
 
@@ -153,7 +153,7 @@ def test_a_target_that_moved_on_is_tried_again_at_once_and_a_person_is_told_if_i
 class Slow(Branch):
     """A target whose delivery finds a person's commit, which lands meanwhile."""
 
-    async def deliver(self, target):
+    async def deliver(self, target, *, landed):
         self.integration = "landed"
         return Delivered(state="diverged", commit=self.target)
 

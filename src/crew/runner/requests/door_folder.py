@@ -5,7 +5,6 @@ the whole folder, so that a terminal, which outlives its runner, finds the door 
 """
 
 import contextlib
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -24,6 +23,8 @@ _OWNER = "crew"
 
 def door_socket(workplace: "Workplace") -> Path:
     """The path of the door's socket, the same for every runner of this crew."""
+    import hashlib  # noqa: PLC0415 - most commands need no door
+
     name = hashlib.sha256(os.fsencode(workplace.folder.resolve())).hexdigest()[:16]
     return _base() / name / SOCKET
 
