@@ -6,7 +6,6 @@ checked before it is stored.
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -64,6 +63,8 @@ def keep_history(repo: Repository, nested: Nested) -> History | None:
 def _take(repo: Repository, commits: tuple[str, ...], *, objects: Path) -> None:
     """Store the commits in the main repository. Git checks every object of them."""
     env = reading(repo, repo.common_dir, objects)
+    import tempfile  # noqa: PLC0415 - slow to load, and few worktrees have nested ones
+
     with tempfile.TemporaryDirectory(prefix="crew-in-") as scratch:
         take_from(repo, list(commits), env=env, scratch=Path(scratch))
 

@@ -6,7 +6,6 @@ could lead git elsewhere. So git sees a copy of its HEAD, refs and index, and re
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,6 +138,8 @@ def view_of(
     if not (around.holds(common) and around.is_known(common / "objects") and _HEAD.fullmatch(head)):
         yield None
         return
+    import tempfile  # noqa: PLC0415 - slow to load, and few worktrees have nested ones
+
     with tempfile.TemporaryDirectory(prefix="crew-view-") as made:
         view = Path(made)
         for inner in ("objects", "refs", "info"):

@@ -9,6 +9,7 @@ from crew.domain.requests import Request, find_task
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.tasks.readiness import next_step
 from crew.git.repository import commit_of
+from crew.git.worktrees.worktrees import follow
 from crew.runner.outside.outside import ReviewCall
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.requests.ask_crew import ask
@@ -20,6 +21,8 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
     """The review call for a task; raises without a branch, or if the reviewer cannot be used."""
     world = load_world(workplace.db)
     row, run = find_task(world, task), world.runs.get(world.tasks[task].run or "")
+    if row.worktree and (workplace.root / row.worktree).is_dir():
+        follow(workplace.repo, workplace.root / row.worktree)
     commit = commit_of(workplace.repo, f"refs/heads/{row.branch}") if row.branch else None
     if run is None or commit is None:
         raise Conflict(

@@ -26,7 +26,6 @@ from crew.domain.upkeep.prune_plan import (
     unknown_worktrees,
 )
 from crew.domain.world import World
-from crew.git.checkpoints.checkpoints import drop_checkpoints, old_checkpoints
 from crew.git.merges.merges import contains
 from crew.git.refs import delete_ref
 from crew.git.repository import commit_of, refs_like
@@ -49,8 +48,8 @@ DAY_S = 86_400.0
 def find_remains(workplace: "Workplace", *, unmerged: bool) -> Remains:
     """What can be removed now; unmerged branches only with `unmerged`."""
     world = load_world(workplace.db)
-    old = old_checkpoints(workplace.repo, **_old(workplace, world))
-    found = replace(_left_behind(workplace, world, unmerged=unmerged), old_checkpoints=len(old))
+    old = _count_old(workplace, world)
+    found = replace(_left_behind(workplace, world, unmerged=unmerged), old_checkpoints=old)
     if find_runner(workplace.lock_file) is None:
         return found
     return beside_a_runner(found, world.tasks)
@@ -61,6 +60,8 @@ def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) ->
     _have_worktrees_removed(workplace, [one.task for one in shown.worktrees])
     world = load_world(workplace.db)
     if shown.old_checkpoints:
+        from crew.git.checkpoints.checkpoints import drop_checkpoints  # noqa: PLC0415 - slow
+
         drop_checkpoints(workplace.repo, **_old(workplace, world))
     if not (shown.branches or shown.marks or unknown_worktrees(shown, world.tasks)):
         return
@@ -69,6 +70,15 @@ def remove_remains(workplace: "Workplace", shown: Remains, *, unmerged: bool) ->
         _remove(workplace, still_over(shown, now))
     names = [one.name for one in shown.branches]
     ask(workplace, Request(verb="pruned", args={"branches": names}))
+
+
+def _count_old(workplace: "Workplace", world: World) -> int:
+    which = _old(workplace, world)
+    if not which["tasks"]:
+        return 0
+    from crew.git.checkpoints.checkpoints import old_checkpoints  # noqa: PLC0415 - slow to load
+
+    return len(old_checkpoints(workplace.repo, **which))
 
 
 def _old(workplace: "Workplace", world: World) -> dict[str, Any]:
