@@ -68,7 +68,7 @@ class Context(CliScene):
         (folder / name).write_text(text)
         for args in (["add", name], ["commit", "-q", "-m", f"write {name}"]):
             subprocess.run(["git", *args], cwd=folder, check=True)
-        return self.git("rev-parse", f"crew-{task}")
+        return self.git("-C", str(folder), "rev-parse", "HEAD")
 
     def tmux(self, *args: str) -> str:
         done = subprocess.run(
@@ -409,7 +409,8 @@ def test_a_task_moves_between_the_runner_and_a_terminal_in_one_session(desk, run
     until(lambda: len(desk.given()) == 2)
     until(lambda: desk.agent()["status"] == "idle")
     desk.ok("send", "1", "echo half > half.txt; git add half.txt; git commit -qm half")
-    until(lambda: desk.git("log", "-1", "--format=%s", "crew-1") == "half")
+    tree = str(desk.worktree())
+    until(lambda: desk.git("-C", tree, "log", "-1", "--format=%s") == "half")
     desk.ok("start", "1", "--headless")
     assert desk.sessions() == []
     until(lambda: len(desk.given()) == 3)
