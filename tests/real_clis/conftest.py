@@ -35,11 +35,12 @@ def as_toml(values: Mapping[str, str]) -> str:
 
 
 @pytest.fixture
-def tmp_path() -> Iterator[Path]:
+def tmp_path(monkeypatch) -> Iterator[Path]:
     """On the disk: Codex shuts its commands out of /dev/shm, where `make test` keeps its files."""
     with tempfile.TemporaryDirectory(
         prefix="crew-", dir="/tmp", ignore_cleanup_errors=True
     ) as path:
+        monkeypatch.setenv("CREW_SANDBOX_ALLOW_WRITE", path)
         yield Path(path)
 
 
