@@ -2,7 +2,7 @@
 
 import pytest
 
-from front.conftest import Scene
+from front.conftest import CliScene
 
 AGENT = """\
 echo "$CREW_TASK_ID" > "file-$CREW_TASK_ID"
@@ -12,7 +12,7 @@ echo DONE
 
 
 @pytest.fixture
-def gated(scene) -> Scene:
+def gated(scene) -> CliScene:
     (scene.folder / "agent.sh").write_text(AGENT)
     (scene.root / ".gitignore").write_text("left\ncache\n")
     scene.git("add", ".gitignore")
@@ -20,7 +20,7 @@ def gated(scene) -> Scene:
     return scene
 
 
-def gate(scene: Scene, command: str, more: str = "") -> None:
+def gate(scene: CliScene, command: str, more: str = "") -> None:
     scene.configure(f"[sandbox]\nmode = \"off\"\n[complete]\ncommand = '''{command}'''\n{more}")
 
 

@@ -14,6 +14,12 @@ pytestmark = pytest.mark.timeout(240)  # several commands and several starts of 
 WAITS = bash("until [ -e ../go ]; do sleep 0.05; done")
 
 
+@pytest.fixture(autouse=True)
+def without_sandbox(monkeypatch):
+    """These conversations leave signs in folders that the sandbox hides."""
+    monkeypatch.setenv("CREW_SANDBOX_MODE", "off")
+
+
 @pytest.fixture
 def members(crew, model, model_env):
     """Two agents, each with a script of its own."""

@@ -41,6 +41,10 @@ class CrewCommand(click.Command):
         self.example = example
         _show_defaults(self.params)
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Always both: click remembers the first answer, whoever asks for it first."""
+        return list(HELP_FLAGS["help_option_names"])
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, help_option = super().get_params(ctx)
         return [*own, *common_flags(), help_option]
