@@ -22,7 +22,8 @@ from crew.domain.rows.task import TaskState
 from crew.domain.world import moved
 from crew.git.delivery import checkout_sync
 from crew.git.delivery.checkout import Checkout
-from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.delivery.delivery import deliver
+from crew.git.delivery.landed_refs import integration_tip
 from crew.git.delivery.sync_journal import Journal
 from crew.git.git_command import git
 from crew.git.repository import Repository

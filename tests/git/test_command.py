@@ -9,7 +9,8 @@ import pytest
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.git import git_command
 from crew.git.checkpoints.checkpoints import restore, take_checkpoint
-from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.delivery.delivery import deliver
+from crew.git.delivery.landed_refs import integration_tip
 from crew.git.git_command import GitFailed, ask, git
 from crew.git.merges.merges import MergeConflict, advance, merge
 from crew.git.repository import find_repository

@@ -7,7 +7,8 @@ import pytest
 from crew.git import git_command, killed_git
 from crew.git.branches import claim_branch
 from crew.git.checkpoints.checkpoints import checkpoints, drop_checkpoints, take_checkpoint
-from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.delivery.delivery import deliver
+from crew.git.delivery.landed_refs import integration_tip
 from crew.git.git_command import GitFailed, git
 from crew.git.refs import advance, begun_advance, delete_refs, is_prepared
 from crew.git.repository import commit_of

@@ -14,7 +14,8 @@ import pytest
 from crew.domain.kernel.names import landed_ref
 from crew.git import spawn_git
 from crew.git.delivery import checkout_sync, delivery, running_gits
-from crew.git.delivery.delivery import deliver, integration_tip, repair_sync
+from crew.git.delivery.delivery import deliver, repair_sync
+from crew.git.delivery.landed_refs import integration_tip
 from crew.git.delivery.running_gits import can_look
 from crew.git.delivery.sync_journal import JOURNAL
 from crew.git.merges.merges import Merged, advance, merge

@@ -7,7 +7,8 @@ import threading
 import time
 
 from crew.domain.kernel.names import landed_ref
-from crew.git.delivery.delivery import deliver, integration_tip
+from crew.git.delivery.delivery import deliver
+from crew.git.delivery.landed_refs import integration_tip
 from crew.git.git_command import git
 from crew.git.merges.merges import Merged, advance, contains, merge
 from crew.git.repository import commit_of

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging import merge_outcomes
-from crew.git.delivery.delivery import landed_tips, repair_sync
+from crew.git.delivery.delivery import repair_sync
+from crew.git.delivery.landed_refs import landed_tips, restore_landed
 from crew.store.request_queue import drop_requests
 from crew.system.processes.ownership import kill_leftovers
 
@@ -33,6 +34,11 @@ class Repair(Generic[T]):
     why: str
     in_thread: bool = False
     """For a repair that takes long and reads no database."""
+
+
+def _restore_landed(runner: Runner) -> None:
+    queues = runner.engine.world.queues.values()
+    restore_landed(runner.workplace.repo, {queue.id: queue.integration for queue in queues})
 
 
 def _find_landed(runner: Runner) -> None:
@@ -64,6 +70,10 @@ BEFORE_PLAN: tuple[Repair[Runner], ...] = (
     Repair(
         act=lambda runner: runner.take_in(),
         why="people and programs changed tasks while no runner was up",
+    ),
+    Repair(
+        act=_restore_landed,
+        why="a power failure may leave an empty ref, and the record has where crew put it",
     ),
     Repair(
         act=_find_landed,

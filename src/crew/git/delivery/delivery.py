@@ -18,7 +18,7 @@ from crew.git.delivery.checkout_sync import (
 )
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance
-from crew.git.repository import Repository, ref_tip, refs_like
+from crew.git.repository import Repository, ref_tip
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.worktrees import worktree_paths
 from crew.system.file_locks import held
@@ -39,31 +39,6 @@ class Delivery:
     is_shown: bool = True
     reason: str = ""
     remedy: str = ""
-
-
-def integration_tip(repo: Repository, target: str) -> str:
-    """The tip of the integration ref, which starts at the target's commit."""
-    ref = landed_ref(target)
-    found = ref_tip(repo, ref)
-    if found is not None:
-        return found
-    start = ref_tip(repo, f"refs/heads/{target}")
-    if start is None:
-        raise Conflict(
-            f"the branch {target} to land on does not exist", hint=f"create it: git branch {target}"
-        )
-    try:
-        advance(repo, ref, to=start, expected=None)
-    except Moved as moved:
-        return moved.at or start
-    return start
-
-
-def landed_tips(repo: Repository) -> dict[str, str]:
-    """Every target that has landed work, with the tip of its integration ref."""
-    start = landed_ref("")
-    tips = refs_like(repo, start.rstrip("/"))
-    return {ref.removeprefix(start): tip for ref, tip in tips.items()}
 
 
 def deliver(

@@ -27,6 +27,7 @@ from crew.git.checkpoints.ignored_files import is_cache
 from crew.git.checkpoints.nested_repositories import strays
 from crew.git.delivery import delivery
 from crew.git.delivery.commit_diff import changed_paths
+from crew.git.delivery.landed_refs import integration_tip
 from crew.git.git_command import GitFailed, ask, git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
@@ -92,7 +93,7 @@ class LocalOutside:
 
     def _tips(self, target: str) -> Tips:
         """The tips of a target; the integration ref is made if it is missing."""
-        integration = delivery.integration_tip(self.workplace.repo, target)
+        integration = integration_tip(self.workplace.repo, target)
         branch = ref_tip(self.workplace.repo, f"refs/heads/{target}")
         return Tips(integration=integration, target=branch or integration)
 
@@ -193,7 +194,7 @@ class LocalOutside:
         show_newest(repo, path, task.target)
         git_dir = worktree_admin.git_dir_for(repo, path)
         assert git_dir is not None
-        landed = delivery.integration_tip(repo, task.target) if state.links else ""
+        landed = integration_tip(repo, task.target) if state.links else ""
         changed = tuple(p for p in state.changed if not is_cache(p))
         unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
         return WorkSeen(
@@ -270,7 +271,7 @@ class LocalOutside:
         """Delete a task's branch if all its commits have landed."""
         repo = self.workplace.repo
         head = ref_tip(repo, f"refs/heads/{task.branch}") if task.branch else None
-        tip = delivery.integration_tip(repo, task.target)
+        tip = integration_tip(repo, task.target)
         if not head:
             return
         if self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip):

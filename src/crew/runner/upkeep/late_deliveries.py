@@ -8,7 +8,7 @@ from crew.domain.kernel.names import landed_ref
 from crew.domain.merging.merge_plan import undelivered as undelivered_tasks
 from crew.domain.requests import Request
 from crew.domain.world import World
-from crew.git.delivery.delivery import landed_tips
+from crew.git.delivery.landed_refs import landed_tips
 from crew.git.merges.merges import contains
 from crew.git.repository import ref_tip
 from crew.runner.requests.ask_crew import LANDING, ask

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crew.domain.kernel.names import landed_ref
 from crew.domain.upkeep.findings import Finding
-from crew.git.delivery.delivery import landed_tips
+from crew.git.delivery.landed_refs import REPAIR, damaged_targets, landed_tips, restore_landed
 from crew.git.killed_remains import (
     clear_crews_locks,
     crews_locks,
@@ -15,6 +16,7 @@ from crew.git.killed_remains import (
     sweep_half_made,
 )
 from crew.runner.writer_lock import holding_the_lock
+from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
 from crew.system.processes.git_processes import have_gits_ended
 
@@ -49,6 +51,23 @@ def locks(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: F
         )
     if not left and not persons:
         yield Finding(check="locks", message="no lock of a killed git blocks the repository")
+
+
+def landed_refs(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """The refs that hold what landed, which a power failure may damage."""
+    damaged = damaged_targets(workplace.repo)
+    if damaged and repair and find_runner(workplace.lock_file) is None:
+        queues = load_world(workplace.db).queues.values()
+        with holding_the_lock(workplace):
+            restore_landed(workplace.repo, {queue.id: queue.integration for queue in queues})
+        message = f"restored {', '.join(landed_ref(target) for target in damaged)}"
+        yield Finding(check="landed refs", message=message, is_repaired=True)
+        return
+    for target in damaged:
+        message = f"{landed_ref(target)} is damaged"
+        yield Finding(check="landed refs", message=message, fix=REPAIR, is_wrong=True)
+    if not damaged:
+        yield Finding(check="landed refs", message="the refs of landed work can be read")
 
 
 def leftovers(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crew.domain.upkeep.findings import Finding, task_findings
 from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
 from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
-from crew.runner.upkeep.remains_checks import leftovers, locks
+from crew.runner.upkeep.remains_checks import landed_refs, leftovers, locks
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.database import DAMAGED, StoreFailed, check_whole
 from crew.store.row_repair import differences, rebuild_rows
@@ -160,5 +160,6 @@ STATE_CHECKS = {
     "worktrees": worktrees,
     "locks": locks,
     "leftovers": leftovers,
+    "landed refs": landed_refs,
     "deliveries": deliveries,
 }

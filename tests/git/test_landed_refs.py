@@ -1,0 +1,58 @@
+"""A damaged integration ref is named, and put back where the record has it."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from crew.domain.kernel.errors import Conflict
+from crew.git.delivery.landed_refs import (
+    damaged_targets,
+    integration_tip,
+    landed_tips,
+    restore_landed,
+)
+
+MISSING = "1" * 40
+RESTORE = """
+import sys
+from pathlib import Path
+from crew.git.delivery.landed_refs import restore_landed
+from crew.git.repository import find_repository
+restore_landed(find_repository(Path(sys.argv[1])), {"main": sys.argv[2]})
+"""
+
+
+@pytest.fixture(params=["", "garbage", MISSING])
+def damaged(repo, request):
+    tip = integration_tip(repo, "main")
+    (repo.common_dir / "refs" / "crew" / "landed" / "main").write_text(request.param)
+    return tip
+
+
+def test_it_is_named_with_its_repair_and_counts_as_no_landing(repo, damaged):
+    with pytest.raises(Conflict) as refused:
+        integration_tip(repo, "main")
+    assert refused.value.code == "landed_ref_damaged"
+    assert (damaged_targets(repo), landed_tips(repo)) == (["main"], {})
+
+
+def test_it_comes_back_from_the_record_or_from_the_target(repo, person, damaged):
+    later = person.commit({"a.txt": "later"})
+    assert restore_landed(repo, {"main": damaged}) == ["main"]
+    assert landed_tips(repo) == {"main": damaged}
+    (repo.common_dir / "refs" / "crew" / "landed" / "main").write_text("")
+    restore_landed(repo, {"main": MISSING})
+    assert landed_tips(repo) == {"main": later}
+    assert restore_landed(repo, {}) == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_restore_that_was_killed_is_repeated(repo, person, damaged, when):
+    env = {**os.environ, "CREW_CRASH_AT": f"git.restore_landed.{when}"}
+    args = [sys.executable, "-c", RESTORE, str(person.path), damaged]
+    assert subprocess.run(args, env=env, check=False).returncode == -signal.SIGKILL
+    restore_landed(repo, {"main": damaged})
+    assert integration_tip(repo, "main") == damaged
