@@ -1,5 +1,7 @@
 """Small things that the store keeps."""
 
+import pytest
+
 from crew.store.kept_values import (
     all_doing,
     find_index,
@@ -41,3 +43,13 @@ def test_each_source_has_an_index_of_its_own(db):
     keep_index(db, "files", {"2": {"title": "ü"}})
     assert find_index(db, "files") == {"2": {"title": "ü"}}
     assert find_index(db, "tk") == []
+
+
+@pytest.mark.parametrize("damage", [b"\xff[1]", b'{"1": ['])
+def test_a_damaged_index_counts_as_none_and_a_damaged_activity_is_shown(db, damage):
+    keep_index(db, "files", {"1": ["title"]})
+    keep_doing(db, "A", "reading", at=1.0)
+    db.execute("UPDATE task_index SET value = CAST(? AS TEXT)", (damage,))
+    db.execute("UPDATE doing SET words = CAST(? AS TEXT)", (b"read\xffng",))
+    assert find_index(db, "files") is None
+    assert all_doing(db) == {"A": "read\ufffdng"}

@@ -44,7 +44,8 @@ def keep_doing(db: Database, agent: str, text: str, *, at: float) -> None:
 
 def all_doing(db: Database) -> dict[str, str]:
     with translated():
-        return dict(db.execute("SELECT agent, words FROM doing").fetchall())
+        found = db.execute("SELECT agent, CAST(words AS BLOB) FROM doing").fetchall()
+    return {agent: words.decode("utf-8", "replace") for agent, words in found}
 
 
 @effect("store.index")
@@ -58,6 +59,11 @@ def keep_index(db: Database, source: str, index: Any) -> None:
 
 
 def find_index(db: Database, source: str) -> Any | None:
+    """The stored task index; None if there is none, or if it is damaged: it is made again."""
+    query = "SELECT CAST(value AS BLOB) FROM task_index WHERE source = ?"
     with translated():
-        found = db.execute("SELECT value FROM task_index WHERE source = ?", (source,)).fetchone()
-    return json.loads(found[0]) if found else None
+        found = db.execute(query, (source,)).fetchone()
+    try:
+        return json.loads(found[0]) if found else None
+    except ValueError:
+        return None
