@@ -16,7 +16,8 @@ from agents.conftest import marker, need
 from agents.running import written
 from crew.agents.adapter import AgentSpec, StepOrder, adapter_for
 from crew.agents.codex.codex_flags import toml
-from real_clis.scripted_model import ScriptedModel
+from crew.domain.kernel.frozen import frozen
+from real_clis.scripted_model import Say, ScriptedModel, bash
 from surroundings import ANN, QUICK
 
 __all__ = ["marker"]
@@ -35,12 +36,11 @@ def as_toml(values: Mapping[str, str]) -> str:
 
 
 @pytest.fixture
-def tmp_path(monkeypatch) -> Iterator[Path]:
+def tmp_path() -> Iterator[Path]:
     """On the disk: Codex shuts its commands out of /dev/shm, where `make test` keeps its files."""
     with tempfile.TemporaryDirectory(
         prefix="crew-", dir="/tmp", ignore_cleanup_errors=True
     ) as path:
-        monkeypatch.setenv("CREW_SANDBOX_ALLOW_WRITE", path)
         yield Path(path)
 
 
@@ -230,6 +230,28 @@ def crew(repo, caller, model_env, claude):
         "[run]\nbackoff_s = 0.01"
     )
     return crew
+
+
+@frozen
+class Sign:
+    """A file that an agent's tool waits for, in the one folder beside its own that it may read."""
+
+    path: Path
+
+    @property
+    def awaited(self) -> Say:
+        return bash(f"until [ -e {self.path} ]; do sleep 0.05; done")
+
+    def give(self) -> None:
+        self.path.touch()
+
+
+@pytest.fixture
+def sign(crew, tmp_path):
+    folder = tmp_path / "signs"
+    folder.mkdir()
+    crew.configure(f'[sandbox]\nallow_read = ["{folder}"]')
+    return Sign(path=folder / "go")
 
 
 def has_queued(log):

@@ -7,17 +7,9 @@ import pytest
 
 from agents.running import wait_until
 from real_clis.conftest import as_toml, has_queued
-from real_clis.scripted_model import Say, bash
+from real_clis.scripted_model import Say
 
 pytestmark = pytest.mark.timeout(240)  # several commands and several starts of the agent
-
-WAITS = bash("until [ -e ../go ]; do sleep 0.05; done")
-
-
-@pytest.fixture(autouse=True)
-def without_sandbox(monkeypatch):
-    """These conversations leave signs in folders that the sandbox hides."""
-    monkeypatch.setenv("CREW_SANDBOX_MODE", "off")
 
 
 @pytest.fixture
@@ -73,23 +65,24 @@ def _in_the_middle(crew, pm, text):
     assert runner.returncode == 0, said
 
 
-@pytest.mark.faults  # hangs since tasks and members run in folders of their own
-def test_a_persons_word_is_injected_into_the_running_turn(members, script, repo):
+def test_a_persons_word_is_injected_into_the_running_turn(members, script, repo, sign):
     crew = members
-    pm = script(WAITS, Say("Red then."), Say("TURN_COMPLETE"), name="pm")
+    pm = script(sign.awaited, Say("Red then."), Say("TURN_COMPLETE"), name="pm")
     script(Say("TURN_COMPLETE"), Say("TURN_COMPLETE"), name="dev")
     _open(crew, "--rounds", "1")
     with _in_the_middle(crew, pm, "take the red one"):
         wait_until(lambda: has_queued(repo / ".crew" / "logs" / "channel-room.pm.log"))
-        (repo.parent / f"{repo.name}-worktrees" / "go").touch()
+        sign.give()
     assert _texts(crew)[:3] == ["Which colour?", "take the red one", "Red then."]
     assert _told(pm.turns[1]).count("take the red one") == 1
     assert sum("take the red one" in _told(asked) for asked in pm.turns[:1]) == 0
 
 
-def test_a_person_who_interrupts_stops_the_turn_and_the_agent_goes_on_with_it(members, script):
+def test_a_person_who_interrupts_stops_the_turn_and_the_agent_goes_on_with_it(
+    members, script, sign
+):
     crew = members
-    pm = script(WAITS, Say("Red then."), Say("TURN_COMPLETE"), name="pm")
+    pm = script(sign.awaited, Say("Red then."), Say("TURN_COMPLETE"), name="pm")
     script(Say("TURN_COMPLETE"), Say("TURN_COMPLETE"), name="dev")
     _open(crew, "--rounds", "1", "--interrupt", "interrupt")
     with _in_the_middle(crew, pm, "stop, take the red one"):

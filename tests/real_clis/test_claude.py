@@ -244,6 +244,13 @@ def test_root_may_skip_permissions_in_the_sandbox_where_it_is_another_user(agent
     assert (outcome.error, outcome.done) == (None, True)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root is refused")
+def test_root_may_not_skip_permissions_without_the_sandbox(agent, script, order):
+    script(Say("hi"))
+    error = run_step(agent("--dangerously-skip-permissions", sandbox="off"), order).error
+    assert error.kind is ErrorKind.PERMISSION_DENIED
+
+
 def test_hooks_and_servers_that_the_worktree_brings_are_not_run(agent, script, order, tmp_path):
     _lay_traps(order.worktree, tmp_path)
     script(calls(bash("ls")), Say("DONE"))

@@ -113,19 +113,15 @@ def test_a_person_allows_a_command_that_the_agent_asks_for(crew, script, repo):
     assert (repo / "new.txt").read_text() == "hello\n"
 
 
-def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo):
-    signs = repo.parent / "signs"
-    signs.mkdir()
-    crew.configure(f'[sandbox]\nallow_read = ["{signs}"]')
-    waits = bash(f"until [ -e {signs}/go ]; do sleep 0.05; done")
-    play = script(waits, WORK, Say("DONE"))
+def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo, sign):
+    play = script(sign.awaited, WORK, Say("DONE"))
     task = crew("new", "--title", "Write new.txt")
     runner = crew.start("run", "--agents", "1", "--drain")
     try:
         wait_until(lambda: len(play.turns) == 1)
         crew("send", task, "use the blue one")
         wait_until(lambda: has_queued(repo / ".crew" / "logs" / f"task-{task}.log"))
-        (signs / "go").touch()
+        sign.give()
         _, said = runner.communicate(timeout=100)
     finally:
         runner.kill()
