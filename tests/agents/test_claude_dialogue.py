@@ -292,7 +292,8 @@ def test_a_process_that_is_just_being_started_does_not_keep_the_session(order, m
     with held_session(order, {}):
         copy = os.dup(opened[0])
     with held_session(order, {}):
-        os.close(copy)
+        assert os.fstat(copy).st_ino == os.fstat(opened[-1]).st_ino
+    os.close(copy)
 
 
 def test_a_flood_of_events_and_of_words_for_the_agent_do_not_block_each_other(player, order):

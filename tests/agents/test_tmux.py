@@ -346,6 +346,8 @@ def test_the_detach_key_works_while_scrolling(place, attach):
     screen.type(b"\x1b[<64;9;9M" * 3)
     wait_until(lambda: screen.shows("") and place.ask("display", "-p", "#{pane_in_mode}") == "1")
     screen.detach()
+    assert screen.process.wait() == 0
+    assert find_session(place.tmux, "crew-1").attached == 0
 
 
 def test_an_attached_screen_ends_with_its_session_and_shows_no_other(place, attach):
@@ -555,8 +557,9 @@ def test_a_killed_shell_ends_its_session_only(place):
 def test_a_server_without_sessions_ends(place):
     place.open()
     server = place.server()
+    assert find_process(server) is not None
     place.close()
-    wait_until(lambda: find_process(server) is None)
+    assert wait_until(lambda: find_process(server) is None)
 
 
 def test_closing_ends_everything_below_and_nothing_else(place, tmp_path):

@@ -1,10 +1,11 @@
 """On a small disk that is full: sentences instead of tracebacks, and the crew continues after."""
 
-import shutil
 import subprocess
 
 import pytest
 
+from agents.conftest import need
+from crew.system.processes.process import working_bwrap
 from front.conftest import CREW, until
 
 KEPT_FULL = """
@@ -31,9 +32,7 @@ git log --format=%s main
 @pytest.fixture
 def small_disk(scene):
     """Starts a script beside a file system of a few megabytes, `$SMALL`."""
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        pytest.skip("bubblewrap is not installed")
+    need(bwrap := working_bwrap(), "bwrap")
     small = scene.folder / "small"
     small.mkdir()
     said = scene.folder / "said.txt"

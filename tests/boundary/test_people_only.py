@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.conftest import need
 from crew.runner.requests.door_folder import door_socket
 from crew.system.processes.process import working_bwrap
 from crew.workplace import Workplace
@@ -186,9 +187,9 @@ def test_an_assistant_without_a_token_cannot_answer_in_a_step(scene):
     until(lambda: len(scene.ok("inbox", "--json").json) == 1)
 
 
-@pytest.mark.skipif(working_bwrap() is None, reason="bubblewrap does not work here")
 def test_a_step_that_sees_no_crew_has_the_door(scene):
     """The repository is hidden, as a sandbox hides it; what the token allows works."""
+    need(working_bwrap(), "bwrap")
     with running_crew(scene, tasks=2):
         step = waiting_step(scene)
 

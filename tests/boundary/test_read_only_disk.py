@@ -1,12 +1,13 @@
 """On a disk that cannot be written, crew shows what is there and refuses to change it."""
 
 import json
-import shutil
 import sqlite3
 import subprocess
 
 import pytest
 
+from agents.conftest import need
+from crew.system.processes.process import working_bwrap
 from front.conftest import CREW, Said
 
 READING = (
@@ -24,9 +25,7 @@ WRITING = (
 @pytest.fixture
 def read_only(scene):
     """Calls crew where the repository is mounted read-only."""
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        pytest.skip("bubblewrap is not installed")
+    need(bwrap := working_bwrap(), "bwrap")
 
     def call(*args):
         mounts = [

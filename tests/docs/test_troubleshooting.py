@@ -51,6 +51,7 @@ def test_a_delivery_waits_until_the_change_is_committed(scene, running):
     shell(commands("A delivery waits", "git commit"), scene.root)
     scene.git("reset", "-q", "--hard", "HEAD~1")
     until(lambda: scene.status("1") == "merged")
+    assert scene.git("show", "HEAD:readme").splitlines()[-1] == "1"
 
 
 def test_a_red_gate_ends_after_the_rounds(scene):

@@ -216,7 +216,8 @@ def test_a_message_to_a_task_that_is_over_is_refused(state):
 
 
 def test_a_message_to_a_task_that_nobody_knows_is_refused():
-    refused(stepping(), "message", by=NotFound, task="9", sender="ann", text="hello")
+    args = {"task": "9", "sender": "ann", "text": "hello"}
+    assert "'9'" in refused(stepping(), "message", by=NotFound, **args)
 
 
 def test_a_message_is_cut_to_what_a_prompt_can_hold():

@@ -29,7 +29,7 @@ def test_finished_are_exactly_the_final_states():
 
 @pytest.mark.parametrize("state", [s for s in TaskState if s not in FINISHED])
 def test_a_task_can_be_given_up_whatever_its_state(state):
-    TASK.check(source=state, target="closed", trigger="closed")
+    assert ("closed", "closed") in {(move.target, move.trigger) for move in TASK.moves_from(state)}
 
 
 @pytest.mark.parametrize("state", TaskState)

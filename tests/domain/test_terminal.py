@@ -350,19 +350,14 @@ def test_an_inspection_that_failed_too_late_means_nothing(state):
     assert terminal_outcomes.not_inspected(world, run_of(world), "no make", at=60.0) == []
 
 
+def inspected(world, **evidence):
+    run, found = run_of(world), Evidence(head="h", **evidence)
+    return after(world, checked(world, run, lead_of(world, run), found, rules=RULES, at=60.0))
+
+
 def test_work_that_passes_is_done_and_waits_for_a_person_to_merge_it():
     world = at_terminal(run_state="reviewing")
-    world = after(
-        world,
-        checked(
-            world,
-            run_of(world),
-            lead_of(world, run_of(world)),
-            Evidence(head="h"),
-            rules=RULES,
-            at=60.0,
-        ),
-    )
+    world = inspected(world)
     task = world.tasks["1"]
     assert (task.state, task.head, task.is_queued) == ("done", "h", False)
     assert terminal_of(world).is_open
@@ -382,11 +377,7 @@ def test_whoever_works_at_a_terminal_may_try_for_ever(evidence, ask, notes):
     world = at_terminal(
         run_state="reviewing", run_round=20, run_complaint=ask, run_complaints=9, run_max_rounds=20
     )
-    found = Evidence(head="h", **evidence)
-    world = after(
-        world,
-        checked(world, run_of(world), lead_of(world, run_of(world)), found, rules=RULES, at=60.0),
-    )
+    world = inspected(world, **evidence)
     assert (run_of(world).state, run_of(world).ask, run_of(world).notes) == ("working", ask, notes)
     assert world.tasks["1"].state == "in_progress"
     assert planned(world) == []
@@ -423,15 +414,5 @@ def test_a_session_whose_step_was_killed_may_be_known_to_its_program():
 
 def test_a_run_that_finished_before_it_could_be_stopped_is_finished():
     world = holding("done", run_stopping=True, agent_killing=True)
-    world = after(
-        world,
-        checked(
-            world,
-            run_of(world),
-            lead_of(world, run_of(world)),
-            Evidence(head="h"),
-            rules=RULES,
-            at=60.0,
-        ),
-    )
+    world = inspected(world)
     assert (world.tasks["1"].state, run_of(world).stopping) == ("done", False)

@@ -79,7 +79,7 @@ def _repeated_steps(scene: DriverScene) -> int:
     return len(started) - len(set(started))
 
 
-def _survive(make_scene, *, kills: int, pause_s: float, longest_s: float) -> None:
+def _survived(make_scene, *, kills: int, pause_s: float, longest_s: float) -> int:
     """Histories of twenty tasks until there were enough kills; each must end as it should."""
     seed = int(os.environ.get("CREW_SEED", time.time()))
     print(f"CREW_SEED={seed}")
@@ -97,6 +97,7 @@ def _survive(make_scene, *, kills: int, pause_s: float, longest_s: float) -> Non
             f"{_repeated_steps(scene)} steps repeated"
         )
         left -= killed
+    return kills - left
 
 
 def _check(scene: DriverScene, base: str) -> None:
@@ -107,10 +108,10 @@ def _check(scene: DriverScene, base: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_ten_kills_lose_nothing(make_scene):
-    _survive(make_scene, kills=10, pause_s=0.1, longest_s=1.6)
+    assert _survived(make_scene, kills=10, pause_s=0.1, longest_s=1.6) == 10
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
 def test_a_hundred_kills_lose_nothing(make_scene):
-    _survive(make_scene, kills=100, pause_s=0.2, longest_s=2.0)
+    assert _survived(make_scene, kills=100, pause_s=0.2, longest_s=2.0) == 100

@@ -232,7 +232,8 @@ def _kill_at_random(scene: DriverScene, kills: int, chance: random.Random, longe
     return killed
 
 
-def _survive(make_scene, *, kills: int, longest_s: float) -> None:
+def _survived(make_scene, *, kills: int, longest_s: float) -> int:
+    """Quests until there were enough kills; each must come to the same end."""
     seed = int(os.environ.get("CREW_SEED", time.time()))
     print(f"CREW_SEED={seed}")
     chance = random.Random(seed)
@@ -244,6 +245,7 @@ def _survive(make_scene, *, kills: int, longest_s: float) -> None:
         _check(scene)
         print(f"{killed} kills in one quest")
         left -= killed
+    return kills - left
 
 
 @pytest.mark.faults  # the one that is killed first comes to the same end, with the same checks
@@ -252,14 +254,15 @@ def test_a_quest_of_ten_steps_comes_to_its_end(make_scene):
     scene = _begun(make_scene)
     _carry_to_the_end(scene)
     _check(scene)
+    assert scene.world.quests["1"].state == "complete"
 
 
 @pytest.mark.timeout(600)
 def test_a_quest_whose_runner_is_killed_five_times_ends_the_same(make_scene):
-    _survive(make_scene, kills=5, longest_s=4.0)
+    assert _survived(make_scene, kills=5, longest_s=4.0) == 5
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
 def test_a_quest_whose_runner_is_killed_fifty_times_ends_the_same(make_scene):
-    _survive(make_scene, kills=50, longest_s=2.0)
+    assert _survived(make_scene, kills=50, longest_s=2.0) == 50

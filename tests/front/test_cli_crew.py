@@ -312,9 +312,11 @@ def test_ctrl_c_ends_the_runner_with_130(scene, running):
 def test_a_locked_database_means_try_later(scene):
     held = sqlite3.connect(scene.root / ".crew/crew.db", isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
-    scene.refused(75, "try_later", "spawn")
+    refusal = scene.refused(75, "try_later", "spawn")
     held.execute("ROLLBACK")
     held.close()
+    assert refusal.hint
+    scene.ok("spawn")
 
 
 def test_clean_removes_state_and_worktrees_and_keeps_tasks_and_work(scene, running):

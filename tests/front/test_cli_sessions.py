@@ -365,6 +365,7 @@ def test_the_locks_of_a_git_that_died_in_a_session_go_with_it(open_desk):
 def test_without_a_runner_whoever_looks_notices_a_session_that_died(open_desk, args):
     os.kill(int(open_desk.tmux("display-message", "-p", "#{pid}")), signal.SIGKILL)
     until(lambda: open_desk.crew(*args).code == 0 and open_desk.status("1") == "error")
+    assert open_desk.ok("list", "--json").json[0]["session"] is None
 
 
 def test_several_tasks_at_once_and_a_session_survives_the_end_of_crew(desk, runner):

@@ -22,8 +22,9 @@ def test_a_process_that_is_just_being_started_does_not_keep_it(tmp_path):
     """It shares what is open until it becomes its program; a copy is as good as that."""
     with held(tmp_path / "lock") as lock:
         copy = os.dup(lock)
-    with held(tmp_path / "lock", patience_s=0):
-        os.close(copy)
+    with held(tmp_path / "lock", patience_s=0) as lock:
+        assert os.fstat(copy).st_ino == os.fstat(lock).st_ino
+    os.close(copy)
 
 
 def test_what_an_ended_git_left_behind_keeps_it(tmp_path):

@@ -515,3 +515,4 @@ def test_a_partial_clone_is_refused_with_a_sentence(repo, person, tmp_path):
     with raises_code(UsageError, "partial_clone", "partial clone"):
         ensure_worktree(repo, tmp_path / "7", branch="crew-7", base="main")
     ensure_worktree(repo, tmp_path / "8", branch="crew-8", base="main", kind="linked")
+    assert Person(tmp_path / "8").git("status", "--porcelain") == ""

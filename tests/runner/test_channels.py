@@ -316,9 +316,13 @@ def test_only_the_channel_that_is_meant_is_driven():
 
 @pytest.mark.parametrize("wish", [10**400, -1, math.nan, math.inf])
 def test_however_long_a_reader_wants_to_wait_it_is_answered(wish):
-    def unknown(_token):
+    asked = []
+
+    def unknown(token):
+        asked.append(token)
         raise NotFound("no such token", hint="ask for another one")
 
     nobody = SimpleNamespace(tokens=SimpleNamespace(member=unknown))
     request = Request(verb="channel_read", args={"waitSeconds": wish})
     asyncio.run(Readers(runner=nobody).patiently(request))
+    assert asked == ([""] if wish > 0 else [])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.conftest import need
 from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.rows.task import Task
 from crew.git.checkpoints.checkpoints import checkpoints, take_checkpoint
@@ -253,8 +254,8 @@ def test_a_folder_of_the_branch_stays_where_a_link_is_asked_for(make_crew):
     assert state_of(crew.workplace.repo, agent.path).changed == ("lib/new.txt",)
 
 
-@pytest.mark.skipif(working_bwrap() is None, reason="there is no bubblewrap here")
 def test_a_setup_command_cannot_change_a_linked_folder(make_crew):
+    need(working_bwrap(), "bwrap")
     crew = make_crew(
         'link = ["vendor"]\nsetup_command = "touch vendor/x; test ! -e vendor/x"',
         untracked={"vendor/a": "a\n"},
@@ -263,8 +264,8 @@ def test_a_setup_command_cannot_change_a_linked_folder(make_crew):
     assert names_in(crew.scene.path / "vendor") == ["a"]
 
 
-@pytest.mark.skipif(working_bwrap() is None, reason="there is no bubblewrap here")
 def test_an_agent_cannot_change_a_linked_folder(make_scene):
+    need(working_bwrap(), "bwrap")
     touch = {"run": "touch vendor/x; ls vendor > seen.txt"}
     scene = make_scene(
         {"default": {"steps": [[touch, {"commit": "seen"}, {"done": True}]]}},

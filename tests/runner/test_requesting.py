@@ -36,13 +36,17 @@ def test_a_runner_that_dies_while_it_is_woken_is_no_reason_to_fail(tmp_path, run
 
     monkeypatch.setattr(runner_pipe.os, "open", open_and_lose_the_runner)
     wake_runner(tmp_path)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(runner)
 
 
 def test_a_runner_that_has_not_looked_for_long_is_not_waited_for(tmp_path, runner):
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(runner, b"." * 4096)
+    began_at = time.monotonic()
     wake_runner(tmp_path)
+    assert time.monotonic() - began_at < PATIENCE_S
     os.close(runner)
 
 

@@ -143,6 +143,7 @@ def test_none_is_kept_once_nobody_waits(outside):
         await _made(outside, what="a spare")
         outside.foresee(())
         await _until(lambda: not _spares(outside), what="no spare")
+        assert _ready(outside) == []
         await outside.tidy()
 
     asyncio.run(story())
@@ -169,6 +170,8 @@ def test_a_target_that_does_not_exist_is_no_reason_to_stumble(outside):
     async def story():
         outside.foresee(("nowhere", "main"))
         await _until(lambda: len(_ready(outside)) == 1, what="a spare for the other one")
+        base = commit_of(outside.workplace.repo, "main")
+        assert [spare.commit for spare in outside.spares._ready] == [base]
         await outside.tidy()
 
     asyncio.run(story())

@@ -79,24 +79,27 @@ def test_of_two_rules_for_one_path_the_later_in_the_list_holds():
 def test_what_the_folder_around_gives_already_is_not_mounted_again():
     allowed = Allowed(
         may_write_anywhere=False,
-        readable=paths("/usr/lib", "/work/a"),
-        writable=paths("/work", "/work/b"),
-        held=paths("/work/b/c"),
+        readable=paths("/usr/lib", "/srv/one/a"),
+        writable=paths("/srv/one", "/srv/one/b"),
+        held=paths("/srv/one/b/c"),
     )
-    find = disk(["/usr/lib", "/work", "/work/a", "/work/b", "/work/b/c"])
-    assert shown(allowed, find) == [("WRITE", "/work", "/work"), ("HELD", "/work/b/c", "/work/b/c")]
+    find = disk(["/usr/lib", "/srv/one", "/srv/one/a", "/srv/one/b", "/srv/one/b/c"])
+    assert shown(allowed, find) == [
+        ("WRITE", "/srv/one", "/srv/one"),
+        ("HELD", "/srv/one/b/c", "/srv/one/b/c"),
+    ]
 
 
 def test_a_readable_path_below_a_held_one_and_a_writable_one_below_a_readable_one():
     allowed = Allowed(
         may_write_anywhere=False,
-        empty=paths("/h"),
-        held=paths("/h/a"),
-        readable=paths("/h/a/b", "/h/r"),
-        writable=paths("/h/r/w"),
+        empty=paths("/srv"),
+        held=paths("/srv/a"),
+        readable=paths("/srv/a/b", "/srv/r"),
+        writable=paths("/srv/r/w"),
     )
-    find = disk(["/h", "/h/a", "/h/a/b", "/h/r", "/h/r/w"])
-    assert [name for _, name, _ in shown(allowed, find)] == ["/h", "/h/a", "/h/r", "/h/r/w"]
+    find = disk(["/srv", "/srv/a", "/srv/a/b", "/srv/r", "/srv/r/w"])
+    assert [name for _, name, _ in shown(allowed, find)] == ["/srv", "/srv/a", "/srv/r", "/srv/r/w"]
 
 
 def test_an_empty_folder_in_an_empty_folder_is_made():
