@@ -1,0 +1,125 @@
+"""Which tests execute which line: recorded once, so that a fault meets only tests that reach it."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import coverage
+import pytest
+
+from bench.mutation_edits import Edit
+
+Lines = dict[str, dict[int, list[str]]]
+BROADEST = 3
+
+
+@dataclass(slots=True)
+class TestMap:
+    """The tests that execute each line of each file below `src/crew`."""
+
+    __test__ = False  # it is no test itself
+
+    lines: Lines = field(default_factory=dict)
+
+    def add(self, other: "TestMap") -> None:
+        for file, lines in other.lines.items():
+            mine = self.lines.setdefault(file, {})
+            for line, tests in lines.items():
+                mine.setdefault(line, []).extend(tests)
+
+    def sizes(self) -> Counter[str]:
+        """How many lines each test executes."""
+        return Counter(
+            test for lines in self.lines.values() for one in lines.values() for test in one
+        )
+
+    def tests_for(self, edit: Edit) -> set[str]:
+        """The tests that execute the edited lines.
+
+        A line outside of functions is executed once, by the import: each test of the module counts,
+        or each test at all if the module has no functions.
+        """
+        lines = self.lines.get(edit.file, {})
+        last = edit.line + edit.old.count("\n")
+        wanted = range(edit.line, last + 1) if edit.in_function else lines
+        found = {test for line in wanted for test in lines.get(line, ())}
+        return found if found or edit.in_function else set(self.sizes())
+
+    def write(self, file: Path) -> None:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(self.lines))
+
+    @classmethod
+    def read(cls, file: Path) -> "TestMap":
+        read = json.loads(file.read_text())
+        return cls(
+            {name: {int(n): tests for n, tests in lines.items()} for name, lines in read.items()}
+        )
+
+
+def most_telling(tests: Iterable[str], sizes: Counter[str], *, at_most: int) -> list[str]:
+    """Tests that execute few lines come first; those that execute the most are among the chosen."""
+    ranked = sorted(tests, key=lambda test: (sizes[test], test))
+    return (
+        ranked if len(ranked) <= at_most else [*ranked[: at_most - BROADEST], *ranked[-BROADEST:]]
+    )
+
+
+class Recorder:
+    """A plugin of pytest that notes the lines that each test executes."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._coverage = coverage.Coverage(
+            data_file=None, include=[f"{source}/*"], config_file=False
+        )
+        self._map = TestMap()
+
+    def pytest_sessionstart(self) -> None:
+        self._coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._coverage.switch_context(item.nodeid)
+        try:
+            return (yield)
+        finally:
+            self._coverage.switch_context("")
+
+    def recorded(self) -> TestMap:
+        self._coverage.stop()
+        data = self._coverage.get_data()
+        for file in data.measured_files():
+            contexts = data.contexts_by_lineno(file)
+            tests = {line: [one for one in named if one] for line, named in contexts.items()}
+            self._map.lines[Path(file).relative_to(self._source).as_posix()] = tests
+        return self._map
+
+
+class Chosen:
+    """A plugin of pytest that runs only these tests, in this order, and notes the first failure."""
+
+    def __init__(self, tests: list[str], note: Path) -> None:
+        self._order = {test: place for place, test in enumerate(tests)}
+        self._note = note
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        chosen = [item for item in items if item.nodeid in self._order]
+        items[:] = sorted(chosen, key=lambda item: self._order[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self._note.exists():
+            self._note.write_text(report.nodeid)
+
+
+def digest(folders: Iterable[Path]) -> str:
+    """Changes with every file in these folders."""
+    total = hashlib.sha256()
+    for folder in folders:
+        for file in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
+            total.update(file.as_posix().encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()[:12]

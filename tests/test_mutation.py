@@ -1,0 +1,129 @@
+"""The mutation tool: which faults it makes, which it tries, and that it tells found from missed."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from bench.mutation import AREAS, all_edits, explanations
+from bench.mutation_edits import edits_of, sample
+from bench.mutation_map import TestMap, most_telling
+
+ROOT = Path(__file__).parents[1]
+
+MODULE = '''
+"""A module with one fault of each kind."""
+
+from typing import Literal
+
+Kind = Literal["a", "b"]
+LIMIT: int = 400
+
+
+@frozen(slots=True)
+def grade(points: "int", *, best=3) -> str:
+    """Not 5."""
+    assert points is not None
+    if points < best and not best == 7:
+        raise ValueError(f"only {points} points", hint="more")
+    log.note("done")
+    return f"{points}/{best}"
+
+
+def both(first, second) -> bool:
+    return first or second
+
+
+def parts(name):
+    return (*name, *[one for one in name if one]) if name else ()
+'''
+
+
+def made(tmp_path, text):
+    file = tmp_path / "module.py"
+    file.write_text(text)
+    return edits_of(file, below=tmp_path)
+
+
+def test_a_module_gives_the_usual_faults_and_none_in_words_types_and_asserts(tmp_path):
+    assert [edit.shown for edit in made(tmp_path, MODULE)] == [
+        "400 → 0",
+        "3 → 4",
+        "points < best and not best == 7 → not (points < best and (not best == 7))",
+        "points < best and not best == 7 → points < best or not best == 7",
+        "points < best → points <= best",
+        "not best == 7 → best == 7",
+        "best == 7 → best != 7",
+        "7 → 8",
+        'raise ValueError(f"only {points} points", hint="more") → pass',
+        'log.note("done") → pass',
+        "\"done\" → 'XXdone'",
+        'f"{points}/{best}" → None',
+        'f"{points}/{best}" → f\'{points}/{best}\' + "XX"',
+        "first or second → not (first or second)",
+        "first or second → first and second",
+        "(*name, *[one for one in name if one]) if name else () → None",
+        "(*name, *[one for one in name if one]) if name else () → () if name else (*name, *[one for one in name if one])",  # noqa: E501
+        "*name → *()",
+        "*[one for one in name if one] → *()",
+        "one → not one",
+    ]
+
+
+def test_every_fault_is_python_and_changes_the_module(tmp_path):
+    source = MODULE.encode()
+    for edit in made(tmp_path, MODULE):
+        compile(edit.applied(source), "module.py", "exec")
+        assert edit.applied(source) != source
+
+
+def test_a_changed_line_leaves_the_other_faults_of_a_sample(tmp_path):
+    before = {edit.key for edit in sample(made(tmp_path, MODULE), count=8, seed=1)}
+    moved = made(tmp_path, MODULE.replace("LIMIT: int = 400", "\n\nMOST = 4"))
+    assert len(before - {edit.key for edit in sample(moved, count=8, seed=1)}) <= 1
+    other = sample(made(tmp_path, MODULE), count=8, seed=2)
+    assert {edit.key for edit in other} != before
+
+
+def test_a_fault_meets_the_tests_of_its_line_the_most_specific_first(tmp_path):
+    top, *_, last = made(tmp_path, MODULE)
+    lines = {last.line: ["all", "here", "a", "b", "c"], 12: ["all", "else", "a", "b", "c"]}
+    known = TestMap({"module.py": lines})
+    assert known.tests_for(last) == {"all", "here", "a", "b", "c"}
+    assert known.tests_for(top) == {"all", "here", "else", "a", "b", "c"}
+    assert most_telling(known.tests_for(last), known.sizes(), at_most=4) == [
+        "here",
+        "all",
+        "b",
+        "c",
+    ]
+
+
+TRY = """
+    import json, pathlib, sys
+    from bench import mutation
+    mutation.KEPT = pathlib.Path(sys.argv[1])
+    area = mutation.Area(("domain/kernel",), ("domain/test_error_row.py",), at_most=9)
+    edits = [one for one in mutation.all_edits(area) if one.file.endswith("error_row.py")]
+    wrong = [one for one in edits if one.shown == "before + 1 → before - 1"]
+    print(json.dumps([one.found_by for one in mutation.tried(area, wrong)]))
+"""
+
+
+def test_a_known_fault_is_found_by_a_test_that_executes_it(tmp_path):
+    script = textwrap.dedent(TRY)
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (found_by,) = json.loads(done.stdout.splitlines()[-1])
+    assert found_by.startswith("tests/domain/test_error_row.py::")
+
+
+def test_every_explained_survivor_is_still_a_possible_fault():
+    possible = {edit.key for area in AREAS.values() for edit in all_edits(area)}
+    assert [key for key in explanations() if key not in possible] == []
