@@ -94,7 +94,16 @@ def test_each_ending_is_said_once(name, words):
     assert words in prompt(name, **VALUES)
 
 
-NOTES = ["red_gate", "nested", "uncommitted", "conflict", "lost_side", "resumed"]
+NOTES = [
+    "red_gate",
+    "refused",
+    "nested",
+    "off_head",
+    "uncommitted",
+    "conflict",
+    "lost_side",
+    "resumed",
+]
 NOTES += ["review", "partial", "answer", "changes", "role", "followed"]
 
 

@@ -459,7 +459,9 @@ def test_proven_work_counts_even_if_its_agent_is_gone():
 
 WORST = Evidence(
     head="h1",
+    refused="not a tree",
     nested=("my app",),
+    off_head=("abc work",),
     uncommitted=("a.py", "b.py"),
     unmerged=True,
     lost_sides=("theirs.py",),
@@ -470,8 +472,10 @@ WORST = Evidence(
 
 
 MENDED_ONE_BY_ONE = [
-    ({}, Ask.NESTED, quoted(ways_out("my app"), most=LONGEST_NOTES)),
-    ({"nested": ()}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
+    ({}, Ask.REFUSED, "> not a tree"),
+    ({"refused": ""}, Ask.NESTED, quoted(ways_out("my app"), most=LONGEST_NOTES)),
+    ({"nested": ()}, Ask.OFF_HEAD, "> abc work"),
+    ({"off_head": ()}, Ask.UNCOMMITTED, "> a.py\n> b.py"),
     ({"uncommitted": ()}, Ask.CONFLICT, ""),
     ({"unmerged": False}, Ask.LOST_SIDE, "> theirs.py"),
     ({"lost_sides": ()}, Ask.NOTHING_COMMITTED, ""),
@@ -508,7 +512,9 @@ def round_with(world, evidence, *, rules=RULES):
 
 
 STUBBORN = {
+    Ask.REFUSED: Evidence(head="h", refused="not a tree"),
     Ask.NESTED: Evidence(head="h", nested=("app",)),
+    Ask.OFF_HEAD: Evidence(head="h", off_head=("abc work",)),
     Ask.UNCOMMITTED: Evidence(head="h", uncommitted=("a.py",)),
     Ask.NOTHING_COMMITTED: Evidence(head="h", has_commits=False),
     Ask.LOST_SIDE: Evidence(head="h", lost_sides=("a.py",)),

@@ -11,7 +11,7 @@ import pytest
 from crew.domain.kernel.errors import Conflict, UsageError
 from crew.git.checkpoints.checkpoints import checkpoints, restore, take_checkpoint
 from crew.git.repository import commit_of, find_repository
-from crew.git.task_repository import take_in
+from crew.git.task_repository import store_objects
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees.worktrees import ensure_worktree, follow, heal, remove_worktree, state_of
@@ -77,7 +77,9 @@ def merge_of_what_landed(agent, person, repo):
 
 
 def many_objects(agent, _person, _repo):
-    agent.commit({f"folder/{number}": f"{number}\n" for number in range(take_in.MOST_LOOSE + 10)})
+    agent.commit(
+        {f"folder/{number}": f"{number}\n" for number in range(store_objects.MOST_LOOSE + 10)}
+    )
 
 
 def detached(agent, _person, _repo):
@@ -436,6 +438,27 @@ def test_forged_or_missing_objects_are_refused_and_the_files_are_kept(
     assert take(repo, agent) is not None
     assert restored(repo, tmp_path) == agent.tree()
     Person(repo.root).git("fsck", "--strict")
+
+
+BAD_MODULES = '[submodule "x"]\n\tpath = x\n\turl = https://example.org\n\tupdate = !touch x\n'
+
+
+@pytest.mark.parametrize("most_loose", [500, 0], ids=["loose", "packed"])
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_content_that_git_refuses_is_refused_at_every_try(
+    repo, agent, monkeypatch, most_loose, has_checkpoint
+):
+    """Neither a first try nor a checkpoint may leave objects that the next try would skip."""
+    monkeypatch.setattr(store_objects, "MOST_LOOSE", most_loose)
+    agent.write(".gitmodules", BAD_MODULES)
+    if has_checkpoint:
+        take(repo, agent)
+    head = agent.commit({"x.txt": "x\n"})
+    for _ in range(2):
+        with pytest.raises(NotTakenIn, match="gitmodulesUpdate"):
+            state_of(repo, agent.path)
+    assert (commit_of(repo, head), commit_of(repo, "crew-7")) == (None, commit_of(repo, "main"))
+    assert not list((repo.common_dir / "objects").glob("tmp_*"))
 
 
 def test_an_index_that_leads_out_of_the_folder_writes_nothing_there(repo, agent, git_dir, tmp_path):

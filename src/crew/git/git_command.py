@@ -25,7 +25,7 @@ EXCLUDES = "crew-exclude"
 _FATAL = 128
 _PREFIXES = ("fatal:", "error:")
 _LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file")
-_DISK_FULL = ("No space left", "Disk quota exceeded")
+DISK_FULL = ("No space left", "Disk quota exceeded")
 _KNOWN = (
     (
         "dubious ownership",
@@ -174,7 +174,7 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     """A sentence and a next step. The log has the command and all its output."""
     command = " ".join(("git", *args))[:200]
     _log().info("%s ended with %d: %s", command, answer.code, answer.err.strip())
-    if any(sign in answer.err for sign in _DISK_FULL):
+    if any(sign in answer.err for sign in DISK_FULL):
         return GitFailed(
             "the disk is full", hint="free some disk space and try again", code="disk_full"
         )

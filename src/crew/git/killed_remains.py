@@ -11,6 +11,7 @@ from crew.domain.kernel.names import made_ref
 from crew.git.killed_git import clear_abandoned, clear_ref_lock, packed_locks
 from crew.git.repository import Repository, ref_tip, refs_like
 from crew.git.task_repository.agent_refs import remove
+from crew.git.task_repository.store_objects import UNCHECKED
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.folder_removal import delete_gone
 from crew.system.crash_points import effect
@@ -87,6 +88,7 @@ def _copies(repo: Repository) -> Iterator[Path]:
 
 def _objects(objects: Path) -> Iterator[Path]:
     yield from objects.glob("[0-9a-f][0-9a-f]/tmp_obj_*")
+    yield from objects.glob(f"{UNCHECKED}*")
     yield from (objects / "pack").glob("tmp_*")
 
 

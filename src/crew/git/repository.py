@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError, UsageError
@@ -85,6 +85,13 @@ def refs_like(repo: Repository, *patterns: str) -> dict[str, str]:
     listed = git(repo.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", *patterns)
     parts = (line.partition(" ") for line in listed.splitlines())
     return {ref: at for ref, _, at in parts}
+
+
+def landed_tips(repo: Repository) -> Iterator[str]:
+    """The commits that crew landed last, as far as files show them without git."""
+    for file in (repo.common_dir / "refs" / "crew" / "landed").rglob("*"):
+        if file.is_file() and is_object_id(commit := file.read_text(errors="replace").strip()):
+            yield commit
 
 
 def current_branch(repo: Repository) -> str | None:

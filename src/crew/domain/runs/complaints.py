@@ -7,7 +7,10 @@ from crew.domain.kernel.quotation import LONGEST_NOTES, headline, quoted
 from crew.domain.rows.run import Ask
 
 STUBBORN = frozenset(
-    {Ask.NESTED, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED, Ask.LOST_SIDE, Ask.NO_PLAN}
+    {
+        *(Ask.REFUSED, Ask.NESTED, Ask.OFF_HEAD, Ask.UNCOMMITTED, Ask.NOTHING_COMMITTED),
+        *(Ask.LOST_SIDE, Ask.NO_PLAN),
+    }
 )
 """Complaints that end a run when they are repeated too often."""
 
@@ -16,12 +19,15 @@ STUBBORN = frozenset(
 class Evidence:
     """What crew found in the worktree after DONE.
 
-    `gate_passed` is None if the gate did not run; `review_notes` are those of reviewers that failed
-    it.
+    `refused` is why git refuses the commits; `off_head` are commits of the task's branch that are
+    not in what is checked out. `gate_passed` is None if the gate did not run; `review_notes` are
+    those of reviewers that failed it.
     """
 
     head: str
+    refused: str = ""
     nested: tuple[str, ...] = ()
+    off_head: tuple[str, ...] = ()
     uncommitted: tuple[str, ...] = ()
     has_commits: bool = True
     lost_sides: tuple[str, ...] = ()
@@ -38,7 +44,9 @@ def complaint(evidence: Evidence) -> tuple[Ask | None, str]:
     nested = "\n".join(ways_out(path) for path in evidence.nested[:20])
     output = quoted(evidence.gate_output, most=LONGEST_NOTES)
     in_order = (
+        (evidence.refused, Ask.REFUSED, _quoted_lines((evidence.refused,))),
         (evidence.nested, Ask.NESTED, quoted(nested, most=LONGEST_NOTES)),
+        (evidence.off_head, Ask.OFF_HEAD, _quoted_lines(evidence.off_head)),
         (evidence.uncommitted, Ask.UNCOMMITTED, _quoted_lines(evidence.uncommitted[:200])),
         (evidence.unmerged, Ask.CONFLICT, ""),
         (evidence.lost_sides, Ask.LOST_SIDE, _quoted_lines(evidence.lost_sides)),
@@ -68,7 +76,9 @@ def _quoted_lines(names: tuple[str, ...]) -> str:
 
 WHY = {
     Ask.RED_GATE: "the gate is red",
+    Ask.REFUSED: "git refuses its commits",
     Ask.NESTED: "its work is in a repository inside the worktree, which no commit carries",
+    Ask.OFF_HEAD: "its branch has commits that are not checked out",
     Ask.UNCOMMITTED: "work was left uncommitted",
     Ask.NOTHING_COMMITTED: "nothing was committed",
     Ask.CONFLICT: "it conflicts with what landed before",

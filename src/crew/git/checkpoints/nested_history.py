@@ -14,7 +14,8 @@ from crew.domain.kernel.frozen import frozen
 from crew.git.checkpoints.nested_repositories import Nested
 from crew.git.git_command import ask, failure, git
 from crew.git.repository import Repository, is_object_id
-from crew.git.task_repository.take_in import NotTakenIn, reading, take_from
+from crew.git.task_repository.store_objects import reading
+from crew.git.task_repository.take_in import NotTakenIn, take_from
 from crew.git.worktrees.nested_view import objects_of, own_git_dir
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.system.crash_points import effect

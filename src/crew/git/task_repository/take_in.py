@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError
-from crew.git.git_command import GitAnswer, GitFailed, ask
+from crew.git.git_command import DISK_FULL, GitAnswer, GitFailed, ask, failure
 from crew.git.refs import Moved, advance
-from crew.git.repository import Repository, commit_of, ref_tip
+from crew.git.repository import Repository, commit_of, landed_tips, ref_tip
 from crew.git.task_repository.agent_refs import (
     AgentHead,
     agent_git_of,
@@ -22,20 +22,17 @@ from crew.git.task_repository.agent_refs import (
 )
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
+from crew.git.task_repository.store_objects import LONG_S, reading, store_pack
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
-
-MOST_LOOSE = 500
-"""A larger pack is stored as it is, instead of one file for each object."""
-LONG_S = 1800.0
 
 _MIRRORED = "crew-mirrored"
 """In crew's git dir of a folder: where crew moved the task's branch."""
 _PACK = "crew-in"
 _LARGEST = 4096
 
-_UNTRUSTED = (
+UNTRUSTED = (
     # These files could make git believe in other parents or objects than there are.
     *("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false"),
     *("-c", "pack.useBitmaps=false"),
@@ -83,7 +80,7 @@ def _follow(
         if holder := worktree_with(repo, branch):
             raise checked_out(branch.removeprefix("refs/heads/"), holder)
         known = tuple(dict.fromkeys(filter(None, (at, *without))))
-        take_in(repo, crew_git, (commit,), without=known)
+        _take_in_checked(repo, crew_git, commit, known)
         note_mirror(crew_git, *filter(None, (at,)), commit)
         _move(repo, branch, to=commit, expected=at)
     if path.is_dir():  # the files of a lost folder come back first
@@ -91,20 +88,52 @@ def _follow(
         note_mirror(crew_git, commit)
 
 
+def _take_in_checked(repo: Repository, crew_git: Path, commit: str, known: tuple[str, ...]) -> None:
+    """Take in a commit that may land: git checks each of its objects, also those already here.
+
+    A checkpoint stores files without that check. What landed was checked.
+    """
+    landed = tuple(landed_tips(repo))
+    try:
+        take_in(repo, crew_git, (commit,), without=(*known, *landed), is_all=True)
+    except NotTakenIn:
+        if not landed:
+            raise
+        take_in(
+            repo, crew_git, (commit,), without=known, is_all=True
+        )  # a landed ref may be damaged
+
+
 def take_in(
-    repo: Repository, crew_git: Path, commits: Iterable[str], *, without: Iterable[str] = ()
+    repo: Repository,
+    crew_git: Path,
+    commits: Iterable[str],
+    *,
+    without: Iterable[str] = (),
+    is_all: bool = False,
 ) -> None:
     """Store these commits of the agent's repository, and all they need, in the main one."""
     revs = [*commits, *(f"^{commit}" for commit in without)]
-    take_from(repo, revs, env=seeing(repo, crew_git), scratch=crew_git)
+    take_from(repo, revs, env=seeing(repo, crew_git), scratch=crew_git, is_all=is_all)
 
 
-def take_from(repo: Repository, revs: list[str], *, env: Mapping[str, str], scratch: Path) -> None:
-    """Store the objects of these revisions that `env` shows and the main repository lacks."""
+def take_from(
+    repo: Repository,
+    revs: list[str],
+    *,
+    env: Mapping[str, str],
+    scratch: Path,
+    is_all: bool = False,
+) -> None:
+    """Store the objects of these revisions that `env` shows and the main repository lacks.
+
+    `is_all`: those that it has are checked too.
+    """
     try:
-        pack = _pack(scratch, revs, env)
-        if pack is not None:
-            _store(repo, pack)
+        pack = _pack(scratch, revs, env, is_all=is_all)
+        stored = store_pack(repo, pack) if pack is not None else None
+        if stored is not None and stored.code != 0:
+            raise _refused(stored)
     finally:
         for left in scratch.glob(f"{_PACK}-*"):
             left.unlink(missing_ok=True)
@@ -114,7 +143,7 @@ def existing(repo: Repository, crew_git: Path, commits: Iterable[str]) -> list[s
     """Those of the commits, or of the commits of tags, that git finds there or in the main one."""
     args = ("cat-file", "--batch-check=%(objectname) %(objecttype)")
     stdin = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
-    answer = ask(crew_git, *_UNTRUSTED, *args, stdin=stdin, env=seeing(repo, crew_git))
+    answer = ask(crew_git, *UNTRUSTED, *args, stdin=stdin, env=seeing(repo, crew_git))
     found = (line.split(" ") for line in answer.out.decode(errors="replace").splitlines())
     return list(dict.fromkeys(words[0] for words in found if words[1:] == ["commit"]))
 
@@ -171,21 +200,6 @@ def seeing(repo: Repository, crew_git: Path) -> dict[str, str]:
     return reading(repo, crew_git, objects)
 
 
-def reading(repo: Repository, git_dir: Path, objects: Path) -> dict[str, str]:
-    """Let git read these objects first, and then those of the main repository."""
-    return {
-        "GIT_DIR": str(git_dir),
-        "GIT_OBJECT_DIRECTORY": str(objects),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted((repo.common_dir / "objects").resolve()),
-    }
-
-
-def quoted(path: Path) -> str:
-    """A path in the form that git reads from a list of object folders."""
-    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
 def _settle_alternates(repo: Repository, objects: Path) -> None:
     """Restore the list of other object folders: git follows it, and could wait for a pipe."""
     info = objects / "info"
@@ -228,34 +242,18 @@ def special_in(objects: Path) -> Path | None:
 
 
 @effect("git.pack_commits")
-def _pack(scratch: Path, revs: list[str], env: Mapping[str, str]) -> Path | None:
-    """The agent's own objects among those that the commits need, as one file."""
-    args = ("pack-objects", "-q", "--revs", "--local", "--delta-base-offset")
+def _pack(scratch: Path, revs: list[str], env: Mapping[str, str], *, is_all: bool) -> Path | None:
+    """The objects that the commits need, as one file: the agent's own alone, or all of them."""
+    own = () if is_all else ("--local",)
+    args = ("pack-objects", "-q", "--revs", *own, "--delta-base-offset")
     stdin = "".join(f"{rev}\n" for rev in revs).encode()
     answer = ask(
-        scratch, *_UNTRUSTED, *args, str(scratch / _PACK), stdin=stdin, env=env, timeout_s=LONG_S
+        scratch, *UNTRUSTED, *args, str(scratch / _PACK), stdin=stdin, env=env, timeout_s=LONG_S
     )
     if answer.code != 0:
         raise _refused(answer)
     name = answer.out.decode().strip()
     return scratch / f"{_PACK}-{name}.pack" if name else None
-
-
-@effect("git.store_commits")
-def _store(repo: Repository, pack: Path) -> None:
-    with pack.open("rb") as file:
-        count = int.from_bytes(file.read(12)[8:])
-    how: tuple[str, ...] = ("unpack-objects", "-q", "--strict")
-    if count > MOST_LOOSE:
-        how = ("index-pack", "--stdin", "--strict", "--fix-thin")
-    answer = ask(
-        repo.common_dir,
-        *("-c", "core.fsyncMethod=batch", *how),
-        stdin=pack,
-        timeout_s=LONG_S,
-    )
-    if answer.code != 0:
-        raise _refused(answer)
 
 
 def _move(repo: Repository, branch: str, *, to: str, expected: str | None) -> None:
@@ -279,7 +277,9 @@ def _moved_by_another(branch: str, *, at: str, head: str) -> CrewError:
     )
 
 
-def _refused(answer: GitAnswer) -> NotTakenIn:
+def _refused(answer: GitAnswer) -> GitFailed:
+    if any(sign in answer.err for sign in DISK_FULL):
+        return failure(("unpack-objects",), answer)
     lines = [line for line in answer.err.splitlines() if line.strip()]
     detail = lines[0] if lines else f"git ended with {answer.code}"
     for prefix in ("fatal: ", "error: "):

@@ -1,13 +1,18 @@
 """Describes the work on a task's branch, usually without starting git."""
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.commit_files import checked_out_in, read_line
-from crew.git.git_command import git
-from crew.git.repository import Repository
+from crew.git.git_command import ask, git
+from crew.git.repository import Repository, ref_tip
+from crew.git.task_repository.agent_refs import agent_git_of, branch_tip
+from crew.git.task_repository.take_in import UNTRUSTED, NotTakenIn, seeing
 from crew.git.worktrees.clean_check import untouched_head
+from crew.git.worktrees.worktree_admin import is_own
 from crew.git.worktrees.worktrees import bound_to, follow
 
 MOST_SHOWN = 20
@@ -27,7 +32,8 @@ def read_work(repo: Repository, worktree: Path, *, base: str) -> BranchWork:
 
     Commits that an agent made in its own repository are taken in first. Git never runs there.
     """
-    follow(repo, worktree)
+    with suppress(NotTakenIn):  # crew reports that when it checks the work
+        follow(repo, worktree)
     env = bound_to(repo, worktree)
     git_dir = Path(env["GIT_DIR"])
     is_clean = untouched_head(worktree, git_dir) is not None
@@ -45,3 +51,20 @@ def _commits(repo: Repository, git_dir: Path, base: str, env: Mapping[str, str])
         return git(repo.common_dir, "log", *shown, f"{base}..HEAD", env=env)
     lines = [f"{commit[:_ABBREV]} {found.subject}" for commit, found in line.items()]
     return "\n".join(lines[:MOST_SHOWN])
+
+
+def off_head(repo: Repository, git_dir: Path, *, branch: str, head: str) -> tuple[str, ...]:
+    """The newest commits of a task's branch that are not in the commit `head`, one on each line.
+
+    An agent made them, and then checked out another branch or a commit.
+    """
+    if is_own(git_dir):
+        tip, env = branch_tip(agent_git_of(git_dir), branch), seeing(repo, git_dir)
+    else:
+        tip, env = ref_tip(repo, f"refs/heads/{branch}"), {}
+    if tip is None or not head or tip == head:
+        return ()
+    shown = (f"--max-count={MOST_SHOWN}", f"--abbrev={_ABBREV}", "--format=%h %s")
+    args = ("rev-list", "--no-commit-header", *shown, tip, "--not", head)
+    listed = ask(repo.common_dir, *UNTRUSTED, *args, env=env)
+    return tuple(os.fsdecode(listed.out).splitlines()) if listed.code == 0 else ()

@@ -21,7 +21,8 @@ from crew.git.task_repository.agent_refs import (
     read_bytes,
     read_text,
 )
-from crew.git.task_repository.take_in import quoted, special_in
+from crew.git.task_repository.store_objects import quoted
+from crew.git.task_repository.take_in import special_in
 from crew.git.worktrees.index_file import load_marks, read_index
 from crew.git.worktrees.worktree_admin import environment_for, is_own
 

@@ -29,6 +29,7 @@ from crew.git.task_repository.lay_repository import (
     renew_repository,
 )
 from crew.git.task_repository.take_in import (
+    NotTakenIn,
     drop_special,
     follow_agent,
     note_mirror,
@@ -89,7 +90,8 @@ def ensure_worktree(
     _refuse_stranger(git_dir, path, branch=branch)
     finish_checkout(repo, git_dir, path)
     if worktree_admin.is_own(git_dir):
-        follow_agent(repo, path, crew_git=git_dir)
+        with suppress(NotTakenIn):  # the agent is told when crew checks its work
+            follow_agent(repo, path, crew_git=git_dir)
     return _head(repo, git_dir, path)
 
 
@@ -282,7 +284,8 @@ def heal(repo: Repository, path: Path) -> None:
     _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
     drop_special(git_dir)
     if not has_sound_index(agent_git_of(git_dir)):
-        follow_agent(repo, path, crew_git=git_dir)
+        with suppress(NotTakenIn):
+            follow_agent(repo, path, crew_git=git_dir)
         copy_index(git_dir)
 
 

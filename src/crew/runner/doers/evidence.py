@@ -50,8 +50,12 @@ async def gather(
 async def seen_at_once(ctx: Context, run: Run, look: WorkSeen) -> Evidence | None:
     """A fault that the worktree shows without running anything; None if there is none."""
     head, outside = look.head, ctx.outside
+    if look.refused:
+        return Evidence(head=head, refused=look.refused)
     if look.nested:
         return Evidence(head=head, nested=look.nested)
+    if look.off_head:
+        return Evidence(head=head, off_head=look.off_head)
     if look.uncommitted:
         return Evidence(head=head, uncommitted=look.uncommitted)
     if not run.merge_commit:

@@ -23,8 +23,6 @@ from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.git.branches import claim_branch
 from crew.git.checkpoints import checkpoints
-from crew.git.checkpoints.ignored_files import is_cache
-from crew.git.checkpoints.nested_repositories import strays
 from crew.git.delivery import delivery
 from crew.git.delivery.commit_diff import changed_paths
 from crew.git.delivery.landed_refs import integration_tip
@@ -44,6 +42,7 @@ from crew.runner.outside.plan_items import PlannedTasks
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.outside.spare_pool import Spares
 from crew.runner.outside.terminals import TaskTerminals
+from crew.runner.outside.work_seen import is_worktree, look_at_work
 from crew.runner.outside.worktree_setup import furnish, worker_settings
 from crew.runner.prompts.step_orders import (
     agent_settings,
@@ -54,7 +53,7 @@ from crew.runner.prompts.step_orders import (
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
 from crew.runner.sandbox.confinement import for_step
-from crew.runner.views.step_log import note_left_out, says_done, start_step
+from crew.runner.views.step_log import note_left_out, start_step
 from crew.system.bounded_log import MIB
 from crew.system.processes.git_processes import have_gits_ended
 from crew.system.threads import in_thread
@@ -168,7 +167,7 @@ class LocalOutside:
                 checkpoints.restore_into_worktree(repo, path, kept[-1].commit)
 
     async def has_worktree(self, task: Task) -> bool:
-        return bool(task.worktree) and self._is_worktree(Path(task.worktree))
+        return bool(task.worktree) and is_worktree(self.workplace, Path(task.worktree))
 
     async def clear_locks(self, task: Task) -> None:
         if task.worktree:
@@ -183,33 +182,7 @@ class LocalOutside:
                 stale_locks.clear_stale_locks(repo, path, [lock])
 
     async def look_at(self, task: Task) -> WorkSeen | None:
-        return await in_thread(self._look_at, task)
-
-    def _look_at(self, task: Task) -> WorkSeen | None:
-        path = Path(task.worktree)
-        if not task.worktree or not self._is_worktree(path):
-            return None
-        repo = self.workplace.repo
-        state = worktrees.state_of(repo, path)
-        show_newest(repo, path, task.target)
-        git_dir = worktree_admin.git_dir_for(repo, path)
-        assert git_dir is not None
-        landed = integration_tip(repo, task.target) if state.links else ""
-        changed = tuple(p for p in state.changed if not is_cache(p))
-        unfinished = (f"an unfinished {state.unfinished}",) if state.unfinished else ()
-        return WorkSeen(
-            head=state.head or "",
-            uncommitted=(*unfinished, *changed),
-            nested=strays(repo, path, state, git_dir=git_dir, landed=landed),
-            done_said=says_done(self.workplace.task_log(task.id), self.workplace.rules.done_word),
-        )
-
-    def _is_worktree(self, path: Path) -> bool:
-        """Whether its `.git` file and git's own record of it exist."""
-        if path.is_symlink():
-            return False
-        git_dir = worktree_admin.git_dir_for(self.workplace.repo, path)
-        return (path / ".git").exists() and git_dir is not None and worktree_admin.is_whole(git_dir)
+        return await in_thread(look_at_work, self.workplace, task)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace

@@ -26,12 +26,16 @@ from crew.domain.terminals.terminal_outcomes import Opened
 class WorkSeen:
     """The content of a task's worktree; `done_said`: the last step's log contains DONE.
 
-    `nested` are the paths of nested repositories, which a commit cannot contain.
+    `nested` are the paths of nested repositories, which a commit cannot contain. `off_head` are
+    commits of the task's branch that are not in what is checked out. `refused` is why git refuses
+    the commits; nothing else is known then.
     """
 
     head: str
     uncommitted: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
+    off_head: tuple[str, ...] = ()
+    refused: str = ""
     done_said: bool = False
 
 

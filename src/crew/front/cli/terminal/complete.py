@@ -34,6 +34,14 @@ PATIENCE_S = 24 * 3600.0
 
 
 WHAT_TO_DO = {
+    Ask.REFUSED: (
+        "git refuses its commits",
+        "make the commits again without it: `crew exec {task} -- git reset --soft {target}`",
+    ),
+    Ask.OFF_HEAD: (
+        "the branch {branch} has commits that are not checked out",
+        "take them in with `crew exec {task} -- git merge {branch}`, and complete again",
+    ),
     Ask.NESTED: (
         "a repository of its own is in the worktree, and a commit would hold only a link to it",
         "type one of the commands above for each, commit, and run `crew complete` again",
@@ -88,7 +96,7 @@ def complete(call: Call, task: str | None, message: str | None, *, merge: bool |
     )
     world = load_world(workplace.db)
     run = world.runs[str(world.tasks[task].run)]
-    _check(run, task)
+    _check(run, world.tasks[task])
     if message:
         _comment(workplace, task, message)
     if call.json:
@@ -124,17 +132,19 @@ def _is_checked(world: World, task: str) -> bool:
     return (run is None or run.state != RunState.REVIEWING) and is_written(task)(world)
 
 
-def _check(run: Run, task: str) -> None:
+def _check(run: Run, task: Task) -> None:
     if run.state == RunState.COMPLETE:
         return
     if run.error:
         raise CrewError(
-            f"task {task} could not be checked: {run.error}",
+            f"task {task.id} could not be checked: {run.error}",
             hint="fix that first",
             code="not_checked",
         )
     why, remedy = WHAT_TO_DO.get(Ask(run.ask), ("it is not finished", "look at `crew show`"))
-    raise CheckFailed(f"task {task} is not done: {why}\n{run.notes}".rstrip(), hint=remedy)
+    names = {"task": task.id, "branch": task.branch, "target": task.target}
+    found = f"task {task.id} is not done: {why.format(**names)}\n{run.notes}"
+    raise CheckFailed(found.rstrip(), hint=remedy.format(**names))
 
 
 def _comment(workplace: "Workplace", task: str, message: str) -> None:
