@@ -192,6 +192,7 @@ def test_edge_case_4_where_it_is_asked_for_silence_after_a_word_ends_the_turn():
     assert room.active == ["pm"]
     room.tick(1)
     assert room.active == ["dev"]
+    assert {"detected": "silence"} in [fact.extra for fact in room.facts]
 
 
 def test_edge_case_5_when_all_are_offline_words_are_kept_and_who_comes_first_is_active():

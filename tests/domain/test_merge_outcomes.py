@@ -13,6 +13,7 @@ from crew.domain.merging.merge_outcomes import (
     delivered,
     delivery_held_up,
     found,
+    held_up,
     landings_lost,
     prefix_landed,
     target_moved,
@@ -141,6 +142,25 @@ def test_what_is_in_the_way_of_a_delivery_is_recorded_once():
     assert fact.trigger == "delivery_waits"
     assert delivery_held_up(again, blocked, at=2.0) == []
     assert delivery_held_up(again, Delivered(state="diverged"), at=2.0) == []
+
+
+def test_a_delivery_that_waits_for_nothing_named_records_nothing():
+    assert delivery_held_up(queue_of(), Delivered(state="waiting"), at=2.0) == []
+
+
+def test_what_holds_a_queue_up_is_recorded_once():
+    queue = queue_of()
+    (fact,) = held_up(queue, "a full disk", "make room", at=2.0)
+    assert (fact.trigger, fact.changes["waiting"]) == ("held_up", "a full disk")
+    assert (
+        held_up(
+            replace(queue, waiting="a full disk", remedy="make room"),
+            "a full disk",
+            "make room",
+            at=3.0,
+        )
+        == []
+    )
 
 
 def test_landed_work_that_only_git_knows_gets_its_queue_back():

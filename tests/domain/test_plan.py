@@ -50,7 +50,7 @@ from domain.scenes import (
 IDLE = Agent(id="A", agent_kind="claude")
 
 
-FINISHING = Scope(takes_work=False)
+FINISHING = EVERYTHING.finishing()
 
 
 def decided(world, *, rules=RULES, scope=EVERYTHING):

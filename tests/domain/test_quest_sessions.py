@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from crew.config.workflow_files import BUILT_IN, load_workflow
-from crew.domain.quests.role_sessions import MOST_KEPT, session_kept
+from crew.domain.quests.role_sessions import (
+    MOST_KEPT,
+    as_they_keep,
+    is_used_elsewhere,
+    session_kept,
+    that_keep_none,
+)
 from crew.domain.rows.step import ErrorKind
 from crew.domain.rules import Rules
 from domain.quest_life import ROOT, Life, built_in, steps
@@ -67,6 +73,29 @@ def test_items_at_the_same_time_never_share_a_session():
     life.finish("a")
     kept = life.quest.sessions[0][2]
     assert sorted([begun(life, "b")[0] == kept, begun(life, "c")[0] == kept]) == [False, True]
+
+
+def test_a_session_that_a_waiting_role_resumes_later_is_lent_to_no_other_item():
+    life = keeping("codeweaver").planned(a="", b="a", c="b")
+    life.finish("a")
+    kept, task = life.quest.sessions[0][2], life.task("b")
+    assert begun(life, "b") == (kept, True)
+    life.say(task, "needs-role-followup", role="spiritmender", reason="lint", resume=True)
+    life.end(task)
+    assert life.world.positions[task].state == "waiting_for_role"
+    stranger = replace(life.run(task), id="another")
+    assert is_used_elsewhere(life.world, stranger, kept)
+    assert not is_used_elsewhere(life.world, stranger, "free")
+
+
+def test_a_role_cannot_keep_its_session_if_its_cli_cannot_move_it():
+    workflow = keeping("codeweaver", "siegemaster").workflow
+    siege = replace(workflow.roles["siegemaster"], agent="codex")
+    workflow = replace(workflow, roles={**workflow.roles, "siegemaster": siege})
+    rules = replace(RULES, default_kind="claude")
+    assert that_keep_none(workflow, rules) == {"siegemaster": "codex"}
+    kept = as_they_keep(workflow, rules).roles
+    assert (kept["codeweaver"].session, kept["siegemaster"].session) == ("quest", "item")
 
 
 def test_a_role_whose_session_moved_on_gets_another_one_when_its_item_comes_back():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.domain.kernel.quotation import CUT, attributed, headline, quoted
+from crew.domain.kernel.quotation import CUT, attributed, headline, quoted, quoted_start
 from crew.domain.rows.message import Message
 from crew.domain.runs.complaints import Evidence, complaint
 from crew.domain.runs.verdicts import Verdict, complaints
@@ -60,6 +60,12 @@ def test_of_a_very_long_line_the_end_is_shown_behind_the_mark():
     assert shown.splitlines()[0] == CUT
     assert shown.splitlines()[1].startswith("> x")
     assert shown.endswith(POSING)
+
+
+def test_of_a_long_text_the_start_is_shown_as_far_as_it_fits():
+    assert quoted_start("x" * 98, most=100) == f"> {'x' * 98}"
+    shown = quoted_start("x" * 99, most=100)
+    assert (len(shown), shown.splitlines()) == (100, [f"> {'x' * (97 - len(CUT))}", CUT])
 
 
 def test_a_quotation_of_a_quotation_has_two_marks():

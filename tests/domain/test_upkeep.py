@@ -83,6 +83,14 @@ def test_beside_a_runner_only_the_worktrees_of_known_tasks_go():
     assert not beside_a_runner(Remains(worktrees=(KNOWN,)), {"1": None}).is_postponed
 
 
+@pytest.mark.parametrize(
+    "found",
+    [Remains(branches=(MERGED,)), Remains(marks=("crew-5",)), Remains(worktrees=(UNKNOWN,))],
+)
+def test_each_thing_that_waits_for_the_end_of_the_runner_is_postponed(found):
+    assert beside_a_runner(found, {"1": None}).is_postponed
+
+
 def test_only_what_was_shown_and_is_still_over_goes():
     shown = Remains(worktrees=(KNOWN,), branches=(MERGED, UNMERGED), marks=("crew-5",))
     moved = replace(UNMERGED, head="c")
@@ -115,3 +123,4 @@ def test_tasks_in_a_circle_and_tasks_that_cannot_be_read_are_found():
         "fix its file, or `crew rm 5`",
     ]
     assert found[-1].message == "5 tasks were read"
+    assert {one.check for one in found} == {"tasks"}
