@@ -14,8 +14,14 @@ __all__ = ["bare_scene", "lonely", "on_screen", "running", "scene"]
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch) -> Place:
+def place(described) -> Place:
     need(working_bwrap(), "bwrap")
+    return described
+
+
+@pytest.fixture
+def described(tmp_path, monkeypatch) -> Place:
+    """A place whose descriptions are read: nothing runs there, so bubblewrap is not needed."""
     home = tmp_path / "home of ann"
     home.mkdir()
     for name in [name for name in os.environ if name.startswith(("GIT_", "CREW_", "XDG_"))]:
