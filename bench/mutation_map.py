@@ -39,14 +39,17 @@ class TestMap:
     def tests_for(self, edit: Edit) -> set[str]:
         """The tests that execute the edited lines.
 
-        A line outside of functions is executed once, by the import: each test of the module counts,
-        or each test at all if the module has no functions.
+        What an import executes, it executes once: then each test of the module counts, or each test
+        at all if the module has no other lines. Nothing for a line that is never executed.
         """
         lines = self.lines.get(edit.file, {})
-        last = edit.line + edit.old.count("\n")
-        wanted = range(edit.line, last + 1) if edit.in_function else lines
-        found = {test for line in wanted for test in lines.get(line, ())}
-        return found if found or edit.in_function else set(self.sizes())
+        edited = range(edit.line, edit.line + edit.old.count("\n") + 1)
+        found = {test for line in edited for test in lines.get(line, ())}
+        is_import = not edit.in_function or any(line in lines for line in edited)
+        if found and edit.in_function:
+            return found
+        of_module = {test for tests in lines.values() for test in tests}
+        return (of_module or set(self.sizes())) if is_import else set()
 
     def write(self, file: Path) -> None:
         file.parent.mkdir(exist_ok=True)
