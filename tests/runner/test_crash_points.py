@@ -57,6 +57,7 @@ ELSEWHERE = {
         *("git.set_aside_repository", "git.set_aside_stranger", "git.write_staged"),
         *("git.rewrite_worktree", "git.drop_special", "git.show_branch"),
     ),
+    "git/test_persons_commits.py": ("git.write_persons_files",),
     "runner/test_notices.py": ("notices.post",),
     "system/test_private_files.py": ("files.set_aside",),
     "store/test_salvage.py": ("store.keep_damaged", "store.replace"),

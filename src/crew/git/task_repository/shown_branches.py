@@ -45,8 +45,14 @@ def show_branch(crew_git: Path, branch: str, commit: str) -> None:
     ref = agent_git / "refs" / "heads" / branch
     if head is None or head.branch == branch or read_text(ref, most=_LONGEST_REF) == commit:
         return
-    if _has_real_folders(agent_git, ref.parent):
-        _write(ref, commit)
+    write_branch(agent_git, f"refs/heads/{branch}", commit)
+
+
+def write_branch(agent_git: Path, ref: str, commit: str) -> None:
+    """Move a branch in a task's own repository, unless a link of the agent is in the way."""
+    file = agent_git / ref
+    if _has_real_folders(agent_git, file.parent):
+        _write(file, commit)
 
 
 def _has_real_folders(agent_git: Path, folder: Path) -> bool:

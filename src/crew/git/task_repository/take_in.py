@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.git.git_command import DISK_FULL, GitAnswer, GitFailed, ask, failure
+from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of, landed_tips, ref_tip
 from crew.git.task_repository.agent_refs import (
@@ -55,10 +56,10 @@ def follow_agent(
     are commits whose history is in the main repository.
     """
     head = read_head(agent_git_of(crew_git))
-    branch = _mirror_of(crew_git)
+    branch = mirror_of(crew_git)
     if head is None or head.commit is None or branch is None:
         return head
-    if ref_tip(repo, branch) != head.commit or len(_mirrored(crew_git)) > 1:
+    if ref_tip(repo, branch) != head.commit or len(mirrored(crew_git)) > 1:
         with held(crew_git / "crew.lock"):
             _follow(repo, path, branch, head.commit, crew_git=crew_git, without=without)
     return head
@@ -73,8 +74,10 @@ def _follow(
     crew_git: Path,
     without: Iterable[str],
 ) -> None:
-    at, noted = ref_tip(repo, branch), _mirrored(crew_git)
+    at, noted = ref_tip(repo, branch), mirrored(crew_git)
     if at is not None and noted and at not in (*noted, commit):
+        if noted == [commit] and is_ahead(repo, at, of=noted):
+            return  # a person's commits, which the agent gets before its next step
         raise _moved_by_another(branch, at=at, head=commit)
     if at != commit:
         if holder := worktree_with(repo, branch):
@@ -86,6 +89,11 @@ def _follow(
     if path.is_dir():  # the files of a lost folder come back first
         bring_index(path, crew_git)
         note_mirror(crew_git, commit)
+
+
+def is_ahead(repo: Repository, tip: str, *, of: list[str]) -> bool:
+    """Whether a person committed on top of the commit at which crew put the task's branch."""
+    return len(of) == 1 and contains(repo, ancestor=of[0], descendant=tip)
 
 
 def _take_in_checked(repo: Repository, crew_git: Path, commit: str, known: tuple[str, ...]) -> None:
@@ -157,7 +165,8 @@ def note_mirror(crew_git: Path, *commits: str) -> None:
     write_file(crew_git / _MIRRORED, "".join(f"{commit}\n" for commit in commits).encode())
 
 
-def _mirrored(crew_git: Path) -> list[str]:
+def mirrored(crew_git: Path) -> list[str]:
+    """Where crew moved the task's branch; two commits if a move has begun."""
     return (read_text(crew_git / _MIRRORED, most=_LARGEST) or "").split()
 
 
@@ -177,7 +186,7 @@ def bring_index(path: Path, crew_git: Path, *, is_fresh: bool = False) -> None:
 _HINT = "look at it with `git fsck` in its worktree, or start the task again"
 
 
-def _mirror_of(crew_git: Path) -> str | None:
+def mirror_of(crew_git: Path) -> str | None:
     """The branch that follows the agent's HEAD; None for a folder of gates or reviews."""
     text = read_text(crew_git / "HEAD", most=_LARGEST) or ""
     return text.removeprefix("ref: ") if text.startswith("ref: ") else None

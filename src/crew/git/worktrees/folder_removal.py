@@ -6,7 +6,11 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from crew.git.repository import Repository
+from crew.git.task_repository.agent_refs import remove
+from crew.git.worktrees import worktree_admin
 from crew.system.crash_points import effect
+from crew.system.file_locks import held
 
 
 @effect("git.set_aside")
@@ -65,3 +69,15 @@ def set_aside_repository(git_dir: Path, path: Path) -> None:
         shutil.move(replaced, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
     else:
         replaced.unlink(missing_ok=True)
+
+
+def abandon(repo: Repository, path: Path) -> None:
+    """Give up a worktree of gates that cannot be cleaned; what can be deleted is deleted."""
+    path = path.absolute()
+    git_dir = worktree_admin.git_dir_for(repo, path)
+    with held(repo.common_dir / "crew.lock"):
+        set_aside_folder(path)
+        remove(path)  # a file or a link in its place
+        if git_dir is not None and git_dir.exists() and git_dir != repo.common_dir:
+            worktree_admin.forget(git_dir)
+    delete_set_aside(path)

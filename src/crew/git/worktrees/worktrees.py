@@ -50,6 +50,7 @@ from crew.git.worktrees.folder_removal import (
     set_aside_repository,
     set_aside_stranger,
 )
+from crew.git.worktrees.persons_commits import take_persons
 from crew.git.worktrees.spare_worktrees import Spare, place
 from crew.git.worktrees.worktree_admin import Kind
 from crew.git.worktrees.worktree_status import (
@@ -273,7 +274,7 @@ def bound_to(repo: Repository, path: Path) -> dict[str, str]:
 def heal(repo: Repository, path: Path) -> None:
     """Repair a worktree's own repository, if an agent damaged its HEAD or index.
 
-    Only while no process of the task runs. Its files stay as they are.
+    Only while no process of the task runs. Files change only by commits of a person.
     """
     path = path.absolute()
     git_dir = worktree_admin.git_dir_for(repo, path)
@@ -283,6 +284,7 @@ def heal(repo: Repository, path: Path) -> None:
         return  # `ensure_worktree` fills an emptied folder
     _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
     drop_special(git_dir)
+    take_persons(repo, path)
     if not has_sound_index(agent_git_of(git_dir)):
         with suppress(NotTakenIn):
             follow_agent(repo, path, crew_git=git_dir)
@@ -357,18 +359,6 @@ def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
         return
     if branch is None or _symbolic_head(git_dir) != f"refs/heads/{branch}":
         raise _not_ours(path)
-
-
-def abandon(repo: Repository, path: Path) -> None:
-    """Give up a worktree of gates that cannot be cleaned; what can be deleted is deleted."""
-    path = path.absolute()
-    git_dir = worktree_admin.git_dir_for(repo, path)
-    with held(repo.common_dir / "crew.lock"):
-        set_aside_folder(path)
-        remove(path)  # a file or a link in its place
-        if git_dir is not None and git_dir.exists() and git_dir != repo.common_dir:
-            worktree_admin.forget(git_dir)
-    delete_set_aside(path)
 
 
 def _git_dir(repo: Repository, path: Path) -> Path:

@@ -14,7 +14,8 @@ from crew.config.gate_command import Gate, choose_gate, read_gate_files
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import plain, printable
 from crew.domain.runs.gate import GateExit, GateResult, gate_ended, without_gate
-from crew.git.worktrees.worktrees import abandon, ensure_detached, remove_worktree
+from crew.git.worktrees.folder_removal import abandon
+from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.worktree_setup import furnish_gate
 from crew.runner.sandbox.confinement import for_command
 from crew.system.processes.allowed_environment import allowed_environment

@@ -10,6 +10,7 @@ from crew.git.task_repository.shown_branches import show_newest
 from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.branch_work import off_head
+from crew.git.worktrees.persons_commits import take_persons
 from crew.git.worktrees.worktree_status import WorktreeState
 from crew.runner.outside.outside import WorkSeen
 from crew.runner.views.step_log import says_done
@@ -37,6 +38,7 @@ def is_worktree(workplace: Workplace, path: Path) -> bool:
 
 def _seen(workplace: Workplace, task: Task, path: Path) -> WorkSeen:
     repo = workplace.repo
+    take_persons(repo, path)
     state = worktrees.state_of(repo, path)
     show_newest(repo, path, task.target)
     git_dir = worktree_admin.git_dir_for(repo, path)
