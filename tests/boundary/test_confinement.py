@@ -127,13 +127,17 @@ def test_a_file_that_the_configuration_names_is_readable(tmp_path, named):
 
 
 def test_only_files_named_by_a_full_path_are_readable(tmp_path, monkeypatch):
-    (tmp_path / "tool").touch()
+    for name in ("tool", "it's"):
+        (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
-    environ = {"HOME": str(tmp_path)}
-    named = (f"sh {tmp_path}/tool", "~/tool 'open", "~/tool", f"{tmp_path}", "tool", None)
-    assert files_named_in(named[:1], environ) == (tmp_path / "tool",)
-    assert files_named_in(named[1:2], environ) == ()
-    assert files_named_in(named[2:], environ) == (tmp_path / "tool", tmp_path / "tool")
+
+    def named(*words):
+        return set(files_named_in(words, {"HOME": str(tmp_path)}))
+
+    assert named(f"sh {tmp_path}/tool") == {tmp_path / "tool"}
+    assert named("~/tool --fast", None) == {tmp_path / "tool"}
+    assert named(f"{tmp_path}/it's") == {tmp_path / "it's"}  # no shell reads it, and it is a file
+    assert named("tool", f"{tmp_path}", "/missing", "~/tool 'open") == set()
 
 
 def test_a_program_of_a_virtual_environment_needs_all_of_it(tmp_path):

@@ -195,7 +195,8 @@ def test_strict_runs_nothing_without_a_sandbox_and_auto_prints_that_there_is_non
         place.configure(f'[sandbox]\nmode = "{mode}"\n')
         with pytest.raises(CrewError, match=f'mode = "{mode}" runs nothing without one'):
             load_level(place.workplace)
-        assert sandbox_finding(place.workplace).is_wrong
+        finding = sandbox_finding(place.workplace)
+        assert (finding.check, finding.is_wrong) == ("sandbox", True)
     place.configure("[sandbox]\nnetwork = false\n")
     with pytest.raises(CrewError, match="network = false needs a sandbox"):
         load_level(place.workplace)
@@ -213,4 +214,8 @@ def test_the_level_names_what_is_not_confined(place):
         "what [sandbox] allow_write names"
     )
     place.configure('[sandbox]\nmode = "off"\n')
-    assert load_level(place.workplace).words.startswith("the sandbox is off")
+    off = load_level(place.workplace)
+    assert off.words.startswith("the sandbox is off")
+    finding = sandbox_finding(place.workplace)
+    assert (finding.check, finding.is_wrong) == ("sandbox", False)
+    assert (finding.message, finding.fix) == (off.words, off.fix)

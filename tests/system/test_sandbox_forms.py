@@ -14,7 +14,7 @@ from crew.system.processes.start_command import (
     unmet_limit,
 )
 from crew.system.sandbox.allowed import EVERYTHING, Allowed
-from crew.system.sandbox.bubblewrap import bubblewrap
+from crew.system.sandbox.bubblewrap import PROBE, bubblewrap
 from crew.system.sandbox.mounts import Access, Found, Mount, mounts_of
 from crew.system.sandbox.seatbelt import profile
 
@@ -171,10 +171,15 @@ def test_without_rules_bubblewrap_only_keeps_processes_together():
     )
 
 
+def test_the_probe_asks_for_what_every_sandbox_needs():
+    assert wrapped(EVERYTHING, info_fd=None) == f"bwrap {' '.join(PROBE)} --chdir {WORK} --"
+
+
 def test_a_confined_program_in_bubblewraps_words():
     allowed = Allowed(may_write_anywhere=False, has_own_devices=True, has_network=False)
     mounts = (
         mount(Access.EMPTY, "/tmp"),
+        mount(Access.EMPTY, "/dev/shm"),
         mount(Access.EMPTY, "/home/ann"),
         mount(Access.EMPTY, "/home/ann/key", is_folder=False),
         mount(Access.READ, "/home/ann/b", source="/data/b"),
@@ -186,7 +191,7 @@ def test_a_confined_program_in_bubblewraps_words():
     )
     assert wrapped(allowed, *mounts, copy_fds=(9,)) == (
         "bwrap --ro-bind / / --dev /dev "
-        "--perms 1777 --tmpfs /tmp --perms 0700 --tmpfs /home/ann "
+        "--perms 1777 --tmpfs /tmp --perms 1777 --tmpfs /dev/shm --perms 0700 --tmpfs /home/ann "
         "--ro-bind-try /dev/null /home/ann/key --ro-bind-try /data/b /home/ann/b "
         "--perms 0600 --file 9 /home/ann/c --bind-try /home/ann/d e /home/ann/d e "
         "--ro-bind-try /home/ann/d e/f /home/ann/d e/f --dev-bind-try /dev/kvm /dev/kvm "

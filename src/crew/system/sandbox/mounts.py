@@ -51,7 +51,7 @@ def find(path: Path) -> Found | None:
     """Look at a path on the disk; None if there is nothing, or nothing that can be mounted."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - most paths do not exist: this is quicker
-        real = os.path.realpath(path, strict=True)
+        real = os.path.realpath(path)
     except OSError:
         return None
     return Found(real=Path(real), is_folder=stat.S_ISDIR(mode))
