@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
 from crew.domain.kernel.fact import Fact
+from crew.domain.upkeep.contradictions import settled
 from crew.domain.world import FIELDS, Row, World, apply_all, row_from, with_rows
 
 FACT_FIELDS = tuple(field.name for field in fields(Fact))
@@ -57,6 +58,8 @@ class Ledger:
         self.world = with_rows(self._row(key, row) for key, row in self.rows.items())
         if self.world != self._folded:
             raise Broken("the rows are not what the facts fold to")
+        if found := settled(self.world, at=0.0):
+            raise Broken(f"rows contradict each other: {found[0]}")
         return self.world
 
     def _row(self, key: tuple[str, str], row: Row) -> Row:

@@ -5,9 +5,12 @@ import random
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.world import World, born, noted
 from crew.store.database import DAMAGED, StoreFailed, check_whole
@@ -127,6 +130,63 @@ def test_a_row_is_newer_than_facts_of_which_the_newest_may_be_lost(path, connect
     saved = salvage(path)
     assert saved.lost[0] == "the newest facts may be lost"
     assert load_world(connect()) == full
+
+
+@pytest.mark.parametrize("place", [b"title 7title", b'"issue":9', b"edited", b"mine"])
+def test_a_text_that_cannot_be_decoded_is_damage_and_loses_no_row(path, connect, full, place):
+    """SQLite's own check does not find it, and every command would fail at it."""
+
+    def flip(content):
+        content[content.index(place)] ^= 0xFF
+
+    rewrite(path, connect, flip)
+    with raises_code(StoreFailed, DAMAGED):
+        check_whole(connect())
+    salvage(path)
+    check_whole(connect())
+    assert load_world(connect()) == full
+
+
+def test_a_row_whose_text_and_one_of_whose_facts_are_damaged_is_put_together(path, connect, full):
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE facts SET changes = '{' WHERE subject = '7' AND \"trigger\" = 'edited'")
+        db.execute("UPDATE rows SET value = '{' WHERE id = '7'")
+    assert "put together" in salvage(path).lost[0]
+    assert load_world(connect()).tasks["7"] == replace(full.tasks["7"], issue=None)
+
+
+def test_rows_that_fit_no_longer_together_are_detached(path, connect):
+    agent = Agent(id="A", agent_kind="sh", state="working", task="1", run="1.1")
+    run = Run(id="1.1", task="1", agent="A", state="working")
+    task = Task(id="1", state="in_progress", run="1.1", run_count=1)
+    facts = [born(row, "seen", at=1.0) for row in (agent, run, task)]
+    record(connect(), World(), facts)
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM facts WHERE kind = 'run'")
+        db.execute("DELETE FROM rows WHERE kind = 'run'")
+    salvage(path)
+    world = load_world(connect())
+    assert (world.agents["A"].state, world.tasks["1"].state) == ("idle", "todo")
+    assert differences(connect()) == []
+
+
+def test_a_damaged_name_in_the_schema_is_damage(path, connect, full):
+    def flip(content):
+        content[content.index(b"facts_of_subject") + 3] ^= 0xFF
+
+    rewrite(path, connect, flip)
+    with raises_code(StoreFailed, DAMAGED):
+        check_whole(connect())
+    salvage(path)
+    assert load_world(connect()) == full
+
+
+def test_a_damaged_database_without_any_fact_becomes_an_empty_one(path, connect):
+    connect()
+    rewrite(path, connect, lambda content: damage(content, 3, 5))
+    salvage(path)
+    check_whole(connect())
+    assert load_world(connect()) == World()
 
 
 def test_a_file_that_is_not_crews_is_left_where_it_is(path, connect):

@@ -20,6 +20,7 @@ LOCK_WAIT_S = 10.0
 REBUILD = "`crew stop`, then `crew doctor --repair` makes it again from its facts"
 DAMAGED = "damaged"
 """The code of a failure that only `salvage` can repair."""
+_UNDECODABLE = "Could not decode to UTF-8"
 
 
 class Database(sqlite3.Connection):
@@ -146,9 +147,15 @@ def _apply_migrations(db: Database) -> None:
 
 
 def check_whole(db: Database) -> None:
-    """Read every page; raises `StoreFailed` with the code `DAMAGED` if one makes no sense."""
-    with translated():
+    """Read every page and every text; raises `StoreFailed` with the code `DAMAGED` if one is not.
+
+    SQLite's own check does not decode texts, and one byte makes a text unreadable.
+    """
+    with translated(), one_moment(db):
         found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
+            for _ in db.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - its own schema
+                pass
     if found != "ok":
         problem = " ".join(str(found).split()).removeprefix("*** in database main *** ")
         raise _damaged(".crew/crew.db", problem)
@@ -212,6 +219,8 @@ def translated(path: Path | None = None) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translation(error, str(path or ".crew/crew.db")) from error
+    except UnicodeDecodeError as error:  # SQLite quotes a damaged name in its own message
+        raise _damaged(str(path or ".crew/crew.db"), "a name in it cannot be read") from error
     except OSError as error:
         if not is_disk_full(error):
             raise
@@ -242,7 +251,7 @@ def _translation(error: sqlite3.Error, path: str) -> CrewError:
             f"{path} is locked by another program",
             hint="wait and try again; `crew ps` shows whether a runner is running",
         )
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or _UNDECODABLE in str(error):
         return _damaged(path, error)
     if name == "SQLITE_FULL":
         return _no_room(path, error)

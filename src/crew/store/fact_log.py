@@ -70,19 +70,25 @@ def record(
 
 @effect("store.record")
 def _write(db: Database, facts: tuple[Fact, ...], world: World, reply: Reply | None) -> None:
-    touched = {(fact.kind, fact.subject) for fact in facts}
     with transaction(db):
-        db.executemany(
-            'INSERT INTO facts (at, kind, subject, "trigger", source, target, changes, extra)'
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [_fact_values(fact) for fact in facts],
-        )
-        db.executemany(
-            "INSERT OR REPLACE INTO rows (kind, id, value) VALUES (?, ?, ?)",
-            [(kind, id_, row_text(world.rows(kind)[id_])) for kind, id_ in touched],
-        )
+        write_facts(db, facts, world)
         if reply:
             keep_reply(db, reply)
+
+
+def write_facts(db: Database, facts: Iterable[Fact], world: World) -> None:
+    """Write the facts and the rows they change; `world` is the one after them."""
+    facts = tuple(facts)
+    touched = {(fact.kind, fact.subject) for fact in facts}
+    db.executemany(
+        'INSERT INTO facts (at, kind, subject, "trigger", source, target, changes, extra)'
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [_fact_values(fact) for fact in facts],
+    )
+    db.executemany(
+        "INSERT OR REPLACE INTO rows (kind, id, value) VALUES (?, ?, ?)",
+        [(kind, id_, row_text(world.rows(kind)[id_])) for kind, id_ in touched],
+    )
 
 
 def load_world(db: Database) -> World:

@@ -7,9 +7,12 @@ from typing import Any
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
-from crew.domain.world import TABLES, Row, fold, row_from
+from crew.domain.rows.merge_queue import MergeQueue
+from crew.domain.rows.run import Run
+from crew.domain.upkeep.contradictions import settled
+from crew.domain.world import TABLES, Row, apply_all, fold, row_from, with_rows
 from crew.store.database import Database, one_moment, transaction, translated
-from crew.store.fact_log import SELECT_FACTS, fact_from, row_text
+from crew.store.fact_log import SELECT_FACTS, fact_from, row_text, write_facts
 from crew.system.crash_points import effect
 
 Subject = tuple[str, str]
@@ -32,6 +35,24 @@ class _Stored:
         kind, id_ = subject
         try:
             return None if self.is_damaged else fold(self.facts).rows(kind).get(id_)
+        except _UNREADABLE:
+            return None
+
+    def pieced(self, subject: Subject) -> Row | None:
+        """The row that its readable facts make without the others; None if they do not.
+
+        A merge queue is found again in git, which knows better than old facts.
+        """
+        kind, id_ = subject
+        if kind == MergeQueue.kind or not self.facts:
+            return None
+        values: dict[str, object] = {"id": id_}
+        if kind == Run.kind:
+            values["task"], _, _ = id_.rpartition(".")
+        for fact in self.facts:
+            values |= dict(fact.changes) | ({"state": fact.target} if fact.target else {})
+        try:
+            return row_from(kind, values)
         except _UNREADABLE:
             return None
 
@@ -59,19 +80,36 @@ def rebuild_rows(db: Database, *, keep_rows: bool = False) -> list[str]:
     lost = []
     with translated(), transaction(db):
         for subject, stored in _stored(db).items():
-            if not _is_wrong(subject, stored):
-                continue
-            kind, id_ = subject
-            folded = stored.folded(subject)
-            if folded is not None and not (keep_rows and stored.row):
-                _keep_row(db, folded)
-            elif stored.row is not None:
-                _start_again(db, stored.row)
-                lost.append(f"the history of {kind}:{id_} could not be read; its row is kept")
-            else:
-                _forget(db, subject)
-                lost.append(f"{kind}:{id_} is lost: neither its facts nor its row can be read")
+            if _is_wrong(subject, stored):
+                lost += _rebuild(db, subject, stored, keep_row=keep_rows)
+        if lost or keep_rows:
+            _settle(db)
     return lost
+
+
+def _rebuild(db: Database, subject: Subject, stored: _Stored, *, keep_row: bool) -> list[str]:
+    """Make one row again; what could not be, in a sentence."""
+    name, folded = ":".join(subject), stored.folded(subject)
+    if folded is not None and not (keep_row and stored.row):
+        _keep_row(db, folded)
+        return []
+    if stored.row is not None:
+        _start_again(db, stored.row)
+        return [f"the history of {name} could not be read; its row is kept"]
+    pieced = stored.pieced(subject)
+    if pieced is not None:
+        _start_again(db, pieced)
+        return [f"{name} is put together from the facts that can be read"]
+    _forget(db, subject)
+    return [f"{name} is lost: neither its facts nor its row can be read"]
+
+
+def _settle(db: Database) -> None:
+    """Settle what rows of different age say about each other."""
+    world = with_rows(row for _, _, row in _rows(db) if row is not None)
+    facts = settled(world, at=_newest(db))
+    if facts:
+        write_facts(db, facts, apply_all(world, facts))
 
 
 def _stored(db: Database) -> dict[Subject, _Stored]:
@@ -103,15 +141,19 @@ def _keep_row(db: Database, row: Row) -> None:
 
 def _start_again(db: Database, row: Row) -> None:
     """One fact that has all values of the row, in place of facts that do not lead to it."""
-    at = db.execute("SELECT max(at) FROM facts WHERE typeof(at) = 'real'").fetchone()[0] or 0.0
+    values: tuple[Any, ...] = (_newest(db), row.kind, row.id, row_text(row))
     _forget(db, (row.kind, row.id))
-    values: tuple[Any, ...] = (at, row.kind, row.id, row_text(row))
     db.execute(
         'INSERT INTO facts (at, kind, subject, "trigger", changes, extra)'
         " VALUES (?, ?, ?, 'repaired', ?, '{}')",
         values,
     )
     _keep_row(db, row)
+
+
+def _newest(db: Database) -> float:
+    found = db.execute("SELECT max(at) FROM facts WHERE typeof(at) = 'real'").fetchone()
+    return float(found[0] or 0.0)
 
 
 def _forget(db: Database, subject: Subject) -> None:

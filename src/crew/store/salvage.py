@@ -18,6 +18,8 @@ from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
 
 _ASIDE = "damaged"
+_NAMES = (b"facts_of_subject", b"open_requests")
+"""Names in the schema that no other program has."""
 _TEXT, _NUMBER, _TEXT_OR_NONE = (str,), (int, float), (str, type(None))
 _FACT = (
     *((type(None),), _NUMBER, _TEXT, _TEXT, _TEXT),
@@ -60,7 +62,7 @@ def salvage(path: Path) -> Salvaged:
     """Replace a damaged database, which no process may use, by what can be read of it."""
     aside = _kept_aside(path)
     found = _found_in(read_records(aside, _beside(aside, "wal")))
-    if not found.facts and not found.rows:
+    if not found.facts and not found.rows and not _is_crews(aside):
         raise StoreFailed(
             f"{path}: nothing in it can be read",
             hint="move the file away; `crew init` makes a new one, and git has all landed work",
@@ -72,6 +74,12 @@ def salvage(path: Path) -> Salvaged:
         lost = _fill(db, found)
     _replace(fresh, path)
     return Salvaged(aside=aside, lost=lost)
+
+
+def _is_crews(path: Path) -> bool:
+    """Whether a file without any fact is a database of crew that was still empty."""
+    content = path.read_bytes()
+    return any(name in content for name in _NAMES)
 
 
 def _kept_aside(path: Path) -> Path:
