@@ -1,6 +1,6 @@
 """One table for all fault suites: what was tried, and what came of it.
 
-A test hands in its row with `record_property(ROW, Survived(...).row)`; pytest prints the table
+A test hands in its history with `record_property(ROW, Survived(...).row)`; pytest prints the table
 after its summary, also when the tests ran in several processes.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 ROW = "faults"
 COLUMNS = {
-    "faults": "faults tried",
+    "tried": "faults tried",
     "survived": "survived",
     "tasks": "tasks",
     "lost": "work lost",
@@ -21,11 +21,12 @@ COLUMNS = {
 
 @dataclass
 class Survived:
-    """The row of one history. `detail` is for people: the faults by kind, and what was found."""
+    """One history: its faults by kind, and what was wrong in the end. `detail` is for people."""
 
     name: str
-    faults: int = 0
-    survived: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)
+    is_sound: bool = False
+    """Whether everything was in order in the end, so that each of its faults was survived."""
     tasks: int = 0
     lost: int = 0
     double: int = 0
@@ -39,16 +40,32 @@ class Survived:
 
 
 def table(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """The lines of the table, with a sum, and the details below it."""
-    rows = sorted(rows, key=lambda row: str(row["name"]))
-    total = {key: sum(int(str(row[key])) for row in rows) for key in COLUMNS}
+    """The lines of the table: a row for each kind of fault, a sum, and the histories below it.
+
+    A history with several kinds of faults counts in each of their rows, and once in the sum.
+    """
+    histories = sorted((Survived(**row) for row in rows), key=lambda one: one.name)  # type: ignore[arg-type]
+    kinds = dict.fromkeys(kind for one in histories for kind in one.faults)
+    by_kind = {kind: [one for one in histories if kind in one.faults] for kind in kinds}
     cells = [["", *COLUMNS.values()]]
-    cells += [[str(row["name"]), *(str(row[key]) for key in COLUMNS)] for row in rows]
-    cells += [["all", *map(str, total.values())]]
+    cells += [[kind, *_sums(found, {kind})] for kind, found in by_kind.items()]
+    cells += [["all", *_sums(histories, kinds)]]
     widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
     lines = ["  ".join(_aligned(line, widths)) for line in cells]
-    details = [f"{row['name']}: {', '.join(map(str, row['detail']))}" for row in rows]  # type: ignore[call-overload]
-    return [*lines, "", *details]
+    return [*lines, "", *map(_described, histories)]
+
+
+def _sums(histories: list[Survived], kinds: Iterable[str]) -> list[str]:
+    kinds = set(kinds)
+    tried = {one.name: sum(one.faults[kind] for kind in kinds & {*one.faults}) for one in histories}
+    survived = sum(tried[one.name] for one in histories if one.is_sound)
+    others = (sum(getattr(one, name) for one in histories) for name in [*COLUMNS][2:])
+    return [str(number) for number in (sum(tried.values()), survived, *others)]
+
+
+def _described(history: Survived) -> str:
+    faults = [f"{count} {kind}" for kind, count in history.faults.items()]
+    return f"{history.name}: {', '.join([*faults, *map(str, history.detail)])}"
 
 
 def _aligned(line: list[str], widths: list[int]) -> list[str]:

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crew.git.killed_git import RUN_AGAIN
+from e2e.killed_gits import DELAYS_S, KilledGits
 from fault_table import Survived
 from front.conftest import PATIENCE_S, CliScene
 
@@ -43,6 +43,8 @@ command_template = "sh {agent}"
 env = {{ SCENE = "{scene}" }}
 [complete]
 command = '''{gate}'''
+[sandbox]
+allow_write = ["{scene}/aim"]
 """
 
 CONTENT = "line 1\nline 2\nline 3"
@@ -56,13 +58,26 @@ time.time = jumped
 """
 """For Python's own clock in crew; the clocks of git and the disk stay."""
 
-KINDS = ("runner", "git", "stop", "agent", "all", "disk", "bytes", "clock")
+KINDS = {
+    "runner": "runner killed",
+    "git": "crew's git killed",
+    "agent": "agent killed",
+    "agent_git": "agent's git killed",
+    "gate": "gate killed",
+    "stop": "stopped and continued",
+    "all": "all killed at once",
+    "disk": "disk full",
+    "bytes": "bytes of the database",
+    "clock": "clock jumps",
+}
+"""The faults, and their rows in the table."""
 OWN_LOCKS = {"crew.lock", "crew-sync.lock"}
 """Files that crew locks and never removes."""
 MOST_RUNS = 20
 STOPPED_S = 0.2
-SEEN_S = 0.3
-"""How soon crew notes in its log that a git of its own was killed."""
+TAKEN_S = 3.0
+MOST_TICKETS = 3
+"""Fewer than crew tries one call, so that no call must fail."""
 
 
 @dataclass
@@ -79,6 +94,9 @@ class Gale:
     held_up: set[str] = field(default_factory=set)
     commits: list[str] = field(default_factory=list)
     _process: "subprocess.Popen[str] | None" = None
+
+    def __post_init__(self) -> None:
+        self.gits = KilledGits(self.scene.folder)
 
     def blow(self, name: str) -> Survived:
         """The whole history. If anything is wrong in the end, none of its faults was survived."""
@@ -124,7 +142,10 @@ class Gale:
         self._process = self._start()
 
     def _start(self) -> "subprocess.Popen[str]":
-        return self.scene.start("run", "--drain", "-q", PYTHONPATH=str(self.scene.folder))
+        path = f"{self.gits.path}:{os.environ['PATH']}"
+        return self.scene.start(
+            "run", "--drain", "-q", PYTHONPATH=str(self.scene.folder), PATH=path
+        )
 
     def _wait(self) -> None:
         assert self._process is not None
@@ -146,19 +167,24 @@ class Gale:
         process.wait()
         return 1
 
-    def _fault_git(self, process: "subprocess.Popen[str]") -> int:
-        """Kill some of crew's own gits, each as soon as it is seen.
+    def _fault_git(self, _process: "subprocess.Popen[str]") -> int:
+        return self._kill_gits("crew", self.left["git"])
 
-        Only those count that crew found killed: others had done their work already.
-        """
-        give_up_at = time.monotonic() + self.longest_s
-        before, killed = self._healed(), 0
-        while time.monotonic() < give_up_at and killed < min(5, self.left["git"]):
-            for pid in _children(process.pid):
-                if _name(pid).startswith("git") and _lives(pid) and self.chance.random() < 0.5:
-                    killed += _signal(pid, signal.SIGKILL)
-        time.sleep(SEEN_S)
-        return min(self._healed() - before, self.left["git"])
+    def _fault_agent_git(self, _process: "subprocess.Popen[str]") -> int:
+        return self._kill_gits("agent", min(1, self.left["agent_git"]))
+
+    def _kill_gits(self, side: str, most: int) -> int:
+        """Kill the next gits of crew or of its agents, each in the middle of its work."""
+        before = self.gits.died(side)
+        for _ in range(min(MOST_TICKETS, most)):
+            self.gits.ask(side, self.chance.choice(DELAYS_S))
+        give_up_at = time.monotonic() + TAKEN_S
+        while time.monotonic() < give_up_at and not self.gits.is_over():
+            time.sleep(0.01)
+        self.gits.withdraw()
+        while time.monotonic() < give_up_at + TAKEN_S and not self.gits.is_over():
+            time.sleep(0.01)
+        return self.gits.died(side) - before
 
     def _fault_stop(self, process: "subprocess.Popen[str]") -> int:
         pid = self.chance.choice([process.pid, *(one for one, _ in self._others(process.pid))])
@@ -168,10 +194,21 @@ class Gale:
         return stopped
 
     def _fault_agent(self, process: "subprocess.Popen[str]") -> int:
-        """Kill an agent, its git, or a gate."""
-        ours = set(_children(process.pid))
-        found = [pid for pid, _ in self._others(process.pid) if pid not in ours]
-        return _signal(self.chance.choice(found), signal.SIGKILL) if found else 0
+        return self._kill_one(process, lambda line: "agent.sh" in line)
+
+    def _fault_gate(self, process: "subprocess.Popen[str]") -> int:
+        return self._kill_one(process, lambda line: line.endswith(GATE))
+
+    def _kill_one(self, process: "subprocess.Popen[str]", is_meant: Callable[[str], bool]) -> int:
+        """Kill a process with such a command line, as soon as there is one."""
+        give_up_at = time.monotonic() + self.longest_s
+        while time.monotonic() < give_up_at:
+            others = [pid for pid, _ in self._others(process.pid)]
+            found = [pid for pid in others if is_meant(_command_line(pid)) and _lives(pid)]
+            if found:
+                return _signal(self.chance.choice(found), signal.SIGKILL)
+            time.sleep(0.01)
+        return 0
 
     def _fault_all(self, process: "subprocess.Popen[str]") -> int:
         for pid in (process.pid, *(pid for pid, _ in self._others(process.pid))):
@@ -269,30 +306,22 @@ class Gale:
         open_tasks = self._open_tasks()
         doctor = [one for one in self._doctor() if one["state"] == "wrong"]
         held_up = self.held_up | set(open_tasks)
-        faults = sum(self.done.values())
-        count = len(self.scene.ok("list", "-a", "--json").json)
         is_sound = not (lost or double or orphans or open_tasks or doctor)
-        detail = [f"{self.done[kind]} {kind}" for kind in KINDS if self.done[kind]]
-        detail += [f"{len(self.commits)} commits by a person"]
+        detail = [f"{len(self.commits)} commits by a person"]
         detail += [*lost, *double, *orphans, *(f"held up: {task}" for task in sorted(held_up))]
         detail += [f"task {task} is not merged" for task in open_tasks]
         detail += [f"doctor: {one['message']}" for one in doctor]
         return Survived(
             name=name,
-            faults=faults,
-            survived=faults if is_sound else 0,
-            tasks=count,
+            faults={KINDS[kind]: count for kind, count in self.done.items() if count},
+            is_sound=is_sound,
+            tasks=len(self.scene.ok("list", "-a", "--json").json),
             lost=len(lost),
             double=len(double),
             orphans=len(orphans),
             held_up=len(held_up),
             detail=detail,
         )
-
-    def _healed(self) -> int:
-        """The gits that were killed and run again, as the log of the runner tells."""
-        log = self.scene.root / ".crew" / "logs" / "crew.log"
-        return log.read_text(errors="replace").count(RUN_AGAIN) if log.exists() else 0
 
     def _doctor(self) -> list[dict[str, str]]:
         found: list[dict[str, str]] = self.scene.crew("doctor", "--json").json
@@ -347,18 +376,17 @@ def _entries(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
 
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (thread / "children").read_text().split())
-    return found
-
-
 def _name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
+        return ""
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").replace("\0", " ")
+    except (OSError, ValueError):
         return ""
 
 
