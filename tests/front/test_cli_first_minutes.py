@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
@@ -221,17 +223,22 @@ def test_the_first_ctrl_c_says_what_it_waits_for_and_lets_the_step_finish(scene,
     assert (scene.root.parent / "my repo-worktrees/1/file-1").exists()
 
 
-def test_the_second_ctrl_c_ends_at_once_and_waits_for_no_git_call(scene, tmp_path):
-    """Here git hangs at the checkpoint of the step that is ended."""
-    slow, tools = tmp_path / "slow", tmp_path / "tools"
+def slow_git(folder: Path) -> tuple[Path, str]:
+    """A file that makes every git hang while it exists, and the PATH with that git."""
+    slow, tools = folder / "slow", folder / "tools"
     tools.mkdir()
     (tools / "git").write_text(
         f'#!/bin/sh\nwhile [ -e "{slow}" ]; do sleep 0.1; done\nexec {shutil.which("git")} "$@"\n'
     )
     (tools / "git").chmod(0o755)
+    return slow, f"{tools}:{os.environ['PATH']}"
+
+
+def test_the_second_ctrl_c_ends_at_once_and_waits_for_no_git_call(scene, tmp_path):
+    """Here git hangs at the checkpoint of the step that is ended."""
+    slow, path = slow_git(tmp_path)
     scene.plan("1", "wait")
     scene.ok("new", "--title", "one")
-    path = f"{tools}:{os.environ['PATH']}"
     runner = scene.start("run", "--json", PATH=path)
     try:
         until(lambda: scene.agent("A")["pid"] is not None)
@@ -246,6 +253,29 @@ def test_the_second_ctrl_c_ends_at_once_and_waits_for_no_git_call(scene, tmp_pat
     assert runner.returncode == 130
     assert "ending now" in err
     assert json.loads(out)["error"]["code"] == "interrupted"
+    scene.let_go()
+    scene.ok("run", "--drain")
+    assert scene.status("1") == "merged"
+
+
+@pytest.mark.faults
+def test_a_stop_ends_gits_that_hang_at_its_time_limit(scene, tmp_path):
+    config = scene.root / ".crew/config.toml"
+    config.write_text(config.read_text().replace("[run]", '[run]\nstop_timeout = "1s"', 1))
+    slow, path = slow_git(tmp_path)
+    scene.plan("1", "wait")
+    scene.ok("new", "--title", "one")
+    runner = scene.start("run", PATH=path)
+    until(lambda: scene.agent("A")["pid"] is not None)
+    (scene.root.parent / "my repo-worktrees/1/dirty").write_text("not committed\n")
+    slow.touch()
+    began = time.monotonic()
+    try:
+        scene.ok("stop", "--now")
+        assert time.monotonic() - began < 100, "it waited for the limit of a single git"
+        runner.communicate(timeout=PATIENCE_S)
+    finally:
+        slow.unlink(missing_ok=True)
     scene.let_go()
     scene.ok("run", "--drain")
     assert scene.status("1") == "merged"

@@ -160,6 +160,8 @@ def start_git(
     with ExitStack() as stack:
         try:
             started = stack.enter_context(git_there)
+        except spawn_git.Ended as ended:
+            raise _ended(args) from ended
         except OSError as problem:
             raise _cannot_start(problem) from problem
         yield started
@@ -301,6 +303,8 @@ def _run_once(
             f"git {args[0]} took longer than {timeout_s:g} s in {where}",
             hint="check whether the disk is slow or full, then try again",
         ) from late
+    except spawn_git.Ended as ended:
+        raise _ended(args) from ended
     except OSError as problem:
         raise _cannot_start(problem) from problem
     if done.code == _FATAL and not where.is_dir():
@@ -314,6 +318,14 @@ def _run_once(
 
 def _argv(where: Path, args: tuple[str, ...]) -> tuple[str, ...]:
     return ("git", "-C", str(where), *hardening.guarded(args))
+
+
+def _ended(args: tuple[str, ...]) -> GitFailed:
+    return GitFailed(
+        f"`git {args[0]}` was ended, because crew ends",
+        hint="the next `crew run` continues from here",
+        code="git_ended",
+    )
 
 
 def _cannot_start(problem: OSError) -> GitFailed:

@@ -11,6 +11,7 @@ import io
 import os
 import selectors
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,15 @@ from crew.domain.kernel.frozen import frozen
 _PIECE = 65_536
 _FIRST_FREE = 3
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+_running: set[int] = set()
+_is_ending = threading.Event()
+_reaping = threading.Lock()
+
+
+class Ended(Exception):
+    """crew ended this git, or did not start it, because crew itself ends."""
 
 
 @frozen
@@ -54,7 +64,23 @@ def run(
             os.kill(pid, signal.SIGKILL)
             reap(pid)
             raise
-    return GitOutput(code=reap(pid), out=bytes(output[0]), err=bytes(output[1]))
+    code = reap(pid)
+    if code == -signal.SIGKILL and _is_ending.is_set():
+        raise Ended
+    return GitOutput(code=code, out=bytes(output[0]), err=bytes(output[1]))
+
+
+def end_running() -> None:
+    """Kill every git that runs now, and start none, until `allow` is called."""
+    _is_ending.set()
+    with _reaping:
+        for pid in _running:
+            os.killpg(pid, signal.SIGKILL)  # with the programs that it started
+
+
+def allow() -> None:
+    """Let gits start again, for the next runner of this process."""
+    _is_ending.clear()
 
 
 class StartedGit:
@@ -130,7 +156,17 @@ def started_git(
 
 def reap(pid: int) -> int:
     """Wait for a child's end and return its exit code."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if hasattr(os, "waitid"):  # until `waitpid` the number belongs to this child
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        with _reaping:
+            return _reaped(pid)
+    return _reaped(pid)
+
+
+def _reaped(pid: int) -> int:
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    _running.discard(pid)
+    return code
 
 
 def _start(
@@ -144,14 +180,19 @@ def _start(
         # A duplicate stays open. Duplicating a descriptor onto itself does not work everywhere.
         place = _FIRST_FREE if keep_open != _FIRST_FREE else _FIRST_FREE + 1
         placed.append((os.POSIX_SPAWN_DUP2, keep_open, place))
-    return os.posix_spawnp(
-        argv[0],
-        argv,
-        env,
-        file_actions=placed,
-        setsid=True,  # Ctrl-C in the terminal must not interrupt our git commands
-        setsigdef=_IGNORED_BY_PYTHON,
-    )
+    with _reaping:
+        if _is_ending.is_set():
+            raise Ended
+        pid = os.posix_spawnp(
+            argv[0],
+            argv,
+            env,
+            file_actions=placed,
+            setsid=True,  # Ctrl-C in the terminal must not interrupt our git commands
+            setsigdef=_IGNORED_BY_PYTHON,
+        )
+        _running.add(pid)
+    return pid
 
 
 @contextmanager

@@ -4,10 +4,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import (
-    asynccontextmanager,
-)
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +19,10 @@ from crew.domain.quests.council_stage import is_awaited
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Answer, Request, parsed
 from crew.domain.runs.speaking_run import Speaker, speaking_run
+from crew.git import spawn_git
 from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
-from crew.runner.interrupts import Interrupts
+from crew.runner.interrupts import SHARE_FOR_STEPS, Interrupts
 from crew.runner.kind_watch import KindWatch
 from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.outside.local_machine import LocalOutside
@@ -61,6 +60,9 @@ LOOKING_SHARE = 50
 
 DELIVERY_PATIENCE_S = 10.0
 """How long `--drain` waits for a checkout that blocks a delivery."""
+
+LEAST_FOR_GIT_S = 5.0
+"""How long a stop that ends steps waits at least for the gits that keep their work."""
 
 _BLOCKED = frozenset({CommandKind.DELIVER, CommandKind.TURN})
 """The commands that may still be due while a checkout blocks a delivery."""
@@ -120,10 +122,30 @@ class Runner:
             finally:
                 looking.cancel()
                 self.readers.leave()
-                await self.engine.shut_down()
-                self.last_words.leave()
-                await self.files.keep_last()
-                await self.outside.tidy()
+                with self._git_limited():
+                    await self.engine.shut_down()
+                    self.last_words.leave()
+                    await self.files.keep_last()
+                    await self.outside.tidy()
+
+    @contextmanager
+    def _git_limited(self) -> Iterator[None]:
+        """End gits that still run after the time that a stop leaves for them, such as hanging ones.
+
+        The next runner repeats what they did.
+        """
+        share_s = (1 - SHARE_FOR_STEPS) * self.workplace.settings.run.stop_timeout_s
+        limit_s = max(LEAST_FOR_GIT_S, share_s)
+        timer = asyncio.get_running_loop().call_later(limit_s, self._end_gits)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            spawn_git.allow()
+
+    def _end_gits(self) -> None:
+        if self.stopping_now:
+            spawn_git.end_running()
 
     def take_in(self) -> None:
         """Bring the world up to date with the task source; reads only what changed."""

@@ -4,9 +4,10 @@ Neither the files nor the index of the worktree change.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
@@ -22,12 +23,15 @@ from crew.git.checkpoints.nested_repositories import (
 )
 from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
+from crew.git.task_repository.special_files import drop_special_files
 from crew.git.task_repository.take_in import NotTakenIn, follow_agent
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.nested_view import surroundings
 from crew.git.worktrees.worktree_status import WorktreeState, private_index, read_status, reveal
 
 LONG_S = 1800.0
+
+R = TypeVar("R")
 
 
 @frozen
@@ -46,7 +50,16 @@ class SnapshotPlace:
         """
         if self.is_bound and worktree_admin.is_own(self.git_dir):
             with suppress(NotTakenIn, Conflict):
-                follow_agent(repo, self.path, crew_git=self.git_dir)
+                self.without_special(lambda: follow_agent(repo, self.path, crew_git=self.git_dir))
+
+    def without_special(self, read: Callable[[], R]) -> R:
+        """Read; if git would wait for a pipe, delete that first: no process of the task uses it."""
+        try:
+            return read()
+        except NotTakenIn:
+            if not drop_special_files(self.path, self.git_dir):
+                raise
+            return read()
 
 
 @frozen
@@ -83,7 +96,7 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
 
 def look(place: SnapshotPlace, *, with_ignored: bool, max_bytes: int | None = None) -> Holding:
     """List the content to keep; above `max_bytes`, no file that HEAD does not have."""
-    status = read_status(place.path, place.git_dir, env=place.env)
+    status = place.without_special(lambda: read_status(place.path, place.git_dir, env=place.env))
     outer = found_in(surroundings(place.path, place.git_dir), status)
     paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
     chosen = choose(place.path, paths)

@@ -5,6 +5,7 @@ of the agent's repository matters. Every object is checked before it is stored (
 """
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from crew.git.task_repository.agent_refs import (
 )
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
+from crew.git.task_repository.special_files import special_files
 from crew.git.task_repository.store_objects import LONG_S, reading, store_pack
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
@@ -87,6 +89,7 @@ def _follow(
         note_mirror(crew_git, *filter(None, (at,)), commit)
         _move(repo, branch, to=commit, expected=at)
     if path.is_dir():  # the files of a lost folder come back first
+        refuse_special(path, crew_git)
         bring_index(path, crew_git)
         note_mirror(crew_git, commit)
 
@@ -168,6 +171,16 @@ def note_mirror(crew_git: Path, *commits: str) -> None:
 def mirrored(crew_git: Path) -> list[str]:
     """Where crew moved the task's branch; two commits if a move has begun."""
     return (read_text(crew_git / _MIRRORED, most=_LARGEST) or "").split()
+
+
+def refuse_special(path: Path, git_dir: Path) -> None:
+    """Raise if git would wait for a pipe, a socket or a device in this folder."""
+    if found := special_files(path, git_dir):
+        raise NotTakenIn(
+            f"git would wait for a pipe, a socket or a device: {', '.join(found[:5])}",
+            hint=f"delete it: rm {shlex.quote(str(path / found[0]))}",
+            code="special_file",
+        )
 
 
 @effect("git.bring_index")

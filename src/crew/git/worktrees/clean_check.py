@@ -61,11 +61,16 @@ def _is_all_there_is(worktree: Path, index: Index, *, is_unchanged: bool) -> boo
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
                     continue
-                known = index.files.get(path)
+                known = index.files.get(path) if _is_plain(entry) else None
                 if known is None or (is_unchanged and not _is_same(entry, known, index)):
                     return False
                 seen += 1
     return not is_unchanged or seen == len(index.files)
+
+
+def _is_plain(entry: "os.DirEntry[str]") -> bool:
+    """Whether it is a file or a link: git would wait for a pipe."""
+    return entry.is_file(follow_symlinks=False) or entry.is_symlink()
 
 
 def _is_same(entry: "os.DirEntry[str]", known: Numbers, index: Index) -> bool:

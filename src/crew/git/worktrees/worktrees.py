@@ -28,6 +28,7 @@ from crew.git.task_repository.lay_repository import (
     lay_repository,
     renew_repository,
 )
+from crew.git.task_repository.special_files import drop_special_files
 from crew.git.task_repository.take_in import (
     NotTakenIn,
     drop_special,
@@ -155,8 +156,11 @@ def ensure_detached(
         for left in git_dir.glob("*.lock"):
             if left.name != "crew.lock":
                 clear_lock(left)
+        is_clean = holds_only_tracked(path, git_dir)
+        if not is_clean:
+            drop_special_files(path, git_dir)
         switch_detached(repo, git_dir, path, found, lock=lock)
-        if not holds_only_tracked(path, git_dir):
+        if not is_clean and not holds_only_tracked(path, git_dir):
             clean_files(git_dir, path, keep=keep, lock=lock)
         if worktree_admin.is_own(git_dir):
             renew_repository(repo, git_dir, commit=found)

@@ -13,6 +13,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import branch_name
 from crew.domain.rows.task import TaskState
 from crew.git.repository import commit_of
+from crew.git.task_repository.take_in import refuse_special
 from crew.git.worktrees.nested_view import without_dirty_links
 from crew.git.worktrees.worktrees import (
     bound_to,
@@ -74,6 +75,7 @@ def files_of(workplace: Workplace, change: ShownDiff) -> Iterator[Path]:
     own = workplace.worktrees / change.task
     if own in worktree_paths(repo) and own.is_dir():
         follow(repo, own)
+        refuse_special(own, Path(bound_to(repo, own)["GIT_DIR"]))
         yield own
         return
     with suppress(NotFound):  # its repository may outlive its folder
