@@ -101,27 +101,28 @@ def test_a_fault_meets_the_tests_of_its_line_the_most_specific_first(tmp_path):
 
 
 TRY = """
-    import json, pathlib, sys
+    import dataclasses, json, pathlib, sys
     from bench import mutation
     mutation.KEPT = pathlib.Path(sys.argv[1])
     area = mutation.Area(("domain/kernel",), ("domain/test_error_row.py",), at_most=9)
-    edits = [one for one in mutation.all_edits(area) if one.file.endswith("error_row.py")]
-    wrong = [one for one in edits if one.shown == "before + 1 → before - 1"]
-    print(json.dumps([one.found_by for one in mutation.tried(area, wrong)]))
+    (wrong,) = [one for one in mutation.all_edits(area) if one.shown == "before + 1 → before - 1"]
+    harmless = dataclasses.replace(wrong, new="1 + before")
+    outcomes = mutation.tried(area, [wrong, harmless])
+    print(json.dumps({one.edit.new: one.found_by for one in outcomes}))
 """
 
 
-def test_a_known_fault_is_found_by_a_test_that_executes_it(tmp_path):
-    script = textwrap.dedent(TRY)
+def test_a_fault_is_found_by_a_test_that_executes_it_and_a_harmless_edit_by_none(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", script, tmp_path],
+        [sys.executable, "-c", textwrap.dedent(TRY), tmp_path],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    (found_by,) = json.loads(done.stdout.splitlines()[-1])
-    assert found_by.startswith("tests/domain/test_error_row.py::")
+    found_by = json.loads(done.stdout.splitlines()[-1])
+    assert found_by["before - 1"].startswith("tests/domain/test_error_row.py::")
+    assert found_by["1 + before"] == ""
 
 
 def test_every_explained_survivor_is_still_a_possible_fault():
