@@ -15,6 +15,7 @@ from crew.git.checkpoints.checkpoints import (
     restore_into_worktree,
     take_checkpoint,
 )
+from crew.git.checkpoints.snapshots import place_of
 from crew.git.repository import commit_of
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin
@@ -85,6 +86,12 @@ def test_a_clean_worktree_needs_none_and_costs_one_process(repo, agent, monkeypa
     agent.commit({"x": "committed"})
     assert take(repo, agent) is None
     assert checkpoints(repo, "7") == []
+
+
+def test_a_place_is_bound_to_its_git_dir_unless_that_is_lost(repo, agent, tmp_path):
+    assert place_of(repo, agent.path).is_bound
+    assert place_of(repo, repo.root).is_bound
+    assert not place_of(repo, tmp_path).is_bound
 
 
 def test_the_same_state_is_kept_once(repo, agent):

@@ -31,6 +31,16 @@ def test_it_has_the_base_both_sides_and_the_task_that_landed(repo, person):
     assert (sides.base, [one.task for one in sides.landed]) == (base, ["3"])
 
 
+def test_a_file_that_quotes_a_conflict_marker_has_hunks(repo, person):
+    base = person.commit({"f.txt": f"<<<<<<< quoted\n{TEXT}"}, "base")
+    sides = []
+    for side in ("mine", "theirs"):
+        person.git("switch", "-q", "--detach", base)
+        sides.append(person.commit({"f.txt": f"<<<<<<< quoted\n{TEXT}{side}\n"}, side))
+    (hunks,) = conflict_sides(repo, ours=sides[0], theirs=sides[1], paths=("f.txt",)).hunks
+    assert {"mine", "theirs"} <= set(hunks.text.split("\n"))
+
+
 def test_a_person_has_no_task_and_other_files_do_not_matter(repo, person):
     _base, landed, mine = in_conflict(person, repo)
     person.git("switch", "-q", "--detach", landed)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from crew.git.checkpoints import ignored_files, nested_history, reflogs
+from crew.git.checkpoints import ignored_files, nested_history, nested_repositories, reflogs
 from crew.git.checkpoints.checkpoints import (
     checkpoints,
     restore,
@@ -172,7 +172,29 @@ def test_the_files_are_kept_when_the_history_cannot_be(repo, agent, tmp_path, da
         assert kept.notes.left_out == ("the history of app",)
 
 
+def test_a_repository_inside_is_found_without_an_index_but_not_in_a_cache(repo, agent):
+    scaffolded(agent, "deep/app")
+    scaffolded(agent, "node_modules/lib")
+    (git_dir_for(repo, agent.path) / "index").write_bytes(b"nonsense")
+    assert [one.path for one in take(repo, agent).notes.nested] == ["deep/app"]
+
+
+def test_git_reads_no_repository_that_crew_does_not_read(tmp_path):
+    around = nested_repositories.surroundings(tmp_path, tmp_path)
+    answer = nested_repositories.Nested(around=around, path="app", git_dir=None).ask("status")
+    assert (answer.code, answer.out) == (128, b"")
+
+
 # Ignored files
+
+
+def test_the_files_of_an_ignored_folder_count_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(ignored_files, "MOST_FILES", 3)
+    for name in ("a", "b", "deep/c"):
+        Person(tmp_path).write(f"build/{name}", "x")
+    assert ignored_files.choose(tmp_path, ["build/"]).kept == ("build/a", "build/b", "build/deep/c")
+    Person(tmp_path).write("build/d", "x")
+    assert ignored_files.choose(tmp_path, ["build/"]).left_out == ("build/ (more than 3 files)",)
 
 
 def test_ignored_files_are_kept_when_the_worktree_is_about_to_go(repo, agent, tmp_path):

@@ -261,9 +261,30 @@ def _land_head(repo, person, change):
     return commit
 
 
-def _adding(library):
+def _adding(library, path="lib"):
     url = str(library.path)
-    return lambda clone: clone.git(*ALLOWED, "submodule", "--quiet", "add", url, "lib")
+    return lambda clone: clone.git(*ALLOWED, "submodule", "--quiet", "add", url, path)
+
+
+def _leading_to(name):
+    def change(who):
+        (who.path / "link").unlink(missing_ok=True)
+        (who.path / "link").symlink_to(name)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("target", "state", "shown"),
+    [("a.txt", "delivered", "b.txt"), ("sub/c.txt", "waiting", "sub/c.txt")],
+)
+def test_a_link_is_delivered_unless_the_person_changed_it(repo, person, target, state, shown):
+    _leading_to("a.txt")(person)
+    person.commit()
+    _land_head(repo, person, _leading_to("b.txt"))
+    _leading_to(target)(person)
+    assert deliver(repo, "main", hold_s=0).state == state
+    assert os.readlink(person.path / "link") == shown  # noqa: PTH115 - as a text
 
 
 def _pointing(library):
@@ -271,15 +292,17 @@ def _pointing(library):
     return lambda clone: clone.git("update-index", "--cacheinfo", f"160000,{commit},lib")
 
 
-def test_a_submodule_is_delivered_and_the_command_that_fills_it_works(repo, person, library):
-    commit = _land_head(repo, person, _adding(library))
+@pytest.mark.parametrize("path", ["lib", "deps/lib"])
+def test_a_submodule_is_delivered_and_the_command_that_fills_it_works(repo, person, library, path):
+    commit = _land_head(repo, person, _adding(library, path))
     delivery = deliver(repo, "main", hold_s=0)
     assert (delivery.state, delivery.commit, delivery.reason) == ("delivered", commit, "")
+    assert delivery.remedy.endswith(f" -- {path}")
     assert person.git("status", "--porcelain") == ""
-    assert list((person.path / "lib").iterdir()) == []
+    assert list((person.path / path).iterdir()) == []
     person.git("config", "--global", "protocol.file.allow", "always")
     subprocess.run(delivery.remedy, shell=True, check=True, capture_output=True)
-    assert (person.path / "lib" / "l").read_text() == "l1\n"
+    assert (person.path / path / "l").read_text() == "l1\n"
     later = land(repo, person, {"a.txt": "later\n"})
     assert deliver(repo, "main", hold_s=0).commit == later
 

@@ -80,6 +80,14 @@ def test_a_detached_head_has_no_branch(repo, person):
     check_usable(repo)
 
 
+def test_where_head_is_costs_no_process(repo, person, monkeypatch):
+    person.git("switch", "-q", "--detach")
+    monkeypatch.setattr("crew.git.repository.ask", lambda *_args, **_more: pytest.fail("git ran"))
+    assert current_branch(repo) is None
+    (repo.common_dir / "HEAD").write_text("ref: refs/heads/dev\n")
+    assert current_branch(repo) == "dev"
+
+
 def test_the_target_is_what_git_says_then_the_configuration_then_origin_then_main(repo, person):
     for branch in ("one", "two", "three"):
         person.git("branch", branch)
@@ -141,7 +149,8 @@ def test_excluding_adds_each_pattern_once_and_keeps_what_is_there(repo, person):
     exclude.write_text("*.mine")
     exclude_locally(repo, ["/.crew/", "/.crew/", "*.log"])
     exclude_locally(repo, ["*.log", "*.mine"])
-    assert exclude.read_text() == "*.mine\n/.crew/\n*.log\n"
+    exclude_locally(repo, ["*.tmp"])
+    assert exclude.read_text() == "*.mine\n/.crew/\n*.log\n*.tmp\n"
     person.write(".crew/x", "x")
     assert person.git("status", "--porcelain") == ""
 

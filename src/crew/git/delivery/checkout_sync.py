@@ -375,7 +375,7 @@ def _place_folders(checkout: Checkout, changes: Sequence[FileChange]) -> None:
             (checkout.path / path).rmdir()
     for path in arriving_submodules(changes):
         with suppress(OSError):
-            (checkout.path / path).mkdir(parents=True, exist_ok=True)
+            (checkout.path / path).mkdir(parents=True)
 
 
 def _release(repo: Repository, journal: Journal, changes: Sequence[FileChange]) -> None:
