@@ -15,3 +15,25 @@ def test_each_line_of_the_table_names_tests_that_exist():
         assert named, line
         for test in named:
             assert (ROOT / test).is_file(), test
+
+
+IN_A_WORKTREE = re.compile(
+    r"`git [^`]*` in (its|the|that|their|an agent's) (worktree|folder)"
+    r"|git -C \S*worktrees|cd \S*-worktrees",
+)
+SAID_TO_PEOPLE = (
+    ROOT / "tests" / "messages.txt",
+    *(path for path in (ROOT / "docs").glob("*.md") if path.name != "safety.md"),
+    *(ROOT / "src/crew/config/prompts").glob("help_*.md"),
+    *(ROOT / "src/crew/front").rglob("*.py"),
+    ROOT / "README.md",
+)
+
+
+def test_nothing_sends_a_person_to_run_git_in_an_agent_s_folder():
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in SAID_TO_PEOPLE
+        for match in IN_A_WORKTREE.finditer(path.read_text())
+    ]
+    assert found == []

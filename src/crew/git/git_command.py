@@ -189,7 +189,8 @@ def failure(args: tuple[str, ...], answer: GitAnswer) -> GitFailed:
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix).strip()
     return GitFailed(
-        f"`git {args[0]}` failed: {message}", hint=f"run it by hand to see its output: {command}"
+        f"`git {args[0]}` failed: {message}",
+        hint="all its output is in `.crew/logs/crew.log`, if the runner called it",
     )
 
 

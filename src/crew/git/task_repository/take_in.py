@@ -196,7 +196,7 @@ def bring_index(path: Path, crew_git: Path, *, is_fresh: bool = False) -> None:
     ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S, allow_lfs=True)
 
 
-_HINT = "look at it with `git fsck` in its worktree, or start the task again"
+_HINT = "its files are kept: `crew checkpoints ID` lists them; the agent can make the commits again"
 
 
 def mirror_of(crew_git: Path) -> str | None:

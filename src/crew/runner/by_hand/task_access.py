@@ -7,7 +7,11 @@ from typing import NoReturn
 
 from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
-from crew.system.processes.process import become
+from crew.runner.sandbox.confinement import for_command
+from crew.system.processes.allowed_environment import allowed_environment
+from crew.system.processes.process import become, load_wrapper
+from crew.system.processes.start_command import Wrapper, confined
+from crew.system.sandbox.allowed import Sandbox
 from crew.workplace import Workplace
 
 
@@ -30,7 +34,19 @@ def shown_lines(workplace: Workplace, name: str, *, count: int) -> list[str]:
     return shown.splitlines()
 
 
-def run_there(argv: Sequence[str], environment: Mapping[str, str], *, folder: Path) -> NoReturn:
-    """Replace this process by a command that runs in a task's worktree."""
+def run_there(
+    workplace: Workplace, argv: Sequence[str], variables: Mapping[str, str], *, folder: Path
+) -> NoReturn:
+    """Replace this process by a command that runs in a task's worktree.
+
+    It works on the agent's files, so it is confined as a gate is, where this machine has a sandbox.
+    In a session of its own it cannot type into the person's terminal.
+    """
+    mode: Sandbox = workplace.settings.sandbox.mode  # type: ignore[assignment]
+    allowed = for_command(workplace, argv, folder, may_commit=True)
+    wrapper = load_wrapper(mode, allowed)
     os.chdir(folder)
-    become(argv, environment)
+    if wrapper == Wrapper():
+        become(argv, {**os.environ, **variables})
+    environment = {**allowed_environment(os.environ), **variables}
+    become(confined(argv, allowed, wrapper=wrapper, cwd=folder), environment)

@@ -92,6 +92,21 @@ def copies_opened(allowed: Allowed) -> Iterator[tuple[tuple[Mount, ...], tuple[i
             os.close(fd)
 
 
+def confined(
+    argv: Sequence[str],
+    allowed: Allowed,
+    *,
+    wrapper: Wrapper,
+    cwd: Path,
+    copy_fds: Sequence[int] = (),
+) -> tuple[str, ...]:
+    """A command that a person starts, in its sandbox; without one, the command itself."""
+    mounts = mounts_of(allowed)
+    if wrapper.bwrap:
+        return bubblewrap(argv, allowed, mounts, bwrap=wrapper.bwrap, cwd=cwd, copy_fds=copy_fds)
+    return seatbelt(argv, allowed, mounts) if wrapper.has_seatbelt else tuple(argv)
+
+
 def terminal_command(command: str, allowed: Allowed, *, wrapper: Wrapper, cwd: Path) -> str:
     """A line for the shell of a terminal, which gives a command its sandbox and its copies.
 
@@ -99,12 +114,8 @@ def terminal_command(command: str, allowed: Allowed, *, wrapper: Wrapper, cwd: P
     """
     job = (sys.executable, "-I", "-S", terminal_job.__file__)
     argv: tuple[str, ...] = (*job, "sh", "-c", command)
-    mounts = mounts_of(allowed)
-    copies = [mount.source for mount in mounts if mount.access is Access.COPY]
+    copies = [mount.source for mount in mounts_of(allowed) if mount.access is Access.COPY]
     fds = range(3, 3 + len(copies))  # a shell has room for seven
-    if wrapper.bwrap:
-        argv = bubblewrap(argv, allowed, mounts, bwrap=wrapper.bwrap, cwd=cwd, copy_fds=fds)
-    elif wrapper.has_seatbelt:
-        argv = seatbelt(argv, allowed, mounts)
+    argv = confined(argv, allowed, wrapper=wrapper, cwd=cwd, copy_fds=fds)
     opened = (f"{fd}<{shlex.quote(str(path))}" for fd, path in zip(fds, copies, strict=True))
     return " ".join((shlex.join(argv), *opened))

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     """Run a command in a task's worktree.
 
-    It runs alongside the agent, and crew exits with the command's exit code.
+    It runs alongside the agent, and crew exits with the command's exit code. It works on the
+    agent's files, so the sandbox confines it as it does a gate; CREW_SANDBOX_MODE=off turns that
+    off for one call.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
@@ -38,10 +40,10 @@ def execute(call: Call, task: str, argv: tuple[str, ...]) -> None:
     if row is None or path is None or not path.is_dir():
         hint = next_step(row or Task(id=task), "makes one")
         raise Conflict(f"task {task} has no worktree now", hint=hint, code="no_worktree")
-    environment = {**os.environ, **_environment(workplace, world.runs.get(row.run or ""), row)}
-    if shutil.which(argv[0], path=environment.get("PATH")) is None:
+    if shutil.which(argv[0], path=os.environ.get("PATH")) is None:
         raise NotFound(f"there is no command {argv[0]}", hint="check its name and your PATH")
-    run_there(argv, environment, folder=path)
+    variables = _environment(workplace, world.runs.get(row.run or ""), row)
+    run_there(workplace, argv, variables, folder=path)
 
 
 def _environment(workplace: "Workplace", run: "Run | None", task: Task) -> dict[str, str]:
