@@ -9,7 +9,7 @@ from crew.git import commit_files, spawn_git
 from crew.git.commit_files import read_commit
 from crew.git.git_command import git
 from crew.git.repository import commit_of
-from crew.git.worktrees.branch_work import BranchWork, read_work
+from crew.git.worktrees.branch_work import BranchWork, off_head, read_work
 from crew.git.worktrees.worktree_admin import git_dir_for
 from crew.git.worktrees.worktrees import ensure_worktree, follow
 from git.people import Person
@@ -52,6 +52,19 @@ def test_committed_work_is_described_without_a_process(repo, agent, base, monkey
     assert found == expected
     assert len(found.commits.splitlines()) == 20
     assert found.commits.partition("\n")[0].endswith(" change 24")
+
+
+def test_commits_of_the_branch_that_are_not_checked_out_are_named(repo, agent, base):
+    git_dir = git_dir_for(repo, agent.path)
+    for number in range(25):
+        agent.commit({"x.txt": f"{number}\n"}, f"change {number}")
+    tip = agent.git("rev-parse", "HEAD")
+    agent.git("switch", "-q", "--detach", base)
+    listed = off_head(repo, git_dir, branch="crew-7", head=base)
+    assert (len(listed), listed[0]) == (20, f"{tip[:12]} change 24")
+    assert off_head(repo, git_dir, branch="crew-7", head=tip) == ()
+    assert off_head(repo, git_dir, branch="crew-7", head="") == ()
+    assert off_head(repo, git_dir, branch="missing", head=base) == ()
 
 
 def test_a_new_branch_has_no_work(repo, agent, base, monkeypatch):

@@ -1,0 +1,49 @@
+"""Patterns that git ignores in one worktree, wherever the repository is."""
+
+import pytest
+
+from crew.git.repository import find_repository
+from crew.git.task_repository.store_objects import quoted
+from crew.git.worktrees.excludes import exclude_in_worktree, pattern_for
+from crew.git.worktrees.worktrees import ensure_worktree
+from git.people import Person
+
+
+@pytest.fixture
+def odd(tmp_path) -> Person:
+    """A repository whose path has each character that settings of git must escape."""
+    person = Person(tmp_path / 'back\\slash "quoted" [x]*')
+    person.path.mkdir()
+    person.git("init", "-q")
+    person.commit({"a.txt": "a\n"})
+    return person
+
+
+def test_patterns_hold_in_one_worktree_of_an_oddly_named_repository(odd, kind):
+    repo = find_repository(odd.path)
+    trees = [Person(odd.path.parent / name) for name in ("one", "two")]
+    for tree in trees:
+        ensure_worktree(repo, tree.path, branch=f"crew-{tree.path.name}", base="main", kind=kind)
+    exclude_in_worktree(repo, trees[0].path, ["*.tmp", "*.tmp"])
+    for tree in (*trees, odd):
+        tree.write("x.tmp", "x\n")
+    shown = [tree.git("status", "--porcelain") for tree in (*trees, odd)]
+    assert shown == ["", "?? x.tmp", "?? x.tmp"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("plain", "/plain"),
+        ("a*b?[c]", r"/a\*b\?\[c]"),
+        ("back\\slash", r"/back\\slash"),
+        ("line\nend", "/line?end"),
+        ("two spaces  ", r"/two spaces\ \ "),
+    ],
+)
+def test_a_pattern_matches_exactly_one_path(name, pattern):
+    assert pattern_for(name) == pattern
+
+
+def test_a_path_is_quoted_for_a_list_of_object_folders(tmp_path):
+    assert quoted(tmp_path / 'a\\b"c\nd') == f'"{tmp_path}/a\\\\b\\"c\\nd"'
