@@ -161,6 +161,16 @@ def test_a_commit_of_everything_is_finished(repo, tree, agent, git_dir):
     assert state_of(repo, tree).changed == ()
 
 
+def test_a_first_commit_is_finished(repo, tree, agent, git_dir):
+    agent.git("switch", "-q", "--orphan", "fresh")
+    agent.write("a.txt", "agent\n")
+    agent.git("add", "--intent-to-add", "a.txt")
+    killed_after_the_ref_moved(agent, git_dir, "commit", "-q", "-a", "-m", "first")
+    assert agent.git("status", "--porcelain") != ""
+    clear(repo, tree)
+    assert agent.git("status", "--porcelain") == ""
+
+
 def test_a_commit_of_some_paths_is_finished_and_the_rest_stays_staged(repo, tree, agent, git_dir):
     agent.write("a.txt", "agent\n")
     agent.write("b.txt", "staged\n")

@@ -487,3 +487,15 @@ def test_nothing_here_touches_the_persons_checkout(repo, tree, person, make):
     remove_worktree(repo, tree)
     assert person.tree() == before
     assert (repo.common_dir / "index").read_bytes() == index
+
+
+def test_a_folder_has_a_repository_of_its_own_unless_it_is_to_be_linked(repo, tmp_path):
+    folders = {"work": tmp_path / "7", "gate": tmp_path / "gate", "linked": tmp_path / "8"}
+    ensure_worktree(repo, folders["work"], branch="crew-7", base="main")
+    ensure_detached(repo, folders["gate"], "main")
+    ensure_detached(repo, folders["linked"], "main", kind="linked")
+    owns = [
+        worktree_admin.is_own(worktree_admin.git_dir_for(repo, folder))
+        for folder in folders.values()
+    ]
+    assert owns == [True, True, False]
