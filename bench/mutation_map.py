@@ -13,7 +13,6 @@ import pytest
 from bench.mutation_edits import Edit
 
 Lines = dict[str, dict[int, list[str]]]
-BROADEST = 3
 
 
 @dataclass(slots=True)
@@ -64,11 +63,16 @@ class TestMap:
 
 
 def most_telling(tests: Iterable[str], sizes: Counter[str], *, at_most: int) -> list[str]:
-    """Tests that execute few lines come first; those that execute the most are among the chosen."""
+    """Some tests of each file, the most specific ones: those that execute the fewest lines."""
     ranked = sorted(tests, key=lambda test: (sizes[test], test))
-    return (
-        ranked if len(ranked) <= at_most else [*ranked[: at_most - BROADEST], *ranked[-BROADEST:]]
-    )
+    of_file: Counter[str] = Counter()
+    turns = {}
+    for test in ranked:
+        file = test.partition("::")[0]
+        of_file[file] += 1
+        turns[test] = of_file[file]
+    chosen = sorted(ranked, key=lambda test: turns[test])[:at_most]
+    return sorted(chosen, key=lambda test: (sizes[test], test))
 
 
 class Recorder:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 from bench.mutation import AREAS, all_edits, explanations
@@ -86,18 +87,18 @@ def test_a_changed_line_leaves_the_other_faults_of_a_sample(tmp_path):
     assert {edit.key for edit in other} != before
 
 
-def test_a_fault_meets_the_tests_of_its_line_the_most_specific_first(tmp_path):
+def test_a_fault_meets_the_tests_that_execute_its_line(tmp_path):
     top, *_, last = made(tmp_path, MODULE)
-    lines = {last.line: ["all", "here", "a", "b", "c"], 12: ["all", "else", "a", "b", "c"]}
-    known = TestMap({"module.py": lines})
-    assert known.tests_for(last) == {"all", "here", "a", "b", "c"}
-    assert known.tests_for(top) == {"all", "here", "else", "a", "b", "c"}
-    assert most_telling(known.tests_for(last), known.sizes(), at_most=4) == [
-        "here",
-        "all",
-        "b",
-        "c",
-    ]
+    known = TestMap({"module.py": {last.line: ["a::here", "b::all"], 12: ["b::all", "b::else"]}})
+    assert known.tests_for(last) == {"a::here", "b::all"}
+    assert known.tests_for(top) == {"a::here", "b::all", "b::else"}
+    assert known.sizes() == {"a::here": 1, "b::all": 2, "b::else": 1}
+
+
+def test_of_many_tests_the_most_specific_ones_of_each_file_run():
+    sizes = Counter({"a::1": 1, "a::2": 2, "a::3": 3, "b::8": 8, "b::9": 9})
+    assert most_telling(sizes, sizes, at_most=3) == ["a::1", "a::2", "b::8"]
+    assert most_telling(sizes, sizes, at_most=9) == list(sizes)
 
 
 TRY = """
