@@ -1,8 +1,10 @@
 """Tidying up, from the command line and from Python: prune, clean, doctor --repair, restore."""
 
+import os
 import shlex
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -217,12 +219,24 @@ def test_doctor_names_what_killed_gits_left_and_repairs_what_is_crews(scene):
     half.mkdir()
     for lock in (*crews, git_dir / "index.lock"):
         lock.touch()
+        os.utime(lock, (time.time() - 7300,) * 2)
     said = scene.crew("doctor", "--json")
     wrong = [one for one in said.json if one["state"] == "wrong"]
     assert said.code == 1
     assert {one["check"] for one in wrong} == {"locks", "leftovers"}
     assert any(one["fix"] == f"rm {shlex.quote(str(git_dir / 'index.lock'))}" for one in wrong)
+    assert any("packed-refs.lock 2 hours ago" in one["message"] for one in wrong)
+    assert any("index.lock was left 2 hours ago" in one["message"] for one in wrong)
     assert scene.crew("doctor", "--repair").code == 1, "a lock of the person stays"
     assert not any(file.exists() for file in (*crews, half))
     (git_dir / "index.lock").unlink()
     scene.ok("doctor")
+
+
+def test_doctor_says_that_submodules_are_empty_in_tasks(scene):
+    checks = [one["check"] for one in scene.ok("doctor", "--json").json]
+    assert "submodules" not in checks
+    (scene.root / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ../x\n')
+    said = scene.ok("doctor").out
+    assert "the folders of submodules are empty in tasks and gates" in said
+    assert "git submodule update --init" in said

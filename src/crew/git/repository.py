@@ -87,7 +87,7 @@ def refs_like(repo: Repository, *patterns: str) -> dict[str, str]:
     return {ref: at for ref, _, at in parts}
 
 
-def landed_tips(repo: Repository) -> Iterator[str]:
+def landed_commits(repo: Repository) -> Iterator[str]:
     """The commits that crew landed last, as far as files show them without git."""
     for file in (repo.common_dir / "refs" / "crew" / "landed").rglob("*"):
         if file.is_file() and is_object_id(commit := file.read_text(errors="replace").strip()):

@@ -13,7 +13,7 @@ from crew.domain.kernel.errors import Conflict, CrewError
 from crew.git.git_command import DISK_FULL, GitAnswer, GitFailed, ask, failure
 from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance
-from crew.git.repository import Repository, commit_of, landed_tips, ref_tip
+from crew.git.repository import Repository, commit_of, landed_commits, ref_tip
 from crew.git.task_repository.agent_refs import (
     AgentHead,
     agent_git_of,
@@ -104,7 +104,7 @@ def _take_in_checked(repo: Repository, crew_git: Path, commit: str, known: tuple
 
     A checkpoint stores files without that check. What landed was checked.
     """
-    landed = tuple(landed_tips(repo))
+    landed = tuple(landed_commits(repo))
     try:
         take_in(repo, crew_git, (commit,), without=(*known, *landed), is_all=True)
     except NotTakenIn:

@@ -33,6 +33,7 @@ def examine(load_workplace: Callable[[], "Workplace"], *, repair: bool) -> Itera
         yield Finding(check="config", message=message, fix="crew trust")
     yield from _guarded("tmux", terminal)
     yield from _guarded("sandbox", lambda: sandbox(workplace))
+    yield from submodules(workplace)
     checks = dict(STATE_CHECKS)
     database = checks.pop("database")
     yield from _guarded("database", lambda: database(workplace, repair))
@@ -84,6 +85,16 @@ def sandbox(workplace: "Workplace") -> Iterator[Finding]:
     from crew.runner.sandbox.level import sandbox_finding  # noqa: PLC0415
 
     yield sandbox_finding(workplace)
+
+
+def submodules(workplace: "Workplace") -> Iterator[Finding]:
+    """Advice for a repository with submodules: their folders are empty in tasks and gates."""
+    if (workplace.root / ".gitmodules").is_file():
+        yield Finding(
+            check="submodules",
+            message="the folders of submodules are empty in tasks and gates",
+            fix="if your tests need them, let them call `git submodule update --init`",
+        )
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:

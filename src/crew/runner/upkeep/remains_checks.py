@@ -1,5 +1,6 @@
 """The checks of `crew doctor` on locks and half-made files that killed processes left."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,13 +40,14 @@ def locks(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: F
         yield Finding(check="locks", message=message, is_repaired=True)
         left = ()
     for lock in left:
-        message = f"a killed git left {lock}"
+        message = f"a killed git left {lock} {_age(lock)} ago"
         yield Finding(check="locks", message=message, fix=_REPAIR, is_wrong=True)
     persons = _stale(workplace, persons_locks(repo, {workplace.target, *landed_tips(repo)}))
     for lock in persons:
         yield Finding(
             check="locks",
-            message=f"{lock} blocks git in your checkout, and no git command runs there",
+            message=f"{lock} was left {_age(lock)} ago and blocks git in your checkout, "
+            "and no git command runs there",
             fix=f"rm {_quoted(lock)}",
             is_wrong=True,
         )
@@ -101,6 +103,19 @@ def _stale(workplace: "Workplace", locks: tuple[Path, ...]) -> tuple[Path, ...]:
     if not locks or not have_gits_ended(places_of_git(workplace.repo), patience_s=PATIENCE_S):
         return ()
     return tuple(lock for lock in locks if lock.exists())
+
+
+def _age(lock: Path) -> str:
+    """How old a lock is, in its largest unit."""
+    try:
+        seconds = max(0, int(time.time() - lock.lstat().st_mtime))
+    except OSError:
+        seconds = 0
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            count = seconds // length
+            return f"{count} {unit}{'s' * (count > 1)}"
+    return f"{seconds} s"
 
 
 def _quoted(path: Path) -> str:
