@@ -170,6 +170,36 @@ def test_an_emptied_folder_is_left_to_the_next_start_which_fills_it(repo, agent)
 # What the agent made elsewhere in its repository
 
 
+@pytest.mark.parametrize("is_detached", [False, True])
+def test_commits_of_a_repository_in_place_of_its_own_are_kept(repo, agent, is_detached):
+    (agent.path / ".git").unlink()
+    agent.git("init", "-q", "-b", "mine")
+    side = agent.commit({"x.txt": "x\n"})
+    agent.git("switch", "-q", "--orphan", "other")
+    other = agent.commit({"y.txt": "y\n"})
+    if is_detached:
+        agent.git("switch", "-q", "--detach")
+        agent.git("branch", "-D", "other")
+    heal(repo, agent.path)
+    kept = take(repo, agent)
+    assert {side, other} <= set(kept.notes.reset_away)
+    assert take(repo, agent) is None
+    assert kept_after_removal(repo, agent, side)
+    assert commit_of(repo, other) == other
+
+
+def test_a_hostile_repository_in_place_of_its_own_does_no_harm(repo, agent, tmp_path):
+    (agent.path / ".git").unlink()
+    agent.git("init", "-q", "-b", "mine")
+    agent.commit({"x.txt": "x\n"})
+    os.mkfifo(agent.path / ".git" / "objects" / "info" / "alternates")
+    os.mkfifo(agent.path / ".git" / "packed-refs")
+    (agent.path / ".git" / "objects" / "ff").symlink_to(tmp_path)
+    heal(repo, agent.path)
+    assert take(repo, agent) is not None
+    remove_worktree(repo, agent.path)
+
+
 def on_a_branch(agent):
     agent.git("switch", "-q", "-c", "side")
     lost = agent.commit({"side.txt": "s\n"})

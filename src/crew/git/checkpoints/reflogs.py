@@ -12,8 +12,15 @@ from crew.git.commit_files import MOST_READ, read_commit
 from crew.git.git_command import ask, git
 from crew.git.hardening import stamp_of
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import agent_git_of, other_tips, read_bytes, read_head
+from crew.git.task_repository.agent_refs import (
+    agent_git_of,
+    all_refs,
+    other_tips,
+    read_bytes,
+    read_head,
+)
 from crew.git.task_repository.take_in import NotTakenIn, existing, take_in
+from crew.git.worktrees.folder_removal import REPLACED
 
 MOST_MOVES = 1000
 """Of a longer reflog only the end is read."""
@@ -61,13 +68,16 @@ def left_behind(
 def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[str, ...]:
     """The same for a repository of its own, with its other branches, tags and stash.
 
+    So are the commits of a repository that the agent made in its place.
+
     They exist only there, so they are taken in before git compares them with the refs.
     """
     agent_git = agent_git_of(crew_git)
     logs = agent_git / "logs"
     files = [logs / "HEAD", logs / "refs" / "stash", agent_git / "ORIG_HEAD"]
     tips = other_tips(crew_git)
-    stamp = (head, tuple(sorted(tips.items())), *stamp_of(files))
+    replaced = tuple(sorted(crew_git.glob(f"{REPLACED}*")))
+    stamp = (head, tuple(sorted(tips.items())), replaced, *stamp_of(files))
     if _checked.get(crew_git) == stamp:
         return ()
     moves = [(old, new) for old, new, _ in _moves(files[0])]
@@ -78,26 +88,46 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
     doubtful |= {at.commit for at in (read_head(agent_git),) if at is not None and at.commit}
     doubtful -= _ancestors(repo, moves, head)
     found = _taken_in(repo, crew_git, doubtful, head) if doubtful else []
+    for git_dir in replaced:
+        if commits := _tips_of(git_dir):
+            found += _taken_in(repo, crew_git, commits, head, objects=git_dir / "objects")
     kept = _held_by_none(repo, set(found), head) if found else ()
     if not kept:
         _checked[crew_git] = stamp
     return kept
 
 
-def _taken_in(repo: Repository, crew_git: Path, commits: set[str], head: str | None) -> list[str]:
+def _tips_of(git_dir: Path) -> set[str]:
+    """The commits at the refs and the HEAD of a repository that an agent made."""
+    head = read_head(git_dir)
+    at = {head.commit} if head is not None and head.commit else set[str]()
+    return {*all_refs(git_dir).values(), *at}
+
+
+def _taken_in(
+    repo: Repository,
+    crew_git: Path,
+    commits: set[str],
+    head: str | None,
+    *,
+    objects: Path | None = None,
+) -> list[str]:
     """Those of the commits that are whole. A damaged one must not cost the others."""
     without, found = [head] if head else [], list[str]()
     try:
-        found = existing(repo, crew_git, sorted(commits))
-        take_in(repo, crew_git, found, without=without)
+        found = existing(repo, crew_git, sorted(commits), objects=objects)
+        take_in(repo, crew_git, found, without=without, objects=objects)
     except NotTakenIn:
-        return [one for one in found[-_MOST_ALONE:] if _is_whole(repo, crew_git, one, without)]
+        last = found[-_MOST_ALONE:]
+        return [one for one in last if _is_whole(repo, crew_git, one, without, objects)]
     return found
 
 
-def _is_whole(repo: Repository, crew_git: Path, commit: str, without: list[str]) -> bool:
+def _is_whole(
+    repo: Repository, crew_git: Path, commit: str, without: list[str], objects: Path | None
+) -> bool:
     try:
-        take_in(repo, crew_git, [commit], without=without)
+        take_in(repo, crew_git, [commit], without=without, objects=objects)
     except NotTakenIn:
         return False
     return True

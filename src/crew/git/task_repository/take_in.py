@@ -122,10 +122,12 @@ def take_in(
     *,
     without: Iterable[str] = (),
     is_all: bool = False,
+    objects: Path | None = None,
 ) -> None:
     """Store these commits of the agent's repository, and all they need, in the main one."""
     revs = [*commits, *(f"^{commit}" for commit in without)]
-    take_from(repo, revs, env=seeing(repo, crew_git), scratch=crew_git, is_all=is_all)
+    env = seeing(repo, crew_git, objects)
+    take_from(repo, revs, env=env, scratch=crew_git, is_all=is_all)
 
 
 def take_from(
@@ -150,11 +152,14 @@ def take_from(
             left.unlink(missing_ok=True)
 
 
-def existing(repo: Repository, crew_git: Path, commits: Iterable[str]) -> list[str]:
+def existing(
+    repo: Repository, crew_git: Path, commits: Iterable[str], *, objects: Path | None = None
+) -> list[str]:
     """Those of the commits, or of the commits of tags, that git finds there or in the main one."""
     args = ("cat-file", "--batch-check=%(objectname) %(objecttype)")
     stdin = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
-    answer = ask(crew_git, *UNTRUSTED, *args, stdin=stdin, env=seeing(repo, crew_git))
+    env = seeing(repo, crew_git, objects)
+    answer = ask(crew_git, *UNTRUSTED, *args, stdin=stdin, env=env)
     found = (line.split(" ") for line in answer.out.decode(errors="replace").splitlines())
     return list(dict.fromkeys(words[0] for words in found if words[1:] == ["commit"]))
 
@@ -205,12 +210,13 @@ def mirror_of(crew_git: Path) -> str | None:
     return text.removeprefix("ref: ") if text.startswith("ref: ") else None
 
 
-def seeing(repo: Repository, crew_git: Path) -> dict[str, str]:
+def seeing(repo: Repository, crew_git: Path, objects: Path | None = None) -> dict[str, str]:
     """Let git read the agent's objects as data, with a git dir that is crew's.
 
-    The agent's come first, so that `--local` packs these alone.
+    The agent's come first, so that `--local` packs these alone. `objects` are those of another
+    repository of the agent.
     """
-    objects = agent_git_of(crew_git) / "objects"
+    objects = objects or agent_git_of(crew_git) / "objects"
     if not is_folder(objects):
         raise NotTakenIn("the objects of the task's own repository are missing", hint=_HINT)
     _settle_alternates(repo, objects)

@@ -12,6 +12,9 @@ from crew.git.worktrees import worktree_admin
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
 
+REPLACED = "replaced-"
+"""In crew's git dir of a folder: what an agent made in place of the folder or its repository."""
+
 
 @effect("git.set_aside")
 def set_aside_folder(path: Path) -> None:
@@ -58,7 +61,7 @@ def set_aside_stranger(git_dir: Path, path: Path) -> None:
 
 @effect("git.set_aside_stranger")
 def _set_aside_stranger(git_dir: Path, path: Path) -> None:
-    shutil.move(path, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
+    shutil.move(path, git_dir / f"{REPLACED}{uuid.uuid4().hex[:8]}")
 
 
 @effect("git.set_aside_repository")
@@ -66,7 +69,7 @@ def set_aside_repository(git_dir: Path, path: Path) -> None:
     """Move a repository that an agent made in place of its own out of the way, and keep it."""
     replaced = path / ".git"
     if replaced.is_dir() and not replaced.is_symlink():
-        shutil.move(replaced, git_dir / f"replaced-{uuid.uuid4().hex[:8]}")
+        shutil.move(replaced, git_dir / f"{REPLACED}{uuid.uuid4().hex[:8]}")
     else:
         replaced.unlink(missing_ok=True)
 
