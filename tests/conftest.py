@@ -45,3 +45,14 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("faults")
         for line in table(rows):
             terminalreporter.write_line(line)
+
+
+def pytest_collection_modifyitems(items):
+    """The longest first: whatever is started last, few wait for it. All else stays as it came."""
+    items.sort(key=_limit_s, reverse=True)
+
+
+def _limit_s(item) -> float:
+    """How long a test may take; those that need long have a limit of their own."""
+    limit = item.get_closest_marker("timeout")
+    return limit.args[0] if limit else 0.0

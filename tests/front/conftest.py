@@ -1,12 +1,14 @@
 """A repository with a crew in it, and the installed `crew` to call there."""
 
-import atexit
 import functools
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,11 +20,12 @@ from crew.domain.rows.run import Run
 from crew.store.fact_log import load_world
 from crew.workplace import find_workplace
 from front.screen import PATIENCE_S, Screen
-from front.warm import READ_AT_START, WarmCrew, start_warm_crew
-from processes import VARIABLE
+from repositories import lay_repository, new_template
 from surroundings import own_home
+from warm import READ_AT_START, warm_python
 
 CREW = Path(sys.executable).with_name("crew")
+FILES = {"readme": "hello\n"}
 
 AGENT = """\
 case "$(cat "$SCENE/plan-$CREW_TASK_ID" 2>/dev/null)" in
@@ -83,15 +86,6 @@ class Refusal:
     hint: str
 
 
-@functools.cache
-def warm_crew() -> WarmCrew:
-    """Outlives the test that is the first to need it."""
-    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    started = start_warm_crew(env)
-    atexit.register(started.close)
-    return started
-
-
 def called(
     args: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
@@ -99,7 +93,8 @@ def called(
     args = [str(arg) for arg in args]
     needs_new = any(env[name] != os.environ.get(name) for name in env if _is_read_at_start(name))
     if not needs_new:
-        return warm_crew().run(args, cwd=cwd, env=env, stdin=stdin, limit_s=PATIENCE_S)
+        argv = ["crew", *args]
+        return warm_python().run(argv, cwd=cwd, env=env, stdin=stdin, limit_s=PATIENCE_S)
     return subprocess.run(
         [CREW, *args],
         cwd=cwd,
@@ -223,15 +218,31 @@ def bare_scene(tmp_path) -> Iterator[CliScene]:
     """A repository without a crew."""
     root = tmp_path / "my repo"
     folder = tmp_path / "scene"
-    root.mkdir()
     folder.mkdir()
+    lay_repository(root, FILES)
     scene = CliScene(root, folder)
-    scene.git("init", "-q")
-    (root / "readme").write_text("hello\n")
-    scene.git("add", "readme")
-    scene.git("commit", "-q", "-m", "first")
     yield scene
     scene.end()
+
+
+@functools.cache
+def _initialised() -> Path:
+    """A repository after `crew init`; its named pipe cannot be copied."""
+    path = new_template()
+    lay_repository(path, FILES)
+    CliScene(path, path).ok("init")
+    (path / ".crew" / "wake").unlink()
+    return path
+
+
+def lay_crew(root: Path) -> None:
+    """What `crew init` makes in a repository, with an id of its own."""
+    made = _initialised()
+    shutil.copytree(made / ".crew", root / ".crew")
+    os.mkfifo(root / ".crew" / "wake", 0o600)
+    shutil.copy2(made / ".git" / "info" / "exclude", root / ".git" / "info" / "exclude")
+    with closing(sqlite3.connect(root / ".crew" / "crew.db")) as db, db:
+        db.execute("UPDATE settings SET value = ? WHERE name = 'repo_id'", (str(uuid.uuid4()),))
 
 
 @pytest.fixture
@@ -239,7 +250,7 @@ def scene(bare_scene) -> CliScene:
     """A repository with a crew whose agent is a small shell script."""
     agent = bare_scene.folder / "agent.sh"
     agent.write_text(AGENT)
-    bare_scene.ok("init")
+    lay_crew(bare_scene.root)
     config = CONFIG.format(agent=agent, scene=bare_scene.folder)
     (bare_scene.root / ".crew" / "config.toml").write_text(config)
     return bare_scene

@@ -7,6 +7,7 @@ import pytest
 from crew.git.repository import Repository, find_repository
 from crew.git.worktrees.worktree_admin import Kind, git_dir_for, named_by_worktree
 from git.people import Person
+from repositories import lay_repository
 from surroundings import own_home
 
 
@@ -20,11 +21,8 @@ def lonely(tmp_path_factory):
 def person(tmp_path) -> Person:
     """Ann in her checkout, whose path has a space and letters outside ASCII."""
     path = tmp_path / "my prójects" / "repo"
-    path.mkdir(parents=True)
-    ann = Person(path)
-    ann.git("init", "-q")
-    ann.commit({"a.txt": "a1\na2\na3\n", "b.txt": "b\n", "sub/c.txt": "c\n"}, "first")
-    return ann
+    lay_repository(path, {"a.txt": "a1\na2\na3\n", "b.txt": "b\n", "sub/c.txt": "c\n"})
+    return Person(path)
 
 
 @pytest.fixture

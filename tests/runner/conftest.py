@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from crew.system.processes.ownership import kill_leftovers
+from repositories import lay_repository
 from runner.scene import GATE, DriverScene
 from surroundings import ANN, QUICK, own_home
 
+FILES = {"readme.txt": "hello\n", "shared.txt": "top\n"}
 HOME = f'{ANN}{QUICK}[protocol "file"]\n\tallow = always\n'
 
 
@@ -44,9 +46,7 @@ def scenes_in(folder: Path) -> Iterator[Callable[..., DriverScene]]:
             path=folder / str(len(made)) / name, options={"patience_s": 0.5, **options}
         )
         scene.tasks.extend({"title": t} if isinstance(t, str) else t for t in tasks)
-        scene.path.mkdir(parents=True)
-        scene.git("init", "-q")
-        scene.commit({"readme.txt": "hello\n", "shared.txt": "top\n", **(files or {})}, "first")
+        lay_repository(scene.path, {**FILES, **(files or {})})
         configure(scene, json.dumps(script or {}), config, str(folder))
         made.append(scene)
         return scene

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from crew.store.fact_log import load_world
 from crew.store.row_repair import differences
 from crew.system.processes.ownership import owned_processes
 from crew.workplace import Workplace, find_workplace, make_workplace
+from warm import Forked, warm_python
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE_S = 150.0
@@ -35,7 +35,7 @@ class DriverScene:
     path: Path
     tasks: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
-    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
+    started: list[Forked] = field(default_factory=list)
 
     def git(self, *args: str, at: Path | None = None, check: bool = True) -> str:
         done = subprocess.run(
@@ -75,18 +75,20 @@ class DriverScene:
     def make(self) -> Workplace:
         return make_workplace(self.path)
 
-    def start(self, **env: str) -> "subprocess.Popen[str]":
+    def start(self, **env: str) -> Forked:
         """The driver, running; its two streams go to files beside the repository."""
         place = self.path.parent
         scene = place / "scene.json"
         scene.write_text(json.dumps({"tasks": self.tasks, **self.options}))
-        with (place / "out.txt").open("w") as out, (place / "err.txt").open("a") as err:
-            running = subprocess.Popen(
-                [sys.executable, str(DRIVER), str(self.path), str(scene)],
-                env={**os.environ, **env},
-                stdout=out,
-                stderr=err,
-                text=True,
+        argv = [str(DRIVER), str(self.path), str(scene)]
+        with (
+            Path(os.devnull).open() as nothing,
+            (place / "out.txt").open("w") as out,
+            (place / "err.txt").open("a") as err,
+        ):
+            streams = [file.fileno() for file in (nothing, out, err)]
+            running = warm_python().start(
+                argv, cwd=Path.cwd(), env={**os.environ, **env}, streams=streams
             )
         self.started.append(running)
         return running

@@ -27,6 +27,7 @@ from crew.store.runner_lock import find_runner
 from crew.tasks.task_source import NewTask
 from runner.scene import PATIENCE_S, DriverScene, check_the_end, until
 from runner.stories import STORIES, check_manifests, done, work
+from warm import Forked
 
 WHEN = ("before", "after")
 SEED = int(os.environ.get("CREW_SEED", "0"))
@@ -244,7 +245,7 @@ def _asking(scene: DriverScene, **env: str) -> int:
     return _ask(scene, **env).wait(timeout=PATIENCE_S)
 
 
-def _ask(scene: DriverScene, **env: str) -> "subprocess.Popen[str]":
+def _ask(scene: DriverScene, **env: str) -> Forked:
     errand = ["ask", "spawn", {"kind": "scripted", "name": "Zed", "chosen": True}]
     return replace(scene, tasks=[], options={"do": errand}).start(**env)
 
@@ -280,10 +281,14 @@ def test_a_request_survives_the_runner_that_was_asked(busy, when):
     check_the_end(busy, base=base, merged=1)
 
 
-def _is_silenced(running: "subprocess.Popen[str]", scene: DriverScene) -> bool:
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def _is_silenced(running: Forked, scene: DriverScene) -> bool:
     """Stop the runner, unless that would leave the database or the tasks locked."""
     running.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, running.pid, os.WSTOPPED)
+    until(lambda: _is_stopped(running.pid), what="a runner that stopped")
     if _is_unlocked(scene.path / ".crew"):
         return True
     running.send_signal(signal.SIGCONT)

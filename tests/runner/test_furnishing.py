@@ -21,6 +21,7 @@ from crew.system.processes.ownership import owned_processes
 from crew.system.processes.process import working_bwrap
 from git.people import Person
 from runner.scene import DriverScene, until
+from warm import warm_python
 
 SEED = int(os.environ.get("CREW_SEED", time.time_ns()))
 SECRET = {".env": "KEY=1\n"}
@@ -451,13 +452,12 @@ except CrewError as error:
 
 
 def make_once(crew: Crew, crash_at: str = "") -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", MAKE, str(crew.scene.path), crew.base],
-        env={**os.environ, "CREW_CRASH_AT": crash_at},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return in_a_process(MAKE, crew, crash_at)
+
+
+def in_a_process(program: str, crew: Crew, crash_at: str) -> "subprocess.CompletedProcess[str]":
+    argv = ["-c", program, str(crew.scene.path), crew.base]
+    return warm_python().run(argv, cwd=Path.cwd(), env={**os.environ, "CREW_CRASH_AT": crash_at})
 
 
 POINTS = [
@@ -514,13 +514,7 @@ def test_a_gate_killed_while_it_was_furnished_is_furnished_by_the_next(make_crew
     crew = make_crew(f'setup_command = "echo up > made"\n{gate}', files={".gitignore": "made\n"})
 
     def run(crash_at=""):
-        return subprocess.run(
-            [sys.executable, "-c", GATE, str(crew.scene.path), crew.base],
-            env={**os.environ, "CREW_CRASH_AT": crash_at},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return in_a_process(GATE, crew, crash_at)
 
     assert run(f"furnish.note_made.{when}:1").returncode == -9
     assert [run().stdout.split() for _ in range(2)] == [["up"]] * 2

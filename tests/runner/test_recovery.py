@@ -15,13 +15,14 @@ from crew.system.processes.ownership import owned_processes
 from runner.conftest import scenes_in
 from runner.scene import PATIENCE_S, DriverScene, check_the_end, until
 from runner.stories import done, work
+from warm import Forked
 
 SESSION = {"run": 'echo "$CREW_SESSION ${CREW_RESUME-new}" >> PLACE/sessions; touch PLACE/stepping'}
 GO = {"run": "until test -e PLACE/go; do sleep 0.02; done"}
 DRAFT = {"write": {"path": "draft.txt", "text": "draft\n"}}
 
 
-def _running(scene: DriverScene, proof: str = "stepping") -> "subprocess.Popen[str]":
+def _running(scene: DriverScene, proof: str = "stepping") -> Forked:
     """The crew, once its agent has left this proof."""
     running = scene.start()
     file = scene.path.parent.parent / proof
@@ -30,7 +31,7 @@ def _running(scene: DriverScene, proof: str = "stepping") -> "subprocess.Popen[s
     return running
 
 
-def _hanging(scene: DriverScene) -> "subprocess.Popen[str]":
+def _hanging(scene: DriverScene) -> Forked:
     """The crew, once its scripted agent hangs: a step killed earlier would be played again."""
     running = _running(scene)
     until((scene.path / ".crew" / "sessions" / "script-1.json").exists, what="the step's last act")
@@ -42,7 +43,7 @@ def _until_logged(scene: DriverScene, task: str, word: str) -> None:
     until(lambda: word in scene.log_of(task), what=f"{word} in the log")
 
 
-def _kill(running: "subprocess.Popen[str]") -> None:
+def _kill(running: Forked) -> None:
     running.kill()
     running.wait()
 

@@ -18,8 +18,17 @@ R = TypeVar("R")
 EFFECTS: set[str] = set()
 """The names of all effects in loaded modules. Tests prove that crew survives a crash at each."""
 
-_at, _count, _how = (*os.environ.get("CREW_CRASH_AT", "").split(":"), "", "")[:3]
-_left = int(_count or 1)
+_at, _left, _how = "", 1, ""
+
+
+def arm(words: str) -> None:
+    """Choose the crash point of this process; `""` chooses none."""
+    global _at, _left, _how  # noqa: PLW0603 - one choice for the whole process
+    _at, count, _how = (*words.split(":"), "", "")[:3]
+    _left = int(count or 1)
+
+
+arm(os.environ.get("CREW_CRASH_AT", ""))
 
 
 def effect(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -1,18 +1,20 @@
-"""A process with all of crew loaded, of which every call is a fork: as a new one, but at once.
+"""A process with all of crew loaded, of which every start is a fork: as a new one, but at once.
 
-A call is a process of its own with its own arguments, folder, environment and streams, and it runs
-the real entry point and ends as the interpreter ends. Only Python's start and the imports are
-spared, which are most of what a short command costs.
+A start is a process of its own with its own arguments, folder, environment and streams. It runs
+`crew`, a script or the text of a program, as `python` would, and ends as the interpreter ends. Only
+Python's start and the imports are spared, which are most of what a short command costs.
 """
 
 import atexit
 import contextlib
+import functools
 import gc
 import importlib
 import json
 import os
 import pkgutil
 import random
+import runpy
 import selectors
 import signal
 import socket
@@ -24,7 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-READ_AT_START = ("PYTHON", "LC_", "LANG", "CREW_CRASH_AT")
+from crew.system import crash_points
+from processes import VARIABLE
+
+READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Variables that a process reads when it starts: these need a new one."""
 
 
@@ -33,48 +38,98 @@ DELIVERY_PATIENCE_S = 1.0
 
 
 @dataclass(slots=True)
-class WarmCrew:
+class Forked:
+    """A process that was started, with as much of `subprocess.Popen` as the tests use."""
+
+    args: Sequence[str]
+    pid: int
+    reply: socket.socket
+    returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self.reply.settimeout(timeout)
+            try:
+                self.returncode = int(self.reply.recv(32))
+            except (TimeoutError, BlockingIOError) as error:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0) from error
+            self.reply.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(timeout=0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+@dataclass(slots=True)
+class WarmPython:
     """The near end; `close` ends the process."""
 
     process: "subprocess.Popen[bytes]"
     link: socket.socket
 
+    def start(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], streams: Sequence[int]
+    ) -> Forked:
+        """Start `crew …`, `FILE.py …` or `-c TEXT …`; the streams are its stdin, stdout, stderr."""
+        order = {"argv": argv, "cwd": str(cwd), "env": dict(env)}
+        reply, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with told:
+            socket.send_fds(self.link, [json.dumps(order).encode()], (*streams, told.fileno()))
+        return Forked(argv, int(reply.recv(32)), reply)
+
     def run(
-        self, args: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str, limit_s: float
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: str = "",
+        limit_s: float = 300.0,
     ) -> "subprocess.CompletedProcess[str]":
         """As `subprocess.run` with all three streams captured."""
         give_up_at = time.monotonic() + limit_s
-        order = {"args": args, "cwd": str(cwd), "env": dict(env)}
         in_, out, err = os.pipe(), os.pipe(), os.pipe()
-        reply, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with reply:
-            with told:
-                theirs = (in_[0], out[1], err[1], told.fileno())
-                socket.send_fds(self.link, [json.dumps(order).encode()], theirs)
-            for one in theirs[:3]:
-                os.close(one)
-            reply.settimeout(limit_s)
-            pid = int(reply.recv(32))
-            try:
-                said = _talk(in_[1], out[0], err[0], stdin.encode(), give_up_at=give_up_at)
-                code = int(reply.recv(32))
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                raise
-        return subprocess.CompletedProcess(args, code, *(text.decode() for text in said))
+        theirs = (in_[0], out[1], err[1])
+        running = self.start(argv, cwd=cwd, env=env, streams=theirs)
+        for one in theirs:
+            os.close(one)
+        try:
+            said = _talk(in_[1], out[0], err[0], stdin.encode(), give_up_at=give_up_at)
+            code = running.wait(timeout=max(give_up_at - time.monotonic(), 1.0))
+        except TimeoutError:
+            running.kill()
+            raise
+        return subprocess.CompletedProcess(argv, code, *(text.decode() for text in said))
 
     def close(self) -> None:
         self.link.close()
         self.process.wait()
 
 
-def start_warm_crew(env: Mapping[str, str]) -> WarmCrew:
+@functools.cache
+def warm_python() -> WarmPython:
+    """Outlives the test that is the first to need it."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    argv = [sys.executable, __file__, str(far.fileno())]
     with far:
-        process = subprocess.Popen(
-            [sys.executable, __file__, str(far.fileno())], env=env, pass_fds=[far.fileno()]
-        )
-    return WarmCrew(process, near)
+        process = subprocess.Popen(argv, env=env, pass_fds=[far.fileno()])
+    started = WarmPython(process, near)
+    atexit.register(started.close)
+    return started
 
 
 def _talk(in_: int, out: int, err: int, text: bytes, *, give_up_at: float) -> tuple[bytes, bytes]:
@@ -115,7 +170,7 @@ def _written(stream: int, text: bytes) -> tuple[bytes, bool]:
 
 
 def serve(link: socket.socket) -> list[str]:
-    """Fork for every order; returns only in a fork, with the arguments it is to run."""
+    """Fork for every order; returns only in a fork, with what it is to run."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to wait for the forks
     while True:
         text, handed, _, _ = socket.recv_fds(link, 1 << 20, 4)
@@ -161,9 +216,23 @@ def _become(order: Mapping, streams: Sequence[int]) -> list[str]:
     os.environ.update(order["env"])
     os.chdir(order["cwd"])
     random.seed()
-    args: list[str] = order["args"]
-    sys.argv = [str(Path(sys.executable).with_name("crew")), *args]
-    return args
+    crash_points.arm(os.environ.get("CREW_CRASH_AT", ""))
+    argv: list[str] = order["argv"]
+    return argv
+
+
+def _run(argv: Sequence[str]) -> None:
+    program, *args = argv
+    if program == "crew":
+        sys.argv = [str(Path(sys.executable).with_name("crew")), *args]
+        importlib.import_module("crew.runner.runner").DELIVERY_PATIENCE_S = DELIVERY_PATIENCE_S
+        importlib.import_module("crew.front.cli.main").main(args)
+    elif program == "-c":
+        text, *sys.argv[1:] = args
+        exec(compile(text, "<test>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = [program, *args]
+        runpy.run_path(program, run_name="__main__")
 
 
 def _load_everything() -> None:
@@ -175,13 +244,14 @@ def _load_everything() -> None:
         )
         if not is_program and not module.name.startswith("crew.front.mcp"):
             importlib.import_module(module.name)
-    importlib.import_module("crew.runner.runner").DELIVERY_PATIENCE_S = DELIVERY_PATIENCE_S
     gc.collect()
     gc.freeze()  # forks would copy every page on which the collector leaves its marks
 
 
 def _end(leaving: SystemExit) -> NoReturn:
     """As the interpreter ends, but for taking all modules apart, which would copy them first."""
+    if isinstance(leaving.code, str):
+        print(leaving.code, file=sys.stderr)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BrokenPipeError, ValueError):
@@ -191,10 +261,9 @@ def _end(leaving: SystemExit) -> NoReturn:
 
 if __name__ == "__main__":
     _load_everything()
-    from crew.front.cli.main import main
-
-    arguments = serve(socket.socket(fileno=int(sys.argv[1])))
+    ordered = serve(socket.socket(fileno=int(sys.argv[1])))
     try:
-        main(arguments)
+        _run(ordered)
     except SystemExit as leaving:
         _end(leaving)
+    _end(SystemExit(0))
