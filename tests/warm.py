@@ -33,6 +33,9 @@ READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Variables that a process reads when it starts: these need a new one."""
 
 
+PATIENCE_S = 150.0
+"""How long a process may take before it hangs, on a machine that has much else to do."""
+
 DELIVERY_PATIENCE_S = 1.0
 """`run --drain` waits this long, not ten seconds, for a delivery that a person holds up."""
 
@@ -88,6 +91,7 @@ class WarmPython:
         reply, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with told:
             socket.send_fds(self.link, [json.dumps(order).encode()], (*streams, told.fileno()))
+        reply.settimeout(PATIENCE_S)
         return Forked(argv, int(reply.recv(32)), reply)
 
     def run(
@@ -97,7 +101,7 @@ class WarmPython:
         cwd: Path,
         env: Mapping[str, str],
         stdin: str = "",
-        limit_s: float = 300.0,
+        limit_s: float = PATIENCE_S,
     ) -> "subprocess.CompletedProcess[str]":
         """As `subprocess.run` with all three streams captured."""
         give_up_at = time.monotonic() + limit_s
@@ -108,8 +112,8 @@ class WarmPython:
             os.close(one)
         try:
             said = _talk(in_[1], out[0], err[0], stdin.encode(), give_up_at=give_up_at)
-            code = running.wait(timeout=max(give_up_at - time.monotonic(), 1.0))
-        except TimeoutError:
+            code = running.wait(timeout=limit_s)
+        except (TimeoutError, subprocess.TimeoutExpired):
             running.kill()
             raise
         return subprocess.CompletedProcess(argv, code, *(text.decode() for text in said))

@@ -15,12 +15,9 @@ from crew.store.fact_log import load_world
 from crew.store.row_repair import differences
 from crew.system.processes.ownership import owned_processes
 from crew.workplace import Workplace, find_workplace, make_workplace
-from warm import Forked, warm_python
+from warm import PATIENCE_S, Forked, warm_python
 
 DRIVER = Path(__file__).with_name("driver.py")
-PATIENCE_S = 150.0
-"""How long a process may take before it hangs, on a machine that has much else to do."""
-
 GATE = "! grep -rqs BROKEN --exclude-dir=.git --exclude=gate.sh . && test -f readme.txt"
 """Red as long as any file has the word in it."""
 
