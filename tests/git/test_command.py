@@ -24,7 +24,8 @@ def test_a_refusal_is_a_sentence_and_the_log_has_git_s_own_words(person, caplog)
     with pytest.raises(GitFailed) as refused:
         git(person.path, "rev-parse", "--verify", "no-such-thing")
     assert refused.value.message == "`git rev-parse` failed: Needed a single revision"
-    assert "git rev-parse --verify no-such-thing" in refused.value.hint
+    assert "crew.log" in refused.value.hint
+    assert "git rev-parse --verify no-such-thing ended with 128" in caplog.text
     assert "fatal: Needed a single revision" in caplog.text
 
 

@@ -4,15 +4,12 @@ An agent's program can leave them in its worktree. They have no content, so crew
 no process of the task runs. Other special files are of no interest to git and stay.
 """
 
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from crew.git.git_command import ask
 from crew.system.crash_points import effect
-
-log = logging.getLogger(__name__)
 
 _READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
 
@@ -21,9 +18,16 @@ def drop_special_files(worktree: Path, git_dir: Path) -> bool:
     """Delete them, and return whether there was one. Only while no process of the task runs."""
     found = special_files(worktree, git_dir)
     for name in found:
-        log.info("%s was no file: crew deleted it, since git would wait for it", worktree / name)
+        _note(worktree / name)
         _drop(worktree / name)
     return bool(found)
+
+
+def _note(file: Path) -> None:
+    import logging  # noqa: PLC0415 - slow to load, and there is seldom one
+
+    log = logging.getLogger(__name__)
+    log.info("%s was no file: crew deleted it, since git would wait for it", file)
 
 
 @effect("git.drop_special_file")
