@@ -83,7 +83,7 @@ class Recorder:
         self._coverage = coverage.Coverage(
             data_file=None, include=[f"{source}/*"], config_file=False
         )
-        self._map = TestMap()
+        self._failed: set[str] = set()
 
     def pytest_sessionstart(self) -> None:
         self._coverage.start()
@@ -96,14 +96,21 @@ class Recorder:
         finally:
             self._coverage.switch_context("")
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.add(report.nodeid)
+
     def recorded(self) -> TestMap:
+        """Without the tests that fail without any fault, and so would prove nothing."""
         self._coverage.stop()
         data = self._coverage.get_data()
+        found = TestMap()
         for file in data.measured_files():
             contexts = data.contexts_by_lineno(file)
-            tests = {line: [one for one in named if one] for line, named in contexts.items()}
-            self._map.lines[Path(file).relative_to(self._source).as_posix()] = tests
-        return self._map
+            found.lines[Path(file).relative_to(self._source).as_posix()] = {
+                line: sorted({*tests} - self._failed - {""}) for line, tests in contexts.items()
+            }
+        return found
 
 
 class Chosen:
