@@ -15,8 +15,8 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 
 from bench.mutation_edits import Edit, edits_of, modules, sample
-from bench.mutation_map import TestMap, digest, most_telling
-from bench.mutation_trial import PROJECT, Outcome, copies, record, try_edit
+from bench.mutation_map import PROJECT, TestMap, digest, most_telling
+from bench.mutation_trial import Outcome, copies, record, try_edit
 from bench.tables import say, table, title
 
 SOURCE = PROJECT / "src" / "crew"
@@ -92,7 +92,10 @@ def tried(area: Area, edits: list[Edit]) -> list[Outcome]:
         known = load_map(area, pool)
         sizes = known.sizes()
         say(f"{len(sizes)} tests")
-        tests = [most_telling(known.tests_for(edit), sizes, at_most=area.at_most) for edit in edits]
+        tests = [
+            most_telling(known.tests_for(edit), sizes, module=edit.file, at_most=area.at_most)
+            for edit in edits
+        ]
         for outcome in pool.imap_unordered(try_edit, zip(edits, tests, strict=True)):
             outcomes.append(outcome)
             say(f"{len(outcomes)}/{len(edits)} {named(outcome)}")

@@ -1,5 +1,6 @@
 """Which tests execute which line: recorded once, so that a fault meets only tests that reach it."""
 
+import functools
 import hashlib
 import json
 from collections import Counter
@@ -12,7 +13,10 @@ import pytest
 
 from bench.mutation_edits import Edit
 
+PROJECT = Path(__file__).parents[1]
 Lines = dict[str, dict[int, list[str]]]
+ALL = ""
+"""In place of a file: every test, also one that executes no line of the area."""
 
 
 @dataclass(slots=True)
@@ -38,17 +42,17 @@ class TestMap:
     def tests_for(self, edit: Edit) -> set[str]:
         """The tests that execute the edited lines.
 
-        What an import executes, it executes once: then each test of the module counts, or each test
-        at all if the module has no other lines. Nothing for a line that is never executed.
+        What an import executes, it executes once: then all tests of the module count, or all tests
+        if there are none. Nothing for a line that is never executed.
         """
         lines = self.lines.get(edit.file, {})
         edited = range(edit.line, edit.line + edit.old.count("\n") + 1)
         found = {test for line in edited for test in lines.get(line, ())}
-        is_import = not edit.in_function or any(line in lines for line in edited)
-        if found and edit.in_function:
+        if edit.in_function and (found or not any(line in lines for line in edited)):
             return found
         of_module = {test for tests in lines.values() for test in tests}
-        return (of_module or set(self.sizes())) if is_import else set()
+        tests = set(self.sizes())
+        return of_module | {test for test in tests if _imports(test, edit.file)} or tests
 
     def write(self, file: Path) -> None:
         file.parent.mkdir(exist_ok=True)
@@ -62,16 +66,35 @@ class TestMap:
         )
 
 
-def most_telling(tests: Iterable[str], sizes: Counter[str], *, at_most: int) -> list[str]:
-    """Some tests of each file, the most specific ones: those that execute the fewest lines."""
+def _imports(test: str, module: str) -> bool:
+    """Whether the file of a test imports this module, whose constants it may compare."""
+    return Path(module).stem in _imported_by(test.partition("::")[0])
+
+
+@functools.cache
+def _imported_by(file: str) -> frozenset[str]:
+    """The last names of everything that a file imports from crew."""
+    path = PROJECT / file
+    lines = path.read_text().splitlines() if path.is_file() else ()
+    words = (word for line in lines if line.startswith("from crew") for word in line.split())
+    return frozenset(word.strip(",").rpartition(".")[2] for word in words)
+
+
+def most_telling(
+    tests: Iterable[str], sizes: Counter[str], *, module: str, at_most: int
+) -> list[str]:
+    """Some tests of each file, the most specific ones: those that execute the fewest lines.
+
+    Files that import the module come first.
+    """
     ranked = sorted(tests, key=lambda test: (sizes[test], test))
     of_file: Counter[str] = Counter()
     turns = {}
     for test in ranked:
         file = test.partition("::")[0]
         of_file[file] += 1
-        turns[test] = of_file[file]
-    chosen = sorted(ranked, key=lambda test: turns[test])[:at_most]
+        turns[test] = (not _imports(test, module), of_file[file])
+    chosen = sorted(ranked, key=turns.__getitem__)[:at_most]
     return sorted(chosen, key=lambda test: (sizes[test], test))
 
 
@@ -83,6 +106,7 @@ class Recorder:
         self._coverage = coverage.Coverage(
             data_file=None, include=[f"{source}/*"], config_file=False
         )
+        self._run: set[str] = set()
         self._failed: set[str] = set()
 
     def pytest_sessionstart(self) -> None:
@@ -97,6 +121,7 @@ class Recorder:
             self._coverage.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._run.add(report.nodeid)
         if report.failed:
             self._failed.add(report.nodeid)
 
@@ -104,7 +129,7 @@ class Recorder:
         """Without the tests that fail without any fault, and so would prove nothing."""
         self._coverage.stop()
         data = self._coverage.get_data()
-        found = TestMap()
+        found = TestMap({ALL: {0: sorted(self._run - self._failed)}})
         for file in data.measured_files():
             contexts = data.contexts_by_lineno(file)
             found.lines[Path(file).relative_to(self._source).as_posix()] = {

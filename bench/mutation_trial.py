@@ -22,9 +22,8 @@ import hypothesis  # noqa: F401 - loaded here once, and not anew for each fault
 import pytest
 
 from bench.mutation_edits import Edit
-from bench.mutation_map import Chosen, Recorder, TestMap
+from bench.mutation_map import PROJECT, Chosen, Recorder, TestMap
 
-PROJECT = Path(__file__).parents[1]
 COPIED = ("src", "tests", "pyproject.toml")
 AT_ONCE = 2
 TEST_LIMIT_S = 60
