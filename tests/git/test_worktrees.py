@@ -499,3 +499,11 @@ def test_a_folder_has_a_repository_of_its_own_unless_it_is_to_be_linked(repo, tm
         for folder in folders.values()
     ]
     assert owns == [True, True, False]
+    branches = dict(zip(folders.values(), ("crew-7", "", ""), strict=True))
+    assert worktree_paths(repo) == {repo.root: "main", **branches}
+
+
+def test_a_branch_without_commits_has_no_head(repo, tree):
+    ensure_worktree(repo, tree, branch="crew-7", base="main", kind="linked")
+    Person(tree).git("switch", "-q", "--orphan", "fresh")
+    assert (state_of(repo, tree).head, state_of(repo, tree).branch) == (None, "fresh")
