@@ -188,6 +188,15 @@ def test_commits_of_a_repository_in_place_of_its_own_are_kept(repo, agent, is_de
     assert commit_of(repo, other) == other
 
 
+def test_a_repository_in_place_of_its_own_may_be_on_a_branch_without_commits(repo, agent):
+    (agent.path / ".git").unlink()
+    agent.git("init", "-q", "-b", "mine")
+    side = agent.commit({"x.txt": "x\n"})
+    agent.git("switch", "-q", "--orphan", "empty")
+    heal(repo, agent.path)
+    assert side in take(repo, agent).notes.reset_away
+
+
 def test_a_hostile_repository_in_place_of_its_own_does_no_harm(repo, agent, tmp_path):
     (agent.path / ".git").unlink()
     agent.git("init", "-q", "-b", "mine")
