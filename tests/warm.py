@@ -124,11 +124,11 @@ class WarmPython:
 
 
 @functools.cache
-def warm_python() -> WarmPython:
-    """Outlives the test that is the first to need it."""
+def warm_python(*, serves: bool = False) -> WarmPython:
+    """Outlives the test that is the first to need it; one that serves has also the MCP server."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     env = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    argv = [sys.executable, __file__, str(far.fileno())]
+    argv = [sys.executable, __file__, str(far.fileno()), *(["serves"] if serves else [])]
     with far:
         process = subprocess.Popen(argv, env=env, pass_fds=[far.fileno()])
     started = WarmPython(process, near)
@@ -239,14 +239,14 @@ def _run(argv: Sequence[str]) -> None:
         runpy.run_path(program, run_name="__main__")
 
 
-def _load_everything() -> None:
+def _load_everything(*, serves: bool) -> None:
     """All that a short command needs; what serves agents takes longer to load than to start."""
     crew = importlib.import_module("crew")
     for module in pkgutil.walk_packages(crew.__path__, "crew."):
         is_program = (
             module.name.endswith("__main__") or module.name == "crew.system.processes.reaper"
         )
-        if not is_program and not module.name.startswith("crew.front.mcp"):
+        if not is_program and (serves or not module.name.startswith("crew.front.mcp")):
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()  # forks would copy every page on which the collector leaves its marks
@@ -264,7 +264,7 @@ def _end(leaving: SystemExit) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _load_everything()
+    _load_everything(serves="serves" in sys.argv)
     ordered = serve(socket.socket(fileno=int(sys.argv[1])))
     try:
         _run(ordered)

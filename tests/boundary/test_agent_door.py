@@ -6,7 +6,9 @@ import json
 import resource
 import socket
 import stat
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -139,12 +141,19 @@ def test_folders_of_crews_that_are_gone_are_swept(desk, tmp_path):
     assert (folder.exists(), kept.exists()) == (False, True)
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose name leaves room for a socket, wherever the tests keep their files."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as path:
+        yield Path(path)
+
+
 @pytest.mark.parametrize("squat", ["link", "file", "open"])
-def test_a_folder_that_is_not_private_is_not_used(desk, monkeypatch, tmp_path, squat):
-    base = tmp_path / "base"
+def test_a_folder_that_is_not_private_is_not_used(desk, monkeypatch, short_path, squat):
+    base = short_path / "base"
     if squat == "link":
-        (tmp_path / "elsewhere").mkdir(mode=0o700)
-        base.symlink_to(tmp_path / "elsewhere")
+        (short_path / "elsewhere").mkdir(mode=0o700)
+        base.symlink_to(short_path / "elsewhere")
     elif squat == "file":
         base.touch()
     else:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from front.conftest import CREW, PATIENCE_S, CliScene, until
+from warm import Forked, warm_python
 
 AGENT = """\
 #!/bin/sh
@@ -167,12 +169,26 @@ def running_crew(scene: CliScene, *, tasks: int = 1):
     add_waiting_agent(scene)
     for number in range(tasks):
         scene.ok("new", "--title", f"task {number + 1}", "--body", "What to do.")
-    runner = scene.start("run", "--agent", "waiting", "--agents", str(tasks))
+    with serving(scene, agents=tasks) as runner:
+        yield runner
+
+
+@contextmanager
+def serving(scene: CliScene, *, agents: int) -> Iterator[Forked]:
+    """`crew run` with agents that wait; its server, which takes a second to load, is loaded."""
+    err = scene.folder / "runner-err.txt"
+    argv = ["crew", "run", "--agent", "waiting", "--agents", str(agents)]
+    with Path(os.devnull).open("r+") as nothing, err.open("w") as narration:
+        runner = warm_python(serves=True).start(
+            argv,
+            cwd=scene.root,
+            env=os.environ,
+            streams=[nothing.fileno(), nothing.fileno(), narration.fileno()],
+        )
     try:
         yield runner
     finally:
         scene.let_go()
-        if runner.poll() is None:
-            runner.terminate()
-        _, err = runner.communicate(timeout=PATIENCE_S)
-        assert "Traceback" not in err, err
+        runner.terminate()
+        runner.wait(timeout=PATIENCE_S)
+        assert "Traceback" not in err.read_text(), err.read_text()

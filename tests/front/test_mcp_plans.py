@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from front.conftest import PATIENCE_S, CliScene
-from front.mcp_scene import add_waiting_agent, running_crew, waiting_step
+from front.conftest import CliScene
+from front.mcp_scene import add_waiting_agent, running_crew, serving, waiting_step
 from front.quest_scene import questing, step
 
 WAYS = ("by_http", "by_stdio")
@@ -17,12 +17,8 @@ def planner(scene: CliScene):
     questing(scene, {})
     add_waiting_agent(scene)
     scene.ok("quest", "new", "Request", "--workflow", "small")
-    runner = scene.start("run", "--agent", "waiting", "--agents", "1")
-    yield waiting_step(scene)
-    runner.terminate()
-    scene.let_go()
-    _, err = runner.communicate(timeout=PATIENCE_S)
-    assert "Traceback" not in err, err
+    with serving(scene, agents=1):
+        yield waiting_step(scene)
 
 
 def planned(scene: CliScene) -> list[str]:
