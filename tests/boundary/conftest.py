@@ -13,9 +13,12 @@ from front.conftest import bare_scene, lonely, on_screen, running, scene
 __all__ = ["bare_scene", "lonely", "on_screen", "running", "scene"]
 
 
-@pytest.fixture
-def place(described) -> Place:
+@pytest.fixture(params=["strict", "auto"])
+def place(described, request) -> Place:
+    """A place at each level that confines."""
     need(working_bwrap(), "bwrap")
+    described.mode = request.param
+    described.configure("[sandbox]\n")
     return described
 
 

@@ -33,9 +33,12 @@ class Place:
     folder: Path
     door: Path
     workplace: Workplace
+    mode: str = "strict"
     kind: AgentSettings = field(default_factory=lambda: AgentSettings(name="x", adapter="command"))
 
     def configure(self, text: str) -> None:
+        if "mode" not in text:
+            text = text.replace("[sandbox]\n", f'[sandbox]\nmode = "{self.mode}"\n')
         (self.root / ".crew" / "config.toml").write_text(text)
         self.workplace.__dict__.pop("settings", None)
 
@@ -73,7 +76,7 @@ class Place:
             marker=f"boundary/{self.root}",
             timeout_s=60.0,
             idle_timeout_s=60.0,
-            sandbox="strict",
+            sandbox=self.mode,
             allowed=allowed,
         )
         end = asyncio.run(

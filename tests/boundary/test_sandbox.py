@@ -94,7 +94,7 @@ def test_an_agent_that_only_reads_cannot_write_in_its_folder(place):
 
 
 def test_sockets_of_the_person_cannot_be_reached(place, tmp_path, monkeypatch):
-    own = tmp_path.parent / f"{tmp_path.name[:8]}-s"
+    own = tmp_path.parent / f"{tmp_path.name[:8]}-{place.mode}"
     connect = f'{CONNECT} "{own}"'
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(own))
@@ -187,19 +187,20 @@ def test_the_step_the_gate_and_the_setup_of_a_run_are_confined(scene, monkeypatc
 
 
 def test_strict_runs_nothing_without_a_sandbox_and_auto_prints_that_there_is_none(
-    place, monkeypatch
+    described, monkeypatch
 ):
+    described.mode = "auto"
     monkeypatch.setattr("crew.system.processes.process.working_bwrap", lambda: None)
-    assert "no sandbox works here" in load_level(place.workplace).words
+    assert "no sandbox works here" in load_level(described.workplace).words
     for mode in ("strict", "bwrap"):
-        place.configure(f'[sandbox]\nmode = "{mode}"\n')
+        described.configure(f'[sandbox]\nmode = "{mode}"\n')
         with pytest.raises(CrewError, match=f'mode = "{mode}" runs nothing without one'):
-            load_level(place.workplace)
-        finding = sandbox_finding(place.workplace)
+            load_level(described.workplace)
+        finding = sandbox_finding(described.workplace)
         assert (finding.check, finding.is_wrong) == ("sandbox", True)
-    place.configure("[sandbox]\nnetwork = false\n")
+    described.configure("[sandbox]\nnetwork = false\n")
     with pytest.raises(CrewError, match="network = false needs a sandbox"):
-        load_level(place.workplace)
+        load_level(described.workplace)
 
 
 def test_the_level_names_what_is_not_confined(place):

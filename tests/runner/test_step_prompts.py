@@ -19,6 +19,7 @@ from crew.runner.outside.member_steps import ChannelPlaces
 from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.prompts.brief_text import brief_text
+from crew.runner.prompts.mcp_connection import address_file, connection
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, step_order
 from crew.runner.prompts.step_prompt import (
     Seen,
@@ -232,6 +233,19 @@ def test_a_member_of_a_channel_without_a_memory_is_sent_the_rules_with_each_turn
     _, order = place_system_prompt(spec, order)
     for words in ("One member speaks at a time", "Mine: be kind.", "> hello", "TURN_COMPLETE"):
         assert words in order.prompt
+
+
+@pytest.mark.parametrize("network", ["true", "false"])
+def test_an_agent_without_network_gets_no_address_that_it_cannot_reach(workplace, network):
+    """Its `crew` command and the stdio shim use the door."""
+    address_file(workplace.folder).write_text("http://127.0.0.1:1/mcp\n")
+    with (workplace.folder / "config.toml").open("a") as config:
+        config.write(f"[sandbox]\nnetwork = {network}\n")
+    workplace.__dict__.pop("settings", None)
+    order = ChannelPlaces(workplace)._order(turn(post("x")), workplace.root, mcp_url="http://x")
+    for env in (connection(workplace, "t"), order.env):
+        assert ("CREW_MCP_URL" in env) == (network == "true")
+        assert env["CREW_DOOR"]
 
 
 LONG = "x" * 100_000

@@ -30,6 +30,9 @@ __all__ = [
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
+_TASKS = ".crew/tasks/"
+
+
 @frozen
 class Merged:
     """The merge commit. No ref points to it yet."""
@@ -54,11 +57,19 @@ class MergeConflict:
 
 
 def merge(
-    repo: Repository, *, onto: str, head: str, message: str, at: float, favours: str = ""
+    repo: Repository,
+    *,
+    onto: str,
+    head: str,
+    message: str,
+    at: float,
+    favours: str = "",
+    is_persons: bool = False,
 ) -> Merged | MergeConflict | Unmergeable:
     """Merge `head` into `onto` as a commit with both as parents.
 
-    `favours` names the side that wins in a conflict: `mine` is the side of `head`.
+    `favours` names the side that wins in a conflict: `mine` is the side of `head`. `is_persons`:
+    people made the commits of `head`, so they may change the files of tasks.
     """
     ours, theirs = _commit_id(repo, onto), _commit_id(repo, head)
     try:
@@ -71,20 +82,26 @@ def merge(
         tree = favoured_tree(repo, onto=ours, head=theirs, favours_head=favours == "mine")
     if isinstance(tree, MergeConflict):
         return tree
-    if reason := _intrusion(repo, onto=ours, tree=tree):
+    if reason := _intrusion(repo, onto=ours, tree=tree, is_persons=is_persons):
         return Unmergeable(reason=reason)
     return Merged(commit=_commit(repo, tree, (ours, theirs), message, at))
 
 
-def _intrusion(repo: Repository, *, onto: str, tree: str) -> str:
-    """Why a merge must not reach a checkout: it would add files to the folder of crew's own state.
+def _intrusion(repo: Repository, *, onto: str, tree: str, is_persons: bool) -> str:
+    """Why a merge must not reach a checkout: it changes files in the folder of crew's own state.
 
-    They would stand in the way of every delivery, or replace crew's records where there are none.
+    New ones would be in the way of every delivery, or replace crew's records where there are none.
+    The files of tasks count as the words of a person: an agent could free a task of its review.
     """
-    args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", onto, tree)
-    added = git(repo.common_dir, *args, "--", ":(icase).crew", ":(icase,exclude).crew/tasks")
-    name = added.partition("\0")[0]
-    return f"it adds {name!a}, and only .crew/tasks may be committed there" if name else ""
+    args = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", onto, tree)
+    words = git(repo.common_dir, *args, "--", ":(icase).crew").split("\0")
+    for how, name in zip(words[::2], words[1::2], strict=False):
+        if name.casefold().startswith(_TASKS):
+            if not is_persons:
+                return f"it changes {name!a}, and only people change task files"
+        elif how == "A":
+            return f"it adds {name!a}, and only .crew/tasks may be committed there"
+    return ""
 
 
 def _fault_of(repo: Repository, commit: str, *, onto: str) -> str:

@@ -44,6 +44,7 @@ from crew.runner.outside.spare_pool import Spares
 from crew.runner.outside.terminals import TaskTerminals
 from crew.runner.outside.work_seen import is_worktree, look_at_work
 from crew.runner.outside.worktree_setup import furnish, worker_settings
+from crew.runner.prompts.mcp_connection import url_variables
 from crew.runner.prompts.step_orders import (
     agent_settings,
     agent_spec,
@@ -195,8 +196,7 @@ class LocalOutside:
             instructions(workplace, call, seen),
             model=call.run.model,
         )
-        if self.mcp_url:
-            order = replace(order, env={**order.env, "CREW_MCP_URL": self.mcp_url})
+        order = replace(order, env={**order.env, **url_variables(workplace, self.mcp_url)})
         order = replace(order, allowed=for_step(workplace, order, settings))
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         asked = call.asked
@@ -312,8 +312,27 @@ class LocalOutside:
     async def merge(
         self, *, onto: str, head: str, message: str, at: float, favours: str = ""
     ) -> MergeResult:
-        sides = {"onto": onto, "head": head, "favours": favours}
-        done = await in_thread(merges.merge, self.workplace.repo, message=message, at=at, **sides)
+        return await in_thread(self._merge, onto, head, message=message, at=at, favours=favours)
+
+    def _merge(
+        self,
+        onto: str,
+        head: str,
+        *,
+        message: str,
+        at: float,
+        favours: str = "",
+        is_persons: bool = False,
+    ) -> MergeResult:
+        done = merges.merge(
+            self.workplace.repo,
+            onto=onto,
+            head=head,
+            message=message,
+            at=at,
+            favours=favours,
+            is_persons=is_persons,
+        )
         if isinstance(done, merges.Merged):
             self._parents[done.commit] = (onto, head)
             return MergeResult(commit=done.commit)
@@ -325,7 +344,9 @@ class LocalOutside:
         """Merge the target; it has the date of the newer commit, so a repeat makes the same one."""
         at = await in_thread(self._newest, tips)
         message = f"Merge {target} into what crew landed\n"
-        return await self.merge(onto=tips.integration, head=tips.target, message=message, at=at)
+        return await in_thread(
+            self._merge, tips.integration, tips.target, message=message, at=at, is_persons=True
+        )
 
     def _newest(self, tips: Tips) -> float:
         dates = git(

@@ -14,7 +14,7 @@ from crew.domain.rows.step import StepOutcome
 from crew.git.repository import ref_tip
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.outside import TurnCall
-from crew.runner.prompts.mcp_connection import token_variables
+from crew.runner.prompts.mcp_connection import token_variables, url_variables
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, answer_first_questions
 from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_step
@@ -92,7 +92,7 @@ class ChannelPlaces:
             "CREW_BASE_BRANCH": workplace.target,
             "CREW_STATE_DIR": str(workplace.folder / "sessions"),
             **token_variables(workplace, Tokens(workplace.folder).member_token(member.id)),
-            **({"CREW_MCP_URL": mcp_url} if mcp_url else {}),
+            **url_variables(workplace, mcp_url),
         }
 
     def _system_prompt(self, call: TurnCall) -> str:

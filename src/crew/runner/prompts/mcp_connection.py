@@ -29,7 +29,15 @@ def connection(workplace: "Workplace", token: str) -> dict[str, str]:
         url = address_file(workplace.folder).read_text().strip()
     except (OSError, ValueError):
         url = ""
-    return {**token_variables(workplace, token), **({"CREW_MCP_URL": url} if url else {})}
+    return {**token_variables(workplace, token), **url_variables(workplace, url)}
+
+
+def url_variables(workplace: "Workplace", url: str) -> dict[str, str]:
+    """The MCP server's address, unless the agent has no network and so could not reach it.
+
+    Its `crew` command and the stdio shim use the door, which needs none.
+    """
+    return {"CREW_MCP_URL": url} if url and workplace.settings.sandbox.network else {}
 
 
 def token_variables(workplace: "Workplace", token: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ Inside a sandbox there is no `.crew/`, so nothing could be changed either way.
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from crew.domain.kernel.errors import CrewError, NeedsLogin
@@ -16,10 +17,11 @@ from crew.runner.requests.ask_crew import ask
 from crew.runner.requests.ask_with_token import crew_in_sight, is_shut_in
 from crew.runner.requests.door_client import ask_door, door_path
 from crew.store.fact_log import load_world
-from crew.system.processes.ownership import markers_above
+from crew.system.processes.ownership import markers_above, variables_above
 from crew.workplace import Workplace
 
 REPORT_LIMIT_S = 5.0
+DOOR, TOKEN = "CREW_DOOR", "CREW_TOKEN"
 
 _TERMINAL, _REVIEW, _CHANNEL, _MANAGER = "pane", "review", "channel", "manager"
 _OF_CREW = frozenset({"notify", _MANAGER})
@@ -77,12 +79,14 @@ def refuse_agents(directory: Path, act: str, *, own: str = "") -> None:
     if is_shut_in(directory):
         if own and own == os.environ.get("CREW_TASK_ID"):
             return  # the door checks the token
-        _report_through_door(act)
+        _report_through_door(act, os.environ)
         raise for_people(act)
     folder = crew_in_sight(directory)
     if folder is None:
         if not all(_OF_CREW & set(one.split("/")) for one in markers):
-            raise for_people(act)  # a sandbox hides the crew, and the agent has dropped its door
+            # A sandbox hides the crew, and the agent has dropped its door.
+            _report_through_door(act, variables_above(DOOR, TOKEN))
+            raise for_people(act)
         return
     workplace = Workplace(root=folder.parent)
     with contextlib.closing(workplace.db):
@@ -105,10 +109,10 @@ def _report(workplace: Workplace, agent: AgentProcess, act: str) -> None:
         ask(workplace, Request(verb="suspect", args=args), timeout_s=REPORT_LIMIT_S)
 
 
-def _report_through_door(act: str) -> None:
-    args = {"token": os.environ.get("CREW_TOKEN", ""), "act": act}
+def _report_through_door(act: str, environ: Mapping[str, str]) -> None:
+    args = {"token": environ.get(TOKEN, ""), "act": act}
     with contextlib.suppress(CrewError, OSError):
-        ask_door(door_path(), "refused", args, timeout_s=REPORT_LIMIT_S)
+        ask_door(environ.get(DOOR, ""), "refused", args, timeout_s=REPORT_LIMIT_S)
 
 
 def for_people(act: str) -> NeedsLogin:

@@ -173,6 +173,18 @@ def markers_above() -> list[str]:
     return found
 
 
+def variables_above(*names: str) -> dict[str, str]:
+    """These variables of the nearest process above that has the first of them; none if none has."""
+    pid, seen = os.getpid(), set[int]()
+    while pid and pid not in seen and (one := find_process(pid)):
+        seen.add(pid)
+        environ = _read(f"/proc/{pid}/environ") or b""
+        if _variable(environ, names[0]):
+            return {name: _variable(environ, name) for name in names}
+        pid = one.parent
+    return {}
+
+
 def _has_environment(stat: Sequence[bytes]) -> bool:
     """Whether the kernel has set its environment, even an empty one."""
     return len(stat) <= _ENVIRONMENT_END or int(stat[_ENVIRONMENT_END]) != 0
@@ -204,7 +216,11 @@ def _read(path: str) -> bytes | None:
 
 
 def _marker(environ: bytes) -> str:
-    start = f"\0{MARKER_VARIABLE}=".encode()
+    return _variable(environ, MARKER_VARIABLE)
+
+
+def _variable(environ: bytes, name: str) -> str:
+    start = f"\0{name}=".encode()
     place = (b"\0" + environ).find(start)
     if place < 0:
         return ""
