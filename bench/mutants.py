@@ -6,19 +6,17 @@ pass first, or nothing would be proven. Exits 1 if a fault lives.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.scene import PROJECT
+from bench.mutation_trial import copy_tree
 from bench.tables import say, table, title
 
 HISTORIES = 200
 NOBODY = "NOBODY"
-COPIED = ("src", "tests", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,7 @@ def found_by(mutant: Mutant | None) -> tuple[str, str]:
     """Who found the fault, if one is put in, and what was said."""
     with tempfile.TemporaryDirectory(prefix="crew-mutant-") as place:
         copy = Path(place)
-        _copy(copy)
+        copy_tree(copy)
         if mutant is not None:
             _put_in(copy, mutant)
         simulated = _run(copy, "-m", "simulation", "1", str(HISTORIES))
@@ -179,15 +177,6 @@ def found_by(mutant: Mutant | None) -> tuple[str, str]:
             failed = [line for line in tested.stdout.splitlines() if line.startswith("FAILED")]
             return "a test", (failed or [tested.stdout[-100:]])[0].removeprefix("FAILED ")[:100]
     return NOBODY, ""
-
-
-def _copy(place: Path) -> None:
-    for name in COPIED:
-        source = PROJECT / name
-        if source.is_dir():
-            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, place / name)
 
 
 def _put_in(place: Path, mutant: Mutant) -> None:

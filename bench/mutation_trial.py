@@ -53,16 +53,21 @@ _copy = Path()
 """The copy of this worker."""
 
 
+def copy_tree(place: Path) -> None:
+    """Copy what the tests need; nothing in the copy changes the tree itself."""
+    place.mkdir(exist_ok=True)
+    for name in COPIED:
+        source = PROJECT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, place / name)
+
+
 def make_copy(place: Path) -> None:
     global _copy  # noqa: PLW0603 - a worker of a pool has no other place
     _copy = place / str(os.getpid())
-    for name in COPIED:
-        source = PROJECT / name
-        (_copy / name).parent.mkdir(exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, _copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, _copy / name)
+    copy_tree(_copy)
     os.chdir(_copy)
     os.environ["PYTHONPATH"] = f"{_copy / 'src'}:{_copy / 'tests'}"
     os.environ |= {"CREW_HISTORIES": "100", "CREW_REQUIRE_ALL": "1"}  # a skip finds no fault
