@@ -22,3 +22,11 @@ def test_the_limits_are_those_of_the_seeds():
     rules = Rules()
     assert (rules.max_steps, rules.max_rounds, rules.stuck_after) == (20, 20, 5)
     assert rules.done_word == "DONE"
+
+
+def test_by_default_work_is_reviewed_and_merged_as_usual():
+    rules = Rules()
+    special = ("reset_on_recovery", "one_at_a_time", "keep_worktrees", "skip_review")
+    assert not any(getattr(rules, name) for name in (*special, "merge_completed"))
+    assert rules.conflicts_to_agent
+    assert (rules.reviews_needed(skip=None), rules.test_slots) == (0, 1)
