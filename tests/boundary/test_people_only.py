@@ -117,6 +117,24 @@ try again env -i {crew} -C {root} close 1
     assert scene.status("1") == "merged"
 
 
+@pytest.mark.parametrize("mode", modes())
+def test_the_commands_of_people_are_refused_and_reported_in_a_gate(scene, mode):
+    line = f"{shlex.quote(str(CREW))} -C {shlex.quote(str(scene.root))}"
+    gate = scene.folder / "gate.sh"
+    gate.write_text(f"env -i {line} close 1; {line} config set complete.command true; exit 0\n")
+    scene.configure(f'[sandbox]\nmode = "{mode}"\n[complete]\ncommand = "sh {gate}"\n')
+    scene.ok("new", "--title", "work")
+    scene.crew("run", "--drain")
+    assert scene.status("1") == "merged"
+    entries = scene.ok("inbox", "--json").json
+    assert {(one["kind"], one["act"]) for one in entries} == {
+        ("suspicion", "`crew close`"),
+        ("suspicion", "`crew config set`"),
+    }
+    assert all("gate" in one["question"] for one in entries)
+    assert "gate.sh" in scene.ok("config", "get", "complete.command").out
+
+
 def test_what_a_step_may_do_stays_allowed(scene):
     acts = """
 try show crew show "$CREW_TASK_ID"

@@ -7,6 +7,7 @@ from crew.domain.requests import Request, parsed
 from crew.domain.rows.run import Run
 from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.world import with_rows
+from crew.runner.requests.agent_door import DOOR_VERBS
 from crew.runner.requests.tokens import Tokens
 from crew.store.database import open_database
 from crew.store.fact_log import record
@@ -44,6 +45,13 @@ def test_a_token_speaks_for_its_own_run_whatever_the_request_claims(tokens):
 def test_a_token_ends_with_its_attempt(tokens, now):
     with pytest.raises(Conflict, match="has ended"):
         speaker_of(tokens, tokens.token(RUN), now=now)
+
+
+@pytest.mark.parametrize("verb", sorted(DOOR_VERBS))
+@pytest.mark.parametrize("task", ["1", "1.1/2", ""])
+def test_the_token_of_a_gate_allows_no_request(tokens, verb, task):
+    with pytest.raises(NeedsLogin):
+        tokens.checked(Request(verb=verb, args={"token": tokens.gate_token(task)}))
 
 
 def test_a_name_cannot_be_changed_without_the_secret(tokens, tmp_path):

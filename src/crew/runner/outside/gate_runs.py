@@ -17,6 +17,8 @@ from crew.domain.runs.gate import GateExit, GateResult, gate_ended, without_gate
 from crew.git.worktrees.folder_removal import abandon
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.worktree_setup import furnish_gate
+from crew.runner.requests.door_folder import REPORT_DOOR, REPORT_TOKEN, door_socket
+from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_command
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import ProcessOrder, run_process
@@ -113,7 +115,7 @@ class GateRuns:
     def _order(self, gate: Gate, path: Path, commit: str, task: str) -> ProcessOrder:
         self._started += 1
         limit_s = self.workplace.settings.complete.timeout_s
-        caller = allowed_environment(os.environ)
+        caller, door = allowed_environment(os.environ), door_socket(self.workplace)
         return ProcessOrder(
             argv=("sh", "-c", f"exec 2>&1\n{gate.command}"),
             cwd=path,
@@ -123,13 +125,15 @@ class GateRuns:
                 "CREW_COMMIT": commit,
                 "CREW_WORKTREE": str(path),
                 "PYTHONDONTWRITEBYTECODE": "1",
+                REPORT_DOOR: str(door),
+                REPORT_TOKEN: Tokens(self.workplace.folder).gate_token(task),
             },
             log=self.workplace.task_log(task) if task else self.workplace.logs / "merge.log",
             marker=f"{self.workplace.repo_id}/gate/{commit[:12]}/{self._started}",
             timeout_s=limit_s,
             idle_timeout_s=limit_s,
             sandbox=self.workplace.settings.sandbox.mode,  # type: ignore[arg-type]
-            allowed=for_command(self.workplace, (gate.command,), path),
+            allowed=for_command(self.workplace, (gate.command,), path, door=door),
         )
 
 

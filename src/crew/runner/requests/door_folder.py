@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from crew.workplace import Workplace
 
 SOCKET = "door"
+REPORT_DOOR, REPORT_TOKEN = "CREW_REPORT_DOOR", "CREW_REPORT_TOKEN"
+"""The variables of a gate, whose code has no request to send: crew itself reports with them."""
 _OWNER = "crew"
 """The file with the path of the crew that this folder belongs to."""
 

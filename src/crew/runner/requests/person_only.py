@@ -16,6 +16,7 @@ from crew.domain.world import World
 from crew.runner.requests.ask_crew import ask
 from crew.runner.requests.ask_with_token import crew_in_sight, is_shut_in
 from crew.runner.requests.door_client import ask_door, door_path
+from crew.runner.requests.door_folder import REPORT_DOOR, REPORT_TOKEN
 from crew.store.fact_log import load_world
 from crew.system.processes.ownership import markers_above, variables_above
 from crew.workplace import Workplace
@@ -85,7 +86,7 @@ def refuse_agents(directory: Path, act: str, *, own: str = "") -> None:
     if folder is None:
         if not all(_OF_CREW & set(one.split("/")) for one in markers):
             # A sandbox hides the crew, and the agent has dropped its door.
-            _report_through_door(act, variables_above(DOOR, TOKEN))
+            _report_through_door(act, _door_above())
             raise for_people(act)
         return
     workplace = Workplace(root=folder.parent)
@@ -107,6 +108,14 @@ def _report(workplace: Workplace, agent: AgentProcess, act: str) -> None:
     }
     with contextlib.suppress(CrewError, OSError):  # the refusal does not depend on its report
         ask(workplace, Request(verb="suspect", args=args), timeout_s=REPORT_LIMIT_S)
+
+
+def _door_above() -> dict[str, str]:
+    """The door and the token of the step or gate that this process belongs to."""
+    found = variables_above(REPORT_DOOR, REPORT_TOKEN)
+    if not found:
+        return variables_above(DOOR, TOKEN)
+    return {DOOR: found[REPORT_DOOR], TOKEN: found[REPORT_TOKEN]}
 
 
 def _report_through_door(act: str, environ: Mapping[str, str]) -> None:

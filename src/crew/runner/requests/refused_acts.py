@@ -7,7 +7,7 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import one_line
 from crew.domain.requests import Request
 from crew.domain.runs.suspicions import SuspiciousAct, suspected
-from crew.runner.requests.tokens import MEMBER, REVIEW, TERMINAL
+from crew.runner.requests.tokens import GATE, MEMBER, REVIEW, TERMINAL
 
 if TYPE_CHECKING:
     from crew.runner.runner import Runner
@@ -28,8 +28,12 @@ def report_refused(runner: "Runner", request: Request) -> None:
 
 
 def _act_of(runner: "Runner", name: str, act: str) -> SuspiciousAct:
-    kind = next((one for one in (MEMBER, TERMINAL, REVIEW) if name.startswith(one)), "")
+    kind = next((one for one in (MEMBER, TERMINAL, REVIEW, GATE) if name.startswith(one)), "")
     context = "crew refused it; it was tried through the agent door"
+    if kind == GATE:
+        task = name.removeprefix(GATE)
+        known = task if task in runner.engine.world.tasks else ""
+        return SuspiciousAct(act=act, role="gate", task=known, context=context)
     if kind == MEMBER:
         return SuspiciousAct(act=act, role=f"member {name.removeprefix(MEMBER)}", context=context)
     run = runner.engine.world.runs.get(name.removeprefix(kind).rpartition("/")[0])

@@ -32,6 +32,8 @@ MEMBER = "channel:"
 
 TERMINAL = "terminal:"
 REVIEW = "review:"
+GATE = "gate:"
+"""A gate's token allows no request: with it, crew reports what the code in a gate tried."""
 
 READING = frozenset({"get_task"})
 """The requests that a reviewer may send: it reads its task and changes nothing."""
@@ -64,6 +66,10 @@ class Tokens:
         """A token for a member of a channel, whether crew drives it or it connects by itself."""
         return self._signed(f"{MEMBER}{member}")
 
+    def gate_token(self, task: str) -> str:
+        """A token for the gate of a task, or of several tasks if the name is empty."""
+        return self._signed(f"{GATE}{task}")
+
     def prove(self, token: str) -> str:
         """The name that a token was made for; raises if the token is not crew's."""
         name, _, proof = token.rpartition("/")
@@ -77,7 +83,7 @@ class Tokens:
     def owner(self, token: str) -> tuple[str, int]:
         """The run and the attempt that a token was made for."""
         name = self.prove(token)
-        for kind in (MEMBER, TERMINAL, REVIEW):
+        for kind in (MEMBER, TERMINAL, REVIEW, GATE):
             if name.startswith(kind):
                 raise _of_another_kind(f"a {kind.removesuffix(':')}")
         run, _, attempt = name.rpartition("/")

@@ -78,14 +78,20 @@ def _progress(workplace: Workplace) -> tuple[Path, ...]:
 
 
 def for_command(
-    workplace: Workplace, argv: Sequence[str], folder: Path, *, may_commit: bool = False
+    workplace: Workplace,
+    argv: Sequence[str],
+    folder: Path,
+    *,
+    may_commit: bool = False,
+    door: Path | None = None,
 ) -> Allowed:
-    """What a gate, a proof or a setup command may reach."""
+    """What a gate, a proof or a setup command may reach; `door` is the agent door's socket."""
     place = _Place(
         folder=folder,
         environ=os.environ,
         may_commit=may_commit,
         readable=files_named_in(argv, os.environ),
+        sockets=(door,) if door else (),
     )
     return _allowed(workplace, place)
 
