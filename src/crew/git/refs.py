@@ -1,7 +1,9 @@
 """Moves refs by compare-and-swap: one process wins, and a repeated move is not an error."""
 
+import os
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
@@ -9,9 +11,11 @@ from crew.git.git_command import ask, failure, start_git
 from crew.git.killed_git import clear_ref_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.spawn_git import StartedGit
-from crew.system.atomic_files import write_file
+from crew.git.task_repository.agent_refs import read_bytes
+from crew.system.atomic_files import put_in_place, write_file
 from crew.system.crash_points import effect
 
+_LONGEST_REF = 4096
 ABSENT = ""
 """Git's word for a ref that must not exist yet, whatever the length of its ids."""
 
@@ -55,6 +59,44 @@ def advance(
     if at == expected:
         raise failure(args, answer)
     raise Moved(ref, at=at, expected=expected)
+
+
+@effect("git.swap_ref")
+def is_swapped(repo: Repository, ref: str, *, to: str, expected: str) -> bool:
+    """Move a ref without git, which would take three milliseconds; False if git must do it.
+
+    Only for a ref with a file of its own that no HEAD names. The lock is the one that git takes.
+    """
+    file = repo.common_dir / ref
+    lock = file.with_name(f"{file.name}.lock")
+    try:
+        handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return False
+    try:
+        with os.fdopen(handle, "wb") as fresh:
+            is_there = read_bytes(file, most=_LONGEST_REF) == f"{expected}\n".encode()
+            fresh.write(f"{to}\n".encode())
+            fresh.flush()
+            os.fsync(handle)
+        if is_there:
+            _log_move(repo, ref, to=to, expected=expected)
+            put_in_place(lock, file)
+    except OSError:
+        lock.unlink(missing_ok=True)
+        raise
+    if not is_there:
+        lock.unlink(missing_ok=True)
+    return is_there
+
+
+def _log_move(repo: Repository, ref: str, *, to: str, expected: str) -> None:
+    """Add a line to the log of a ref, if it has one."""
+    line = f"{expected} {to} crew <crew> {int(time.time())} +0000\tcrew\n".encode()
+    with suppress(FileNotFoundError):
+        handle = os.open(repo.common_dir / "logs" / ref, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        with os.fdopen(handle, "ab") as log:
+            log.write(line)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def write_file(
     unfinished: Path | None = None,
 ) -> None:
     """Replace the file with this content; a durable one is on the disk before it is in place."""
-    fresh = unfinished or path.with_name(f".{path.name}.crew-{os.urandom(8).hex()}")
+    fresh = unfinished or path.parent / f".{path.name}.crew-{os.urandom(8).hex()}"
     try:
         write_unfinished(fresh, content, mode=mode, is_durable=is_durable)
         put_in_place(fresh, path)
@@ -50,22 +50,29 @@ def write_unfinished(
 ) -> None:
     """The first half of a write, for those who put it in place themselves."""
     first = _DEFAULT_MODE if mode is None else mode & 0o700
-    with os.fdopen(_open_fresh(fresh, first), "wb") as file:
-        file.write(content)
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
+    handle = _open_fresh(fresh, first)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(handle, left) :]
+        if mode is not None and mode != first:
+            os.fchmod(handle, mode)
         if is_durable:
-            file.flush()
-            os.fsync(file.fileno())
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _open_fresh(fresh: Path, mode: int) -> int:
     """Make the file. A link that has its fixed name would lead to a file of others."""
-    mode_now = _mode_of(fresh)
-    if stat.S_ISLNK(mode_now) or stat.S_ISFIFO(mode_now):
-        fresh.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(fresh, flags, mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(fresh, flags | os.O_EXCL, mode)
+    except FileExistsError:
+        mode_now = _mode_of(fresh)
+        if stat.S_ISLNK(mode_now) or stat.S_ISFIFO(mode_now):
+            fresh.unlink(missing_ok=True)
+        return os.open(fresh, flags | os.O_TRUNC, mode)
 
 
 def _mode_of(path: Path) -> int:
@@ -77,7 +84,7 @@ def _mode_of(path: Path) -> int:
 
 def put_in_place(fresh: Path, path: Path) -> None:
     """The second half: one move, also for a file that another program has written."""
-    fresh.replace(path)
+    os.replace(fresh, path)  # noqa: PTH105 - many times for every step
 
 
 def sync_to_disk(path: Path) -> None:

@@ -30,26 +30,48 @@ def read_foreign(path: Path, *, max_bytes: int, is_own: bool = False) -> bytes:
 
     With `is_own`, only a file of this user (or root) counts. `OSError` as from any read.
     """
-    with open_foreign(path) as file:
-        found = os.fstat(file.fileno())
+    return read_with_stamp(path, max_bytes=max_bytes, is_own=is_own)[0]
+
+
+def read_with_stamp(
+    path: Path, *, max_bytes: int, is_own: bool = False
+) -> tuple[bytes, os.stat_result]:
+    """The same with the numbers of the file. Crew reads dozens of small files for every step."""
+    handle = _opened(path)
+    try:
+        found = os.fstat(handle)
         if is_own and found.st_uid not in (os.geteuid(), 0):
             raise NotBelieved("belongs to another user")
-        content = b"" if found.st_size > max_bytes else file.read(max_bytes + 1)
-    if found.st_size > max_bytes or len(content) > max_bytes:
+        if found.st_size > max_bytes:
+            raise _too_large(max_bytes)
+        return _read_all(handle, found.st_size, max_bytes), found
+    finally:
+        os.close(handle)
+
+
+def _read_all(handle: int, expected: int, max_bytes: int) -> bytes:
+    """Read to the end. Usually one call is enough, and a second one finds nothing more."""
+    content = os.read(handle, expected + 1)
+    while more := os.read(handle, max_bytes + 1 - len(content)) if len(content) > expected else b"":
+        content += more
+    if len(content) > max_bytes:
         raise _too_large(max_bytes)
     return content
 
 
 def open_foreign(path: Path) -> BinaryIO:
     """A regular file, opened to read; `NotBelieved` if it is not one. It never waits."""
-    if refused := _kind_of_other(path.lstat()):
+    return os.fdopen(_opened(path), "rb")
+
+
+def _opened(path: Path) -> int:
+    if refused := _kind_of_other(os.lstat(path)):
         raise NotBelieved(f"is {refused}")
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(handle, "rb")
     if refused := _kind_of_other(os.fstat(handle)):  # it changed since
-        file.close()
+        os.close(handle)
         raise NotBelieved(f"is {refused}")
-    return file
+    return handle
 
 
 @effect("files.set_aside")

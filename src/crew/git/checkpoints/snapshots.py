@@ -23,6 +23,7 @@ from crew.git.checkpoints.nested_repositories import (
 )
 from crew.git.git_command import GitAnswer, ask, failure, git
 from crew.git.repository import Repository
+from crew.git.task_repository.crew_index import settle_index
 from crew.git.task_repository.special_files import drop_special_files
 from crew.git.task_repository.take_in import NotTakenIn, follow_agent
 from crew.git.worktrees import worktree_admin
@@ -50,7 +51,7 @@ class SnapshotPlace:
         """
         if self.is_bound and worktree_admin.is_own(self.git_dir):
             with suppress(NotTakenIn, Conflict):
-                self.without_special(lambda: follow_agent(repo, self.path, crew_git=self.git_dir))
+                self.without_special(lambda: follow_agent(repo, self.git_dir))
 
     def without_special(self, read: Callable[[], R]) -> R:
         """Read; if git would wait for a pipe, delete that first: no process of the task uses it."""
@@ -177,6 +178,8 @@ def _sorted_out(place: SnapshotPlace, chosen: Chosen) -> tuple[list[str], list[N
 
 @contextmanager
 def _index_of(place: SnapshotPlace, head: str | None, *, copy: bool) -> Iterator[Mapping[str, str]]:
+    if copy and worktree_admin.is_own(place.git_dir):
+        settle_index(place.path, place.git_dir)
     with private_index(place.git_dir, copy=copy) as index:
         env = {**place.env, "GIT_INDEX_FILE": str(index)}
         if not index.exists() and head is not None:

@@ -12,11 +12,15 @@ from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import ask
+from crew.git.hardening import stamp_of
 from crew.git.task_repository.agent_refs import agent_git_of, read_bytes
 from crew.git.worktrees.index_file import Index, load_marks, parse_index, read_index
 
 LARGEST_INDEX = 500_000_000
 _CHECKSUMS = (("sha1", 20), ("sha256", 32))
+
+_sound: dict[Path, tuple[tuple[int, ...], ...]] = {}
+"""The stamp of each index that was whole."""
 
 
 @frozen
@@ -75,8 +79,14 @@ def copied_index(crew_git: Path, name: str = "index") -> Iterator[Path | None]:
 def has_sound_index(agent_git: Path) -> bool:
     """Whether the index of a task's own repository is whole, or not there yet."""
     file = agent_git / "index"
+    stamp = stamp_of((file,))
+    if _sound.get(agent_git) == stamp:
+        return True
     raw = read_bytes(file, most=LARGEST_INDEX)
-    return is_sound(raw) if raw is not None else not os.path.lexists(file)
+    found = is_sound(raw) if raw is not None else not os.path.lexists(file)
+    if found:
+        _sound[agent_git] = stamp
+    return found
 
 
 def is_sound(raw: bytes) -> bool:

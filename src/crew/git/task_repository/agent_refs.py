@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from crew.system.foreign_files import NotBelieved, read_foreign
 
 SHOWN = "crew-shown-refs"
 """In crew's git dir of a folder: the person's refs that its repository had from the start."""
+NEWEST = "crew-newest-ref"
+"""In crew's git dir of a folder: the target branch, as crew showed it there last."""
 MOST_REFS = 5000
 _LONGEST_REF = 4096
 _LARGEST_LIST = 4_000_000
@@ -74,12 +77,13 @@ def main_repository_of(folder: Path) -> Path | None:
 def other_tips(crew_git: Path) -> dict[str, str]:
     """The branches, tags, stash and other refs that the agent made, at most a few thousand."""
     agent_git = agent_git_of(crew_git)
-    shown = set(_packed(crew_git, SHOWN))
-    found = {ref: at for ref, at in _packed(agent_git) if (ref, at) not in shown}
-    for ref, at in _loose(agent_git):
-        if len(found) >= MOST_REFS:
-            break
-        found[ref] = at
+    shown = {*_packed(crew_git, SHOWN), *_packed(crew_git, NEWEST)}
+    found = dict[str, str]()
+    for ref, at in (*_packed(agent_git), *itertools.islice(_loose(agent_git), MOST_REFS)):
+        if (ref, at) in shown:
+            found.pop(ref, None)
+        else:
+            found[ref] = at
     return {ref: at for ref, at in found.items() if not ref.startswith(_ELSEWHERE)}
 
 
@@ -121,7 +125,10 @@ def read_bytes(file: Path, *, most: int) -> bytes | None:
 
 def is_folder(path: Path) -> bool:
     """Whether it is a real folder, not a link to one."""
-    return path.is_dir() and not path.is_symlink()
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def remove(path: Path) -> None:

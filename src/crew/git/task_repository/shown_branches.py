@@ -9,7 +9,13 @@ from pathlib import Path
 from crew.domain.kernel.names import landed_ref
 from crew.git.merges.merges import contains
 from crew.git.repository import Repository, ref_tip
-from crew.git.task_repository.agent_refs import agent_git_of, is_folder, read_head, read_text
+from crew.git.task_repository.agent_refs import (
+    NEWEST,
+    agent_git_of,
+    is_folder,
+    read_head,
+    read_text,
+)
 from crew.git.worktrees.worktree_admin import git_dir_for, is_own
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
@@ -45,6 +51,7 @@ def show_branch(crew_git: Path, branch: str, commit: str) -> None:
     ref = agent_git / "refs" / "heads" / branch
     if head is None or head.branch == branch or read_text(ref, most=_LONGEST_REF) == commit:
         return
+    write_file(crew_git / NEWEST, f"{commit} refs/heads/{branch}\n".encode())
     write_branch(agent_git, f"refs/heads/{branch}", commit)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import Conflict, CrewError
 from crew.git.git_command import DISK_FULL, GitAnswer, GitFailed, ask, failure
 from crew.git.merges.merges import contains
-from crew.git.refs import Moved, advance
+from crew.git.refs import Moved, advance, is_swapped
 from crew.git.repository import Repository, commit_of, landed_commits, ref_tip
 from crew.git.task_repository.agent_refs import (
     AgentHead,
@@ -24,6 +24,7 @@ from crew.git.task_repository.agent_refs import (
 )
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
 from crew.git.task_repository.lay_repository import alternates
+from crew.git.task_repository.plain_objects import take_in_plain
 from crew.git.task_repository.special_files import special_files
 from crew.git.task_repository.store_objects import LONG_S, reading, store_pack
 from crew.system.atomic_files import write_file
@@ -31,7 +32,7 @@ from crew.system.crash_points import effect
 from crew.system.file_locks import held
 
 _MIRRORED = "crew-mirrored"
-"""In crew's git dir of a folder: where crew moved the task's branch."""
+"""In crew's git dir of a folder: where crew moved the task's branch, one commit on each line."""
 _PACK = "crew-in"
 _LARGEST = 4096
 
@@ -49,54 +50,40 @@ class NotTakenIn(GitFailed):
     code = "commits_not_taken_in"
 
 
-def follow_agent(
-    repo: Repository, path: Path, *, crew_git: Path, without: Iterable[str] = ()
-) -> AgentHead | None:
+def follow_agent(repo: Repository, crew_git: Path) -> AgentHead | None:
     """Take in the agent's HEAD, if it moved, and move the task's branch there.
 
-    None if the agent's repository is missing or damaged: the branch stays where it was. `without`
-    are commits whose history is in the main repository.
+    None if the agent's repository is missing or damaged: the branch stays where it was.
     """
     head = read_head(agent_git_of(crew_git))
     branch = mirror_of(crew_git)
     if head is None or head.commit is None or branch is None:
         return head
-    if ref_tip(repo, branch) != head.commit or len(mirrored(crew_git)) > 1:
+    if ref_tip(repo, branch) != head.commit:
         with held(crew_git / "crew.lock"):
-            _follow(repo, path, branch, head.commit, crew_git=crew_git, without=without)
+            _follow(repo, branch, head.commit, crew_git=crew_git)
     return head
 
 
-def _follow(
-    repo: Repository,
-    path: Path,
-    branch: str,
-    commit: str,
-    *,
-    crew_git: Path,
-    without: Iterable[str],
-) -> None:
+def _follow(repo: Repository, branch: str, commit: str, *, crew_git: Path) -> None:
     at, noted = ref_tip(repo, branch), mirrored(crew_git)
-    if at is not None and noted and at not in (*noted, commit):
-        if noted == [commit] and is_ahead(repo, at, of=noted):
+    if at == commit:
+        return  # another process of crew was faster
+    if at is not None and noted and at not in noted:
+        if noted[-1] == commit and is_ahead(repo, at, of=commit):
             return  # a person's commits, which the agent gets before its next step
         raise _moved_by_another(branch, at=at, head=commit)
-    if at != commit:
-        if holder := worktree_with(repo, branch):
-            raise checked_out(branch.removeprefix("refs/heads/"), holder)
-        known = tuple(dict.fromkeys(filter(None, (at, *without))))
-        _take_in_checked(repo, crew_git, commit, known)
-        note_mirror(crew_git, *filter(None, (at,)), commit)
-        _move(repo, branch, to=commit, expected=at)
-    if path.is_dir():  # the files of a lost folder come back first
-        refuse_special(path, crew_git)
-        bring_index(path, crew_git)
-        note_mirror(crew_git, commit)
+    if holder := worktree_with(repo, branch):
+        raise checked_out(branch.removeprefix("refs/heads/"), holder)
+    if not take_in_plain(repo, agent_git_of(crew_git) / "objects", commit, known=at):
+        _take_in_checked(repo, crew_git, commit, tuple(filter(None, (at,))))
+    note_mirror(crew_git, commit)
+    _move(repo, branch, to=commit, expected=at)
 
 
-def is_ahead(repo: Repository, tip: str, *, of: list[str]) -> bool:
+def is_ahead(repo: Repository, tip: str, *, of: str) -> bool:
     """Whether a person committed on top of the commit at which crew put the task's branch."""
-    return len(of) == 1 and contains(repo, ancestor=of[0], descendant=tip)
+    return contains(repo, ancestor=of, descendant=tip)
 
 
 def _take_in_checked(repo: Repository, crew_git: Path, commit: str, known: tuple[str, ...]) -> None:
@@ -165,17 +152,24 @@ def existing(
 
 
 @effect("git.note_mirror")
-def note_mirror(crew_git: Path, *commits: str) -> None:
-    """Record where crew moves the task's branch, to notice if another process moves it.
+def note_mirror(crew_git: Path, commit: str) -> None:
+    """Record where crew moves the task's branch next, to notice if another process moves it.
 
-    Two commits mean that a move has begun. After a kill it is completed.
+    The branch is at the last commit or, after a kill, at the one before it.
     """
-    write_file(crew_git / _MIRRORED, "".join(f"{commit}\n" for commit in commits).encode())
+    noted = read_text(crew_git / _MIRRORED, most=_LARGEST) or ""
+    if len(noted) > _LARGEST // 2:
+        write_file(crew_git / _MIRRORED, "".join(f"{one}\n" for one in mirrored(crew_git)).encode())
+    handle = os.open(crew_git / _MIRRORED, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        os.write(handle, f"{commit}\n".encode())
+    finally:
+        os.close(handle)
 
 
 def mirrored(crew_git: Path) -> list[str]:
-    """Where crew moved the task's branch; two commits if a move has begun."""
-    return (read_text(crew_git / _MIRRORED, most=_LARGEST) or "").split()
+    """Where crew moved the task's branch last, and before that."""
+    return (read_text(crew_git / _MIRRORED, most=_LARGEST) or "").split()[-2:]
 
 
 def refuse_special(path: Path, git_dir: Path) -> None:
@@ -186,19 +180,6 @@ def refuse_special(path: Path, git_dir: Path) -> None:
             hint=f"delete it: rm {shlex.quote(str(path / found[0]))}",
             code="special_file",
         )
-
-
-@effect("git.bring_index")
-def bring_index(path: Path, crew_git: Path, *, is_fresh: bool = False) -> None:
-    """Make crew's index that of HEAD, with its tree and the numbers of the files as they are.
-
-    `is_fresh`: without the old numbers, so that git compares the content of every file. With
-    `reset --mixed` one process would do, but it records no tree: then every look needs git.
-    """
-    env = {"GIT_DIR": str(crew_git), "GIT_WORK_TREE": str(path)}
-    how = ("HEAD",) if is_fresh else ("--reset", "HEAD")
-    ask(path, "read-tree", *how, env=env, timeout_s=LONG_S)
-    ask(path, "update-index", "-q", "--refresh", env=env, timeout_s=LONG_S, allow_lfs=True)
 
 
 _HINT = "its files are kept: `crew checkpoints ID` lists them; the agent can make the commits again"
@@ -285,6 +266,8 @@ def _pack(scratch: Path, revs: list[str], env: Mapping[str, str], *, is_all: boo
 
 
 def _move(repo: Repository, branch: str, *, to: str, expected: str | None) -> None:
+    if expected is not None and is_swapped(repo, branch, to=to, expected=expected):
+        return
     try:
         advance(repo, branch, to=to, expected=expected)
     except Moved as moved:

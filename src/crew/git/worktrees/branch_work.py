@@ -1,7 +1,6 @@
 """Describes the work on a task's branch, usually without starting git."""
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from crew.git.task_repository.special_files import special_files
 from crew.git.task_repository.take_in import UNTRUSTED, NotTakenIn, seeing
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.worktree_admin import is_own
-from crew.git.worktrees.worktrees import bound_to, follow
+from crew.git.worktrees.worktrees import bound_to, follow, git_dir_of_worktree
 
 MOST_SHOWN = 20
 _ABBREV = 12
@@ -33,25 +32,28 @@ def read_work(repo: Repository, worktree: Path, *, base: str) -> BranchWork:
 
     Commits that an agent made in its own repository are taken in first. Git never runs there.
     """
+    git_dir = git_dir_of_worktree(repo, worktree)
     with suppress(NotTakenIn):  # crew reports that when it checks the work
         follow(repo, worktree)
-    env = bound_to(repo, worktree)
-    git_dir = Path(env["GIT_DIR"])
     is_unread = untouched_head(worktree, git_dir) is not None or bool(
         special_files(worktree, git_dir)
     )
     return BranchWork(
-        commits=_commits(repo, git_dir, base, env) if base else "",
-        uncommitted="" if is_unread else git(worktree, "status", "--short", env=env),
+        commits=_commits(repo, git_dir, base) if base else "",
+        uncommitted="" if is_unread else _uncommitted(repo, worktree),
     )
 
 
-def _commits(repo: Repository, git_dir: Path, base: str, env: Mapping[str, str]) -> str:
+def _uncommitted(repo: Repository, worktree: Path) -> str:
+    return git(worktree, "status", "--short", env=bound_to(repo, worktree))
+
+
+def _commits(repo: Repository, git_dir: Path, base: str) -> str:
     head = checked_out_in(git_dir, repo.common_dir)
     line = read_line(repo.common_dir, base=base, head=head.commit) if head is not None else None
     if line is None:
         shown = ("--format=%h %s", f"--abbrev={_ABBREV}", "-n", str(MOST_SHOWN))
-        return git(repo.common_dir, "log", *shown, f"{base}..HEAD", env=env)
+        return git(repo.common_dir, "log", *shown, f"{base}..HEAD", env={"GIT_DIR": str(git_dir)})
     lines = [f"{commit[:_ABBREV]} {found.subject}" for commit, found in line.items()]
     return "\n".join(lines[:MOST_SHOWN])
 

@@ -10,6 +10,7 @@ from crew.git.killed_git import clear_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.task_repository.agent_index import copied_index, staged_files
 from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.task_repository.crew_index import note_index, settle_held_index
 from crew.git.task_repository.lay_repository import copy_index
 from crew.git.task_repository.take_in import NotTakenIn, seeing
 from crew.git.worktrees import worktree_admin
@@ -31,8 +32,11 @@ def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
         if not has_index:
             clear_lock(git_dir / "index.lock")
             _reset(git_dir, path, hard=is_lost or not is_ready, lock=lock)
+            note_index(git_dir)
         elif is_lost:
             clear_lock(git_dir / "index.lock")
+            if worktree_admin.is_own(git_dir):
+                settle_held_index(path, git_dir)
             _write_files(git_dir, path, lock=lock)
         if worktree_admin.is_own(git_dir):
             has_own = (agent_git_of(git_dir) / "index").exists()

@@ -12,27 +12,38 @@ from pathlib import Path
 
 from crew.git.commit_files import CheckedOut, checked_out_in, read_commit
 from crew.git.hardening import common_dir_of
-from crew.git.task_repository.agent_index import is_committed
+from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.worktrees.index_file import Index, Numbers, read_index
 from crew.git.worktrees.worktree_admin import is_own
 
 
 def untouched_head(worktree: Path, git_dir: Path) -> CheckedOut | None:
     """The HEAD of a worktree without changed or added files; None if unsure."""
-    index = read_index(git_dir)
-    if index is None or not index.tree or not index.is_plain:
-        return None
-    if is_own(git_dir) and not is_committed(git_dir, index.tree):
-        return None
     common = common_dir_of(git_dir)
     head = checked_out_in(git_dir, common)
     commit = read_commit(common, head.commit) if head is not None else None
-    if commit is None or commit.tree != index.tree:
+    index = _index_of(git_dir, commit.tree) if commit is not None else None
+    if index is None:
         return None
     try:
         return head if _is_all_there_is(worktree, index, is_unchanged=True) else None
     except OSError:
         return None
+
+
+def _index_of(git_dir: Path, tree: str) -> Index | None:
+    """A plain index of this tree. For a repository of its own, the agent's must be one.
+
+    Crew's own decides as soon as it is that of HEAD: an agent could write false numbers.
+    """
+    index = read_index(git_dir)
+    is_right = index is not None and index.is_plain and index.tree == tree
+    if not is_own(git_dir):
+        return index if is_right else None
+    theirs = read_index(agent_git_of(git_dir))
+    if theirs is None or not theirs.is_plain or theirs.tree != tree:
+        return None
+    return index if is_right else theirs
 
 
 def holds_only_tracked(worktree: Path, git_dir: Path) -> bool:
@@ -82,6 +93,6 @@ def _is_same(entry: "os.DirEntry[str]", known: Numbers, index: Index) -> bool:
         mode = stat.S_IFMT(found.st_mode) | (0o755 if found.st_mode & stat.S_IXUSR else 0o644)
     numbers = (
         *(found.st_ctime_ns, found.st_mtime_ns, found.st_ino & 0xFFFFFFFF, mode),
-        *(found.st_uid, found.st_gid, found.st_size & 0xFFFFFFFF),
+        found.st_size & 0xFFFFFFFF,
     )
     return numbers == known and max(found.st_mtime_ns, found.st_ctime_ns) < index.written_ns

@@ -8,14 +8,18 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import ask
+from crew.system.foreign_files import NotBelieved, read_with_stamp
 
 MOST_FILES = 1000
 """For more files git is faster than Python, even with its start."""
 
+_LARGEST = 10_000_000
+_MOST_KEPT = 64
 _HEADER = struct.Struct(">4sLL")
 _ENTRY = struct.Struct(">10L20sH")
 _EXTENSION = struct.Struct(">4sL")
@@ -26,7 +30,10 @@ _LINK = 0o160000
 _LISTED_LINK = b"160000 "
 
 Numbers = tuple[int, ...]
-"""The numbers of a file: ctime and mtime in ns, inode, git's mode, owner, group and size."""
+"""The numbers of a file: ctime and mtime in ns, inode, git's mode, and size.
+
+Its owner does not count: a change of it changes the ctime, and in a sandbox it has another number.
+"""
 
 
 @frozen
@@ -58,16 +65,15 @@ class Index:
 
 
 def read_index(git_dir: Path) -> Index | None:
-    """The index, if it is a common one."""
+    """The index, if it is a common one. An agent may have put anything there."""
     try:
-        with (git_dir / "index").open("rb") as file:
-            written_ns = os.fstat(file.fileno()).st_mtime_ns
-            raw = file.read()
-    except OSError:
+        raw, found = read_with_stamp(git_dir / "index", max_bytes=_LARGEST)
+    except (OSError, NotBelieved):
         return None
-    return parse_index(raw, written_ns=written_ns)
+    return parse_index(raw, written_ns=found.st_mtime_ns)
 
 
+@lru_cache(maxsize=_MOST_KEPT)
 def parse_index(raw: bytes, *, written_ns: int = 0) -> Index | None:
     """The same for the content of an index. An agent may have written it."""
     try:
@@ -147,12 +153,12 @@ def _read_entries(
         if flags & ~_LENGTH_OF_NAME:
             is_skipped = flags & _EXTENDED and raw[begin - 2] & _SKIPPED
             flagged[path] = _SKIPPED if is_skipped else flags & _ASSUMED_UNCHANGED
-        ctime, ctime_ns, mtime, mtime_ns, _, inode, mode, owner, group, size = numbers
+        ctime, ctime_ns, mtime, mtime_ns, _, inode, mode, _, _, size = numbers
         if mode == _LINK:
             links[path] = object_id.hex()
         files[path] = (
             *(ctime * 10**9 + ctime_ns, mtime * 10**9 + mtime_ns),
-            *(inode, mode, owner, group, size),
+            *(inode, mode, size),
         )
         place += (end - place + 8) & ~7
     return place

@@ -9,11 +9,11 @@ from pathlib import Path
 from crew.git.git_command import ask
 from crew.git.repository import Repository, ref_tip
 from crew.git.task_repository.agent_refs import agent_git_of, read_head
+from crew.git.task_repository.crew_index import bring_index, settle_held_index
 from crew.git.task_repository.lay_repository import copy_index
 from crew.git.task_repository.shown_branches import write_branch
 from crew.git.task_repository.store_objects import LONG_S
 from crew.git.task_repository.take_in import (
-    bring_index,
     is_ahead,
     mirror_of,
     mirrored,
@@ -32,19 +32,20 @@ def take_persons(repo: Repository, path: Path) -> bool:
         return False
     branch, noted = mirror_of(crew_git), mirrored(crew_git)
     tip = ref_tip(repo, branch) if branch else None
-    if branch is None or tip is None or len(noted) != 1 or tip in noted:
+    if branch is None or tip is None or not noted or tip in noted:
         return False
     head = read_head(agent_git_of(crew_git))
     is_on_it = (
-        head is not None and f"refs/heads/{head.branch}" == branch and head.commit == noted[0]
+        head is not None and f"refs/heads/{head.branch}" == branch and head.commit == noted[-1]
     )
-    if not is_on_it or unfinished_in(crew_git) or not is_ahead(repo, tip, of=noted):
+    if not is_on_it or unfinished_in(crew_git) or not is_ahead(repo, tip, of=noted[-1]):
         return False
     with held(crew_git / "crew.lock"):
-        return _take(path, crew_git, branch, old=noted[0], new=tip)
+        return _take(path, crew_git, branch, old=noted[-1], new=tip)
 
 
 def _take(path: Path, crew_git: Path, branch: str, *, old: str, new: str) -> bool:
+    settle_held_index(path, crew_git, to=old)
     if not _write_files(path, crew_git, old=old, new=new):
         return False
     copy_index(crew_git)

@@ -12,6 +12,7 @@ from pathlib import Path
 from crew.domain.kernel.frozen import frozen
 from crew.git.git_command import git
 from crew.git.repository import Repository
+from crew.git.task_repository.crew_index import note_index
 from crew.git.task_repository.lay_repository import lay_repository
 from crew.git.task_repository.take_in import note_mirror
 from crew.git.worktrees import worktree_admin
@@ -98,6 +99,7 @@ def place(repo: Repository, spare: Spare, path: Path, *, branch: str, kind: Kind
     if kind == "own":
         lay_repository(repo, git_dir, commit=spare.commit, branch=branch)
         note_mirror(git_dir, spare.commit)
+        note_index(git_dir)
     named = worktree_admin.named_by_worktree(git_dir)
     (spare.files / ".git").write_bytes(b"gitdir: " + os.fsencode(named) + b"\n")
     spare.files.rename(path)

@@ -72,7 +72,7 @@ def clear_stale_locks(repo: Repository, path: Path, locks: Iterable[Path]) -> No
 
 def _settle_own_index(repo: Repository, git_dir: Path, path: Path) -> None:
     """The same for the index of a task's own repository, of which git reads copies."""
-    follow_agent(repo, path, crew_git=git_dir)
+    follow_agent(repo, git_dir)
     env = {**worktree_admin.environment_for(git_dir, path), **seeing(repo, git_dir)}
     with copied_index(git_dir) as index, copied_index(git_dir, "index.lock") as lock:
         if index is not None:

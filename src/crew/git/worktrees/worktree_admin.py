@@ -19,7 +19,7 @@ from crew.domain.kernel.names import is_task_id
 from crew.git.git_command import handed_on_settings
 from crew.git.hardening import linked_git_dir
 from crew.git.repository import Repository
-from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.task_repository.agent_refs import agent_git_of, read_bytes
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 
@@ -31,6 +31,7 @@ REFILL = "crew-refill"
 Kind = Literal["own", "linked"]
 _OWN = Path("crew", "folders")
 _LINKED = Path("worktrees")
+_LONGEST_PATH = 10_000
 _SPARSE = ("core.sparsecheckout", "core.sparsecheckoutcone")
 
 
@@ -97,6 +98,8 @@ def git_dirs(repo: Repository) -> Iterator[Path]:
 
 def is_pointed_at(git_dir: Path, path: Path) -> bool:
     """Whether the `.git` file of the worktree names the right git dir."""
+    if read_bytes(path / ".git", most=_LONGEST_PATH) == _pointer(git_dir):
+        return True  # as crew wrote it, so no link needs to be resolved
     pointed = linked_git_dir(path / ".git")
     wanted = named_by_worktree(git_dir).resolve()
     return pointed is not None and not (path / ".git").is_symlink() and pointed.resolve() == wanted
@@ -144,8 +147,11 @@ def lock_reason(git_dir: Path) -> str | None:
 def point(git_dir: Path, path: Path) -> None:
     """Write the worktree's `.git` file again."""
     path.mkdir(parents=True, exist_ok=True)
-    named = named_by_worktree(git_dir)
-    write_file(path / ".git", b"gitdir: " + os.fsencode(named) + b"\n")
+    write_file(path / ".git", _pointer(git_dir))
+
+
+def _pointer(git_dir: Path) -> bytes:
+    return b"gitdir: " + os.fsencode(named_by_worktree(git_dir)) + b"\n"
 
 
 @effect("git.register_worktree")
@@ -312,11 +318,8 @@ def _named_in(git_dir: Path) -> str | None:
 
 
 def _text_in(git_dir: Path) -> str | None:
-    try:
-        with (git_dir / "gitdir").open("rb", buffering=0) as file:
-            return os.fsdecode(file.read()).rstrip("\n")
-    except OSError:
-        return None
+    found = read_bytes(git_dir / "gitdir", most=_LONGEST_PATH)
+    return None if found is None else os.fsdecode(found).rstrip("\n")
 
 
 def _real(dot_git: str | Path) -> str:

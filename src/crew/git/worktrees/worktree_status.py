@@ -13,7 +13,8 @@ from crew.git.git_command import GitAnswer, ask, failure, uses_lfs
 from crew.git.hardening import common_dir_of
 from crew.git.task_repository.agent_index import missing, staged_in
 from crew.git.task_repository.agent_refs import agent_git_of
-from crew.git.task_repository.take_in import bring_index, refuse_special
+from crew.git.task_repository.crew_index import bring_index, settle_index
+from crew.git.task_repository.take_in import refuse_special
 from crew.git.worktrees.clean_check import untouched_head
 from crew.git.worktrees.index_file import load_marks, read_index
 from crew.git.worktrees.nested_view import changed_links, surroundings
@@ -73,6 +74,8 @@ def read_status(
         unfinished = unfinished_in(git_dir)
         return WorktreeState(head=at.commit, branch=at.branch, changed=(), unfinished=unfinished)
     refuse_special(worktree, git_dir)
+    if is_own(git_dir):
+        settle_index(worktree, git_dir)
     marks = load_marks(worktree, read_index(git_dir), env)
     found = (path for path in marks.skipped if os.path.lexists(worktree / path))
     hidden = (*marks.assumed, *found)

@@ -23,6 +23,7 @@ from crew.git.repository import (
 from crew.git.task_repository.agent_index import has_sound_index
 from crew.git.task_repository.agent_refs import agent_git_of, is_folder, read_head, remove
 from crew.git.task_repository.branch_holders import checked_out, worktree_with
+from crew.git.task_repository.crew_index import settle_index
 from crew.git.task_repository.lay_repository import (
     copy_index,
     lay_repository,
@@ -88,12 +89,12 @@ def ensure_worktree(
                 git_dir = _laid_linked(repo, path, branch=branch, spare=spare)
             else:
                 add_linked(repo, path, branch=branch, base=base, lock=lock)
-                git_dir = _git_dir(repo, path)
+                git_dir = git_dir_of_worktree(repo, path)
     _refuse_stranger(git_dir, path, branch=branch)
-    finish_checkout(repo, git_dir, path)
     if worktree_admin.is_own(git_dir):
         with suppress(NotTakenIn):  # the agent is told when crew checks its work
-            follow_agent(repo, path, crew_git=git_dir)
+            follow_agent(repo, git_dir)
+    finish_checkout(repo, git_dir, path)
     return _head(repo, git_dir, path)
 
 
@@ -180,7 +181,7 @@ def _detached_git_dir(repo: Repository, path: Path, commit: str, *, kind: Kind) 
                 path.mkdir(parents=True, exist_ok=True)
             else:
                 add_linked(repo, path, branch=None, base=commit, lock=lock)
-                git_dir = _git_dir(repo, path)
+                git_dir = git_dir_of_worktree(repo, path)
     return git_dir
 
 
@@ -201,7 +202,7 @@ def remove_worktree(repo: Repository, path: Path) -> None:
         )
     if git_dir is not None and worktree_admin.is_own(git_dir) and git_dir.exists():
         with suppress(CrewError):  # a checkpoint has what can be saved
-            follow_agent(repo, path, crew_git=git_dir)
+            follow_agent(repo, git_dir)
     with held(repo.common_dir / "crew.lock"):
         set_aside_folder(path)
         if git_dir is not None and git_dir.exists():
@@ -257,22 +258,25 @@ def state_of(repo: Repository, path: Path) -> WorktreeState:
     Commits that an agent made in its own repository are taken in first.
     """
     path = path.absolute()
-    git_dir = _git_dir(repo, path)
-    head = follow_agent(repo, path, crew_git=git_dir) if worktree_admin.is_own(git_dir) else None
+    git_dir = git_dir_of_worktree(repo, path)
+    head = follow_agent(repo, git_dir) if worktree_admin.is_own(git_dir) else None
     state = load_status(path, git_dir, env=worktree_admin.environment_for(git_dir, path))
     return replace(state, branch=head.branch) if head is not None else state
 
 
 def follow(repo: Repository, path: Path) -> None:
     """Take in what was committed in a worktree's own repository."""
-    git_dir = _git_dir(repo, path)
+    git_dir = git_dir_of_worktree(repo, path)
     if worktree_admin.is_own(git_dir):
-        follow_agent(repo, path, crew_git=git_dir)
+        follow_agent(repo, git_dir)
 
 
 def bound_to(repo: Repository, path: Path) -> dict[str, str]:
     """The variables that bind git to a worktree, whatever its own `.git` contains."""
-    return worktree_admin.environment_for(_git_dir(repo, path.absolute()), path)
+    git_dir = git_dir_of_worktree(repo, path.absolute())
+    if worktree_admin.is_own(git_dir):
+        settle_index(path, git_dir)
+    return worktree_admin.environment_for(git_dir, path)
 
 
 def heal(repo: Repository, path: Path) -> None:
@@ -287,11 +291,15 @@ def heal(repo: Repository, path: Path) -> None:
     if not (git_dir / worktree_admin.READY).exists() or not any(path.iterdir()):
         return  # `ensure_worktree` fills an emptied folder
     _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
-    drop_special(git_dir)
+    try:
+        follow_agent(repo, git_dir)
+    except NotTakenIn:
+        drop_special(git_dir)  # the next look tries again
+    except CrewError:
+        pass  # and reports this
     take_persons(repo, path)
     if not has_sound_index(agent_git_of(git_dir)):
-        with suppress(NotTakenIn):
-            follow_agent(repo, path, crew_git=git_dir)
+        settle_index(path, git_dir)
         copy_index(git_dir)
 
 
@@ -365,7 +373,8 @@ def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
         raise _not_ours(path)
 
 
-def _git_dir(repo: Repository, path: Path) -> Path:
+def git_dir_of_worktree(repo: Repository, path: Path) -> Path:
+    """Crew's or git's git dir of a worktree of crew."""
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None or git_dir == repo.common_dir:
         raise NotFound(

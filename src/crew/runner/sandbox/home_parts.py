@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import crew
@@ -79,21 +80,25 @@ def _words(command: str) -> tuple[str, ...]:
 
 def program_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Where programs and their settings are: crew's own, those of the PATH, and git's settings."""
-    home = _home(environ)
+    return _program_folders(_home(environ), environ.get("PATH", os.defpath))
+
+
+@lru_cache(maxsize=16)
+def _program_folders(home: Path, search: str) -> tuple[Path, ...]:
     own = (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
     names = (*_TOOLS, *_SETTINGS_OF_GIT)
     return (
         *map(Path, own),
         Path(crew.__file__).parent,
         *(home / name for name in names),
-        *_on_the_path(home, environ),
+        *_on_the_path(home, search),
     )
 
 
-def _on_the_path(home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+def _on_the_path(home: Path, search: str) -> Iterator[Path]:
     """The folders of the PATH; of an installation with a `bin`, all of it."""
     shared = {home, home / ".local", home / ".cargo", Path("/")}
-    for name in environ.get("PATH", os.defpath).split(":"):
+    for name in search.split(":"):
         folder = Path(name)
         if not folder.is_absolute():
             continue

@@ -12,7 +12,7 @@ from crew.domain.kernel.frozen import frozen
 from crew.system.processes import reaper, terminal_job
 from crew.system.sandbox.allowed import EVERYTHING, Allowed
 from crew.system.sandbox.bubblewrap import bubblewrap
-from crew.system.sandbox.mounts import Access, Mount, mounts_of
+from crew.system.sandbox.mounts import Access, Mount, current_mounts
 from crew.system.sandbox.seatbelt import SEATBELT, seatbelt
 
 
@@ -79,7 +79,7 @@ def copies_opened(allowed: Allowed) -> Iterator[tuple[tuple[Mount, ...], tuple[i
     fds: list[int] = []
     mounts: list[Mount] = []
     try:
-        for mount in mounts_of(allowed):
+        for mount in current_mounts(allowed):
             if mount.access is Access.COPY:
                 try:
                     fds.append(os.open(mount.source, os.O_RDONLY | os.O_CLOEXEC))
@@ -101,7 +101,7 @@ def confined(
     copy_fds: Sequence[int] = (),
 ) -> tuple[str, ...]:
     """A command that a person starts, in its sandbox; without one, the command itself."""
-    mounts = mounts_of(allowed)
+    mounts = current_mounts(allowed)
     if wrapper.bwrap:
         return bubblewrap(argv, allowed, mounts, bwrap=wrapper.bwrap, cwd=cwd, copy_fds=copy_fds)
     return seatbelt(argv, allowed, mounts) if wrapper.has_seatbelt else tuple(argv)
@@ -114,7 +114,7 @@ def terminal_command(command: str, allowed: Allowed, *, wrapper: Wrapper, cwd: P
     """
     job = (sys.executable, "-I", "-S", terminal_job.__file__)
     argv: tuple[str, ...] = (*job, "sh", "-c", command)
-    copies = [mount.source for mount in mounts_of(allowed) if mount.access is Access.COPY]
+    copies = [mount.source for mount in current_mounts(allowed) if mount.access is Access.COPY]
     fds = range(3, 3 + len(copies))  # a shell has room for seven
     argv = confined(argv, allowed, wrapper=wrapper, cwd=cwd, copy_fds=fds)
     opened = (f"{fd}<{shlex.quote(str(path))}" for fd, path in zip(fds, copies, strict=True))

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -55,6 +56,30 @@ def find(path: Path) -> Found | None:
     except OSError:
         return None
     return Found(real=Path(real), is_folder=stat.S_ISDIR(mode))
+
+
+def current_mounts(allowed: Allowed) -> tuple[Mount, ...]:
+    """The mounts on the disk as it is. They are computed again if a path leads elsewhere now."""
+    return _mounts_at(allowed, tuple(_place(path) for path, _ in _rules(allowed)))
+
+
+@lru_cache(maxsize=256)
+def _mounts_at(allowed: Allowed, places: tuple[tuple[int | str, ...], ...]) -> tuple[Mount, ...]:
+    del places  # they only decide whether the last answer still holds
+    return mounts_of(allowed)
+
+
+def _place(path: Path) -> tuple[int | str, ...]:
+    """Changes if a path leads elsewhere. A file that is written anew has another inode."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - dozens of times for every process
+        if stat.S_ISDIR(found.st_mode):
+            return found.st_dev, found.st_ino
+        link = str(path.readlink()) if path.is_symlink() else ""
+        around = path.parent.stat()
+    except OSError:
+        return ()
+    return around.st_dev, around.st_ino, link
 
 
 def mounts_of(allowed: Allowed, find: Find = find) -> tuple[Mount, ...]:

@@ -1,0 +1,65 @@
+"""Reads and stores single objects of a repository without starting git.
+
+Only objects that have a file of their own, as recent ones do. Large and packed ones are git's.
+"""
+
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from crew.domain.kernel.frozen import frozen
+from crew.git.task_repository.agent_refs import read_bytes
+from crew.system.atomic_files import put_in_place, write_unfinished
+from crew.system.crash_points import effect
+
+LARGEST = 20_000_000
+
+
+@frozen
+class ObjectFile:
+    """An object: its kind, its content, and the bytes of its file."""
+
+    kind: bytes
+    content: bytes
+    raw: bytes
+
+
+def read_object(objects: Path, object_id: str) -> ObjectFile | None:
+    """The object, if its file is sound: the content has exactly this id."""
+    import hashlib  # noqa: PLC0415 - slow to load
+
+    raw = read_bytes(_file_of(objects, object_id), most=LARGEST) or b""
+    unpacked = zlib.decompressobj()
+    try:
+        text = unpacked.decompress(raw, LARGEST)
+    except zlib.error:
+        return None
+    header, _, content = text.partition(b"\0")
+    kind, _, size = header.partition(b" ")
+    if not unpacked.eof or unpacked.unused_data or size != str(len(content)).encode():
+        return None
+    if hashlib.sha1(text, usedforsecurity=False).hexdigest() != object_id:
+        return None
+    return ObjectFile(kind=kind, content=content, raw=raw)
+
+
+@effect("git.store_objects")
+def store_objects(objects: Path, found: Mapping[str, ObjectFile]) -> None:
+    """Store these objects in their order. Each is on the disk before it has its name."""
+    for object_id, one in found.items():
+        file = _file_of(objects, object_id)
+        if file.exists():
+            continue
+        file.parent.mkdir(exist_ok=True)
+        fresh = file.with_name(f"tmp_obj_{os.urandom(6).hex()}")  # git deletes a forgotten one
+        try:
+            write_unfinished(fresh, one.raw, mode=0o444, is_durable=True)
+            put_in_place(fresh, file)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
+
+
+def _file_of(objects: Path, object_id: str) -> Path:
+    return objects / object_id[:2] / object_id[2:]
