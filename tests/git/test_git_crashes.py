@@ -86,18 +86,20 @@ def replace_git_dir():
     subprocess.run(["git", "init", "-q", place / "8"], check=True)
 
 def stage():
-    (place / "8" / "staged.txt").write_text("staged\\n")
-    subprocess.run(["git", "add", "staged.txt"], cwd=place / "8", check=True)
+    # Of such a name only git knows that it is harmless.
+    (place / "8" / "stäged.txt").write_text("staged\\n")
+    subprocess.run(["git", "add", "stäged.txt"], cwd=place / "8", check=True)
 
 def commit_staged():
-    assert (place / "8" / "staged.txt").exists()
+    assert (place / "8" / "stäged.txt").exists()
     subprocess.run(["git", "commit", "-qm", "eight"], cwd=place / "8", check=True)
-    state_of(repo, place / "8")
 
 def spoil():
     # A pipe among the objects, and a file of crew's git dir lost.
     git_dir = git_dir_for(repo, place / "8")
     os.mkfifo(git_dir / "repository" / "objects" / "pack" / "pipe")
+    (place / "8" / "möre.txt").write_text("more\\n")
+    subprocess.run("git add . && git commit -qm eight", cwd=place / "8", shell=True, check=True)
     (git_dir / "commondir").unlink()
 
 def swap():
@@ -125,6 +127,7 @@ if kind == "own":
     step("lose", lambda: shutil.rmtree(place / "8"))
     step("refill", ensure_8)
     step("commit-staged", commit_staged)
+    step("follow-staged", lambda: state_of(repo, place / "8"))
     step("spoil", spoil)
     step("rewrite", ensure_8)
     step("clean", lambda: heal(repo, place / "8"))
@@ -170,8 +173,9 @@ OF_KIND = {
     "own": [
         *POINTS,
         *("git.lay_repository", "git.lay_repository:2", "git.lay_repository:3"),
-        *("git.note_mirror", "git.note_mirror:2", "git.note_mirror:4"),
-        *("git.advance:2", "git.bring_index", "git.pack_commits", "git.store_commits"),
+        *("git.note_mirror", "git.note_mirror:2", "git.note_mirror:4", "git.advance:2"),
+        *("git.store_objects", "git.swap_ref", "git.bring_index"),
+        *("git.pack_commits", "git.store_commits"),
         *("git.set_aside_repository", "git.write_staged", "git.rewrite_worktree"),
         *("git.drop_special", "git.show_branch", "git.set_aside_stranger"),
     ],

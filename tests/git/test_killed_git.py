@@ -123,10 +123,11 @@ def test_the_index_of_a_task_is_written_again(repo, person, dies, tmp_path):
     tree = tmp_path / "7"
     ensure_worktree(repo, tree, branch="crew-7", base="main")
     head = Person(tree).commit({"a.txt": "mine\n"})
+    Person(tree).write("b.txt", "uncommitted\n")
     crew_git = repo.common_dir / "crew" / "folders" / "7"
     dies("reset", crew_git / "index.lock", holds="DIRC")
     state = state_of(repo, tree)
-    assert (state.head, state.changed) == (head, ())
+    assert (state.head, state.changed) == (head, ("b.txt",))
     assert person.git("rev-parse", "crew-7") == head
     assert not (crew_git / "index.lock").exists()
 
@@ -135,10 +136,10 @@ def test_the_index_of_a_task_is_written_again(repo, person, dies, tmp_path):
 def test_commits_that_were_being_taken_in_are_taken_in(repo, person, dies, tmp_path, command):
     tree = tmp_path / "7"
     ensure_worktree(repo, tree, branch="crew-7", base="main")
-    head = Person(tree).commit({"a.txt": "mine\n"})
+    head = Person(tree).commit({"ä.txt": "mine\n"})  # only git checks such a name
     dies(command, times=2)
     assert state_of(repo, tree).head == head
-    assert person.git("show", "crew-7:a.txt") == "mine"
+    assert person.git("show", "crew-7:ä.txt") == "mine"
 
 
 def test_the_folder_of_a_gate_is_brought_to_its_commit(repo, person, dies, tmp_path):

@@ -1,16 +1,19 @@
 """A worktree is called untouched only when git itself would find nothing in it."""
 
+import hashlib
 import os
 import shutil
+import struct
 
 import pytest
 
 from crew.git import spawn_git
 from crew.git.commit_files import CheckedOut
+from crew.git.task_repository.crew_index import settle_index
 from crew.git.worktrees import index_file
 from crew.git.worktrees.clean_check import holds_only_tracked, untouched_head
 from crew.git.worktrees.worktree_admin import git_dir_for
-from crew.git.worktrees.worktrees import ensure_worktree, follow, state_of
+from crew.git.worktrees.worktrees import bound_to, ensure_worktree, follow, state_of
 from git.conftest import agents_git_dir
 from git.people import Person
 
@@ -31,11 +34,14 @@ def agent(repo, tmp_path, kind) -> Person:
 def _let_time_pass(repo, agent):
     """As if the files had been written a while before the index, as they are by slower people."""
     follow(repo, agent.path)
-    for git_dir in {git_dir_for(repo, agent.path), agents_git_dir(repo, agent.path)}:
-        index = git_dir / "index"
-        if index.exists():
-            later = index.stat().st_mtime_ns + 10**9
-            os.utime(index, ns=(later, later))
+    for git_dir in _git_dirs(repo, agent):
+        later = (git_dir / "index").stat().st_mtime_ns + 10**9
+        os.utime(git_dir / "index", ns=(later, later))
+
+
+def _git_dirs(repo, agent):
+    both = {git_dir_for(repo, agent.path), agents_git_dir(repo, agent.path)}
+    return [git_dir for git_dir in both if (git_dir / "index").exists()]
 
 
 def _head(repo, agent):
@@ -127,10 +133,35 @@ def test_with_any_change_or_doubt_git_is_asked(repo, agent, change):
 
 
 def test_a_file_as_new_as_the_index_is_left_to_git(repo, agent):
-    index = git_dir_for(repo, agent.path) / "index"
     moment = (agent.path / "a.txt").stat().st_mtime_ns
-    os.utime(index, ns=(moment, moment))
+    for git_dir in _git_dirs(repo, agent):
+        os.utime(git_dir / "index", ns=(moment, moment))
     assert _head(repo, agent) is None
+
+
+def test_crew_s_own_index_decides_once_it_is_that_of_head(repo, agent, kind):
+    """An agent can write an index that hides a change: its word counts for a moment at most."""
+    git_dir = git_dir_for(repo, agent.path)
+    theirs = agents_git_dir(repo, agent.path) / "index"
+    agent.write("a.txt", "other\n")
+    _forge_numbers(theirs, agent.path, "a.txt")
+    if kind == "own":
+        settle_index(agent.path, git_dir)
+        assert _head(repo, agent) is None
+        assert state_of(repo, agent.path).changed == ("a.txt",)
+
+
+def _forge_numbers(index, tree, name):
+    """Write the numbers of the changed file into the entry of the old one."""
+    raw = bytearray(index.read_bytes())
+    at = raw.index(name.encode() + b"\0") - 62
+    found = (tree / name).stat()
+    times = (*divmod(found.st_ctime_ns, 10**9), *divmod(found.st_mtime_ns, 10**9))
+    raw[at : at + 16] = struct.pack(">4L", *times)
+    raw[at + 20 : at + 24] = struct.pack(">L", found.st_ino & 0xFFFFFFFF)
+    raw[at + 36 : at + 40] = struct.pack(">L", found.st_size)
+    raw[-20:] = hashlib.sha1(raw[:-20]).digest()
+    index.write_bytes(raw)
 
 
 def test_many_files_are_left_to_git(repo, agent, monkeypatch):
@@ -140,6 +171,7 @@ def test_many_files_are_left_to_git(repo, agent, monkeypatch):
 
 def test_only_files_of_the_index_are_tracked_whatever_became_of_them(repo, agent):
     git_dir = git_dir_for(repo, agent.path)
+    bound_to(repo, agent.path)  # brings crew's index along
     agent.write("a.txt", "changed\n")
     (agent.path / "b.txt").unlink()
     (agent.path / "empty" / "folder").mkdir(parents=True)

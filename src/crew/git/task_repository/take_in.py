@@ -75,10 +75,12 @@ def _follow(repo: Repository, branch: str, commit: str, *, crew_git: Path) -> No
         raise _moved_by_another(branch, at=at, head=commit)
     if holder := worktree_with(repo, branch):
         raise checked_out(branch.removeprefix("refs/heads/"), holder)
-    if not take_in_plain(repo, agent_git_of(crew_git) / "objects", commit, known=at):
+    is_plain = take_in_plain(repo, agent_git_of(crew_git) / "objects", commit, known=at)
+    if not is_plain:
         _take_in_checked(repo, crew_git, commit, tuple(filter(None, (at,))))
     note_mirror(crew_git, commit)
-    _move(repo, branch, to=commit, expected=at)
+    if not (is_plain and at and is_swapped(repo, branch, to=commit, expected=at)):
+        _move(repo, branch, to=commit, expected=at)
 
 
 def is_ahead(repo: Repository, tip: str, *, of: str) -> bool:
@@ -266,8 +268,6 @@ def _pack(scratch: Path, revs: list[str], env: Mapping[str, str], *, is_all: boo
 
 
 def _move(repo: Repository, branch: str, *, to: str, expected: str | None) -> None:
-    if expected is not None and is_swapped(repo, branch, to=to, expected=expected):
-        return
     try:
         advance(repo, branch, to=to, expected=expected)
     except Moved as moved:
