@@ -12,7 +12,7 @@ from crew.git.killed_git import clear_ref_lock
 from crew.git.repository import Repository, commit_of
 from crew.git.spawn_git import StartedGit
 from crew.git.task_repository.agent_refs import read_bytes
-from crew.system.atomic_files import put_in_place, write_file
+from crew.system.atomic_files import claim_file, put_in_place, write_file
 from crew.system.crash_points import effect
 
 _LONGEST_REF = 4096
@@ -69,25 +69,18 @@ def is_swapped(repo: Repository, ref: str, *, to: str, expected: str) -> bool:
     """
     file = repo.common_dir / ref
     lock = file.with_name(f"{file.name}.lock")
-    try:
-        handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except OSError:
+    if not file.is_file() or not claim_file(lock, f"{to}\n".encode()):
         return False
     try:
-        with os.fdopen(handle, "wb") as fresh:
-            is_there = read_bytes(file, most=_LONGEST_REF) == f"{expected}\n".encode()
-            fresh.write(f"{to}\n".encode())
-            fresh.flush()
-            os.fsync(handle)
-        if is_there:
+        if read_bytes(file, most=_LONGEST_REF) == f"{expected}\n".encode():
             _log_move(repo, ref, to=to, expected=expected)
             put_in_place(lock, file)
+            return True
     except OSError:
         lock.unlink(missing_ok=True)
         raise
-    if not is_there:
-        lock.unlink(missing_ok=True)
-    return is_there
+    lock.unlink(missing_ok=True)
+    return False
 
 
 def _log_move(repo: Repository, ref: str, *, to: str, expected: str) -> None:

@@ -50,12 +50,30 @@ def write_unfinished(
 ) -> None:
     """The first half of a write, for those who put it in place themselves."""
     first = _DEFAULT_MODE if mode is None else mode & 0o700
-    handle = _open_fresh(fresh, first)
+    _fill(_open_fresh(fresh, first), content, mode=mode, is_durable=is_durable)
+
+
+def claim_file(path: Path, content: bytes) -> bool:
+    """Create a durable file, such as a lock; False if there is one of this name."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags, _DEFAULT_MODE)
+    except FileExistsError:
+        return False
+    try:
+        _fill(handle, content, mode=None, is_durable=True)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _fill(handle: int, content: bytes, *, mode: int | None, is_durable: bool) -> None:
     try:
         left = memoryview(content)
         while left:
             left = left[os.write(handle, left) :]
-        if mode is not None and mode != first:
+        if mode is not None:
             os.fchmod(handle, mode)
         if is_durable:
             os.fsync(handle)

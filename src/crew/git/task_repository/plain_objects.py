@@ -38,7 +38,7 @@ class NotPlain(Exception):
 
 
 @frozen
-class Entry:
+class PlainEntry:
     """A line of a tree."""
 
     mode: bytes
@@ -70,9 +70,11 @@ def plain_commit(content: bytes) -> tuple[str, tuple[str, ...]]:
     return found[1].decode(), tuple(line[7:].decode() for line in found[2].splitlines())
 
 
-def plain_entries(content: bytes) -> list[Entry]:
+def plain_entries(content: bytes) -> list[PlainEntry]:
     """The lines of a tree, if every name is harmless on every system, and their order is right."""
-    found = [Entry(mode=one[1], name=one[2], object_id=one[3].hex()) for one in _entries(content)]
+    found = [
+        PlainEntry(mode=one[1], name=one[2], object_id=one[3].hex()) for one in _entries(content)
+    ]
     if len(found) > _MOST_ENTRIES or not all(map(_is_harmless, found)):
         raise NotPlain
     order = [one.name + (b"/" if one.mode == _FOLDER else b"") for one in found]
@@ -93,7 +95,7 @@ def _entries(content: bytes) -> Iterator["re.Match[bytes]"]:
         at = found.end()
 
 
-def _is_harmless(entry: Entry) -> bool:
+def _is_harmless(entry: PlainEntry) -> bool:
     if entry.name in _FAMILIAR:
         return entry.mode != _LINK
     return _NAME.fullmatch(entry.name) is not None
@@ -150,11 +152,11 @@ class _Search:
                 self._add_blob(entry)
         self._found[tree] = found
 
-    def _entries_of(self, tree: str) -> dict[bytes, Entry]:
+    def _entries_of(self, tree: str) -> dict[bytes, PlainEntry]:
         found = self._found.get(tree) or self._stored(tree)
         return {one.name: one for one in plain_entries(found.content)}
 
-    def _add_blob(self, entry: Entry) -> None:
+    def _add_blob(self, entry: PlainEntry) -> None:
         if entry.object_id in self._found:
             return
         found = self._read(entry.object_id, b"blob")

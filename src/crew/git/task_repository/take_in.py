@@ -65,6 +65,16 @@ def follow_agent(repo: Repository, crew_git: Path) -> AgentHead | None:
     return head
 
 
+def follow_or_clean(repo: Repository, crew_git: Path) -> None:
+    """The same before a step. The next look at the work reports what is in the way of it."""
+    try:
+        follow_agent(repo, crew_git)
+    except NotTakenIn:
+        _drop_special(crew_git)
+    except CrewError:
+        pass
+
+
 def _follow(repo: Repository, branch: str, commit: str, *, crew_git: Path) -> None:
     at, noted = ref_tip(repo, branch), mirrored(crew_git)
     if at == commit:
@@ -225,7 +235,7 @@ def _settle_alternates(repo: Repository, objects: Path) -> None:
     write_file(file, wanted)
 
 
-def drop_special(crew_git: Path) -> None:
+def _drop_special(crew_git: Path) -> None:
     """Delete links, pipes and devices among the agent's objects. Only while no process runs."""
     objects = agent_git_of(crew_git) / "objects"
     while is_folder(objects) and (special := special_in(objects)) is not None:

@@ -32,8 +32,8 @@ from crew.git.task_repository.lay_repository import (
 from crew.git.task_repository.special_files import drop_special_files
 from crew.git.task_repository.take_in import (
     NotTakenIn,
-    drop_special,
     follow_agent,
+    follow_or_clean,
     note_mirror,
 )
 from crew.git.worktrees import worktree_admin
@@ -291,12 +291,7 @@ def heal(repo: Repository, path: Path) -> None:
     if not (git_dir / worktree_admin.READY).exists() or not any(path.iterdir()):
         return  # `ensure_worktree` fills an emptied folder
     _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
-    try:
-        follow_agent(repo, git_dir)
-    except NotTakenIn:
-        drop_special(git_dir)  # the next look tries again
-    except CrewError:
-        pass  # and reports this
+    follow_or_clean(repo, git_dir)
     take_persons(repo, path)
     if not has_sound_index(agent_git_of(git_dir)):
         settle_index(path, git_dir)
