@@ -2,11 +2,10 @@
 
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
-from crew.system.atomic_files import has_content, rewrite_file, write_file
+from crew.system.atomic_files import claim_file, has_content, rewrite_file, write_file
 
 
 def mode_of(path):
@@ -38,12 +37,26 @@ def test_a_reader_keeps_the_old_file(tmp_path):
 
 def test_a_durable_file_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypatch):
     done = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (done.append("on the disk"), fsync(fd)))
-    monkeypatch.setattr(Path, "replace", lambda a, b: (done.append("in place"), replace(a, b)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (done.append("in place"), replace(a, b)))
     write_file(tmp_path / "a", b"", is_durable=True)
     write_file(tmp_path / "a", b"")
     assert done == ["on the disk", "in place", "in place"]
+
+
+def test_a_lock_is_complete_and_belongs_to_one(tmp_path, monkeypatch):
+    assert claim_file(tmp_path / "lock", b"first")
+    assert not claim_file(tmp_path / "lock", b"second")
+    assert has_content(tmp_path / "lock", b"first")
+
+    def full(_handle):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        claim_file(tmp_path / "other", b"third")
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
