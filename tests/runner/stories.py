@@ -92,7 +92,7 @@ ROAD = Story(
         "git.claim_branch",
         "git.lay_worktree",
         *("git.lay_repository", "git.note_mirror"),
-        *("git.pack_commits", "git.store_commits", "git.bring_index"),
+        *("git.store_objects", "git.swap_ref"),
         "git.reset_worktree",
         "git.finish_making",
         "git.clear_lock",

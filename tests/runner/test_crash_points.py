@@ -58,6 +58,7 @@ ELSEWHERE = {
         *("git.drop_spare", "git.copy_history", "git.make_nested", "git.worktree_add"),
         *("git.set_aside_repository", "git.set_aside_stranger", "git.write_staged"),
         *("git.rewrite_worktree", "git.drop_special", "git.show_branch"),
+        *("git.pack_commits", "git.store_commits", "git.bring_index"),
     ),
     "git/test_persons_commits.py": ("git.write_persons_files",),
     "git/test_special_files.py": ("git.drop_special_file",),
