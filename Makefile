@@ -18,8 +18,9 @@ demo: $(READY)
 # Everything that must hold before a change lands, apart from the long fault suites. Four at once
 # on two cores: many tests wait for a process most of their time. Their files are in memory where
 # there is enough of it: crew waits for the disk as often as it must, and the tests thousands of times.
+# They are handed out a few at a time, the longest first, so that no worker is left with many of them.
 test: $(READY) tools
-	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 -m "not faults and not package" -o tmp_path_retention_policy=failed
+	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 --maxschedchunk 10 -m "not faults and not package" -o tmp_path_retention_policy=failed
 
 # The same after format, lint, types, layers and known vulnerabilities.
 check: lint audit test
@@ -40,7 +41,7 @@ lint: $(READY)
 # A hundred kills, every crash point, full disks: minutes, not seconds. It ends with one table of what
 # was tried and what was lost. `make faults QUICK=1` tries each kind of fault a few times.
 faults: $(READY) tools
-	$(if $(QUICK),CREW_FAULTS=quick CREW_FAULTS_TASKS=4) $(PYTEST) -q -n 2 -m faults $(if $(QUICK),-k "test_a_run") --timeout 7200
+	$(if $(QUICK),CREW_FAULTS=quick CREW_FAULTS_TASKS=4) $(PYTEST) -q -n 2 --maxschedchunk 2 -m faults $(if $(QUICK),-k "test_a_run") --timeout 7200
 
 # The wheel and the sdist in dist/, each installed into an empty environment and used there.
 package: $(READY) tools
