@@ -595,8 +595,19 @@ def test_without_a_look_at_other_programs_the_lock_is_held_for_a_while(repo, per
     assert slept == [0.3]
 
 
+def test_a_merge_that_begins_while_a_delivery_is_prepared_is_waited_for(repo, person, monkeypatch):
+    land(repo, person, {"a.txt": "landed\n"})
+    merging = repo.common_dir / "MERGE_HEAD"
+    before = person.tree()
+    at_the_moment(monkeypatch, "_refuse_moved", lambda: merging.write_text(f"{'1' * 40}\n"))
+    assert "merge is unfinished" in deliver(repo, "main", hold_s=0).reason
+    assert person.tree() == before
+    assert not (repo.common_dir / "index.lock").exists()
+
+
+@pytest.mark.parametrize("moment", ["_stage_files", "_await_index_lock"])
 def test_an_index_that_changes_while_a_delivery_is_prepared_is_taken_anew(
-    repo, person, monkeypatch
+    repo, person, monkeypatch, moment
 ):
     land(repo, person, {"a.txt": "landed\n"})
     person.write("mine.txt", "mine\n")
@@ -606,7 +617,7 @@ def test_an_index_that_changes_while_a_delivery_is_prepared_is_taken_anew(
         if not staged:
             staged.append(person.git("add", "mine.txt"))
 
-    at_the_moment(monkeypatch, "_stage_files", stage_once)
+    at_the_moment(monkeypatch, moment, stage_once)
     assert deliver(repo, "main", hold_s=0).state == "delivered"
     assert person.git("diff", "--cached", "--name-only") == "mine.txt"
 
