@@ -46,7 +46,7 @@ AREAS = {
         ),
         at_most=300,
     ),
-    "git": Area(("git",), ("git",), at_most=80),
+    "git": Area(("git",), ("git",), at_most=120),
     "sandbox": Area(
         ("system/sandbox", "runner/sandbox"),
         (

@@ -85,7 +85,7 @@ def most_telling(
 ) -> list[str]:
     """Some tests of each file, the most specific ones: those that execute the fewest lines.
 
-    Files that import the module come first.
+    The file that is named like the module comes first, then those that import it.
     """
     ranked = sorted(tests, key=lambda test: (sizes[test], test))
     of_file: Counter[str] = Counter()
@@ -93,7 +93,8 @@ def most_telling(
     for test in ranked:
         file = test.partition("::")[0]
         of_file[file] += 1
-        turns[test] = (not _imports(test, module), of_file[file])
+        is_own = Path(file).stem == f"test_{Path(module).stem}"
+        turns[test] = (not is_own, not _imports(test, module), of_file[file])
     chosen = sorted(ranked, key=turns.__getitem__)[:at_most]
     return sorted(chosen, key=lambda test: (sizes[test], test))
 
