@@ -1,8 +1,12 @@
 """A database with damaged pages: each command names the remedy, and the remedy works."""
 
 import random
+import sqlite3
+from contextlib import closing
 
 import pytest
+
+from crew.domain.kernel.names import made_ref
 
 PAGE = 4096
 COMMANDS = (
@@ -55,3 +59,23 @@ def test_repair_makes_a_new_database_and_the_crew_continues(worked, seed):
     subjects = worked.git("log", "--format=%s", "main").splitlines()
     assert subjects.count("task 1") == 1
     assert subjects.count("task 2") == 1
+
+
+def test_a_lost_task_that_was_at_work_starts_again(worked):
+    """Its file has the state of that time, in which no agent would take it up."""
+    worked.ok("edit", "2", "--body", "more")
+    path = worked.root / ".crew/crew.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM facts WHERE kind = 'task' AND subject = '2'")
+        db.execute("DELETE FROM rows WHERE kind = 'task' AND id = '2'")
+    meta = worked.root / ".crew/tasks/default/2.meta.json"
+    meta.write_text(meta.read_text().replace('"todo"', '"in_progress"'))
+    worked.git("branch", "crew-2")
+    worked.git("update-ref", made_ref("crew-2"), "crew-2")
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b'"agent_kind"') + 3] ^= 0xFF
+    path.unlink()
+    path.write_bytes(content)
+    worked.ok("doctor", "--repair")
+    worked.ok("run", "--drain")
+    assert worked.status("2") == "merged"

@@ -155,6 +155,17 @@ def test_a_row_whose_text_and_one_of_whose_facts_are_damaged_is_put_together(pat
     assert load_world(connect()).tasks["7"] == replace(full.tasks["7"], issue=None)
 
 
+def test_a_run_without_its_first_fact_is_not_put_together(path, connect, full):
+    """It would have no agent kind, and no agent could take it up."""
+    run = Run(id="7.1", task="7", agent_kind="sh")
+    record(connect(), full, [born(run, "created", at=3.0), noted(run, "noted", at=4.0, step=2)])
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE facts SET changes = '{' WHERE subject = '7.1' AND target IS NOT NULL")
+        db.execute("UPDATE rows SET value = '{' WHERE id = '7.1'")
+    assert "7.1 is lost" in salvage(path).lost[0]
+    assert load_world(connect()).runs == {}
+
+
 def test_rows_that_fit_no_longer_together_are_detached(path, connect):
     agent = Agent(id="A", agent_kind="sh", state="working", task="1", run="1.1")
     run = Run(id="1.1", task="1", agent="A", state="working")

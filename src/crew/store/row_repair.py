@@ -8,7 +8,7 @@ from typing import Any
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.merge_queue import MergeQueue
-from crew.domain.rows.run import Run
+from crew.domain.rows.task import Task
 from crew.domain.upkeep.contradictions import settled
 from crew.domain.world import TABLES, Row, apply_all, fold, row_from, with_rows
 from crew.store.database import Database, one_moment, transaction, translated
@@ -41,14 +41,14 @@ class _Stored:
     def pieced(self, subject: Subject) -> Row | None:
         """The row that its readable facts make without the others; None if they do not.
 
-        A merge queue is found again in git, which knows better than old facts.
+        The first fact has every field. Without it only a task can be made again, whose source has
+        the rest. A merge queue is found again in git, which knows better than old facts.
         """
         kind, id_ = subject
-        if kind == MergeQueue.kind or not self.facts:
+        has_first = bool(self.facts) and "state" in self.facts[0].changes
+        if kind == MergeQueue.kind or not (has_first or (kind == Task.kind and self.facts)):
             return None
         values: dict[str, object] = {"id": id_}
-        if kind == Run.kind:
-            values["task"], _, _ = id_.rpartition(".")
         for fact in self.facts:
             values |= dict(fact.changes) | ({"state": fact.target} if fact.target else {})
         try:

@@ -23,6 +23,8 @@ _ADOPTED = {
 }
 """The moves that a person may make in the source; crew overwrites all others."""
 
+_AT_WORK = frozenset({TaskState.IN_PROGRESS, TaskState.DONE})
+
 GIVEN_UP_AFTER_S = 3600.0
 """How long a file may be missing, as on another branch, until its task is gone."""
 
@@ -47,6 +49,15 @@ def seen(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
         if task.id not in present and task.is_there:
             facts.append(noted(task, "missing", at=intake.at, missing_at=intake.at))
     return facts
+
+
+def begun_again(world: World, items: Iterable[TaskItem], intake: Intake) -> list[Fact]:
+    """Make the rows again that a damaged database lost of tasks that were at work.
+
+    Their source has the state of that time, in which no agent would take them up.
+    """
+    lost = [item for item in items if item.id not in world.tasks and item.status in _AT_WORK]
+    return [_new(item, intake, state=TaskState.TODO) for item in lost]
 
 
 def written(task: Task, state: str, *, at: float) -> list[Fact]:
@@ -83,10 +94,10 @@ def _given_up_at(task: Task, missing_at: float) -> float:
     return missing_at + (0.0 if task.is_over else GIVEN_UP_AFTER_S)
 
 
-def _new(item: TaskItem, intake: Intake) -> Fact:
+def _new(item: TaskItem, intake: Intake, *, state: str = "") -> Fact:
     task = Task(
         id=item.id,
-        state=item.status,
+        state=state or item.status,
         written=item.status,
         created_at=item.created or 0.0,
         **_fields(item, intake),
@@ -135,7 +146,7 @@ def _while_at_work(task: Task, values: "SourceFields") -> "SourceFields":
 
     The target of a branch stays, and the review can be asked for but not dropped.
     """
-    if task.branch:
+    if task.branch and task.target:
         values.pop("target")
     if task.is_at_work and values["skip_review"] is not False:
         values.pop("skip_review")

@@ -5,15 +5,20 @@ row: worktrees that a row names are removed by the request `prune`, landed work 
 `deliver`. Rows that differ from their facts are built again, which needs no fact.
 """
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from crew.domain.kernel.names import branch_name, made_ref
+from crew.domain.tasks.task_outcomes import Intake, begun_again
 from crew.domain.upkeep.findings import Finding, task_findings
+from crew.git.repository import ref_tip
 from crew.runner.upkeep.late_deliveries import deliver_all, undelivered
 from crew.runner.upkeep.orphan_worktrees import find_orphans, remove_orphans
 from crew.runner.upkeep.remains_checks import landed_refs, leftovers, locks
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.database import DAMAGED, StoreFailed, check_whole
+from crew.store.fact_log import load_world, record
 from crew.store.row_repair import differences, rebuild_rows
 from crew.store.runner_lock import COMMAND, find_runner, writer_lock
 from crew.store.salvage import salvage
@@ -44,11 +49,22 @@ def _salvaged(workplace: "Workplace") -> Iterator[Finding]:
     with writer_lock(workplace.lock_file, role=COMMAND, started="now"):
         workplace.close_database()
         saved = salvage(workplace.database_file)
+        if saved.lost:
+            _begin_again(workplace)
     message = f"the database was damaged; its old file is now {saved.aside.name}, and the new one "
     message += f"has what could be read: {saved.lost[0] if saved.lost else 'nothing is lost'}"
     yield Finding(check="database", message=message, is_repaired=True)
     for lost in saved.lost[1:]:
         yield Finding(check="database", message=lost, is_repaired=True)
+
+
+def _begin_again(workplace: "Workplace") -> None:
+    """Let lost tasks start again for which this crew has made a branch."""
+    world, items = load_world(workplace.db), workplace.snapshot().items
+    made = {item.id: made_ref(branch_name(item.id, item.issue)) for item in items}
+    ours = [item for item in items if ref_tip(workplace.repo, made[item.id])]
+    intake = Intake(target=workplace.target, at=time.time())
+    record(workplace.db, world, begun_again(world, ours, intake))
 
 
 def _rows(workplace: "Workplace", repair: bool) -> Iterator[Finding]:  # noqa: FBT001
