@@ -76,6 +76,8 @@ OWN_LOCKS = {"crew.lock", "crew-sync.lock"}
 MOST_RUNS = 20
 STOPPED_S = 0.2
 TAKEN_S = 3.0
+MOST_ERRORS = 3
+"""An agent is stuck after five errors in a row."""
 MOST_TICKETS = 3
 """Fewer than crew tries one call, so that no call must fail."""
 
@@ -171,7 +173,7 @@ class Gale:
         return self._kill_gits("crew", self.left["git"])
 
     def _fault_agent_git(self, _process: "subprocess.Popen[str]") -> int:
-        return self._kill_gits("agent", min(1, self.left["agent_git"]))
+        return 0 if self._is_near_stuck() else self._kill_gits("agent", 1)
 
     def _kill_gits(self, side: str, most: int) -> int:
         """Kill the next gits of crew or of its agents, each in the middle of its work."""
@@ -194,7 +196,13 @@ class Gale:
         return stopped
 
     def _fault_agent(self, process: "subprocess.Popen[str]") -> int:
+        if self._is_near_stuck():
+            return 0
         return self._kill_one(process, lambda line: "agent.sh" in line)
+
+    def _is_near_stuck(self) -> bool:
+        """Whether an agent failed so often in a row that crew would give it up, as it should."""
+        return any(agent["error_count"] >= MOST_ERRORS for agent in self.scene.agents())
 
     def _fault_gate(self, process: "subprocess.Popen[str]") -> int:
         return self._kill_one(process, lambda line: line.endswith(GATE))
@@ -294,7 +302,9 @@ class Gale:
         """Try again what needs a person now; each such task counts as held up."""
         for agent in self.scene.agents():
             if agent["status"] in {"stuck", "error"}:
-                self.held_up.add(f"{agent.get('task') or agent['name']} ({agent.get('reason')})")
+                self.held_up.add(
+                    f"{agent.get('task') or agent['name']} ({agent.get('last_error')})"
+                )
                 self.scene.crew("retry", agent["name"])
         for task in self.scene.ok("list", "-a", "--json").json:
             if task["status"] in {"error", "failed"}:
