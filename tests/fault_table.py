@@ -8,6 +8,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 ROW = "faults"
+KINDS = {
+    "runner": "runner killed",
+    "git": "crew's git killed",
+    "agent": "agent killed",
+    "agent_git": "agent's git killed",
+    "gate": "gate killed",
+    "stop": "stopped and continued",
+    "all": "all killed at once",
+    "disk": "disk full",
+    "bytes": "bytes of the database",
+    "clock": "clock jumps",
+}
+"""The faults, and their rows in the table, in this order."""
+
 COLUMNS = {
     "tried": "faults tried",
     "survived": "survived",
@@ -45,7 +59,7 @@ def table(rows: Iterable[Mapping[str, object]]) -> list[str]:
     A history with several kinds of faults counts in each of their rows, and once in the sum.
     """
     histories = sorted((Survived(**row) for row in rows), key=lambda one: one.name)  # type: ignore[arg-type]
-    kinds = dict.fromkeys(kind for one in histories for kind in one.faults)
+    kinds = [kind for kind in KINDS.values() if any(kind in one.faults for one in histories)]
     by_kind = {kind: [one for one in histories if kind in one.faults] for kind in kinds}
     cells = [["", *COLUMNS.values()]]
     cells += [[kind, *_sums(found, {kind})] for kind, found in by_kind.items()]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.killed_gits import DELAYS_S, KilledGits
-from fault_table import Survived
+from fault_table import KINDS, Survived
 from front.conftest import PATIENCE_S, CliScene
 
 AGENT = """\
@@ -58,19 +58,6 @@ time.time = jumped
 """
 """For Python's own clock in crew; the clocks of git and the disk stay."""
 
-KINDS = {
-    "runner": "runner killed",
-    "git": "crew's git killed",
-    "agent": "agent killed",
-    "agent_git": "agent's git killed",
-    "gate": "gate killed",
-    "stop": "stopped and continued",
-    "all": "all killed at once",
-    "disk": "disk full",
-    "bytes": "bytes of the database",
-    "clock": "clock jumps",
-}
-"""The faults, and their rows in the table."""
 OWN_LOCKS = {"crew.lock", "crew-sync.lock"}
 """Files that crew locks and never removes."""
 MOST_RUNS = 20
