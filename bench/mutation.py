@@ -53,7 +53,7 @@ AREAS = {
             *("system/test_sandbox_forms.py", "boundary/test_sandbox.py"),
             *("boundary/test_confinement.py",),
         ),
-        at_most=80,
+        at_most=120,
     ),
 }
 

@@ -174,6 +174,13 @@ def test_a_confined_program_writes_only_where_the_description_says(described):
     assert described.folder in gate(described).writable
 
 
+def test_programs_are_found_where_the_path_of_the_kind_leads(described):
+    assert set(program_folders(os.environ)) <= set(gate(described).readable)
+    described.kind = replace(described.kind, env={"PATH": "/opt/own/bin"})
+    assert Path("/opt/own") in step(described).readable
+    assert Path("/opt/own") not in gate(described).readable
+
+
 def test_an_agent_that_only_reads_has_its_folder_held(described):
     allowed = step(described, looks_only=True)
     assert (described.folder in allowed.writable, described.folder in allowed.held) == (False, True)
