@@ -53,7 +53,8 @@ def test_an_error_may_have_a_more_precise_code_than_its_kind():
 
 def _precise_codes() -> Iterator[tuple[str, int]]:
     """Every `code="…"` that is given to an error in the source, with the exit code of its kind."""
-    others = {"GitFailed": 1, "StoreFailed": 1, "Waiting": 5, "_mistake": UsageError.exit_code}
+    others = {"GitFailed": 1, "NotTakenIn": 1, "StoreFailed": 1, "Waiting": 5}
+    others["_mistake"] = UsageError.exit_code
     exit_codes = {**EXIT_CODES, **others}
     for file in Path(crew.__file__).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(file.read_text())):
