@@ -99,6 +99,8 @@ def try_edit(given: tuple[Edit, list[str]]) -> Outcome:
     file, note = _copy / "src" / "crew" / edit.file, _copy / "found.txt"
     before = file.read_bytes()
     note.unlink(missing_ok=True)
+    if before[edit.start : edit.end].decode() != edit.old:
+        raise RuntimeError(f"{edit.file} has changed since this run began")
     try:
         ast.parse(edit.applied(before))  # a fault of the tool, which no test may find
         rewrite(file, edit.applied(before))
