@@ -58,7 +58,7 @@ def test_a_kill_between_two_objects_leaves_none_without_its_parts(repo, agent, m
         fresh.replace(file)
 
     with monkeypatch.context() as patch:
-        patch.setattr("crew.git.object_files.put_in_place", full_disk)
+        patch.setattr("crew.system.atomic_files.put_in_place", full_disk)
         with pytest.raises(OSError):  # noqa: PT011 - the one above
             taken(repo, agent)
     Person(repo.root).git("fsck", "--strict", "--no-dangling")

@@ -277,6 +277,7 @@ class SimulatedOutside:
         return f"pair {number}" if number % 5 == 0 else f"line {call.task.id}"
 
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
+        await self.clear_locks(task)
         await self._effect()
         tree = self.state.repo.worktrees.get(task.id)
         if tree is not None and not tree.half_made:

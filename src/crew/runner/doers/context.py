@@ -47,5 +47,4 @@ Doer = Callable[[Context, Command], Awaitable[list[Fact]]]
 
 async def kept(ctx: Context, task: Task, label: str, *, is_last: bool = False) -> None:
     """Take a checkpoint of a worktree whose processes have all ended."""
-    await ctx.outside.clear_locks(task)
     await ctx.outside.checkpoint(task, label, is_last=is_last)

@@ -221,6 +221,7 @@ class LocalOutside:
 
     def _checkpoint(self, task: Task, label: str, *, is_last: bool) -> None:
         """Keep the worktree. Large files without a commit are kept by the last checkpoint only."""
+        self._clear_locks(Path(task.worktree), task.branch)
         kept = checkpoints.take_checkpoint(
             self.workplace.repo,
             Path(task.worktree),

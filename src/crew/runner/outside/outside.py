@@ -122,7 +122,8 @@ class Outside(Protocol):
     async def checkpoint(self, task: Task, label: str, *, is_last: bool = False) -> None:
         """Keep everything in the worktree under a hidden ref; do nothing without a worktree.
 
-        `is_last`: the worktree is removed next, so files that git ignores are kept too.
+        The locks that dead processes left there are removed first, as by `clear_locks`. `is_last`:
+        the worktree is removed next, so files that git ignores are kept too.
         """
 
     async def remove_worktree(self, task: Task) -> None: ...
