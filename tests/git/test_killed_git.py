@@ -100,6 +100,17 @@ def test_refs_that_were_being_deleted_are_deleted(repo, person, dies):
     assert not [lock for lock in locks if (repo.common_dir / lock).exists()]
 
 
+def test_a_lock_on_the_packed_refs_that_no_git_holds_stops_no_deletion(repo, person, monkeypatch):
+    """A killed git of a person or an agent left it while crew was running."""
+    monkeypatch.setattr(git_command, "LAST_WAIT_S", 0.0)
+    head = person.git("rev-parse", "main")
+    person.git("update-ref", "refs/crew/x", head)
+    (repo.common_dir / "packed-refs.lock").touch()
+    delete_refs(repo, {"refs/crew/x": head})
+    assert person.git("for-each-ref", "refs/crew") == ""
+    assert not (repo.common_dir / "packed-refs.lock").exists()
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_branch_that_was_being_claimed_is_claimed(repo, person, dies, when):
     base = person.git("rev-parse", "main")

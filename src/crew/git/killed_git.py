@@ -121,8 +121,10 @@ def _moves(args: tuple[str, ...], stdin: bytes) -> Iterator[tuple[str, str]]:
             yield ref, "" if verb == "delete" else to
 
 
-def _state_of(lock: Path) -> tuple[int, bytes] | None:
+def _state_of(lock: Path) -> tuple[tuple[int, int], bytes] | None:
+    """Which file it is, and its content. A new file may get the inode of a deleted one."""
     try:
-        return lock.stat().st_ino, lock.read_bytes()
+        stat = lock.stat()
+        return (stat.st_ino, stat.st_mtime_ns), lock.read_bytes()
     except OSError:
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, failure, start_git
-from crew.git.killed_git import clear_ref_lock
+from crew.git.killed_git import clear_abandoned, clear_ref_lock, packed_locks
 from crew.git.repository import Repository, commit_of
 from crew.git.spawn_git import StartedGit
 from crew.git.task_repository.agent_refs import read_bytes
@@ -131,11 +131,22 @@ def delete_ref(repo: Repository, ref: str, *, expected: str) -> None:
 @effect("git.delete_ref")
 def delete_refs(repo: Repository, refs: Mapping[str, str]) -> None:
     """Delete refs at their expected commits in one call. Safe if some are already deleted."""
+    _free_packed_refs(repo)
     lines = "".join(f"delete {ref} {expected}\n" for ref, expected in refs.items())
     answer = ask(repo.common_dir, "update-ref", "--stdin", stdin=lines.encode())
     if answer.code != 0:
         for ref, expected in refs.items():
             _delete(repo, ref, expected)
+
+
+def _free_packed_refs(repo: Repository) -> None:
+    """Remove the lock on the packed refs if no git holds it: each deletion would wait for it."""
+    locks = packed_locks(repo.common_dir)
+    if locks[0].exists():
+        from crew.git.worktrees.worktree_admin import worktree_folders  # noqa: PLC0415 - seldom
+
+        places = (repo.root, repo.common_dir, *worktree_folders(repo))
+        clear_abandoned(locks, places=places)
 
 
 def _delete(repo: Repository, ref: str, expected: str) -> None:
