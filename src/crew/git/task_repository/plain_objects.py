@@ -16,7 +16,7 @@ from crew.git.object_files import ObjectFile, read_object, store_objects
 from crew.git.repository import Repository
 
 MOST_OBJECTS = 12
-"""For more objects git is faster, even with its start: it lets the disk sync all of them at once."""
+"""For more objects git is faster, even with its start: it syncs all of them to the disk at once."""
 _MOST_ENTRIES = 2000
 _DEEPEST = 50
 _LONGEST_ATTRIBUTES = 2000
