@@ -8,10 +8,7 @@ def numbers_on_disk(file):
     found = file.stat()
     mode = 0o100755 if found.st_mode & 0o100 else 0o100644
     inode = found.st_ino & 0xFFFFFFFF
-    return (
-        *(found.st_ctime_ns, found.st_mtime_ns),
-        *(inode, mode, found.st_uid, found.st_gid, found.st_size),
-    )
+    return (found.st_ctime_ns, found.st_mtime_ns, inode, mode, found.st_size)
 
 
 def test_the_numbers_of_each_file_are_those_on_disk(repo, person):

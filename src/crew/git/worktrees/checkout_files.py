@@ -32,7 +32,8 @@ def finish_checkout(repo: Repository, git_dir: Path, path: Path) -> None:
         if not has_index:
             clear_lock(git_dir / "index.lock")
             _reset(git_dir, path, hard=is_lost or not is_ready, lock=lock)
-            note_index(git_dir)
+            if worktree_admin.is_own(git_dir):
+                note_index(git_dir)
         elif is_lost:
             clear_lock(git_dir / "index.lock")
             if worktree_admin.is_own(git_dir):

@@ -70,10 +70,15 @@ def read_index(git_dir: Path) -> Index | None:
         raw, found = read_with_stamp(git_dir / "index", max_bytes=_LARGEST)
     except (OSError, NotBelieved):
         return None
-    return parse_index(raw, written_ns=found.st_mtime_ns)
+    return _parse_once(raw, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=_MOST_KEPT)
+def _parse_once(raw: bytes, written_ns: int) -> Index | None:
+    """Most indexes are read twice: after a step and before the next one."""
+    return parse_index(raw, written_ns=written_ns)
+
+
 def parse_index(raw: bytes, *, written_ns: int = 0) -> Index | None:
     """The same for the content of an index. An agent may have written it."""
     try:
