@@ -51,6 +51,7 @@ class Edit:
     start: int
     end: int
     in_function: bool
+    around: range  # the lines of the statement, of which Python executes one or a few
 
     @property
     def shown(self) -> str:
@@ -97,8 +98,17 @@ class _Finder(ast.NodeVisitor):
         self._lines = source.splitlines(keepends=True)
         self._offsets = [0, *itertools.accumulate(map(len, self._lines))]
         self._returns: list[ast.expr | None] = []
+        self._statement: ast.stmt | None = None  # the simple one, if we are in one
+
+    def visit(self, node: ast.AST) -> None:
+        before = self._statement
+        if isinstance(node, ast.stmt):
+            self._statement = None if hasattr(node, "body") or hasattr(node, "cases") else node
+        super().visit(node)
+        self._statement = before
 
     def _add(self, node: ast.expr | ast.stmt, new: str) -> None:
+        around = self._statement or node
         start = self._offsets[node.lineno - 1] + node.col_offset
         end = self._offsets[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         if self.source[start:end].decode() == new:
@@ -113,6 +123,7 @@ class _Finder(ast.NodeVisitor):
                 start=start,
                 end=end,
                 in_function=bool(self._returns),
+                around=range(around.lineno, (around.end_lineno or 0) + 1),
             )
         )
 

@@ -46,9 +46,8 @@ class TestMap:
         if there are none. Nothing for a line that is never executed.
         """
         lines = self.lines.get(edit.file, {})
-        edited = range(edit.line, edit.line + edit.old.count("\n") + 1)
-        found = {test for line in edited for test in lines.get(line, ())}
-        if edit.in_function and (found or not any(line in lines for line in edited)):
+        found = {test for line in edit.around for test in lines.get(line, ())}
+        if edit.in_function and (found or not any(line in lines for line in edit.around)):
             return found
         of_module = {test for tests in lines.values() for test in tests}
         tests = set(self.sizes())

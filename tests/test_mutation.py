@@ -80,6 +80,14 @@ def test_every_fault_is_python_and_changes_the_module(tmp_path):
         assert edit.applied(source) != source
 
 
+def test_a_fault_in_a_long_statement_is_executed_with_all_of_it(tmp_path):
+    calls = "def f():\n    g(\n        1,\n        2,\n    )\n"
+    edits = made(tmp_path, f"{calls}    if (\n        3\n    ):\n        pass\n")
+    around = {edit.shown: (edit.line, edit.around) for edit in edits}
+    assert around["2 → 3"] == (4, range(2, 6))
+    assert around["3 → 4"] == (7, range(7, 8))
+
+
 def test_a_changed_line_leaves_the_other_faults_of_a_sample(tmp_path):
     before = {edit.key for edit in sample(made(tmp_path, MODULE), count=8, seed=1)}
     moved = made(tmp_path, MODULE.replace("LIMIT: int = 400", "\n\nMOST = 4"))

@@ -188,6 +188,13 @@ def test_git_reads_no_repository_that_crew_does_not_read(tmp_path):
 # Ignored files
 
 
+def test_a_file_of_exactly_the_limit_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(ignored_files, "FILE_LIMIT", 3)
+    for name, text in (("a", "123"), ("b", "1234")):
+        Person(tmp_path).write(name, text)
+    assert ignored_files.choose(tmp_path, ["a", "b"]).kept == ("a",)
+
+
 def test_the_files_of_an_ignored_folder_count_once(tmp_path, monkeypatch):
     monkeypatch.setattr(ignored_files, "MOST_FILES", 3)
     for name in ("a", "b", "deep/c"):
