@@ -12,6 +12,7 @@ from crew.domain.kernel.errors import Conflict, UsageError
 from crew.git.checkpoints.checkpoints import checkpoints, restore, take_checkpoint
 from crew.git.repository import commit_of, find_repository
 from crew.git.task_repository import store_objects
+from crew.git.task_repository.agent_refs import main_repository_of
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.task_repository.take_in import NotTakenIn
 from crew.git.worktrees.worktrees import ensure_worktree, follow, heal, remove_worktree, state_of
@@ -49,6 +50,17 @@ def kept_after_removal(repo, agent, commit) -> bool:
     person.git("gc", "-q", "--prune=now")
     person.git("fsck", "--strict", "--connectivity-only")
     return commit_of(repo, commit) == commit
+
+
+def test_only_a_folder_that_crew_made_names_its_main_repository(repo, agent, tmp_path):
+    assert main_repository_of(agent.path) == repo.common_dir
+    tree, elsewhere = tmp_path / "forged", tmp_path / "elsewhere" / "7"
+    for folder in (tree, elsewhere / "repository"):
+        folder.mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {elsewhere}/repository")
+    assert main_repository_of(tree) is None
+    (elsewhere / "gitdir").write_text(f"{tree}/.git")
+    assert main_repository_of(tree) is None
 
 
 # Commits are taken in
