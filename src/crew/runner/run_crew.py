@@ -1,6 +1,7 @@
 """Starts a runner: for `crew run`, for one task or channel, or for a short command."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -98,6 +99,7 @@ def run_crew(
         repair_before_rows(workplace)
         runner = make_runner(workplace, options, epoch=epoch)
         prepare(runner)
+        gc.freeze()  # what is loaded by now stays: to look at it again costs a fifth of a step
         asyncio.run(_run_with_signals(runner, beside))
         return runner
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -139,12 +140,15 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _packed(folder: Path, name: str = "packed-refs") -> Iterator[tuple[str, str]]:
-    text = read_text(folder / name, most=_LARGEST_LIST) or ""
-    for line in text.splitlines():
-        at, _, ref = line.partition(" ")
-        if _ID.fullmatch(at) and ref.startswith("refs/"):
-            yield ref, at
+def _packed(folder: Path, name: str = "packed-refs") -> tuple[tuple[str, str], ...]:
+    return _parsed(read_text(folder / name, most=_LARGEST_LIST) or "")
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> tuple[tuple[str, str], ...]:
+    """Read once: all tasks show the same thousands of refs, and each step looks at them."""
+    lines = (line.partition(" ") for line in text.splitlines())
+    return tuple((ref, at) for at, _, ref in lines if _ID.fullmatch(at) and ref.startswith("refs/"))
 
 
 def _loose(agent_git: Path) -> Iterator[tuple[str, str]]:
