@@ -57,11 +57,11 @@ def test_a_runner_waits_for_room_and_continues_by_itself(scene, small_disk):
     scene.ok("new", "--title", "one")
     running = small_disk(KEPT_FULL, 2**20)
     until(lambda: "starts no new work" in scene.crew("ps").err)
+    said = scene.folder / "said.txt"
+    until(lambda: "starts no new work and tries again by itself: " in said.read_text())
     assert scene.status("1") != "merged"
     (scene.folder / "room").touch()
     assert running.wait(timeout=120) == 0
-    said = (scene.folder / "said.txt").read_text()
-    assert "the runner starts no new work and tries again by itself: " in said
     assert scene.status("1") == "merged"
     assert scene.git("log", "--format=%s", "main").splitlines().count("task 1") == 1
     assert "starts no new work" not in scene.crew("ps").err
