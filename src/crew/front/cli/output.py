@@ -37,7 +37,9 @@ def print_json(document: Any) -> None:
 
 
 def print_json_line(document: Any) -> None:
-    print(_json_text(document, indent=None), flush=True)
+    """Print a document as one line, in one write: Ctrl-C comes before it or after it."""
+    sys.stdout.write(f"{_json_text(document, indent=None)}\n")
+    sys.stdout.flush()
 
 
 def print_json_list(head: dict[str, Any], name: str, items: Iterable[Any]) -> None:
