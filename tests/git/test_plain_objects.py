@@ -1,5 +1,7 @@
 """Plain commits of an agent are taken in without git, and whatever is unusual is left to git."""
 
+import subprocess
+
 import pytest
 
 from crew.git import spawn_git
@@ -105,6 +107,34 @@ def test_a_file_that_only_a_checkpoint_has_stored_is_checked_all_the_same(repo, 
     take_checkpoint(repo, agent.path, "7", label="step", at=1.0)
     agent.commit()
     assert not taken(repo, agent)
+
+
+def _object(agent, kind, content):
+    args = ["git", "hash-object", "-w", "--literally", "-t", kind, "--stdin"]
+    made = subprocess.run(args, cwd=agent.path, input=content, capture_output=True, check=True)
+    return made.stdout.decode().strip()
+
+
+def _commit_of(agent, *lines):
+    """A commit on top of HEAD with a tree of these lines: mode, name and object."""
+    raw = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(at) for mode, name, at in lines)
+    return agent.git("commit-tree", "-p", "HEAD", "-m", "x", _object(agent, "tree", raw))
+
+
+def test_an_object_in_the_place_of_another_kind_is_left_to_git(repo, agent):
+    blob = _object(agent, "blob", b"x\n")
+    tree = _object(agent, "tree", b"100644 x\0" + bytes.fromhex(blob))
+    lines = [("40000", "a", tree), ("100644", "b", blob)]
+    assert taken(repo, agent, _commit_of(agent, *lines))
+    for wrong in (("100644", "c", tree), ("40000", "c", blob)):
+        assert not taken(repo, agent, _commit_of(agent, *lines, wrong))
+
+
+def test_long_attributes_are_left_to_git_also_under_a_second_name(repo, agent):
+    blob = _object(agent, "blob", b"x" * 3000)
+    tree = _object(agent, "tree", b"100644 .gitattributes\0" + bytes.fromhex(blob))
+    assert taken(repo, agent, _commit_of(agent, ("100644", "a", blob)))
+    assert not taken(repo, agent, _commit_of(agent, ("100644", "a", blob), ("40000", "b", tree)))
 
 
 HARMLESS = (b"a", b".a", b"a-b", b"A_b@c.py", b"-x", b"a b", b".github", b".gitignore", b"...a")

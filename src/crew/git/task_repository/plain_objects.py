@@ -135,7 +135,7 @@ class _Search:
 
     def _add_tree(self, tree: str, before: str | None, *, depth: int) -> None:
         """Add a tree and its parts. Most are those of the tree that was in its place before."""
-        if tree == before or tree in self._found:
+        if tree == before or self._has(tree, b"tree"):
             return
         if depth > _DEEPEST:
             raise NotPlain
@@ -157,12 +157,17 @@ class _Search:
         return {one.name: one for one in plain_entries(found.content)}
 
     def _add_blob(self, entry: PlainEntry) -> None:
-        if entry.object_id in self._found:
-            return
-        found = self._read(entry.object_id, b"blob")
-        if entry.name == b".gitattributes" and not _is_short(found.content):
+        if not self._has(entry.object_id, b"blob"):
+            self._found[entry.object_id] = self._read(entry.object_id, b"blob")
+        if entry.name == b".gitattributes" and not _is_short(self._found[entry.object_id].content):
             raise NotPlain
-        self._found[entry.object_id] = found
+
+    def _has(self, object_id: str, kind: bytes) -> bool:
+        """Whether the object was found already. One of another kind cannot be in this place."""
+        found = self._found.get(object_id)
+        if found is not None and found.kind != kind:
+            raise NotPlain
+        return found is not None
 
     def _read(self, object_id: str, kind: bytes, *, more: int = 0) -> ObjectFile:
         found = read_object(self._agent_objects, object_id) or self._stored(object_id)
