@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crew.agents.event_stream import Event
+from crew.agents.event_fields import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,16 @@
 """Parses the JSON events of agent CLIs, and collects an agent's messages in a step."""
 
 import json
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from crew.agents.event_fields import Event
 from crew.agents.step_process import TEXT_TAIL
 from crew.domain.kernel.text import LineSplitter, SignalScanner, Tail, one_line, plain
 
 _LONGEST_INDENT = 16
 LONGEST_EVENT = 8 * 1_048_576  # a tool's result may carry an image
-
-Event = Mapping[str, Any]
-
-_SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 class EventLines:
@@ -79,40 +74,6 @@ class EventReader(ABC):
 
     def _end_message(self) -> None:  # noqa: B027 - most programs print whole messages
         """A message that comes in pieces is whole now."""
-
-
-def mapping(event: Event, name: str) -> Event:
-    value = event.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def text_of(event: Event, name: str) -> str:
-    value = event.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def count_of(event: Event, name: str) -> int:
-    value = event.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def number_of(event: Event, name: str) -> float | None:
-    value = event.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def session_name(event: Event, name: str) -> str:
-    """A session's name from a CLI; empty if it could pass for an option or a path."""
-    found = text_of(event, name)
-    return found if _SESSION_NAME.fullmatch(found) else ""
-
-
-def argument_of(values: Event) -> str:
-    """The most informative value of a tool call."""
-    for name in ("command", "file_path", "filePath", "path", "pattern", "url", "description"):
-        if name in values:
-            return str(values[name])
-    return ", ".join(str(value) for value in values.values() if isinstance(value, str))
 
 
 def _events(lines: Iterable[str]) -> list[Event]:

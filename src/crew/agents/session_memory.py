@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import StepOrder
-from crew.agents.event_stream import count_of, number_of, session_name
+from crew.agents.event_fields import count_of, number_of, session_name
 from crew.agents.terminal.terminal_script import put_file
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.step import Usage

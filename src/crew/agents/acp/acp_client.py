@@ -24,7 +24,7 @@ from crew.agents.acp.acp_errors import AcpRefused, CannotLoad
 from crew.agents.acp.acp_turn import AcpTurn
 from crew.agents.acp.acp_wire import Wire
 from crew.agents.adapter import AgentSpec, Permission, StepOrder, Watch
-from crew.agents.event_stream import count_of, mapping
+from crew.agents.event_fields import count_of, mapping
 from crew.agents.session_memory import SessionMemory
 
 _LONGEST_DETAIL = 2_000

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from crew.agents.event_stream import AgentMessages, Event, mapping, number_of, text_of
+from crew.agents.event_fields import Event, mapping, number_of, text_of
+from crew.agents.event_stream import AgentMessages
 from crew.domain.rows.step import StepError
 
 

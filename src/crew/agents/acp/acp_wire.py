@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from crew.agents.event_stream import Event, EventLines, mapping
+from crew.agents.event_fields import Event, mapping
+from crew.agents.event_stream import EventLines
 from crew.system.processes.pipes import Talk
 
 LONGEST_MESSAGE = 1 << 24

@@ -17,7 +17,7 @@ from crew.agents.dialogue_acts import (
     QuestionWithdrawn,
     SendMessage,
 )
-from crew.agents.event_stream import Event, mapping
+from crew.agents.event_fields import Event, mapping
 from crew.domain.kernel.frozen import frozen
 
 _DENIAL = "This is not allowed. Do it in another way, or say what you need, and why."

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from crew.agents.event_stream import (
+from crew.agents.event_fields import (
     Event,
-    EventLines,
     argument_of,
     count_of,
     mapping,
     number_of,
     session_name,
 )
+from crew.agents.event_stream import EventLines
 from crew.agents.step_process import TEXT_TAIL
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import SignalScanner, Tail, one_line

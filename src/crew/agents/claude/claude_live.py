@@ -15,7 +15,7 @@ from crew.agents.claude.claude_dialogue import (
 )
 from crew.agents.claude.claude_events import Conversation
 from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
-from crew.agents.event_stream import Event
+from crew.agents.event_fields import Event
 from crew.system.processes.pipes import Talk
 
 ENDS_WITHIN_S = 10.0  # after its input is closed

@@ -13,7 +13,8 @@ from crew.agents.codex.codex_flags import TOOLS_WITHIN_S, codex_flags, configure
 from crew.agents.codex.codex_turn import AppTurn
 from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import AgentMessages, Event, EventLines, mapping
+from crew.agents.event_fields import Event, mapping
+from crew.agents.event_stream import AgentMessages, EventLines
 from crew.agents.session_memory import SessionMemory, session_memory
 from crew.agents.step_process import process_error, run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage

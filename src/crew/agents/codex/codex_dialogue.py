@@ -18,7 +18,7 @@ from crew.agents.dialogue_acts import (
     QuestionWithdrawn,
     SendMessage,
 )
-from crew.agents.event_stream import Event, mapping, session_name, text_of
+from crew.agents.event_fields import Event, mapping, session_name, text_of
 from crew.domain.kernel.frozen import frozen
 
 

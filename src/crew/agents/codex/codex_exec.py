@@ -6,15 +6,8 @@ from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import codex_flags, toml
 from crew.agents.environment import agent_environment
-from crew.agents.event_stream import (
-    AgentMessages,
-    Event,
-    EventReader,
-    count_of,
-    mapping,
-    session_name,
-    text_of,
-)
+from crew.agents.event_fields import Event, count_of, mapping, session_name, text_of
+from crew.agents.event_stream import AgentMessages, EventReader
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import process_error, run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage

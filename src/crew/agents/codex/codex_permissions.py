@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crew.agents.adapter import Permission
-from crew.agents.event_stream import Event, mapping, text_of
+from crew.agents.event_fields import Event, mapping, text_of
 
 _LONGEST_DETAIL = 2_000
 _UNKNOWN_METHOD = -32601

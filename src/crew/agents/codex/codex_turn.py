@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from crew.agents.codex.codex_errors import turn_error
-from crew.agents.event_stream import AgentMessages, Event, count_of, mapping, number_of, text_of
+from crew.agents.event_fields import Event, count_of, mapping, number_of, text_of
+from crew.agents.event_stream import AgentMessages
 from crew.domain.rows.step import StepError, Usage
 
 

@@ -4,15 +4,15 @@ import re
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import AgentSpec
-from crew.agents.event_stream import (
+from crew.agents.event_fields import (
     Event,
-    EventReader,
     argument_of,
     count_of,
     mapping,
     session_name,
     text_of,
 )
+from crew.agents.event_stream import EventReader
 from crew.agents.http_status import kind_of_status
 from crew.agents.step_process import process_error
 from crew.domain.kernel.text import one_line, plain

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec
-from crew.agents.event_stream import (
+from crew.agents.event_fields import (
     Event,
-    EventReader,
     argument_of,
     count_of,
     mapping,
@@ -13,6 +12,7 @@ from crew.agents.event_stream import (
     session_name,
     text_of,
 )
+from crew.agents.event_stream import EventReader
 from crew.agents.http_status import kind_of_status
 from crew.agents.step_process import process_error
 from crew.domain.kernel.text import one_line
