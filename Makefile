@@ -10,7 +10,7 @@ IN_MEMORY := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 >
 # The tests start crew thousands of times; without bytecode each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint audit faults package bench docs tools clean
+.PHONY: demo test check lint audit faults clis package bench docs tools clean
 
 demo: $(READY)
 	@$(BIN)/crew demo
@@ -20,7 +20,7 @@ demo: $(READY)
 # there is enough of it: crew waits for the disk as often as it must, and the tests thousands of times.
 # They are handed out a few at a time, the longest first, so that no worker is left with many of them.
 test: $(READY) tools
-	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 --maxschedchunk 10 -m "not faults and not package" -o tmp_path_retention_policy=failed
+	$(if $(IN_MEMORY),TMPDIR=$(IN_MEMORY)) $(PYTEST) -q -n 4 --maxschedchunk 10 -m "not faults and not clis and not package" -o tmp_path_retention_policy=failed
 
 # The same after format, lint, types, layers and known vulnerabilities.
 check: lint audit test
@@ -40,8 +40,12 @@ lint: $(READY)
 
 # A hundred kills, every crash point, full disks: minutes, not seconds. It ends with one table of what
 # was tried and what was lost. `make faults QUICK=1` tries each kind of fault a few times.
-faults: $(READY) tools
+faults: clis
 	$(if $(QUICK),CREW_FAULTS=quick CREW_FAULTS_TASKS=4) $(PYTEST) -q -n 2 --maxschedchunk 2 -m faults $(if $(QUICK),-k "test_a_run") --timeout 7200
+
+# The real CLIs that take seconds to start: OpenCode, Gemini CLI and those that speak ACP.
+clis: $(READY) tools
+	$(PYTEST) -q -n 2 --maxschedchunk 2 -m "clis and not faults" -o tmp_path_retention_policy=failed
 
 # The wheel and the sdist in dist/, each installed into an empty environment and used there.
 package: $(READY) tools

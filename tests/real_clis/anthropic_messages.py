@@ -16,7 +16,7 @@ def streams(body: dict) -> bool:
     return bool(body.get("stream"))
 
 
-def error(kind: str, message: str) -> dict:
+def error(_status: int, kind: str, message: str) -> dict:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 

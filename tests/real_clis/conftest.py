@@ -15,14 +15,21 @@ import pytest
 from agents.conftest import marker, need
 from agents.running import written
 from crew.agents.adapter import AgentSpec, StepOrder, adapter_for
-from crew.agents.codex.codex_flags import toml
 from crew.domain.kernel.frozen import frozen
+from real_clis import cli_kinds
+from real_clis.cli_kinds import CLIS, QUIET, Cli, claude_env
 from real_clis.scripted_model import Say, ScriptedModel, bash
 from surroundings import ANN, QUICK
 
 __all__ = ["marker"]
 
 CREW = Path(sys.executable).with_name("crew")
+GEMINI_SETTINGS = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "privacy": {"usageStatisticsEnabled": False},  # else it reports its use
+}
+SLOW = ("opencode", "gemini")
+ALL_CLIS = [pytest.param(name, marks=[pytest.mark.clis] if name in SLOW else []) for name in CLIS]
 INSTALLED = Path(sys.prefix) / "clis" / "node_modules" / ".bin"  # by install.sh
 
 
@@ -57,6 +64,25 @@ def codex() -> str:
 
 
 @pytest.fixture
+def opencode() -> str:
+    need(found := find_cli("opencode"), "opencode")
+    return str(found)
+
+
+@pytest.fixture
+def gemini() -> str:
+    need(found := find_cli("gemini"), "gemini")
+    return str(found)
+
+
+@pytest.fixture(params=ALL_CLIS)
+def cli(request) -> Cli:
+    """Each of the four CLIs."""
+    request.getfixturevalue(request.param)
+    return CLIS[request.param]
+
+
+@pytest.fixture
 def model():
     """The scripted model; to ask anybody else is refused and fails the test."""
     with ScriptedModel() as model:
@@ -82,7 +108,9 @@ def caller(tmp_path, model):
     home.mkdir()
     temporary.mkdir()
     (home / ".gitconfig").write_text(ANN + QUICK)
-    found = (find_cli(name) for name in ("claude", "codex", "node", "git"))
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps(GEMINI_SETTINGS))
+    found = (find_cli(name) for name in (*CLIS, "node", "git"))
     folders = dict.fromkeys(str(Path(program).parent) for program in found if program)
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), model.address)
     return {
@@ -92,16 +120,14 @@ def caller(tmp_path, model):
         "LANG": "C.UTF-8",
         **proxies,
         "NO_PROXY": "127.0.0.1",
-        "DISABLE_TELEMETRY": "1",
-        "DISABLE_ERROR_REPORTING": "1",
-        "DISABLE_AUTOUPDATER": "1",
+        **QUIET,
     }
 
 
 @pytest.fixture
 def model_env(model):
     """What points Claude Code at the script."""
-    return {"ANTHROPIC_API_KEY": "sk-ant-dummy", "ANTHROPIC_BASE_URL": f"{model.address}/s/play"}
+    return claude_env(f"{model.address}/s/play")
 
 
 @pytest.fixture
@@ -166,6 +192,24 @@ def agent(caller, model_env, claude):
 
 
 @pytest.fixture
+def agent_of(caller, model):
+    """The adapter of any of the CLIs, pointed at the script."""
+
+    def agent_of(cli, *args, **env):
+        url = f"{model.address}/s/play"
+        spec = AgentSpec(
+            name=cli.name,
+            adapter=cli.name,
+            command=str(find_cli(cli.name)),
+            args=(*cli.flags(url), *args),
+            env={**cli.env(url), **env},
+        )
+        return adapter_for(spec, caller=caller)
+
+    return agent_of
+
+
+@pytest.fixture
 def remembered(caller):
     """What sessions remember so far: it is written a moment after it was said."""
 
@@ -179,22 +223,15 @@ def remembered(caller):
 @pytest.fixture
 def codex_flags(model):
     """What points Codex at the script."""
-    provider = {
-        "name": "fake",
-        "base_url": f"{model.address}/s/play/v1",
-        "wire_api": "responses",
-        "env_key": "FAKE_KEY",
-        "request_max_retries": 1,
-        "stream_max_retries": 1,
-    }
-    settings = {f"model_providers.fake.{name}": value for name, value in provider.items()}
-    settings |= {"model_provider": "fake", "model": "fake-1"}
-    return [word for name, value in settings.items() for word in ("-c", f"{name}={toml(value)}")]
+    return cli_kinds.codex_flags(f"{model.address}/s/play")
 
 
 @pytest.fixture
-def crew(repo, caller, model_env, claude):
-    """The command line in a repository whose agent is Claude Code, pointed at the script."""
+def crew(repo, caller, model, claude):
+    """The command line in a repository whose agent is Claude Code, pointed at the script.
+
+    `crew.use` points another CLI at a script.
+    """
 
     def start(*arguments):
         return subprocess.Popen(
@@ -220,15 +257,22 @@ def crew(repo, caller, model_env, claude):
         with (repo / ".crew" / "config.toml").open("a") as config:
             config.write(f"\n{text}\n")
 
+    def use(cli, scenario="play"):
+        url = f"{model.address}/s/{scenario}"
+        flags = cli.flags(url)
+        args = f"[agents.{cli.name}]\nargs = {json.dumps(flags)}\n" if flags else ""
+        configure(f"{args}[agents.{cli.name}.env]\n{as_toml(cli.env(url))}")
+
+    crew.use = use
     crew.start = start
     crew.configure = configure
     crew("init")
     configure(
         '[agents]\nworker_default = "claude"\n'
-        f"[agents.claude.env]\n{as_toml(model_env)}"
         '[complete]\ncommand = "grep -q hello new.txt"\n'
         "[run]\nbackoff_s = 0.01"
     )
+    use(CLIS["claude"])
     return crew
 
 

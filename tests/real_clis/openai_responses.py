@@ -16,7 +16,7 @@ def streams(body: dict) -> bool:
     return bool(body.get("stream"))
 
 
-def error(kind: str, message: str) -> dict:
+def error(_status: int, kind: str, message: str) -> dict:
     return {"error": {"type": kind, "code": kind, "message": message}}
 
 

@@ -2,8 +2,8 @@
 
 Each script lives below a URL of its own (`/s/<scenario>`), so many agents can play at once. Only a
 request that offers tools takes the next step; what a CLI asks on the side (titles, summaries) gets
-a fixed answer. A protocol is a module (`anthropic_messages`, `openai_responses`) and a row in
-`SPEAKERS`.
+a fixed answer. A protocol is a module (`anthropic_messages`, `openai_responses`,
+`chat_completions`, `gemini_api`) and a row in `SPEAKERS`.
 
 The server is also a proxy that lets nothing through: whoever is told to use it and asks for another
 host is refused and remembered in `outside`. What no script answers is remembered in `unanswered`.
@@ -20,9 +20,15 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
-from real_clis import anthropic_messages, openai_responses
+from real_clis import anthropic_messages, chat_completions, gemini_api, openai_responses
 
-SPEAKERS = {"/v1/messages": anthropic_messages, "/v1/responses": openai_responses}
+SPEAKERS = {
+    "/v1/messages": anthropic_messages,
+    "/v1/responses": openai_responses,
+    "/v1/chat/completions": chat_completions,
+    ":generateContent": gemini_api,
+    ":streamGenerateContent": gemini_api,
+}
 SIDE_ANSWER = "A title"
 
 Headers = Mapping[str, str]
@@ -206,18 +212,25 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length", "0"))
         body = self.rfile.read(length)
-        speaker, scenario = self._addressed()
+        speaker, scenario, named = self._addressed()
         if len(body) < length:
             self.close_connection = True  # whoever asked was killed before it had asked
         elif speaker is None or scenario is None:
             self._leave_unanswered()
         else:
-            self._play(speaker, scenario, json.loads(body))
+            self._play(speaker, scenario, {**named, **json.loads(body)})
 
     def _addressed(self):
+        """The protocol, the script, and what the address says beside: Gemini's names the model."""
         _, _, name_and_route = self.path.partition("?")[0].partition("/s/")
         name, slash, route = name_and_route.partition("/")
-        return SPEAKERS.get(slash + route), self.server.model.scenarios.get(name)
+        scenario = self.server.model.scenarios.get(name)
+        named = {}
+        if ":" in route:
+            model, _, verb = route.rpartition(":")
+            slash, route = ":", verb
+            named = {"model": model.rpartition("/")[2], "stream": verb.startswith("stream")}
+        return SPEAKERS.get(slash + route), scenario, named
 
     def _leave_unanswered(self) -> None:
         if not self.path.startswith("/"):  # a proxy is asked for whole addresses
@@ -259,7 +272,9 @@ class _Handler(BaseHTTPRequestHandler):
                     pass
                 self._perform(gate.then, speaker, body)
             case Fail() as failed:
-                words = json.dumps(speaker.error(failed.kind, failed.message)).encode()
+                words = json.dumps(
+                    speaker.error(failed.status, failed.kind, failed.message)
+                ).encode()
                 self._answer(words, failed.status, failed.headers)
             case Malformed():
                 self._stream(speaker.nonsense())

@@ -1,4 +1,4 @@
-"""From `crew init` to a merged task with the real Claude Code as the agent."""
+"""From `crew init` to a merged task with a real CLI as the agent, mostly Claude Code."""
 
 import json
 import os
@@ -131,22 +131,15 @@ def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo, si
     assert told[-1] == 1
 
 
-def test_codex_works_commits_and_signals_over_mcp(crew, script, codex, codex_flags, repo):
-    crew.configure(
-        f'[agents.codex]\nadapter = "codex"\ncommand = {json.dumps(codex)}\n'
-        f'args = {json.dumps(codex_flags)}\n[agents.codex.env]\nFAKE_KEY = "dummy"\n'
-    )
+def test_each_cli_works_commits_and_signals_over_mcp(crew, script, cli, repo):
+    if cli.name != "claude":
+        crew.use(cli)
     work = "echo hello > new.txt && git add new.txt && git commit -qm 'add new.txt'"
-    said = {"signal": "complete", "summary": "It says hello."}
-    play = script(
-        Say(tools=(Tool(name="exec_command", input={"cmd": work}),)),
-        Say(tools=(Tool(name="mcp__crew/signal_back", input=said),)),
-        Say("I am at the end."),
-    )
+    play = script(cli.run(work), cli.complete("It says hello."), Say("I am at the end."))
     task = crew("new", "--title", "Write new.txt")
-    crew("run", "--agents", "1", "--agent", "codex", "--drain")
+    crew("run", "--agents", "1", "--agent", cli.name, "--drain")
     assert status(crew, task) == "merged"
-    assert "complete is recorded" in json.dumps(play.turns[2].body["input"])
+    assert "complete is recorded" in json.dumps(play.turns[2].body)
     assert (repo / "new.txt").read_text() == "hello\n"
 
 
