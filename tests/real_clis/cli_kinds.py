@@ -1,4 +1,4 @@
-"""The four CLIs as the tests use them: what points each at a script, and how its tools are named."""
+"""The four CLIs as the tests use them: what points each at a script, and how tools are named."""
 
 import json
 from collections.abc import Callable, Mapping
