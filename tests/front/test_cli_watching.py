@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,85 @@ def test_logs_follow_until_interrupted(drained):
     following.send_signal(signal.SIGINT)
     out, err = following.communicate(timeout=PATIENCE_S)
     assert (following.returncode, out, err) == (130, "", "")
+
+
+STEP = b"""=== A: step 1.1/1/1/1 ===
+{"type": "text", "text": "I look.\\nThen I write."}
+{"type": "tool", "name": "write", "text": "a.py"}
+{"type": "usage", "input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5}
+{"type": "end"}
+a\x1b]52;c;xx\x07b \xff
+"""
+SHOWN = [
+    *("=== A: step 1.1/1/1/1 ===", "I look.", "Then I write.", "• write: a.py"),
+    *("— 7 tokens in, 2 out, $0.5000", "ab �"),
+]
+ENTRIES = [
+    {"kind": "step", "text": "A: step 1.1/1/1/1"},
+    {"kind": "said", "text": "I look.\nThen I write."},
+    {"kind": "tool", "tool": "write", "text": "a.py"},
+    {"kind": "cost", "input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5},
+    {"kind": "ended", "text": "end"},
+    {"kind": "text", "text": "ab �"},
+]
+
+
+@pytest.fixture
+def recorded(drained):
+    """The log of task 1 is that of an agent that prints JSON."""
+    (drained.root / ".crew/logs/task-1.log").write_bytes(STEP)
+    return drained
+
+
+def test_logs_and_peek_show_words_tools_and_costs_instead_of_json(recorded):
+    assert recorded.ok("logs", "1").lines == SHOWN
+    assert recorded.ok("peek", "1").lines == SHOWN
+    assert recorded.ok("peek", "1", "-n", "3").lines == SHOWN[-3:]
+    coloured = recorded.ok("logs", "1", FORCE_COLOR="1").lines
+    assert coloured[3] == "\x1b[36m• write: a.py\x1b[0m"
+
+
+def test_logs_and_peek_print_the_entries_as_json(recorded):
+    assert recorded.ok("logs", "1", "--json").json == {"task": "1", "entries": ENTRIES}
+    assert recorded.ok("peek", "1", "-n", "2", "--json").json["entries"] == ENTRIES[-2:]
+    following = recorded.start("logs", "1", "-f", "--json")
+    for expected in ENTRIES:
+        assert json.loads(following.stdout.readline()) == {"task": "1", **expected}
+    following.kill()
+    following.communicate()
+
+
+def test_raw_prints_the_bytes_of_the_log(recorded):
+    def printed(*args):
+        return subprocess.run(
+            [CREW, *args, "--raw"], cwd=recorded.root, capture_output=True, check=True
+        ).stdout
+
+    assert printed("logs", "1") == STEP
+    assert printed("peek", "1", "-n", "2") == b"".join(STEP.splitlines(keepends=True)[-2:])
+    (lines,) = {tuple(recorded.ok(*args, "--raw", "--json").json["lines"]) for args in RAW}
+    assert lines[2] == STEP.decode(errors="replace").splitlines()[2]
+    assert lines[-1] == "ab �"
+
+
+RAW = (["logs", "1"], ["peek", "1"])
+
+
+def test_raw_on_a_terminal_is_safe_to_show(recorded, on_screen):
+    screen = on_screen([CREW, "logs", "1", "--raw"], cwd=recorded.root)
+    assert screen.ended() == 0
+    assert '{"type": "end"}' in screen.shown
+    assert "\x1b]52" not in screen.shown
+
+
+def test_the_end_of_a_huge_log_is_shown_from_its_last_megabytes(recorded):
+    log = recorded.root / ".crew/logs/task-1.log"
+    with log.open("r+b") as file:
+        file.truncate(2**30)  # one line of a gigabyte
+        file.seek(0, 2)
+        file.write(b"\n" + STEP)
+    assert recorded.ok("peek", "1", "-n", "3").lines == SHOWN[-3:]
+    assert recorded.ok("peek", "1", "-n", "6").lines == SHOWN
 
 
 def test_events_are_one_object_a_line_and_an_array_in_json_mode(drained):

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from crew.runner.views import log_end
-from crew.runner.views.log_end import BLOCK, size_of, start_of_last, steps_from_end
+from crew.runner.views.log_end import BLOCK, LAST_BYTES, size_of, start_of_last, steps_from_end
 
 
 def last(log, count):
@@ -85,3 +85,11 @@ def test_words_that_look_like_a_header_inside_of_a_line_are_none(tmp_path):
 
 def test_a_log_that_is_not_there_has_no_bytes(tmp_path):
     assert size_of(tmp_path / "none") == 0
+
+
+def test_the_last_lines_are_looked_for_in_the_last_megabytes_only(tmp_path):
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.truncate(3 * LAST_BYTES)  # one long line
+    assert start_of_last(log, 1, end=3 * LAST_BYTES) == 2 * LAST_BYTES
+    assert start_of_last(log, 1, end=LAST_BYTES) == 0

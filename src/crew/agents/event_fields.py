@@ -41,3 +41,20 @@ def argument_of(values: Event) -> str:
         if name in values:
             return str(values[name])
     return ", ".join(str(value) for value in values.values() if isinstance(value, str))
+
+
+def content_text(content: object) -> str:
+    """The text in the content of a message: a text, or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(_block_text(block) for block in blocks)
+
+
+def _block_text(block: object) -> str:
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, dict):
+        return ""
+    kind = text_of(block, "type")
+    return text_of(block, "text") if "text" in block else f"[{kind}]" if kind else ""

@@ -1,6 +1,7 @@
 """Finds positions in a log from its end: the last lines, and the starts of the last steps.
 
-A log may have gigabytes, so it is read backwards, a block at a time.
+A log may have gigabytes, and one line may be all of it, so it is read backwards, a block at a time,
+and the last lines are looked for in its last megabytes only.
 """
 
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 BLOCK = 65_536
+LAST_BYTES = 16 * 1_048_576
 _LONGEST_HEADER = 1_024
 _HEADER = re.compile(rb"\n=== [^\n]*?: step ([^\n]*?) ===(?=\n)")
 
@@ -23,17 +25,21 @@ def size_of(log: Path) -> int:
 
 
 def start_of_last(log: Path, count: int, *, end: int) -> int:
-    """The start of the last lines before `end`; a final newline belongs to the last line."""
+    """The start of the last lines before `end`; a final newline belongs to the last line.
+
+    Lines that begin earlier than the last megabytes are cut.
+    """
     wanted, before = count, end - 1
+    first = max(0, end - LAST_BYTES)
     with log.open("rb") as file:
-        while before > 0:
-            start = max(0, before - BLOCK)
+        while before > first:
+            start = max(first, before - BLOCK)
             block = _read(file, start, before)
             found = block.count(b"\n")
             if found >= wanted:
                 return start + _nth_from_end(block, wanted) + 1
             wanted, before = wanted - found, start
-    return 0
+    return first
 
 
 def _nth_from_end(block: bytes, count: int) -> int:

@@ -1,11 +1,10 @@
 """Reads the log of a task: where a step begins, and whether the last one printed DONE."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from crew.agents.log_reader import entries_of
 from crew.system.crash_points import effect
 from crew.system.private_files import append_private
 
@@ -45,22 +44,7 @@ def _last_step(lines: list[str]) -> list[str]:
 
 
 def _said(line: str) -> Iterator[str]:
-    """The lines that the agent wrote; of an event only its text, not a tool's output."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        event = None
-    if not isinstance(event, dict):
-        yield line
-        return
-    for text in _texts(event):
-        yield from text.splitlines()
-
-
-def _texts(event: dict[str, Any]) -> Iterator[str]:
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    blocks = content if event.get("type") == "assistant" and isinstance(content, list) else []
-    for block in (event, *blocks):
-        if isinstance(block, dict) and block.get("type") == "text":
-            yield str(block.get("text", ""))
+    """The lines that the agent itself wrote: not a tool's output, and not a helper's words."""
+    for entry in entries_of(line):
+        if entry.kind in {"said", "text"} and not entry.is_helper:
+            yield from entry.text.splitlines()

@@ -1,116 +1,173 @@
-"""`crew peek` and `crew logs`: print an agent's output, made safe to show."""
+"""`crew peek` and `crew logs`: print what an agent did, made short and safe to show."""
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from crew.domain.kernel.log_entry import LogEntry
 from crew.domain.kernel.names import terminal_name
-from crew.domain.kernel.text import LineSplitter, plain
+from crew.domain.kernel.text import plain
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
-from crew.front.cli.output import narrate, print_json_line, print_json_list, safe, say
+from crew.front.cli.output import narrate, painted, print_json_line, print_json_list, safe
 from crew.front.cli.params import DURATION, subject_argument
 from crew.front.cli.resolve_ids import task_of
-from crew.runner.by_hand.task_access import has_terminal, shown_lines
-from crew.runner.views.log_end import BLOCK, size_of, start_of_last, steps_from_end
+from crew.front.cli.terminal.open_terminals import SOCKET
+from crew.front.entry_lines import EntryLine, entry_lines
+from crew.runner.views import read_log
+from crew.runner.views.log_end import size_of, steps_from_end
 from crew.store.fact_log import facts_after
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
 
-LOOK_EVERY_S = 0.2
+raw_option = click.option(
+    "--raw", is_flag=True, help="Show the lines that the agent's program printed, unchanged."
+)
 
 
 @command("peek", example="crew peek A\ncrew peek 12 -n 100")
 @subject_argument()
 @click.option("-n", "--lines", "count", type=click.IntRange(1), default=30, help="Number of lines.")
+@raw_option
 @pass_call
-def peek(call: Call, subject: str, count: int) -> None:
-    """Show the last lines an agent printed.
+def peek(call: Call, subject: str, count: int, *, raw: bool) -> None:
+    """Show the last lines of what an agent did.
 
-    For a task in a terminal, the present screen.
+    For a task in a terminal, the present screen. With --json, the last entries.
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)
-    if has_terminal(workplace, terminal_name(task)):
-        _print(call, task, shown_lines(workplace, terminal_name(task), count=count))
-        return
-    _print(call, task, _last_lines(workplace.task_log(task), count))
+    log = workplace.task_log(task)
+    if (screen := _screen(workplace, task, count)) is not None:
+        _print_lines(call, task, screen)
+    elif raw:
+        _print_raw(call, task, read_log.last_chunks(log, count))
+    elif call.json:
+        _print_json(task, "entries", map(_document, read_log.last_items(log, count, list)))
+    else:
+        _print_entry_lines(call, task, read_log.last_items(log, count, _all_lines))
 
 
-@command("logs", example="crew logs A -f\ncrew logs 12 --since 10m")
+@command("logs", example="crew logs A -f\ncrew logs 12 --since 10m\ncrew logs 12 --raw | less")
 @subject_argument()
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
     "--since", type=DURATION, metavar="D", help="Only the steps of the last 30s, 10m, 2h."
 )
+@raw_option
 @pass_call
-def logs(call: Call, subject: str, *, follow: bool, since: float | None) -> None:
-    """Show what an agent printed."""
+def logs(call: Call, subject: str, *, follow: bool, since: float | None, raw: bool) -> None:
+    """Show what an agent did: its words, its tools, short results, errors and costs.
+
+    With --json, one entry for each of these.
+    """
     workplace = call.workplace()
     task = task_of(workplace, subject)
     log = workplace.task_log(task)
     end = size_of(log)
     start = 0 if since is None else _start_of(workplace, task, time.time() - since, end=end)
-    if not follow:
-        _print(call, task, _lines(log, start, end=end))
+    if follow:
+        _follow(call, task, log, start, raw=raw)
         return
-    for text in _followed(log, start):
-        if call.json:
-            print_json_line({"task": task, "line": plain(text)})
-        else:
-            print(safe(text, call), flush=True)
-
-
-def _print(call: Call, task: str, lines: Iterable[str]) -> None:
+    chunks = read_log.chunks_between(log, start, end)
+    if raw:
+        _print_raw(call, task, chunks)
+        return
+    entries = read_log.entries_of_lines(read_log.lines_of(chunks))
     if call.json:
-        print_json_list({"task": task}, "lines", map(plain, lines))
+        _print_json(task, "entries", map(_document, entries))
+    else:
+        _print_entry_lines(call, task, _entry_lines(entries))
+
+
+def _follow(call: Call, task: str, log: Path, start: int, *, raw: bool) -> None:
+    if raw:
+        _print_raw(call, task, read_log.followed(log, start), is_followed=True)
         return
+    for entry in read_log.followed_entries(log, start):
+        if call.json:
+            print_json_line({"task": task, **_document(entry)})
+            continue
+        for line in entry_lines(entry):
+            _print_line(call, line)
+        sys.stdout.flush()
+
+
+def _screen(workplace: "Workplace", task: str, count: int) -> list[str] | None:
+    """The lines on the task's terminal, if it has one."""
+    if not (workplace.folder / SOCKET).exists():
+        return None
+    # Slow to import, and only for tasks at a terminal.
+    from crew.runner.by_hand.task_access import has_terminal, shown_lines  # noqa: PLC0415
+
+    name = terminal_name(task)
+    if not has_terminal(workplace, name):
+        return None
+    return shown_lines(workplace, name, count=count)
+
+
+def _print_lines(call: Call, task: str, lines: Iterable[str]) -> None:
+    if call.json:
+        _print_json(task, "lines", map(plain, lines))
+    else:
+        _print_entry_lines(call, task, (EntryLine(text=line) for line in lines))
+
+
+def _print_json(task: str, name: str, items: Iterable[Any]) -> None:
+    print_json_list({"task": task}, name, items)
+
+
+def _print_entry_lines(call: Call, task: str, lines: Iterable[EntryLine]) -> None:
     is_empty = True
-    for text in lines:
+    for line in lines:
         is_empty = False
-        say(safe(text, call))
+        _print_line(call, line)
     if is_empty:
         narrate(call, f"task {task} has printed nothing yet")
 
 
-def _last_lines(log: Path, count: int) -> Iterator[str]:
-    """The last lines up to the present end; later output is left to the next call."""
-    end = size_of(log)
-    return _lines(log, start_of_last(log, count, end=end) if end else 0, end=end)
+def _print_line(call: Call, line: EntryLine) -> None:
+    print(painted(safe(line.text, call), line.style, call))
 
 
-def _lines(log: Path, start: int, *, end: int) -> Iterator[str]:
-    splitter = LineSplitter()
-    for chunk in _chunks(log, start, end=end):
-        yield from splitter.feed(chunk)
-    yield from splitter.close()
+def _print_raw(
+    call: Call, task: str, chunks: Iterable[bytes], *, is_followed: bool = False
+) -> None:
+    """The bytes as they are; on a terminal and in JSON the lines, made safe."""
+    if is_followed and call.json:
+        for line in read_log.lines_of(chunks):
+            print_json_line({"task": task, "line": plain(line)})
+    elif call.json or sys.stdout.isatty():
+        _print_lines(call, task, read_log.lines_of(chunks))
+    else:
+        sys.stdout.flush()
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+            if is_followed:
+                sys.stdout.buffer.flush()
 
 
-def _chunks(log: Path, start: int, *, end: int) -> Iterator[bytes]:
-    if start >= end:
-        return
-    with log.open("rb") as file:
-        file.seek(start)
-        while start < end and (chunk := file.read(min(BLOCK, end - start))):
-            start += len(chunk)
-            yield chunk
+def _entry_lines(entries: Iterable[LogEntry]) -> Iterator[EntryLine]:
+    for entry in entries:
+        yield from entry_lines(entry)
 
 
-def _followed(log: Path, start: int) -> Iterator[str]:
-    """Every line as it is written, even if the log does not exist yet; until Ctrl-C."""
-    splitter = LineSplitter()
-    at = start
-    while True:
-        size = size_of(log)
-        at = min(at, size)  # a log that was truncated is read from its start
-        for chunk in _chunks(log, at, end=size):
-            at += len(chunk)
-            yield from splitter.feed(chunk)
-        time.sleep(LOOK_EVERY_S)
+def _all_lines(entries: Iterable[LogEntry]) -> list[EntryLine]:
+    return list(_entry_lines(entries))
+
+
+def _document(entry: LogEntry) -> dict[str, Any]:
+    """An entry without its empty fields, safe to show."""
+    found = {name: getattr(entry, name) for name in LogEntry.__dataclass_fields__}
+    filled = {name: value for name, value in found.items() if value not in ("", False, 0, None)}
+    return {
+        name: plain(value) if isinstance(value, str) else value for name, value in filled.items()
+    }
 
 
 def _start_of(workplace: "Workplace", task: str, since: float, *, end: int) -> int:
