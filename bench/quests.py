@@ -99,10 +99,9 @@ def _walked(
 def _write_quest(
     scene: Scene, durations_s: dict[str, float], deps: dict[str, tuple[str, ...]], *, slots: int
 ) -> None:
-    plan = scene.repo.parent / "plan.json"
     steps = [{"id": key, "title": key, "dependencies": deps[key]} for key in durations_s]
-    plan.write_text(json.dumps(steps))
-    planned = [{"run": f"crew quest plan {plan}"}, {"done": True}]
+    hand_in = f"crew quest plan - <<'END'\n{json.dumps(steps)}\nEND"
+    planned = [{"run": hand_in}, {"done": True}]
     tasks = {key: {"as_builder": [working(key, sleep_s=s)]} for key, s in durations_s.items()}
     scene.script.write_text(json.dumps({"tasks": {REQUEST: {"as_planner": [planned]}, **tasks}}))
     folder = scene.repo / ".crew" / "workflows"
