@@ -51,7 +51,7 @@ class Workplace:
             return Repository(root=self.root, common_dir=git_dir)
         return find_repository(self.root)
 
-    @property
+    @functools.cached_property
     def folder(self) -> Path:
         return self.root / ".crew"
 
@@ -67,7 +67,7 @@ class Workplace:
     def state_file(self) -> Path:
         return self.folder / "state.json"
 
-    @property
+    @functools.cached_property
     def logs(self) -> Path:
         return self.folder / "logs"
 

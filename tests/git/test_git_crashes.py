@@ -7,7 +7,8 @@ import pytest
 
 from crew.git.checkpoints.checkpoints import checkpoints
 from crew.git.repository import commit_of
-from crew.git.worktrees.worktrees import state_of, worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
+from crew.git.worktrees.worktrees import state_of
 from git.people import Person
 from warm import warm_python
 

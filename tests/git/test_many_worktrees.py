@@ -13,7 +13,8 @@ from crew.git.branches import claim_branch
 from crew.git.repository import commit_of, find_repository
 from crew.git.worktrees.excludes import exclude_in_worktree
 from crew.git.worktrees.worktree_admin import git_dir_for
-from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
+from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
 from git.people import Person
 
 COUNT = 50

@@ -214,3 +214,31 @@ def test_a_result_that_lost_one_side_is_told(repo, person):
         name,
         "rewritten.txt",
     )
+
+
+ABOUT_STATE = {
+    "a new file": ({}, {".crew/x": "1\n"}, "adds"),
+    "other letters": ({}, {".CREW/x": "1\n"}, "adds"),
+    "a task": ({}, {".crew/tasks/1.md": "1\n"}, "only people"),
+    "a changed task": ({".crew/tasks/1.md": "1\n"}, {".crew/tasks/1.md": "2\n"}, "only people"),
+    "the same task": ({".crew/tasks/1.md": "1\n"}, {"new.txt": "1\n"}, ""),
+    "nothing of it": ({}, {"crew/x": "1\n", "sub/.crew/x": "1\n"}, ""),
+}
+
+
+@pytest.mark.parametrize("story", ABOUT_STATE.values(), ids=ABOUT_STATE)
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_merge_changes_no_file_of_crews_state(repo, person, story, is_packed):
+    before, change, reason = story
+    if before:
+        person.commit(before, "before")
+    ours, theirs = split(person, {"a.txt": "A\n"}, change)
+    if is_packed:
+        person.git("branch", "theirs", theirs)
+        person.git("gc", "-q")
+    merged = merge(repo, onto=ours, head=theirs, message="m", at=1.0)
+    if reason:
+        assert isinstance(merged, Unmergeable)
+        assert reason in merged.reason
+    else:
+        assert isinstance(merged, Merged)

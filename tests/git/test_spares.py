@@ -7,7 +7,8 @@ import pytest
 from crew.git.branches import claim_branch
 from crew.git.repository import commit_of
 from crew.git.worktrees import spare_worktrees, worktree_admin
-from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of, worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
+from crew.git.worktrees.worktrees import ensure_worktree, remove_worktree, state_of
 from git.people import Person
 
 

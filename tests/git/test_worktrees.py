@@ -11,14 +11,8 @@ from crew.git.refs import Moved
 from crew.git.repository import commit_of, find_repository
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin
-from crew.git.worktrees.worktrees import (
-    delete_branch,
-    ensure_detached,
-    ensure_worktree,
-    remove_worktree,
-    state_of,
-    worktree_paths,
-)
+from crew.git.worktrees.worktree_list import delete_branch, worktree_paths
+from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, remove_worktree, state_of
 from git.conftest import agents_git_dir
 from git.people import Person
 from refusals import raises_code
@@ -507,3 +501,9 @@ def test_a_branch_without_commits_has_no_head(repo, tree):
     ensure_worktree(repo, tree, branch="crew-7", base="main", kind="linked")
     Person(tree).git("switch", "-q", "--orphan", "fresh")
     assert (state_of(repo, tree).head, state_of(repo, tree).branch) == (None, "fresh")
+
+
+def test_a_repository_in_a_folder_named_as_crews_own_is_not_taken_for_one(tmp_path):
+    for place in ("crew/folders/.git", "crew/folders/mine.git"):
+        assert not worktree_admin.is_own(tmp_path / place)
+    assert worktree_admin.is_own(tmp_path / ".git/crew/folders/7")

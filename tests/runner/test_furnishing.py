@@ -15,7 +15,8 @@ from crew.domain.kernel.errors import CrewError, UsageError
 from crew.domain.rows.task import Task
 from crew.git.checkpoints.checkpoints import checkpoints, take_checkpoint
 from crew.git.worktrees.worktree_admin import git_dir_for
-from crew.git.worktrees.worktrees import remove_worktree, state_of, worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
+from crew.git.worktrees.worktrees import remove_worktree, state_of
 from crew.runner.outside.local_machine import LocalOutside
 from crew.system.processes.ownership import owned_processes
 from crew.system.processes.process import working_bwrap

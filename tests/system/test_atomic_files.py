@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -55,17 +56,17 @@ def test_files_are_all_on_the_disk_before_the_first_is_in_place(tmp_path, monkey
     done = []
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (done.append("disk"), fsync(fd)))
-    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(b.name), replace(a, b)))
-    files = {tmp_path / "a": b"1", tmp_path / "b": b"2"}
+    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(Path(b).name), replace(a, b)))
+    files = {str(tmp_path / "a"): b"1", str(tmp_path / "b"): b"2"}
     write_together(files, mode=0o444, unfinished="new-")
     assert done == ["disk", "disk", "a", "b"]
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+    assert {str(path): path.read_bytes() for path in tmp_path.iterdir()} == files
     assert mode_of(tmp_path / "a") == 0o444
 
 
 def test_a_lock_is_complete_and_belongs_to_one(tmp_path, monkeypatch):
-    assert claim_file(tmp_path / "lock", b"first")
-    assert not claim_file(tmp_path / "lock", b"second")
+    assert claim_file(str(tmp_path / "lock"), b"first")
+    assert not claim_file(str(tmp_path / "lock"), b"second")
     assert has_content(tmp_path / "lock", b"first")
 
     def full(_handle):
@@ -73,7 +74,7 @@ def test_a_lock_is_complete_and_belongs_to_one(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
-        claim_file(tmp_path / "other", b"third")
+        claim_file(str(tmp_path / "other"), b"third")
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 

@@ -13,10 +13,13 @@ from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
 from crew.git.task_repository.agent_refs import read_bytes
+from crew.system.foreign_files import read_foreign
 
 MOST_READ = 100
 """For a longer line of commits one git process is faster."""
 
+_MOST_OLDER = 20
+_LONGEST_REF = 4096
 _MOST_BYTES = 65_536
 _MOST_KEPT = 1_000  # about 1 MB
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}")
@@ -49,15 +52,19 @@ class _Unreadable(Exception):
 def checked_out_in(git_dir: Path, common_dir: Path) -> CheckedOut | None:
     """The HEAD of a worktree; None if its branch is packed or has no commit."""
     try:
-        head = (git_dir / "HEAD").read_bytes().strip()
+        head = read_foreign(f"{git_dir}/HEAD", max_bytes=_LONGEST_REF).strip()
         ref = head.removeprefix(b"ref: ") if head.startswith(b"ref: refs/heads/") else None
-        commit = head if ref is None else (common_dir / os.fsdecode(ref)).read_bytes().strip()
+        commit = head if ref is None else _tip(common_dir, os.fsdecode(ref))
     except (OSError, ValueError):
         return None
     if not _COMMIT_ID.fullmatch(commit):
         return None
     branch = None if ref is None else os.fsdecode(ref.removeprefix(b"refs/heads/"))
     return CheckedOut(commit=commit.decode(), branch=branch)
+
+
+def _tip(common_dir: Path, ref: str) -> bytes:
+    return read_foreign(f"{common_dir}/{ref}", max_bytes=_LONGEST_REF).strip()
 
 
 def read_commit(common_dir: Path, commit: str) -> CommitFile | None:
@@ -80,11 +87,53 @@ def read_line(common_dir: Path, *, base: str, head: str) -> dict[str, CommitFile
     return line
 
 
+def is_in_history(common_dir: Path, *, ancestor: str, descendant: str) -> bool | None:
+    """Whether a commit is an ancestor of another, or the same; None if git must find out.
+
+    No ancestor of `ancestor` has it in its history, so the search ends there.
+    """
+    if read_commit(common_dir, ancestor) is None:
+        return None
+    older = _some_ancestors(common_dir, ancestor)
+    seen, left = {descendant}, [descendant]
+    while left and len(seen) <= MOST_READ:
+        commit = left.pop()
+        if commit == ancestor:
+            return True
+        if commit in older:
+            continue
+        found = read_commit(common_dir, commit)
+        if found is None:
+            return None
+        left += (parent for parent in found.parents if parent not in seen)
+        seen.update(found.parents)
+    return None if left else False
+
+
+def _some_ancestors(common_dir: Path, commit: str) -> set[str]:
+    """The ancestors of a commit, as far back as a few files show them."""
+    seen, left = set[str](), [commit]
+    while left and len(seen) <= _MOST_OLDER:
+        found = read_commit(common_dir, left.pop(0))
+        fresh = [one for one in found.parents if one not in seen] if found is not None else []
+        left += fresh
+        seen.update(fresh)
+    return seen
+
+
+def has_tree(common_dir: Path, commit: str) -> bool:
+    """Whether files show that a commit and its tree exist; git may know more."""
+    found = read_commit(common_dir, commit)
+    if found is None:
+        return False
+    return os.path.lexists(f"{common_dir}/objects/{found.tree[:2]}/{found.tree[2:]}")
+
+
 @lru_cache(maxsize=_MOST_KEPT)
 def _read(common_dir: Path, commit: str) -> CommitFile:
     """Raises instead of a None, which the cache would keep: a missing commit may come."""
     try:
-        raw = read_bytes(common_dir / "objects" / commit[:2] / commit[2:], most=_MOST_BYTES)
+        raw = read_bytes(f"{common_dir}/objects/{commit[:2]}/{commit[2:]}", most=_MOST_BYTES)
         unpacked = zlib.decompressobj()
         text = unpacked.decompress(raw or b"", _MOST_BYTES)
     except (ValueError, zlib.error) as problem:

@@ -147,7 +147,7 @@ def shares_config_with(git_dir: Path | None) -> Path | None:
     return Path(os.path.normpath(common_dir_of(git_dir)))
 
 
-def stamp_of(files: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
+def stamp_of(files: Iterable[Path | str]) -> tuple[tuple[int, ...], ...]:
     """Changes when any of the files does. It includes ctime, which cannot be set back."""
     return tuple(_stamp(file) for file in files)
 
@@ -196,11 +196,11 @@ def linked_git_dir(dot_git: Path) -> Path | None:
 
 
 def common_dir_of(git_dir: Path) -> Path:
-    text = _pointer(git_dir / "commondir")
+    text = _pointer(f"{git_dir}/commondir")
     return git_dir if text is None else git_dir / text.rstrip("\n")
 
 
-def _pointer(file: Path) -> str | None:
+def _pointer(file: Path | str) -> str | None:
     """The text of a small file that names a folder. An agent may have put a pipe there."""
     try:
         return os.fsdecode(read_foreign(file, max_bytes=_LONGEST_POINTER))
@@ -238,9 +238,9 @@ def _is_plain_lfs(values: Mapping[str, str]) -> bool:
     return bool(named) and known and shutil.which("git-lfs") is not None
 
 
-def _stamp(file: Path) -> tuple[int, ...]:
+def _stamp(file: Path | str) -> tuple[int, ...]:
     try:
-        found = file.stat()
+        found = os.stat(file)  # noqa: PTH116 - a dozen times for each step
     except OSError:
         return ()
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -3,8 +3,10 @@
 Only objects that have a file of their own, as recent ones do. Large and packed ones are git's.
 """
 
+import os
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
@@ -49,11 +51,12 @@ def read_object(objects: Path, object_id: str) -> ObjectFile | None:
 def store_objects(objects: Path, found: Mapping[str, ObjectFile]) -> None:
     """Store these objects in their order, without those that are there already."""
     files = {_file_of(objects, object_id): one.raw for object_id, one in found.items()}
-    missing = {file: raw for file, raw in files.items() if not file.exists()}
-    for file in missing:
-        file.parent.mkdir(exist_ok=True)
+    missing = {file: raw for file, raw in files.items() if not os.path.lexists(file)}
+    for folder in {file.rpartition("/")[0] for file in missing}:
+        with suppress(FileExistsError):
+            os.mkdir(folder)  # noqa: PTH102 - for every step
     write_together(missing, mode=0o444, unfinished=_UNFINISHED)
 
 
-def _file_of(objects: Path, object_id: str) -> Path:
-    return objects / object_id[:2] / object_id[2:]
+def _file_of(objects: Path, object_id: str) -> str:
+    return f"{objects}/{object_id[:2]}/{object_id[2:]}"

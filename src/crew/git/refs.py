@@ -67,19 +67,19 @@ def is_swapped(repo: Repository, ref: str, *, to: str, expected: str) -> bool:
 
     Only for a ref with a file of its own that no HEAD names. The lock is the one that git takes.
     """
-    file = repo.common_dir / ref
-    lock = file.with_name(f"{file.name}.lock")
-    if not file.is_file() or not claim_file(lock, f"{to}\n".encode()):
+    file = f"{repo.common_dir}/{ref}"
+    lock, before = f"{file}.lock", f"{expected}\n".encode()
+    if read_bytes(file, most=_LONGEST_REF) != before or not claim_file(lock, f"{to}\n".encode()):
         return False
     try:
-        if read_bytes(file, most=_LONGEST_REF) == f"{expected}\n".encode():
+        if read_bytes(file, most=_LONGEST_REF) == before:
             _log_move(repo, ref, to=to, expected=expected)
             put_in_place(lock, file)
             return True
     except OSError:
-        lock.unlink(missing_ok=True)
+        Path(lock).unlink(missing_ok=True)
         raise
-    lock.unlink(missing_ok=True)
+    Path(lock).unlink(missing_ok=True)
     return False
 
 
@@ -87,9 +87,12 @@ def _log_move(repo: Repository, ref: str, *, to: str, expected: str) -> None:
     """Add a line to the log of a ref, if it has one."""
     line = f"{expected} {to} crew <crew> {int(time.time())} +0000\tcrew\n".encode()
     with suppress(FileNotFoundError):
-        handle = os.open(repo.common_dir / "logs" / ref, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        with os.fdopen(handle, "ab") as log:
-            log.write(line)
+        file = f"{repo.common_dir}/logs/{ref}"
+        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(handle, line)
+        finally:
+            os.close(handle)
 
 
 @contextmanager

@@ -12,8 +12,10 @@ from crew.git.task_repository.agent_refs import main_repository_of
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.file_locks import held
+from crew.system.foreign_files import read_foreign
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_LONGEST_REF = 4096
 _FACTS = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
 
 
@@ -60,18 +62,18 @@ def ref_tip(repo: Repository, ref: str) -> str | None:
     packed refs, or deleted. Therefore the packed refs are read second.
     """
     try:
-        content = (repo.common_dir / ref).read_bytes().decode("ascii").strip()
+        content = read_foreign(f"{repo.common_dir}/{ref}", max_bytes=_LONGEST_REF).decode().strip()
     except (FileNotFoundError, NotADirectoryError):
         if not _may_be_packed(repo, ref):
             return None
         content = ""
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # git knows more forms
         content = ""
     return content if is_object_id(content) else commit_of(repo, ref)
 
 
 def _may_be_packed(repo: Repository, ref: str) -> bool:
-    if (repo.common_dir / "reftable").exists():
+    if os.path.lexists(f"{repo.common_dir}/reftable"):
         return True
     try:
         packed = (repo.common_dir / "packed-refs").read_bytes()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _DEFAULT_MODE = 0o666
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def write_file(
@@ -54,52 +55,61 @@ def write_unfinished(
     _fill(_open_fresh(fresh, first), content, mode=mode, is_durable=is_durable)
 
 
-def write_together(files: Mapping[Path, bytes], *, mode: int, unfinished: str) -> None:
+def write_together(files: Mapping[str, bytes], *, mode: int, unfinished: str) -> None:
     """Write files in their order; all are on the disk before the first one has its name.
 
     In half the time that the disk takes for one after the other. `unfinished`: how the names of
     unfinished files begin.
     """
-    fresh = {path: path.parent / f"{unfinished}{os.urandom(8).hex()}" for path in files}
+    mark = f"{unfinished}{os.urandom(8).hex()}"
+    fresh = {path: f"{path.rpartition('/')[0]}/{mark}-{n}" for n, path in enumerate(files)}
+    handles = list[int]()
     try:
         for path, content in files.items():
-            write_unfinished(fresh[path], content, mode=mode)
-        for one in fresh.values():
-            sync_to_disk(one)
+            handles.append(os.open(fresh[path], _NEW, mode))
+            _write_all(handles[-1], content)
+        for handle in handles:
+            os.fsync(handle)
         for path, one in fresh.items():
             put_in_place(one, path)
     except OSError:
         for one in fresh.values():
-            one.unlink(missing_ok=True)
+            Path(one).unlink(missing_ok=True)
         raise
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
-def claim_file(path: Path, content: bytes) -> bool:
+def claim_file(path: str, content: bytes) -> bool:
     """Create a durable file, such as a lock; False if there is one of this name."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        handle = os.open(path, flags, _DEFAULT_MODE)
+        handle = os.open(path, _NEW, _DEFAULT_MODE)
     except FileExistsError:
         return False
     try:
         _fill(handle, content, mode=None, is_durable=True)
     except OSError:
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
         raise
     return True
 
 
 def _fill(handle: int, content: bytes, *, mode: int | None, is_durable: bool) -> None:
     try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(handle, left) :]
+        _write_all(handle, content)
         if mode is not None:
             os.fchmod(handle, mode)
         if is_durable:
             os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]
 
 
 def _open_fresh(fresh: Path, mode: int) -> int:
@@ -121,7 +131,7 @@ def _mode_of(path: Path) -> int:
         return stat.S_IFREG
 
 
-def put_in_place(fresh: Path, path: Path) -> None:
+def put_in_place(fresh: Path | str, path: Path | str) -> None:
     """The second half: one move, also for a file that another program has written."""
     os.replace(fresh, path)  # noqa: PTH105 - many times for every step
 

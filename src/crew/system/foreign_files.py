@@ -25,7 +25,7 @@ class NotBelieved(ValueError):
     """The file is not one that crew reads. The message is the reason, without the path."""
 
 
-def read_foreign(path: Path, *, max_bytes: int, is_own: bool = False) -> bytes:
+def read_foreign(path: Path | str, *, max_bytes: int, is_own: bool = False) -> bytes:
     """The content of a regular file of at most this size; `NotBelieved` if it is not one.
 
     With `is_own`, only a file of this user (or root) counts. `OSError` as from any read.
@@ -34,12 +34,11 @@ def read_foreign(path: Path, *, max_bytes: int, is_own: bool = False) -> bytes:
 
 
 def read_with_stamp(
-    path: Path, *, max_bytes: int, is_own: bool = False
+    path: Path | str, *, max_bytes: int, is_own: bool = False
 ) -> tuple[bytes, os.stat_result]:
     """The same with the numbers of the file. Crew reads dozens of small files for every step."""
-    handle = _opened(path)
+    handle, found = _opened(path)
     try:
-        found = os.fstat(handle)
         if is_own and found.st_uid not in (os.geteuid(), 0):
             raise NotBelieved("belongs to another user")
         if found.st_size > max_bytes:
@@ -61,17 +60,18 @@ def _read_all(handle: int, expected: int, max_bytes: int) -> bytes:
 
 def open_foreign(path: Path) -> BinaryIO:
     """A regular file, opened to read; `NotBelieved` if it is not one. It never waits."""
-    return os.fdopen(_opened(path), "rb")
+    return os.fdopen(_opened(path)[0], "rb")
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path | str) -> tuple[int, os.stat_result]:
     if refused := _kind_of_other(os.lstat(path)):
         raise NotBelieved(f"is {refused}")
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if refused := _kind_of_other(os.fstat(handle)):  # it changed since
+    found = os.fstat(handle)
+    if refused := _kind_of_other(found):  # it changed since
         os.close(handle)
         raise NotBelieved(f"is {refused}")
-    return handle
+    return handle, found
 
 
 @effect("files.set_aside")
@@ -87,8 +87,9 @@ def set_aside(path: Path) -> Path | None:
 
 def _kind_of_other(found: os.stat_result) -> str:
     """What it is, if it is not a regular file."""
-    kind = stat.S_IFMT(found.st_mode)
-    return "" if kind == stat.S_IFREG else _KINDS.get(kind, "not a file")
+    if stat.S_ISREG(found.st_mode):
+        return ""
+    return _KINDS.get(stat.S_IFMT(found.st_mode), "not a file")
 
 
 def _too_large(max_bytes: int) -> NotBelieved:

@@ -76,7 +76,7 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
     logs = agent_git / "logs"
     files = [logs / "HEAD", logs / "refs" / "stash", agent_git / "ORIG_HEAD"]
     tips = other_tips(crew_git)
-    replaced = tuple(sorted(crew_git.glob(f"{REPLACED}*")))
+    replaced = tuple(sorted(name for name in os.listdir(crew_git) if name.startswith(REPLACED)))  # noqa: PTH208
     stamp = (head, tuple(sorted(tips.items())), replaced, *stamp_of(files))
     if _checked.get(crew_git) == stamp:
         return ()
@@ -88,7 +88,7 @@ def left_in_own(repo: Repository, crew_git: Path, *, head: str | None) -> tuple[
     doubtful |= {at.commit for at in (read_head(agent_git),) if at is not None and at.commit}
     doubtful -= _ancestors(repo, moves, head)
     found = _taken_in(repo, crew_git, doubtful, head) if doubtful else []
-    for git_dir in replaced:
+    for git_dir in (crew_git / name for name in replaced):
         if commits := _tips_of(git_dir):
             found += _taken_in(repo, crew_git, commits, head, objects=git_dir / "objects")
     kept = _held_by_none(repo, set(found), head) if found else ()

@@ -98,6 +98,8 @@ def place_of(repo: Repository, worktree: Path) -> SnapshotPlace:
 def look(place: SnapshotPlace, *, with_ignored: bool, max_bytes: int | None = None) -> Holding:
     """List the content to keep; above `max_bytes`, no file that HEAD does not have."""
     status = place.without_special(lambda: read_status(place.path, place.git_dir, env=place.env))
+    if isinstance(status, WorktreeState) and status.is_untouched:
+        return Holding(status=status)
     outer = found_in(surroundings(place.path, place.git_dir), status)
     paths = [*status.ignored] if isinstance(status, WorktreeState) and with_ignored else []
     chosen = choose(place.path, paths)

@@ -20,7 +20,7 @@ from crew.git.merges.merges import contains
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, ref_tip
 from crew.git.worktrees import worktree_admin
-from crew.git.worktrees.worktrees import worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
 from crew.system.file_locks import held
 
 State = Literal["current", "delivered", "waiting", "diverged"]

@@ -7,7 +7,7 @@ from crew.domain.kernel.names import landed_ref
 from crew.git.delivery.sync_journal import TOKEN, Journal
 from crew.git.repository import Repository, commit_of, ref_tip
 from crew.git.worktrees.worktree_admin import git_dir_for
-from crew.git.worktrees.worktrees import worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
 
 
 def found_journal(repo: Repository) -> Journal | None:

@@ -5,11 +5,14 @@ import re
 from collections import Counter
 
 from crew.domain.kernel.frozen import frozen
+from crew.git.commit_files import has_tree, is_in_history, read_commit
 from crew.git.git_command import GitAnswer, GitFailed, ask, failure, git
 from crew.git.merges.attributes import attributes_worktree
 from crew.git.merges.favoured_side import favoured_tree
+from crew.git.object_files import read_object
 from crew.git.refs import Moved, advance
 from crew.git.repository import Repository, commit_of
+from crew.git.task_repository.plain_objects import NotPlain, PlainEntry, plain_entries
 from crew.git.worktrees.worktree_admin import environment_for
 from crew.system.crash_points import effect
 
@@ -93,6 +96,8 @@ def _intrusion(repo: Repository, *, onto: str, tree: str, is_persons: bool) -> s
     New ones would be in the way of every delivery, or replace crew's records where there are none.
     The files of tasks count as the words of a person: an agent could free a task of its review.
     """
+    if _has_same_state(repo, onto, tree):
+        return ""
     args = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", onto, tree)
     words = git(repo.common_dir, *args, "--", ":(icase).crew").split("\0")
     for how, name in zip(words[::2], words[1::2], strict=False):
@@ -102,6 +107,22 @@ def _intrusion(repo: Repository, *, onto: str, tree: str, is_persons: bool) -> s
         elif how == "A":
             return f"it adds {name!a}, and only .crew/tasks may be committed there"
     return ""
+
+
+def _has_same_state(repo: Repository, onto: str, tree: str) -> bool:
+    """Whether the folder of crew's state is the same in both; False if git must compare them."""
+    commit = read_commit(repo.common_dir, onto)
+    try:
+        return commit is not None and _state(repo, commit.tree) == _state(repo, tree)
+    except NotPlain:
+        return False
+
+
+def _state(repo: Repository, tree: str) -> list[PlainEntry]:
+    found = read_object(repo.common_dir / "objects", tree)
+    if found is None or found.kind != b"tree":
+        raise NotPlain
+    return [one for name, one in plain_entries(found.content).items() if name.lower() == b".crew"]
 
 
 def _fault_of(repo: Repository, commit: str, *, onto: str) -> str:
@@ -116,6 +137,8 @@ def _fault_of(repo: Repository, commit: str, *, onto: str) -> str:
 
 def is_readable(repo: Repository, commit: str) -> bool:
     """Whether the commit and the tree it names can be read."""
+    if has_tree(repo.common_dir, commit):
+        return True
     return ask(repo.common_dir, "cat-file", "-e", f"{commit}^{{tree}}").code == 0
 
 
@@ -137,8 +160,9 @@ def merged_tree(
 
 
 def contains(repo: Repository, *, ancestor: str, descendant: str) -> bool:
-    if ancestor == descendant:
-        return True
+    known = is_in_history(repo.common_dir, ancestor=ancestor, descendant=descendant)
+    if known is not None:
+        return known
     args = ("merge-base", "--is-ancestor", ancestor, descendant)
     answer = ask(repo.common_dir, *args)
     if answer.code not in {0, 1}:

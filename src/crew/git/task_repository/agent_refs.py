@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class AgentHead:
     branch: str | None
 
 
+@lru_cache(maxsize=1000)
 def agent_git_of(crew_git: Path) -> Path:
     """The git dir of the task's own repository, next to crew's for the same folder."""
     return crew_git / "repository"
@@ -45,7 +47,7 @@ def read_head(agent_git: Path) -> AgentHead | None:
     """The HEAD of a task's own repository; None if it cannot be trusted to be one."""
     if not is_folder(agent_git):
         return None
-    text = read_text(agent_git / "HEAD", most=_LONGEST_REF)
+    text = read_text(f"{agent_git}/HEAD", most=_LONGEST_REF)
     if text is None:
         return None
     if _ID.fullmatch(text):
@@ -53,7 +55,7 @@ def read_head(agent_git: Path) -> AgentHead | None:
     ref = text.removeprefix("ref: ").strip()
     if not text.startswith("ref: ") or not _BRANCH.fullmatch(ref):
         return None
-    loose = agent_git / ref
+    loose = f"{agent_git}/{ref}"
     commit = read_text(loose, most=_LONGEST_REF)
     if commit is None and not os.path.lexists(loose):
         commit = dict(_packed(agent_git)).get(ref, "")
@@ -97,7 +99,9 @@ def all_refs(git_dir: Path) -> dict[str, str]:
 def branch_tip(agent_git: Path, branch: str) -> str | None:
     """The commit of a branch of the agent, as its repository names it."""
     ref = f"refs/heads/{branch}"
-    loose = read_text(agent_git / ref, most=_LONGEST_REF) or dict(_packed(agent_git)).get(ref, "")
+    loose = read_text(f"{agent_git}/{ref}", most=_LONGEST_REF) or dict(_packed(agent_git)).get(
+        ref, ""
+    )
     return loose if _ID.fullmatch(loose) else None
 
 
@@ -105,18 +109,18 @@ def locks_of_agent(agent_git: Path) -> list[Path]:
     """The locks in a task's own repository."""
     if not is_folder(agent_git):
         return []
-    top = [agent_git / entry.name for entry in os.scandir(agent_git)]
-    below = _files_below(agent_git / "refs")
-    return [file for file in (*top, *below) if file.name.endswith(".lock")]
+    top = (f"{agent_git}/{name}" for name in os.listdir(agent_git))  # noqa: PTH208
+    below = _files_below(f"{agent_git}/refs")
+    return [Path(file) for file in (*top, *below) if file.endswith(".lock")]
 
 
-def read_text(file: Path, *, most: int) -> str | None:
+def read_text(file: Path | str, *, most: int) -> str | None:
     """The stripped text of a regular file; None for a link, a pipe, a large or a missing file."""
     content = read_bytes(file, most=most)
     return None if content is None else os.fsdecode(content).strip()
 
 
-def read_bytes(file: Path, *, most: int) -> bytes | None:
+def read_bytes(file: Path | str, *, most: int) -> bytes | None:
     """The content of a regular file; None for a link, a pipe, a large or a missing file."""
     try:
         return read_foreign(file, max_bytes=most)
@@ -124,7 +128,7 @@ def read_bytes(file: Path, *, most: int) -> bytes | None:
         return None
 
 
-def is_folder(path: Path) -> bool:
+def is_folder(path: Path | str) -> bool:
     """Whether it is a real folder, not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -141,7 +145,7 @@ def remove(path: Path) -> None:
 
 
 def _packed(folder: Path, name: str = "packed-refs") -> tuple[tuple[str, str], ...]:
-    return _parsed(read_text(folder / name, most=_LARGEST_LIST) or "")
+    return _parsed(read_text(f"{folder}/{name}", most=_LARGEST_LIST) or "")
 
 
 @lru_cache(maxsize=16)
@@ -152,14 +156,20 @@ def _parsed(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _loose(agent_git: Path) -> Iterator[tuple[str, str]]:
-    for file in _files_below(agent_git / "refs"):
+    for file in _files_below(f"{agent_git}/refs"):
         at = read_text(file, most=_LONGEST_REF)
         if at is not None and _ID.fullmatch(at):
-            yield str(file.relative_to(agent_git)), at
+            yield file.removeprefix(f"{agent_git}/"), at
 
 
-def _files_below(top: Path) -> Iterator[Path]:
-    if not is_folder(top):
-        return
-    for folder, _, names in os.walk(top):
-        yield from (Path(folder) / name for name in names)
+def _files_below(top: str) -> Iterator[str]:
+    """All that is no folder there, as text: twice for each step, and paths are slow."""
+    folders = [top] if is_folder(top) else []
+    while folders:
+        folder = folders.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    yield entry.path

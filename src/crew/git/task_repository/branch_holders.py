@@ -14,7 +14,7 @@ _LARGEST = 4096
 def worktree_with(repo: Repository, ref: str) -> Path | None:
     """The main checkout or a linked worktree whose HEAD names this ref."""
     for git_dir in _git_dirs(repo):
-        if read_text(git_dir / "HEAD", most=_LARGEST) == f"ref: {ref}":
+        if read_text(f"{git_dir}/HEAD", most=_LARGEST) == f"ref: {ref}":
             if git_dir != repo.common_dir:
                 return Path(read_text(git_dir / "gitdir", most=_LARGEST) or git_dir).parent
             if repo.root != repo.common_dir:
@@ -33,7 +33,7 @@ def checked_out(branch: str, holder: Path) -> Conflict:
 def _git_dirs(repo: Repository) -> Iterator[Path]:
     yield repo.common_dir
     try:
-        names = os.listdir(repo.common_dir / "worktrees")  # noqa: PTH208 - names are enough
+        names = os.listdir(f"{repo.common_dir}/worktrees")  # noqa: PTH208 - names are enough
     except OSError:
         return
     yield from (repo.common_dir / "worktrees" / name for name in sorted(names))

@@ -57,11 +57,11 @@ def note_index(crew_git: Path, commit: str = "HEAD") -> None:
 
 
 def _is_at(crew_git: Path, commit: str | None) -> bool:
-    return commit is not None and read_text(crew_git / _INDEXED, most=_LARGEST) == commit
+    return commit is not None and read_text(f"{crew_git}/{_INDEXED}", most=_LARGEST) == commit
 
 
 def _has_branch(crew_git: Path) -> bool:
-    return (read_text(crew_git / "HEAD", most=_LARGEST) or "").startswith("ref: ")
+    return (read_text(f"{crew_git}/HEAD", most=_LARGEST) or "").startswith("ref: ")
 
 
 def _head_of(crew_git: Path) -> str | None:

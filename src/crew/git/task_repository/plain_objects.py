@@ -7,17 +7,20 @@ objects. So this module need not know what is bad, only what is certainly harmle
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 from crew.domain.kernel.frozen import frozen
+from crew.git.commit_files import read_commit
 from crew.git.object_files import ObjectFile, read_object, store_objects
 from crew.git.repository import Repository
 
 MOST_OBJECTS = 60
 """For more objects git is faster, even with its start (`python -m bench imports`)."""
 _MOST_ENTRIES = 2000
+_MOST_TREES = 50
 _DEEPEST = 50
 _LONGEST_ATTRIBUTES = 2000
 
@@ -70,8 +73,12 @@ def plain_commit(content: bytes) -> tuple[str, tuple[str, ...]]:
     return found[1].decode(), tuple(line[7:].decode() for line in found[2].splitlines())
 
 
-def plain_entries(content: bytes) -> list[PlainEntry]:
-    """The lines of a tree, if every name is harmless on every system, and their order is right."""
+@lru_cache(maxsize=_MOST_TREES)
+def plain_entries(content: bytes) -> Mapping[bytes, PlainEntry]:
+    """The lines of a tree, if every name is harmless on every system, and their order is right.
+
+    The tree of a step is also the tree before the next one.
+    """
     found = [
         PlainEntry(mode=one[1], name=one[2], object_id=one[3].hex()) for one in _entries(content)
     ]
@@ -80,9 +87,10 @@ def plain_entries(content: bytes) -> list[PlainEntry]:
     order = [one.name + (b"/" if one.mode == _FOLDER else b"") for one in found]
     if any(a >= b for a, b in pairwise(order)):
         raise NotPlain
-    if len({one.name for one in found}) < len(found):
+    entries = {one.name: one for one in found}
+    if len(entries) < len(found):
         raise NotPlain
-    return found
+    return entries
 
 
 def _entries(content: bytes) -> Iterator["re.Match[bytes]"]:
@@ -131,7 +139,10 @@ class _Search:
         return self._found
 
     def _tree_of(self, commit: str) -> str:
-        return plain_commit(self._stored(commit).content)[0]
+        found = read_commit(self._objects.parent, commit)
+        if found is None:
+            raise NotPlain
+        return found.tree
 
     def _add_tree(self, tree: str, before: str | None, *, depth: int) -> None:
         """Add a tree and its parts. Most are those of the tree that was in its place before."""
@@ -141,7 +152,7 @@ class _Search:
             raise NotPlain
         found = self._read(tree, b"tree")
         former = self._entries_of(before) if before else {}
-        for entry in plain_entries(found.content):
+        for entry in plain_entries(found.content).values():
             old = former.get(entry.name)
             if entry == old:
                 continue
@@ -152,9 +163,8 @@ class _Search:
                 self._add_blob(entry)
         self._found[tree] = found
 
-    def _entries_of(self, tree: str) -> dict[bytes, PlainEntry]:
-        found = self._found.get(tree) or self._stored(tree)
-        return {one.name: one for one in plain_entries(found.content)}
+    def _entries_of(self, tree: str) -> Mapping[bytes, PlainEntry]:
+        return plain_entries((self._found.get(tree) or self._stored(tree)).content)
 
     def _add_blob(self, entry: PlainEntry) -> None:
         if not self._has(entry.object_id, b"blob"):

@@ -65,14 +65,15 @@ def follow_agent(repo: Repository, crew_git: Path) -> AgentHead | None:
     return head
 
 
-def follow_or_clean(repo: Repository, crew_git: Path) -> None:
+def follow_or_clean(repo: Repository, crew_git: Path) -> AgentHead | None:
     """The same before a step. The next look at the work reports what is in the way of it."""
     try:
-        follow_agent(repo, crew_git)
+        return follow_agent(repo, crew_git)
     except NotTakenIn:
         _drop_special(crew_git)
     except CrewError:
         pass
+    return None
 
 
 def _follow(repo: Repository, branch: str, commit: str, *, crew_git: Path) -> None:
@@ -169,19 +170,20 @@ def note_mirror(crew_git: Path, commit: str) -> None:
 
     The branch is at the last commit or, after a kill, at the one before it.
     """
-    noted = read_text(crew_git / _MIRRORED, most=_LARGEST) or ""
-    if len(noted) > _LARGEST // 2:
-        write_file(crew_git / _MIRRORED, "".join(f"{one}\n" for one in mirrored(crew_git)).encode())
-    handle = os.open(crew_git / _MIRRORED, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+    file = f"{crew_git}/{_MIRRORED}"
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
     try:
         os.write(handle, f"{commit}\n".encode())
+        is_long = os.fstat(handle).st_size > _LARGEST // 2
     finally:
         os.close(handle)
+    if is_long:
+        write_file(Path(file), "".join(f"{one}\n" for one in mirrored(crew_git)).encode())
 
 
 def mirrored(crew_git: Path) -> list[str]:
     """Where crew moved the task's branch last, and before that."""
-    return (read_text(crew_git / _MIRRORED, most=_LARGEST) or "").split()[-2:]
+    return (read_text(f"{crew_git}/{_MIRRORED}", most=_LARGEST) or "").split()[-2:]
 
 
 def refuse_special(path: Path, git_dir: Path) -> None:
@@ -199,7 +201,7 @@ _HINT = "its files are kept: `crew checkpoints ID` lists them; the agent can mak
 
 def mirror_of(crew_git: Path) -> str | None:
     """The branch that follows the agent's HEAD; None for a folder of gates or reviews."""
-    text = read_text(crew_git / "HEAD", most=_LARGEST) or ""
+    text = read_text(f"{crew_git}/HEAD", most=_LARGEST) or ""
     return text.removeprefix("ref: ") if text.startswith("ref: ") else None
 
 

@@ -67,7 +67,7 @@ class Index:
 def read_index(git_dir: Path) -> Index | None:
     """The index, if it is a common one. An agent may have put anything there."""
     try:
-        raw, found = read_with_stamp(git_dir / "index", max_bytes=_LARGEST)
+        raw, found = read_with_stamp(f"{git_dir}/index", max_bytes=_LARGEST)
     except (OSError, NotBelieved):
         return None
     return _parse_once(raw, found.st_mtime_ns)

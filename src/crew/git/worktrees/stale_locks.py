@@ -13,6 +13,7 @@ from pathlib import Path
 
 from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, git
+from crew.git.hardening import stamp_of
 from crew.git.killed_git import clear_lock
 from crew.git.repository import Repository
 from crew.git.task_repository.agent_index import copied_index
@@ -45,6 +46,21 @@ def locks_in(repo: Repository, path: Path, *, branch: str = "") -> tuple[Path, .
             found += locks_of_agent(agent_git_of(git_dir))
     of_branch = repo.common_dir / "refs" / "heads" / f"{branch}.lock"
     return (*found, of_branch) if branch and of_branch.exists() else tuple(found)
+
+
+def order_stamp(repo: Repository, path: Path, branch: str) -> object:
+    """Changes when a person or an agent touches what crew repairs in a worktree; None: unknown.
+
+    Twelve files, without reading one.
+    """
+    crew_git = worktree_admin.git_dir_for(repo, path)
+    if crew_git is None or not worktree_admin.is_own(crew_git):
+        return None
+    agent_git, ref = agent_git_of(crew_git), f"refs/heads/{branch}"
+    own = (f"{path}", f"{path}/.git", f"{crew_git}", f"{crew_git}/HEAD")
+    theirs = (f"{agent_git}/{name}" for name in (".", "HEAD", "index", "refs", "refs/heads", ref))
+    main = (f"{repo.common_dir}/{ref}", f"{repo.common_dir}/{ref}.lock")
+    return stamp_of((*own, *theirs, *main))
 
 
 def places_of(repo: Repository, path: Path, lock: Path) -> tuple[Path, ...]:

@@ -12,6 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +32,7 @@ REFILL = "crew-refill"
 Kind = Literal["own", "linked"]
 _OWN = Path("crew", "folders")
 _LINKED = Path("worktrees")
+_WHOLE = ("HEAD", "commondir", "gitdir")
 _LONGEST_PATH = 10_000
 _SPARSE = ("core.sparsecheckout", "core.sparsecheckoutcone")
 
@@ -42,9 +44,10 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     """
     if path == repo.root:
         return repo.common_dir
-    dot_git, own = path / ".git", repo.common_dir / _OWN / path.name
-    if dot_git.is_absolute() and _text_in(own) == str(dot_git):
+    own = _own_git_dir(repo.common_dir, path.name)
+    if path.is_absolute() and _text_in(own) == f"{path}/.git":
         return own  # the usual case: the same letters, so no link needs to be resolved
+    dot_git = path / ".git"
     wanted = _real(dot_git)
     if _named_in(own) == wanted or (_git_dir_named(path) == own and _is_half(own)):
         return own
@@ -59,6 +62,12 @@ def git_dir_for(repo: Repository, path: Path) -> Path | None:
     return found
 
 
+@lru_cache(maxsize=1000)
+def _own_git_dir(common_dir: Path, name: str) -> Path:
+    """A dozen times for each step, and paths are slow to make."""
+    return common_dir / _OWN / name
+
+
 def _is_half(git_dir: Path) -> bool:
     """Whether crew's git dir lost the name of its worktree, but not the task's repository."""
     return not (git_dir / "gitdir").exists() and agent_git_of(git_dir).is_dir()
@@ -66,7 +75,7 @@ def _is_half(git_dir: Path) -> bool:
 
 def is_own(git_dir: Path) -> bool:
     """Whether the worktree has a repository of its own, and this git dir is crew's."""
-    return git_dir.parts[-3:-1] == _OWN.parts
+    return git_dir.parts[-3:-1] == _OWN.parts and not git_dir.name.endswith(".git")
 
 
 def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
@@ -76,7 +85,7 @@ def environment_for(git_dir: Path, path: Path) -> dict[str, str]:
 
 def is_whole(git_dir: Path) -> bool:
     """Whether `git worktree add` wrote all its files."""
-    return all((git_dir / name).is_file() for name in ("HEAD", "commondir", "gitdir"))
+    return all(os.path.isfile(f"{git_dir}/{name}") for name in _WHOLE)  # noqa: PTH113 - often
 
 
 def is_simple(repo: Repository, path: Path) -> bool:
@@ -98,7 +107,7 @@ def git_dirs(repo: Repository) -> Iterator[Path]:
 
 def is_pointed_at(git_dir: Path, path: Path) -> bool:
     """Whether the `.git` file of the worktree names the right git dir."""
-    if read_bytes(path / ".git", most=_LONGEST_PATH) == _pointer(git_dir):
+    if read_bytes(f"{path}/.git", most=_LONGEST_PATH) == _pointer(git_dir):
         return True  # as crew wrote it, so no link needs to be resolved
     pointed = linked_git_dir(path / ".git")
     wanted = named_by_worktree(git_dir).resolve()
@@ -131,7 +140,10 @@ def _git_dir_named(path: Path) -> Path | None:
 
 def is_bare_of_files(path: Path) -> bool:
     """Whether it contains nothing except perhaps the `.git` file."""
-    return not path.exists() or all(entry.name == ".git" for entry in path.iterdir())
+    try:
+        return all(name == ".git" for name in os.listdir(path))  # noqa: PTH208 - names are enough
+    except FileNotFoundError:
+        return True
 
 
 def lock_reason(git_dir: Path) -> str | None:
@@ -318,7 +330,7 @@ def _named_in(git_dir: Path) -> str | None:
 
 
 def _text_in(git_dir: Path) -> str | None:
-    found = read_bytes(git_dir / "gitdir", most=_LONGEST_PATH)
+    found = read_bytes(f"{git_dir}/gitdir", most=_LONGEST_PATH)
     return None if found is None else os.fsdecode(found).rstrip("\n")
 
 

@@ -65,6 +65,11 @@ class WorktreeState:
     staged: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether there are only files of HEAD, and no repository among them."""
+        return not (self.changed or self.ignored or self.links or self.overlaid)
+
 
 def read_status(
     worktree: Path, git_dir: Path, *, env: Mapping[str, str] | None = None
@@ -176,7 +181,8 @@ def unfinished_in(git_dir: Path) -> str | None:
     """The git operation that a person or an agent started there and did not finish."""
     if is_own(git_dir):
         git_dir = agent_git_of(git_dir)
-    return next((name for file, name in _UNFINISHED.items() if (git_dir / file).exists()), None)
+    there = (name for file, name in _UNFINISHED.items() if os.path.lexists(f"{git_dir}/{file}"))
+    return next(there, None)
 
 
 def _header(entries: list[str], prefix: str) -> str | None:

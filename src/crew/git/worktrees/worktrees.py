@@ -1,17 +1,15 @@
 """Creates, reuses, reads and removes worktrees, and repairs every half-made state."""
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from crew.domain.kernel.errors import Conflict, CrewError, NotFound
 from crew.git.branches import standing_in_the_way
-from crew.git.git_command import ask, git
+from crew.git.git_command import git
 from crew.git.killed_git import clear_lock
-from crew.git.refs import advance, delete_refs
+from crew.git.refs import advance
 from crew.git.repository import (
     Repository,
     check_own_repositories,
@@ -55,6 +53,7 @@ from crew.git.worktrees.folder_removal import (
 from crew.git.worktrees.persons_commits import take_persons
 from crew.git.worktrees.spare_worktrees import Spare, place
 from crew.git.worktrees.worktree_admin import Kind
+from crew.git.worktrees.worktree_list import symbolic_head
 from crew.git.worktrees.worktree_status import (
     WorktreeState,
     load_status,
@@ -126,7 +125,7 @@ def _laid_linked(repo: Repository, path: Path, *, branch: str, spare: Spare | No
 
 def _lay_repository(repo: Repository, git_dir: Path) -> None:
     """Write the worktree's own repository, at the commit of its branch."""
-    ref = _symbolic_head(git_dir) or ""
+    ref = symbolic_head(git_dir) or ""
     commit = ref_tip(repo, ref)
     if commit is None:
         raise no_commit(ref)
@@ -210,48 +209,6 @@ def remove_worktree(repo: Repository, path: Path) -> None:
     delete_set_aside(path)
 
 
-def delete_branch(
-    repo: Repository, branch: str, *, expected: str, marks: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Delete a branch that is at `expected` and that no worktree has checked out.
-
-    `marks` are refs to delete with it, and their commits.
-    """
-    holders = worktree_paths(repo) if _may_be_held(repo, branch) else {}
-    holder = next((path for path, held_one in holders.items() if held_one == branch), None)
-    if holder is not None:
-        raise checked_out(branch, holder)
-    delete_refs(repo, {f"refs/heads/{branch}": expected, **marks})
-
-
-def _may_be_held(repo: Repository, branch: str) -> bool:
-    """Whether a HEAD names the branch, or cannot be read, so that git has to decide."""
-    if (repo.common_dir / "reftable").exists():
-        return True
-    try:
-        heads = [_symbolic_head(git_dir) for git_dir in worktree_admin.git_dirs(repo)]
-    except OSError:
-        return True
-    return f"refs/heads/{branch}" in heads
-
-
-def worktree_paths(repo: Repository) -> dict[Path, str]:
-    """Every worktree with its branch, the main one first. A detached one has an empty name."""
-    listing = ask(repo.common_dir, "worktree", "list", "--porcelain", "-z")
-    found: dict[Path, str] = {}
-    path = repo.root
-    for line in os.fsdecode(listing.out).split("\0"):
-        word, _, rest = line.partition(" ")
-        if word == "worktree":
-            path = Path(rest) if found else repo.root
-            found[path] = ""
-        elif word == "branch":
-            found[path] = rest.removeprefix("refs/heads/")
-    for path, git_dir in worktree_admin.own_folders(repo):
-        found[path] = (_symbolic_head(git_dir) or "").removeprefix("refs/heads/")
-    return found
-
-
 def state_of(repo: Repository, path: Path) -> WorktreeState:
     """The uncommitted changes, and the unfinished git operation, if any.
 
@@ -288,11 +245,13 @@ def heal(repo: Repository, path: Path) -> None:
     git_dir = worktree_admin.git_dir_for(repo, path)
     if git_dir is None or not worktree_admin.is_own(git_dir) or not is_folder(path):
         return
-    if not (git_dir / worktree_admin.READY).exists() or not any(path.iterdir()):
+    if not (git_dir / worktree_admin.READY).exists() or not os.listdir(path):  # noqa: PTH208
         return  # `ensure_worktree` fills an emptied folder
-    _repair_pointer(repo, git_dir, path, branch=_symbolic_head(git_dir))
-    follow_or_clean(repo, git_dir)
-    take_persons(repo, path)
+    branch = symbolic_head(git_dir)
+    _repair_pointer(repo, git_dir, path, branch=branch)
+    head = follow_or_clean(repo, git_dir)
+    if head is None or branch is None or ref_tip(repo, branch) != head.commit:
+        take_persons(repo, path)
     if not has_sound_index(agent_git_of(git_dir)):
         settle_index(path, git_dir)
         copy_index(git_dir)
@@ -364,7 +323,7 @@ def _refuse_stranger(git_dir: Path, path: Path, *, branch: str | None) -> None:
     """Refuse a worktree that crew did not create, unless it is on the wanted branch."""
     if (git_dir / worktree_admin.READY).exists() or worktree_admin.is_bare_of_files(path):
         return
-    if branch is None or _symbolic_head(git_dir) != f"refs/heads/{branch}":
+    if branch is None or symbolic_head(git_dir) != f"refs/heads/{branch}":
         raise _not_ours(path)
 
 
@@ -379,15 +338,10 @@ def git_dir_of_worktree(repo: Repository, path: Path) -> Path:
 
 
 def _head(repo: Repository, git_dir: Path, path: Path) -> str:
-    branch = _symbolic_head(git_dir)
+    branch = symbolic_head(git_dir)
     env = worktree_admin.environment_for(git_dir, path)
     found = ref_tip(repo, branch) if branch is not None else None
     return found or git(path, "rev-parse", "--verify", "HEAD", env=env)
-
-
-def _symbolic_head(git_dir: Path) -> str | None:
-    text = (git_dir / "HEAD").read_text().strip()
-    return text.removeprefix("ref: ") if text.startswith("ref: ") else None
 
 
 def _not_ours(path: Path) -> Conflict:

@@ -15,13 +15,8 @@ from crew.domain.rows.task import TaskState
 from crew.git.repository import commit_of
 from crew.git.task_repository.take_in import refuse_special
 from crew.git.worktrees.nested_view import without_dirty_links
-from crew.git.worktrees.worktrees import (
-    bound_to,
-    ensure_detached,
-    follow,
-    remove_worktree,
-    worktree_paths,
-)
+from crew.git.worktrees.worktree_list import worktree_paths
+from crew.git.worktrees.worktrees import bound_to, ensure_detached, follow, remove_worktree
 from crew.store.fact_log import load_world
 from crew.system.crash_points import effect
 from crew.system.processes.process import run_in_terminal

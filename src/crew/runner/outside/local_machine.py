@@ -33,8 +33,9 @@ from crew.git.merges.conflict_sides import conflict_sides
 from crew.git.refs import advance
 from crew.git.repository import ref_tip
 from crew.git.task_repository.shown_branches import show_newest
-from crew.git.worktrees import stale_locks, worktree_admin, worktrees
+from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
+from crew.git.worktrees.worktree_list import delete_branch
 from crew.runner.outside.gate_runs import GateRuns
 from crew.runner.outside.member_steps import ChannelPlaces
 from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall, WorkSeen
@@ -43,6 +44,7 @@ from crew.runner.outside.review_runs import Reviews
 from crew.runner.outside.spare_pool import Spares
 from crew.runner.outside.terminals import TaskTerminals
 from crew.runner.outside.work_seen import is_worktree, look_at_work
+from crew.runner.outside.worktree_care import LOCK_PATIENCE_S, WorktreeCare
 from crew.runner.outside.worktree_setup import furnish, worker_settings
 from crew.runner.prompts.mcp_connection import url_variables
 from crew.runner.prompts.step_orders import (
@@ -56,15 +58,11 @@ from crew.runner.prompts.task_text import read_seen
 from crew.runner.sandbox.confinement import for_step
 from crew.runner.views.step_log import note_left_out, start_step
 from crew.system.bounded_log import MIB
-from crew.system.processes.git_processes import have_gits_ended
 from crew.system.threads import in_thread
 from crew.tasks.task_source import NewComment
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
-
-LOCK_PATIENCE_S = 5.0
-"""How long to wait for a live git process before its locks are left alone."""
 
 
 @dataclass(slots=True)
@@ -77,6 +75,7 @@ class LocalOutside:
     spares: Spares = field(init=False)
     channels: ChannelPlaces = field(init=False)
     planned: PlannedTasks = field(init=False)
+    care: WorktreeCare = field(init=False)
     _contained: dict[tuple[str, str], bool] = field(default_factory=dict)
     _parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -87,6 +86,7 @@ class LocalOutside:
         self.spares = Spares(workplace=self.workplace)
         self.channels = ChannelPlaces(self.workplace)
         self.planned = PlannedTasks(self.workplace.source)
+        self.care = WorktreeCare(self.workplace.repo)
 
     async def tips(self, target: str) -> Tips:
         return await in_thread(self._tips, target)
@@ -155,7 +155,7 @@ class LocalOutside:
             spare=spare,
             kind=self.workplace.worktree_kind,
         )
-        self._clear_locks(path, branch)
+        self.care.repair(path, branch)
         if not task.worktree and not is_new:  # a new branch has no work that could be lost
             self._bring_back(task, path, head)
 
@@ -171,22 +171,16 @@ class LocalOutside:
         return bool(task.worktree) and is_worktree(self.workplace, Path(task.worktree))
 
     async def clear_locks(self, task: Task) -> None:
-        if task.worktree:
-            await in_thread(self._clear_locks, Path(task.worktree), task.branch)
-
-    def _clear_locks(self, path: Path, branch: str) -> None:
-        """Remove git's locks of dead processes; a live git may be a person's or a leftover's."""
-        repo = self.workplace.repo
-        worktrees.heal(repo, path)
-        for lock in stale_locks.locks_in(repo, path, branch=branch):
-            if _is_dead(lock, stale_locks.places_of(repo, path, lock)):
-                stale_locks.clear_stale_locks(repo, path, [lock])
+        path = Path(task.worktree)
+        if task.worktree and not self.care.is_in_order(path, task.branch):
+            await in_thread(self.care.repair, path, task.branch)
 
     async def look_at(self, task: Task) -> WorkSeen | None:
         return await in_thread(look_at_work, self.workplace, task)
 
     async def run_step(self, call: StepCall) -> StepOutcome:
         workplace = self.workplace
+        self.care.forget(Path(call.task.worktree))
         seen = await in_thread(self._made_ready, call)
         order = step_order(workplace, call, step_prompt(workplace, call, seen))
         settings = agent_settings(workplace, call.run.agent_kind)
@@ -221,16 +215,19 @@ class LocalOutside:
 
     def _checkpoint(self, task: Task, label: str, *, is_last: bool) -> None:
         """Keep the worktree. Large files without a commit are kept by the last checkpoint only."""
-        self._clear_locks(Path(task.worktree), task.branch)
+        path = Path(task.worktree)
+        has_no_locks = self.care.repair(path, task.branch)
         kept = checkpoints.take_checkpoint(
             self.workplace.repo,
-            Path(task.worktree),
+            path,
             task.id,
             label=label,
             at=time.time(),
             with_ignored=is_last,
             max_bytes=None if is_last else self.workplace.settings.worktree.checkpoint_max_mb * MIB,
         )
+        if has_no_locks:
+            self.care.note_order(path, task.branch)
         if kept is not None and kept.notes.left_out:
             note_left_out(self.workplace.task_log(task.id), kept.notes.left_out)
 
@@ -251,7 +248,7 @@ class LocalOutside:
         if self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip):
             marks = {mark: ref_tip(repo, mark) for mark in _marks(task.branch)}
             there = {mark: at for mark, at in marks.items() if at}
-            worktrees.delete_branch(repo, task.branch, expected=head, marks=there)
+            delete_branch(repo, task.branch, expected=head, marks=there)
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
@@ -259,6 +256,7 @@ class LocalOutside:
     async def open_terminal(
         self, terminal: Terminal, run: Run, task: Task, *, session: str
     ) -> Opened:
+        self.care.forget(Path(task.worktree))
         item = await in_thread(self.workplace.source.show, task.id)
         return await in_thread(self.terminals.open, terminal, run, task, item, session=session)
 
@@ -377,12 +375,6 @@ class LocalOutside:
             )
             source.comment(task.id, reason)
         source.set_status(task.id, TaskState(task.state), at=time.time())
-
-
-def _is_dead(lock: Path, places: tuple[Path, ...]) -> bool:
-    is_dead = have_gits_ended(places, patience_s=LOCK_PATIENCE_S)
-    log.info("%s %s", lock, "was left by a git that was killed" if is_dead else "is in use")
-    return is_dead
 
 
 def _marks(branch: str) -> tuple[str, ...]:

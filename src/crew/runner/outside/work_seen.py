@@ -1,5 +1,6 @@
 """Looks at the worktree of a task: its last commit, uncommitted files, and what cannot land."""
 
+import os
 from pathlib import Path
 
 from crew.domain.rows.task import Task
@@ -30,10 +31,10 @@ def look_at_work(workplace: Workplace, task: Task) -> WorkSeen | None:
 
 def is_worktree(workplace: Workplace, path: Path) -> bool:
     """Whether its `.git` file and git's own record of it exist."""
-    if path.is_symlink():
-        return False
     git_dir = worktree_admin.git_dir_for(workplace.repo, path)
-    return (path / ".git").exists() and git_dir is not None and worktree_admin.is_whole(git_dir)
+    if git_dir is None or path.is_symlink() or not os.path.exists(f"{path}/.git"):  # noqa: PTH110
+        return False
+    return worktree_admin.is_whole(git_dir)
 
 
 def _seen(workplace: Workplace, task: Task, path: Path) -> WorkSeen:

@@ -18,7 +18,8 @@ from crew.git.refs import delete_ref
 from crew.git.repository import Repository, commit_of
 from crew.git.worktrees import worktree_admin
 from crew.git.worktrees.excludes import exclude_in_worktree
-from crew.git.worktrees.worktrees import bound_to, delete_branch, remove_worktree, state_of
+from crew.git.worktrees.worktree_list import delete_branch
+from crew.git.worktrees.worktrees import bound_to, remove_worktree, state_of
 from crew.runner.outside.setup_commands import (
     Setup,
     agent_script,

@@ -5,6 +5,7 @@ the whole folder, so that a terminal, which outlives its runner, finds the door 
 """
 
 import contextlib
+import functools
 import os
 import stat
 from pathlib import Path
@@ -25,10 +26,14 @@ _OWNER = "crew"
 
 def door_socket(workplace: "Workplace") -> Path:
     """The path of the door's socket, the same for every runner of this crew."""
+    return _base() / _name_of(workplace.folder) / SOCKET
+
+
+@functools.cache
+def _name_of(folder: Path) -> str:
     import hashlib  # noqa: PLC0415 - most commands need no door
 
-    name = hashlib.sha256(os.fsencode(workplace.folder.resolve())).hexdigest()[:16]
-    return _base() / name / SOCKET
+    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
 
 
 def _base() -> Path:

@@ -5,6 +5,7 @@ folders and sockets do not exist in the sandbox, except for what is listed here.
 """
 
 import os
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,10 +25,14 @@ from crew.workplace import Workplace
 DOOR = "CREW_DOOR"
 """The variable that names the socket through which a step sends its requests to crew."""
 
-_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - each program gets its own
+_TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/run")))  # noqa: S108
+"""Each program gets its own."""
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR", "TMUX_TMPDIR")
 _SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "TMUX")
-_OF_THE_SYSTEM = ("/etc/resolv.conf", "/run/current-system", "/run/wrappers", "/run/opengl-driver")
+_OF_THE_SYSTEM = tuple(
+    Path(name)
+    for name in ("/etc/resolv.conf", "/run/current-system", "/run/wrappers", "/run/opengl-driver")
+)
 _HELD_GIT_FILES = ("config", "hooks", "info")
 """What decides how git works: an agent may commit, but not change that."""
 
@@ -51,7 +56,7 @@ def for_step(
     workplace: Workplace, order: StepOrder, settings: AgentSettings, *, has_terminal: bool = False
 ) -> Allowed:
     """What the agent of a step, a review, a turn or a terminal may reach."""
-    environ = {**os.environ, **settings.env}
+    environ = ChainMap(dict(settings.env), os.environ)
     home = declared(settings, environ, root=workplace.root)
     door = order.env.get(DOOR)
     files = (prompt_file(order), shim_folder(order), workplace.folder / "scripts")
@@ -98,7 +103,7 @@ def for_command(
 
 def for_manager(workplace: Workplace, settings: AgentSettings) -> Allowed:
     """What the manager may reach: it reads the person's checkout and works with crew alone."""
-    environ = {**os.environ, **settings.env}
+    environ = ChainMap(dict(settings.env), os.environ)
     home = declared(settings, environ, root=workplace.root)
     place = _Place(
         folder=workplace.root,
@@ -135,7 +140,7 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
         has_own_devices=True,
         empty=tuple(_hidden(workplace, place.environ)),
         readable=(
-            *map(Path, _OF_THE_SYSTEM),
+            *_OF_THE_SYSTEM,
             *program_folders(place.environ),
             *place.readable,
             *git.readable,
@@ -155,7 +160,7 @@ def _allowed(workplace: Workplace, place: _Place) -> Allowed:
 
 def _hidden(workplace: Workplace, environ: Mapping[str, str]) -> Iterator[Path]:
     """The folders and sockets of the person, which do not exist in the sandbox."""
-    yield from map(Path, _TEMPORARY)
+    yield from _TEMPORARY
     homes = (environ.get("HOME"), os.environ.get("HOME"))
     folders = (*homes, *(environ.get(name) for name in _TEMPORARY_VARIABLES))
     yield from _absolute(folders)
@@ -205,7 +210,8 @@ def _git_folders(workplace: Workplace, place: _Place) -> _GitFolders:
 def _alternates(common: Path) -> tuple[Path, ...]:
     """The object stores that the main one borrows from."""
     try:
-        lines = (common / "objects" / "info" / "alternates").read_text().splitlines()
+        with open(f"{common}/objects/info/alternates", encoding="utf-8") as file:  # noqa: PTH123
+            lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError):
         return ()
     return tuple(common / "objects" / line for line in lines if line and not line.startswith("#"))

@@ -70,6 +70,7 @@ def _virtual_environments(files: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(folder for folder in folders if (folder / "pyvenv.cfg").is_file())
 
 
+@lru_cache(maxsize=256)
 def _words(command: str) -> tuple[str, ...]:
     """The command itself, which may be a path with spaces, and its words."""
     try:

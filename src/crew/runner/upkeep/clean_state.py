@@ -13,7 +13,8 @@ from crew.domain.kernel.names import made_ref
 from crew.domain.rows.task import TaskState
 from crew.domain.upkeep.clean_plan import Inventory, reopened
 from crew.git.repository import commit_of, refs_like
-from crew.git.worktrees.worktrees import delete_branch, remove_worktree, worktree_paths
+from crew.git.worktrees.worktree_list import delete_branch, worktree_paths
+from crew.git.worktrees.worktrees import remove_worktree
 from crew.runner.upkeep.keep_and_remove import keep_and_remove
 from crew.runner.upkeep.prune_remains import is_contained
 from crew.runner.writer_lock import holding_the_lock

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.domain.requests import Request
-from crew.git.worktrees.worktrees import worktree_paths
+from crew.git.worktrees.worktree_list import worktree_paths
 from crew.runner.requests.ask_crew import ask
 from crew.runner.upkeep.keep_and_remove import keep_and_remove
 from crew.runner.writer_lock import holding_the_lock

@@ -30,7 +30,8 @@ from crew.git.merges.merges import contains
 from crew.git.refs import delete_ref
 from crew.git.repository import commit_of, refs_like
 from crew.git.worktrees.worktree_admin import READY, git_dir_for, lock_reason
-from crew.git.worktrees.worktrees import delete_branch, state_of, worktree_paths
+from crew.git.worktrees.worktree_list import delete_branch, worktree_paths
+from crew.git.worktrees.worktrees import state_of
 from crew.runner.requests.ask_crew import ask
 from crew.runner.upkeep.keep_and_remove import keep_and_remove
 from crew.runner.views.task_namespaces import all_items

@@ -7,7 +7,7 @@ the symlinks lead, since a mount on a symlink would follow it.
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
@@ -45,7 +45,7 @@ class Found:
 
 
 Find = Callable[[Path], Found | None]
-_Emptied = tuple[Path, Path]  # a folder that becomes empty, and where its symlinks lead
+_Parts = tuple[str, ...]
 
 
 def find(path: Path) -> Found | None:
@@ -84,13 +84,18 @@ def _place(path: Path) -> tuple[int | str, ...]:
 
 def mounts_of(allowed: Allowed, find: Find = find) -> tuple[Mount, ...]:
     """The mounts in the order in which they are made: a folder before what is inside it."""
-    emptied = [(path, found.real) for path in allowed.empty if (found := find(path))]
+    emptied = dict[_Parts, Path]()
+    for path in allowed.empty:
+        if found := find(path):
+            emptied.setdefault(path.parts, found.real)
+            emptied.setdefault(found.real.parts, found.real)
     mounts: dict[Path, Mount] = {}
     for path, access in _rules(allowed):
         if found := find(path):
             mount = _mount(path, access, found, emptied)
-            known = mounts.setdefault(mount.at, mount)
-            mounts[mount.at] = max(known, mount, key=lambda one: one.access)
+            known = mounts.get(mount.at)
+            if known is None or mount.access > known.access:
+                mounts[mount.at] = mount
     return tuple(_needed(sorted(mounts.values(), key=lambda one: (len(one.at.parts), one.at))))
 
 
@@ -104,32 +109,30 @@ def _rules(allowed: Allowed) -> Iterator[tuple[Path, Access]]:
     yield from ((path, Access.HELD) for path in allowed.held)
 
 
-def _mount(path: Path, access: Access, found: Found, emptied: Iterable[_Emptied]) -> Mount:
+def _mount(path: Path, access: Access, found: Found, emptied: Mapping[_Parts, Path]) -> Mount:
     """A path below an empty folder is mounted there by name, any other where it leads."""
-    names = [(name, real) for folder, real in emptied for name in (folder, real)]
-    above = [(name, real) for name, real in names if path != name and _is_in(path, name)]
+    above = next((parts for parts in _folders_above(path) if parts in emptied), None)
     at = found.real
-    if above and access is not Access.EMPTY:
-        name, real = max(above, key=lambda one: len(one[0].parts))
-        at = real / path.relative_to(name)
+    if above is not None and access is not Access.EMPTY:
+        at = emptied[above].joinpath(*path.parts[len(above) :])
     elif access is Access.COPY:
         access = Access.READ  # only a folder of the sandbox has room for a copy
     return Mount(access=access, source=found.real, at=at, is_folder=found.is_folder)
 
 
-def _is_in(path: Path, folder: Path) -> bool:
-    """Whether a path is a folder or below it; a fifth of the time of `is_relative_to`."""
-    return path.parts[: len(folder.parts)] == folder.parts
+def _folders_above(path: Path) -> Iterator[_Parts]:
+    """The folders that contain a path, the nearest first."""
+    parts = path.parts
+    return (parts[:length] for length in range(len(parts) - 1, 0, -1))
 
 
 def _needed(mounts: Iterable[Mount]) -> Iterator[Mount]:
     """Leave out what the folder around it gives already, since each mount costs time."""
-    kept: list[Mount] = []
+    kept: dict[_Parts, Mount] = {}
     for mount in mounts:
-        around = [one for one in kept if _is_in(mount.at, one.at)]
-        nearest = max(around, key=lambda one: len(one.at.parts), default=_DISK)
+        nearest = next((kept[one] for one in _folders_above(mount.at) if one in kept), _DISK)
         if not _gives(nearest, mount):
-            kept.append(mount)
+            kept[mount.at.parts] = mount
             yield mount
 
 
