@@ -1,7 +1,6 @@
 """Reads only the names of the configured agents, ten times faster than the whole config."""
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,8 @@ class Glance(NamedTuple):
 
 def glance(repo_root: Path) -> Glance | None:
     """None if a file cannot be read. Commands that need the whole config report that."""
+    import tomllib  # noqa: PLC0415 - `ps` without idle agents does without it
+
     default, kinds = "", set[str]()
     try:
         for file in (*BUILT_IN_FILES, *layer_files(repo_root).values()):

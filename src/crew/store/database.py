@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -61,7 +60,8 @@ def _open_to_read(path: Path) -> Database:
     if not wal.exists() or wal.stat().st_size == 0:
         db = _connect_to_read(path, "immutable=1")
     else:
-        import tempfile  # noqa: PLC0415 - slow to load, and a disk is seldom read-only
+        import shutil  # noqa: PLC0415 - slow to load, and a disk is seldom read-only
+        import tempfile  # noqa: PLC0415
 
         with tempfile.TemporaryDirectory(prefix="crew-read-") as folder:
             for file in (path, wal):

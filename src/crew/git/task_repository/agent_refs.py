@@ -7,7 +7,6 @@ expected form counts as unreadable.
 import itertools
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -139,6 +138,8 @@ def is_folder(path: Path | str) -> bool:
 def remove(path: Path) -> None:
     """Remove a file, a link or a folder, if it exists."""
     if is_folder(path):
+        import shutil  # noqa: PLC0415 - slow to load, and `ps` reads refs too
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

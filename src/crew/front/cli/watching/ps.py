@@ -53,7 +53,7 @@ def ps(call: Call) -> None:
 
 def _bring_up_to_date(agents: list[dict[str, Any]], world: "ShownWorld", root: Path) -> None:
     """Update idle agents from the config, which may have changed since the rows were written."""
-    seen = glance(root) if agents else None
+    seen = glance(root) if any(agent["status"] == "idle" for agent in agents) else None
     if seen is None:
         return
     for agent in agents:
