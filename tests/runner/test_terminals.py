@@ -10,8 +10,8 @@ from crew.agents.terminal.tmux import Tmux, live_sessions
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.verdicts import Verdict
 from crew.runner.manager import TERMINAL, open_manager
-from crew.runner.outside.dead_terminals import ended_unnoticed
 from crew.runner.outside.review_runs import Reviews, keep_verdict
+from crew.runner.terminals.dead_terminals import ended_unnoticed
 from crew.system.processes.ownership import find_process, owned_processes
 from crew.tasks.task_source import NewTask
 from crew.workplace import find_workplace
@@ -215,7 +215,7 @@ def test_where_processes_cannot_be_seen_the_number_alone_must_do(monkeypatch):
         Terminal(id="3.1", task="3"),
     ]
     assert ended_unnoticed(terminals) == terminals[:2]
-    monkeypatch.setattr("crew.runner.outside.dead_terminals.find_process", lambda _pid: None)
+    monkeypatch.setattr("crew.runner.terminals.dead_terminals.find_process", lambda _pid: None)
     assert ended_unnoticed(terminals) == terminals[1:2]
 
 

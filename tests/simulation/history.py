@@ -28,7 +28,7 @@ from simulation.questing import Quests
 from simulation.repository import Repository
 from simulation.talking import SHARE as TALKING
 from simulation.talking import Talk
-from simulation.terminals import SHARE, STAY_S, People
+from simulation.terminals import SHARE, SHOWING, STAY_S, People
 from simulation.virtual_loop import VirtualLoop
 
 MOST_FACTS = 20_000
@@ -71,7 +71,9 @@ class History:
             self.rules = replace(self.rules, conflicts_to_agent=False)
         own = random.Random(-self.seed)
         if own.random() < SHARE:
-            self.terminals = People(self.state, own, self._ask)
+            dialogs = random.Random(f"dialogs {self.seed}")
+            shows = dialogs if dialogs.random() < SHOWING else None
+            self.terminals = People(self.state, own, self._ask, shows)
             self.rules = replace(self.rules, reviewers=own.choice([(), (), ("judge",)]))
         self.items = _tasks(rng)
         self._begin_to_talk(random.Random(f"talk {self.seed}"))

@@ -9,6 +9,7 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.merging.conflict_text import Hunks, Sides
 from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
+from crew.domain.rows.message import Message
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.domain.rows.task import Task
@@ -16,6 +17,7 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
+from crew.domain.terminals.dialogs import Dialog, TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.runner.outside.outside import ReviewCall, StepCall, WorkSeen
 from crew.runner.outside.plan_items import PlannedTasks
@@ -66,6 +68,7 @@ class State:
     landings: list[str] = field(default_factory=list)
     stepping: set[str] = field(default_factory=set)
     panes: "dict[str, Pane]" = field(default_factory=dict)
+    dialogs: dict[str, Dialog] = field(default_factory=dict)  # by the names of terminals
     pids: int = 100
     talk: Any = None  # what agents say, in the histories in which they do
     quests: Any = None  # requests that are planned into steps, in the histories that have some
@@ -339,20 +342,34 @@ class SimulatedOutside:
         self._maybe_die()
         return Opened(pid=found.pid, started=1)
 
-    async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
-        """Whatever comes back to a terminal is for the run that sits there."""
+    async def type_into_terminal(
+        self, terminal: Terminal, run: Run, task: Task, messages: tuple[Message, ...]
+    ) -> TerminalInput | None:
+        """Whatever comes back to a terminal is for the run that sits there; a dialog gets none."""
         await self._effect()
         found = self.state.panes.get(terminal.name)
         assert found is None or found.run == run.id, "words for another run's terminal"
-        assert terminal.untyped, "there is nothing to type"
+        assert terminal.untyped or messages, "there is nothing to type"
+        assert not terminal.dialog, "words for a dialog that is known"
+        dialog = self.state.dialogs.get(terminal.name)
+        if self.state.talk and found and not dialog:
+            self.state.talk.receive(message.id for message in messages)
         self._maybe_die()
-        return found is not None
+        return TerminalInput(takes_text=not dialog, dialog=dialog) if found else None
+
+    async def choose_in_terminal(self, terminal: Terminal, choice: str) -> None:
+        await self._effect()
+        dialog = self.state.dialogs.get(terminal.name)
+        if dialog and choice in dialog.choices:
+            del self.state.dialogs[terminal.name]
+        self._maybe_die()
 
     async def close_terminal(self, terminal: Terminal) -> None:
         await self._effect()
         found = self.state.panes.get(terminal.name)
         assert found is None or found.run == terminal.id, "the session of another run was closed"
         self.state.panes.pop(terminal.name, None)
+        self.state.dialogs.pop(terminal.name, None)
         self._maybe_die()
 
     async def review(self, call: ReviewCall) -> Verdict:

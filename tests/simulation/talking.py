@@ -193,7 +193,7 @@ class Talk:
         """What holds once everything that follows at once has followed."""
         for question in world.questions.values():
             if question.is_open:
-                _check_open(world.runs[question.run], question)
+                _check_open(world, world.runs[question.run], question)
         for run in world.runs.values():
             if run.question:
                 assert world.questions[run.question].is_open, "a run waits for what nobody asks"
@@ -210,10 +210,13 @@ class Talk:
         assert states == self.read, "a message was read without a fact"
 
 
-def _check_open(run: Run, question: Question) -> None:
+def _check_open(world: World, run: Run, question: Question) -> None:
     """Whoever needs a word from a person waits for it, and for nothing else."""
     if question.about == About.CONFLICT:
         assert run.question == question.id, "a conflict is asked about that nobody has"
+        return
+    if question.about == About.DIALOG:
+        assert world.terminals[run.id].dialog == question.id, "no terminal shows this dialog"
         return
     assert run.is_live, "a question of a run that is over"
     if question.about == About.PERMISSION:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from crew.domain.kernel.names import terminal_name
+from crew.domain.rows.question import About
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.task import TaskState
+from crew.domain.terminals.dialogs import Dialog, TerminalInput, screens_seen
 from crew.domain.terminals.terminal_outcomes import ended
 from crew.runner.engine import Engine
 from crew.runner.outside.outside import StepCall
@@ -16,10 +18,18 @@ from simulation.outside import Crashed, SimulatedOutside, State
 SHARE = 0.3
 """How many histories have people at terminals; the others are as they were without them."""
 
+SHOWING = 0.3
+"""How many of those have programs that show dialogs."""
+
 STAY_S = 150
 """How long people stay before they bring to an end what they opened."""
 
 LOOK_EVERY_S = 10.0
+
+DIALOGS = tuple(
+    Dialog(question=f"May I {what}?", context="", choices=("Yes", "No"))
+    for what in ("read", "write")
+)
 
 Asking = Callable[..., None]
 
@@ -31,10 +41,13 @@ class People:
     state: State
     chance: random.Random
     ask: Asking
+    dialogs: random.Random | None = None  # in histories whose programs show some
 
     async def live(self, engine: Engine, outside: SimulatedOutside) -> None:
         while True:
             await asyncio.sleep(self.chance.uniform(0.1, 6))
+            if self.dialogs:
+                self._show_or_answer(engine, self.dialogs)
             if self.chance.random() < 0.3:
                 self._start(engine)
             elif open_runs := self._open_runs(engine):
@@ -56,9 +69,40 @@ class People:
                 except Crashed:
                     engine.outside.dead = True
                     engine.changed.set()
+        if self.dialogs:
+            self._notice_screens(engine)
+
+    def _notice_screens(self, engine: Engine) -> None:
+        shown = self.state.dialogs
+        screens = [
+            (one, TerminalInput(takes_text=one.name not in shown, dialog=shown.get(one.name)))
+            for one in engine.world.terminals.values()
+            if one.name in self.state.panes
+        ]
+        try:
+            engine.record(screens_seen(engine.world, screens, at=engine.now()))
+        except Crashed:
+            engine.outside.dead = True
+            engine.changed.set()
+
+    def _show_or_answer(self, engine: Engine, chance: random.Random) -> None:
+        """A program shows a dialog; a person answers one, in the inbox or at the terminal."""
+        names = sorted(self.state.panes)
+        name = chance.choice(names) if names else ""
+        what = chance.random()
+        if name and what < 0.3:
+            self.state.dialogs.setdefault(name, chance.choice(DIALOGS))
+        elif name and what < 0.4:
+            self.state.dialogs.pop(name, None)
+        elif what < 0.7:
+            for question in list(engine.world.questions.values()):
+                if question.is_open and question.about == About.DIALOG:
+                    self.ask(engine, "answer", question=question.id, text=chance.choice("12"))
 
     def finish(self, engine: Engine, outside: SimulatedOutside) -> None:
         """Once the faults are over everybody comes to an end with what they opened."""
+        self.state.dialogs.clear()
+        self.notice(engine)
         for run in self._open_runs(engine):
             self._work(engine, outside, run)
             how = self.chance.choice([self._complete, self._stop, self._hand_over])

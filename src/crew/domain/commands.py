@@ -88,7 +88,11 @@ class OpenTerminal(TerminalCommand):
 
 
 class TypeIntoTerminal(TerminalCommand):
-    """Type into the terminal why the work was sent back."""
+    """Type into the terminal why the work was sent back, and the messages for its agent."""
+
+
+class AnswerDialog(TerminalCommand):
+    """Enter the choice that a person made in the inbox."""
 
 
 class CloseTerminal(TerminalCommand):

@@ -132,6 +132,9 @@ def _asks_on(world: World, question: Question, run: Run) -> bool:
     if question.about == About.CONFLICT:
         task = world.tasks[question.task]
         return task.state == TaskState.DONE and task.conflict == question.id
+    if question.about == About.DIALOG:
+        terminal = world.terminals.get(run.id)
+        return terminal is not None and terminal.is_open and terminal.dialog == question.id
     return run.stepping if question.about == About.PERMISSION else run.is_live
 
 

@@ -92,6 +92,8 @@ class TerminalFields(TypedDict, total=False):
     started: int | None
     leaving: str
     untyped: bool
+    held: bool
+    dialog: str
 
 
 class MergeQueueFields(TypedDict, total=False):

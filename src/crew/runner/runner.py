@@ -18,13 +18,14 @@ from crew.domain.kernel.text import one_line
 from crew.domain.quests.council_stage import is_awaited
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Answer, Request, parsed
+from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.speaking_run import Speaker, speaking_run
+from crew.domain.terminals.dialogs import TerminalInput, screens_seen
 from crew.git import spawn_git
 from crew.runner.arrivals import arrivals, keep_taken_in
 from crew.runner.engine import Engine
 from crew.runner.interrupts import SHARE_FOR_STEPS, Interrupts
 from crew.runner.kind_watch import KindWatch
-from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.outside.review_runs import is_open_review
 from crew.runner.requests.checked_requests import (
@@ -39,6 +40,8 @@ from crew.runner.requests.tokens import VERBS as STEP_VERBS
 from crew.runner.requests.tokens import Tokens
 from crew.runner.requests.waiting_readers import Readers
 from crew.runner.startup import repair_before_plan
+from crew.runner.terminals.dead_terminals import terminal_ends
+from crew.runner.terminals.terminal_input import read_terminals
 from crew.runner.views.last_words import LastWords
 from crew.runner.views.state_files import StateFiles
 from crew.store.database import StoreFailed
@@ -48,6 +51,7 @@ from crew.store.replies import Reply
 from crew.store.request_queue import open_requests
 from crew.system.full_disk import is_disk_full
 from crew.system.private_files import open_pipe
+from crew.system.threads import in_thread
 from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
@@ -162,6 +166,18 @@ class Runner:
     def look_at_terminals(self) -> None:
         """Record terminals that ended without a report, as when their server was killed."""
         if facts := terminal_ends(self.engine.world, at=time.time()):
+            self.engine.record(facts)
+
+    async def look_at_screens(self) -> None:
+        """Record dialogs at terminals, and prompts that take the text that was kept for them."""
+        if not any(one.is_open for one in self.engine.world.terminals.values()):
+            return
+        world = self.engine.world
+        seen = await in_thread(lambda: list(read_terminals(self.workplace, world)))
+        self._guarded(lambda: self._record_screens(seen))
+
+    def _record_screens(self, seen: Iterable[tuple[Terminal, TerminalInput]]) -> None:
+        if facts := screens_seen(self.engine.world, seen, at=time.time()):
             self.engine.record(facts)
 
     def hear_requests(self) -> None:
@@ -336,6 +352,7 @@ class Runner:
             self._guarded(self.hear_requests)
             self._guarded(self.take_in)
             self._guarded(self.look_at_terminals)
+            await self.look_at_screens()
             took_s = time.monotonic() - began
             await asyncio.sleep(max(LOOK_AGAIN_S, LOOKING_SHARE * took_s))
 

@@ -63,13 +63,21 @@ def _lock(path: Path) -> int | None:
 
 def _open_elsewhere(session: str, env: Mapping[str, str]) -> int | None:
     """The process that has it open without our lock, from the files that Claude writes."""
-    home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
-    for file in Path(home, "sessions").glob("*.json"):
+    for entry in session_entries(env):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            entry = json.loads(file.read_bytes())
             if entry["sessionId"] == session and _is_alive(entry):
                 return int(entry["pid"])
     return None
+
+
+def session_entries(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """What each running Claude Code reports about itself: its session, its process, its status."""
+    home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
+    for file in Path(home, "sessions").glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            entry = json.loads(file.read_bytes())
+            if isinstance(entry, dict):
+                yield entry
 
 
 def _is_alive(entry: Mapping[str, Any]) -> bool:

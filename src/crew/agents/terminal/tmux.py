@@ -189,11 +189,11 @@ def send_text(tmux: Tmux, name: str, text: str, *, enter: bool = True) -> None:
     if len(text) > _TYPED_AT_MOST or any(end in text for end in "\n\r\0"):
         _paste(tmux, name, text)
     elif text:
-        _type(tmux, name, ("-l", "--", _literal(text)))
+        press_keys(tmux, name, "-l", "--", _literal(text))
     if enter:
         # A program that reads text and Enter together treats both as a paste and does not submit.
         time.sleep(_ENTER_AFTER_S)
-        _type(tmux, name, ("Enter",))
+        press_keys(tmux, name, "Enter")
 
 
 def capture(tmux: Tmux, name: str, *, lines: int, colours: bool = False) -> str:
@@ -260,8 +260,8 @@ def _paste(tmux: Tmux, name: str, text: str) -> None:
 
 
 @effect("agents.type")
-def _type(tmux: Tmux, name: str, keys: tuple[str, ...]) -> None:
-    """Leave copy mode first: while a person scrolls, keys would not reach the program."""
+def press_keys(tmux: Tmux, name: str, *keys: str) -> None:
+    """Press keys by tmux's names for them. While a person scrolls, crew leaves copy mode first."""
     leave_scrolling = ("copy-mode", "-q", "-t", _target(name))
     done = _call(tmux, *leave_scrolling, ";", "send-keys", "-t", _target(name), *keys)
     if done.returncode:

@@ -7,7 +7,6 @@ conflicts of that commit are settled in the same way.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.fact import Fact
 from crew.domain.merging.sent_back import CONFLICT_CHOICES, returned
 from crew.domain.requests import Answer, Asked, Verb, typed
@@ -38,21 +37,9 @@ def answer(asked: Asked[AnswerQuestion]) -> Answer:
     question = open_question(asked)
     if question.about != About.CONFLICT:
         return answer_question(asked)
-    choice = read_choice(question, answer_text(asked, question))
+    choice = answer_text(asked, question)
     facts = (answered(question, choice, at=asked.at), *chosen(asked, question, choice))
     return Answer(facts=facts, reply=question.id)
-
-
-def read_choice(question: Question, text: str) -> str:
-    """The choice that the answer names, in any spelling."""
-    said = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
-    if said not in question.choices:
-        raise UsageError(
-            f"{text.strip()!r} is not a choice of question {question.id}",
-            hint=f"choose one of: {', '.join(question.choices)}",
-            code="invalid_choice",
-        )
-    return said
 
 
 def chosen(asked: Asked[object], question: Question, choice: str) -> list[Fact]:

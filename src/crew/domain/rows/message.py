@@ -11,6 +11,10 @@ LONGEST_MESSAGE = 100_000
 """Characters of a message for a task, or of a post in a channel."""
 
 
+A_PERSON = "a person"
+"""The sender of a message that came from no task."""
+
+
 class MessageState(StrEnum):
     QUEUED = "queued"
     GIVEN = "given"
@@ -50,3 +54,8 @@ class Message:
     def shown(self) -> str:
         """The message as an agent reads it, in its prompt or during a step."""
         return attributed(f"From {self.sender} ({self.id})", self.text)
+
+    @property
+    def typed(self) -> str:
+        """The message as it is typed into a terminal, where a person's words need no name."""
+        return self.text if self.sender == A_PERSON else self.shown

@@ -20,14 +20,15 @@ class QuestionState(StrEnum):
 class About(StrEnum):
     """What is asked.
 
-    A text about the task, permission to use a tool, how a blocked item continues, or which side of
-    a conflict wins.
+    A text about the task, permission to use a tool, how a blocked item continues, which side of a
+    conflict wins, or a choice in the dialog that a terminal shows.
     """
 
     INPUT = "input"
     PERMISSION = "permission"
     BLOCKED = "blocked"
     CONFLICT = "conflict"
+    DIALOG = "dialog"
 
 
 QUESTION = Machine(

@@ -47,7 +47,8 @@ class Terminal:
     """It has the id of the run that it carries; `number` counts the terminals of that run.
 
     `pid` and `started` together identify its first process. `untyped` means that the notes of the
-    run still have to be typed into it.
+    run still have to be typed into it. `held` means that no prompt waited for text when crew
+    wanted to type; `dialog` is the question in the inbox about the dialog that its program shows.
     """
 
     kind: ClassVar[str] = "terminal"
@@ -61,6 +62,8 @@ class Terminal:
     started: int | None = None
     leaving: str = ""
     untyped: bool = False
+    held: bool = False
+    dialog: str = ""
 
     @property
     def name(self) -> str:

@@ -7,15 +7,20 @@ from crew.domain.world import World, moved
 
 
 def messages_given(world: World, run: Run, step: str, *, at: float) -> list[Fact]:
-    return [
-        given(message, step, at=at)
-        for message in messages_for(world, run.task)
-        if message.state == MessageState.QUEUED
-    ]
+    return [given(message, step, at=at) for message in queued_for(world, run.task)]
 
 
 def given(message: Message, step: str, *, at: float) -> Fact:
     return moved(message, "given", to=MessageState.GIVEN, at=at, step=step)
+
+
+def read(message: Message, *, at: float) -> Fact:
+    return moved(message, "read", to=MessageState.READ, at=at)
+
+
+def queued_for(world: World, task: str) -> tuple[Message, ...]:
+    """The messages that no step and no terminal has got yet, the oldest first."""
+    return tuple(m for m in messages_for(world, task) if m.state == MessageState.QUEUED)
 
 
 def messages_for(world: World, task: str) -> list[Message]:
@@ -31,7 +36,7 @@ def messages_for(world: World, task: str) -> list[Message]:
 def messages_read(world: World, run: Run, *, at: float) -> list[Fact]:
     """Mark the messages of a step as read after it ended well."""
     return [
-        moved(message, "read", to=MessageState.READ, at=at)
+        read(message, at=at)
         for message in messages_for(world, run.task)
         if message.state == MessageState.GIVEN
     ]

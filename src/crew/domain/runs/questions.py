@@ -78,7 +78,10 @@ def answered(question: Question, text: str, *, at: float) -> Fact:
 
 
 def answer_text(asked: Asked[AnswerQuestion], question: Question) -> str:
-    """The text of an answer; an empty one denies a permission, and is refused elsewhere."""
+    """The text of an answer; an empty one denies a permission, and is refused elsewhere.
+
+    An answer that names a choice, by its number or its words, is that choice.
+    """
     text = asked.request.text
     if not text.strip() and question.about != About.PERMISSION:
         raise UsageError("the answer is empty", hint="answer again with a text")
@@ -87,7 +90,37 @@ def answer_text(asked: Asked[AnswerQuestion], question: Question) -> str:
             f"the answer has {len(text):,} characters, and {LONGEST_MESSAGE:,} are the most",
             hint="put the material into a file of the repository and name that file",
         )
-    return text
+    choice = read_choice(question, text)
+    if choice is None and question.about in _ONE_OF_THE_CHOICES:
+        raise UsageError(
+            f"{text.strip()!r} is not a choice of question {question.id}",
+            hint=f"choose one of: {', '.join(question.choices)}"
+            if question.choices
+            else f"`crew attach {question.task}` shows the dialog",
+            code="invalid_choice",
+        )
+    return text if choice is None else choice
+
+
+_ONE_OF_THE_CHOICES = frozenset({About.CONFLICT, About.DIALOG})
+"""Questions that take no other text."""
+
+
+def read_choice(question: Question, text: str) -> str | None:
+    """The choice that the answer names: by number, by its words, or by their only beginning."""
+    said = _spelled(text)
+    if said.isdecimal() and 1 <= int(said) <= len(question.choices):
+        return question.choices[int(said) - 1]
+    for choice in question.choices:
+        if _spelled(choice) == said:
+            return choice
+    begun = [one for one in question.choices if said and f"{_spelled(one)} ".startswith(f"{said} ")]
+    return begun[0] if len(begun) == 1 else None
+
+
+def _spelled(text: str) -> str:
+    """The words without case and punctuation."""
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
 def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
@@ -104,7 +137,7 @@ def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
 
 def open_question(asked: Asked[AnswerQuestion]) -> Question:
     question = find_question(asked.world, asked.request.question)
-    ends_with_run = question.about != About.CONFLICT
+    ends_with_run = question.about not in _ONE_OF_THE_CHOICES
     is_over = question.is_open and ends_with_run and not asked.world.runs[question.run].is_live
     state = QuestionState.WITHDRAWN if is_over else question.state
     if state != QuestionState.OPEN:

@@ -10,6 +10,7 @@ from crew.domain.world import World, moved
 
 if TYPE_CHECKING:
     from crew.domain.field_groups import StepUse
+    from crew.domain.row_changes import TerminalFields
 
 
 def agent_of(world: World, run: Run) -> Agent | None:
@@ -45,15 +46,7 @@ def shut(world: World, run: Run, *, at: float) -> list[Fact]:
     terminal = world.terminal_of(run.id)
     if terminal is None:
         return []
-    return [
-        moved(
-            terminal,
-            "closed",
-            to=TerminalState.CLOSED,
-            at=at,
-            pid=None,
-            started=None,
-            leaving="",
-            untyped=False,
-        )
-    ]
+    changes: TerminalFields = {"pid": None, "started": None, "leaving": "", "untyped": False}
+    if terminal.held or terminal.dialog:
+        changes |= {"held": False, "dialog": ""}
+    return [moved(terminal, "closed", to=TerminalState.CLOSED, at=at, **changes)]

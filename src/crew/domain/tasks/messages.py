@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.domain.requests import Answer, Asked, Verb, find_task, typed
-from crew.domain.rows.message import LONGEST_MESSAGE, Message, MessageState
+from crew.domain.rows.message import LONGEST_MESSAGE, Message
 from crew.domain.rows.task import FINISHED
-from crew.domain.runs.message_outcomes import given, messages_for, messages_read
+from crew.domain.runs.message_outcomes import given, messages_read, queued_for
 from crew.domain.runs.speaking_run import Speaker, speaking_run
 from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.world import FactDraft, born
@@ -45,7 +45,7 @@ def fetch_messages(asked: Asked[Speaker]) -> Answer:
     A terminal has no steps, so there they are read at once.
     """
     run = speaking_run(asked.world, asked.request)
-    found = [m for m in messages_for(asked.world, run.task) if m.state == MessageState.QUEUED]
+    found = queued_for(asked.world, run.task)
     draft = FactDraft(asked.world)
     draft.add(*(given(message, run.step_key, at=asked.at) for message in found))
     if asked.request.terminal is not None:

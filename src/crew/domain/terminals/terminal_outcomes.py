@@ -2,11 +2,13 @@
 
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
+from crew.domain.rows.message import Message
 from crew.domain.rows.run import Ask, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.terminal import Leaving, Terminal, TerminalState
+from crew.domain.runs.message_outcomes import given, read
 from crew.domain.runs.run_holder import freed, shut
-from crew.domain.world import World, born, moved, noted
+from crew.domain.world import FactDraft, World, born, moved, noted
 
 
 @frozen
@@ -93,12 +95,15 @@ def closed(world: World, run: Run, *, at: float) -> list[Fact]:
     return facts
 
 
-def typed(world: World, run: Run, *, at: float) -> list[Fact]:
-    """Record that the notes were typed, so that the session has them."""
-    return [
-        noted(world.terminals[run.id], "typed", at=at, untyped=False),
-        noted(run, "terminal_told", at=at, ask=Ask.CONTINUE),
-    ]
+def typed(world: World, run: Run, messages: tuple[Message, ...] = (), *, at: float) -> list[Fact]:
+    """Record that the notes and messages were typed, so that the session has them."""
+    terminal, draft = world.terminals[run.id], FactDraft(world)
+    if terminal.untyped:
+        draft.add(noted(terminal, "typed", at=at, untyped=False))
+        draft.add(noted(run, "terminal_told", at=at, ask=Ask.CONTINUE))
+    draft.add(*(given(one, run.step_key, at=at) for one in messages))
+    draft.add(*(read(draft.world.messages[one.id], at=at) for one in messages))
+    return draft.facts
 
 
 def _next_ask(run: Run) -> str:

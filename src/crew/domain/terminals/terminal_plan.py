@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from crew.domain.commands import (
+    AnswerDialog,
     CloseTerminal,
     Command,
     CommandKey,
@@ -13,8 +14,9 @@ from crew.domain.commands import (
     TypeIntoTerminal,
 )
 from crew.domain.rows.run import Run, RunState
-from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Leaving, Terminal, TerminalState
+from crew.domain.runs.message_outcomes import queued_for
+from crew.domain.terminals.dialogs import to_be_entered
 from crew.domain.terminals.terminal_outcomes import is_over
 from crew.domain.world import World
 
@@ -24,7 +26,7 @@ def plan_terminals(world: World, *, busy: frozenset[CommandKey]) -> Iterator[Com
         if not terminal.is_up:
             continue
         run = world.runs[terminal.id]
-        command = _for_terminal(terminal, run, world.tasks[run.task])
+        command = _for_terminal(world, terminal, run)
         # `crew complete` gets its answer even if the terminal ended in the meantime.
         is_waited_for = terminal.leaving == Leaving.ENDED and Inspect(subject=run.id).key in busy
         if command is not None and not is_waited_for:
@@ -32,8 +34,9 @@ def plan_terminals(world: World, *, busy: frozenset[CommandKey]) -> Iterator[Com
 
 
 def _for_terminal(
-    terminal: Terminal, run: Run, task: Task
+    world: World, terminal: Terminal, run: Run
 ) -> type[TerminalCommand | Inspect] | None:
+    task = world.tasks[run.task]
     if run.agent is not None:
         return TakeOver
     is_leaving = terminal.state == TerminalState.LEAVING
@@ -41,6 +44,15 @@ def _for_terminal(
         return CloseTerminal
     if run.is_live and not terminal.is_open:
         return OpenTerminal
-    if terminal.untyped:
+    if to_be_entered(world, terminal):
+        return AnswerDialog
+    if _has_words(world, terminal):
         return TypeIntoTerminal
     return Inspect if run.state == RunState.REVIEWING else None
+
+
+def _has_words(world: World, terminal: Terminal) -> bool:
+    """Whether there is something to type, and no dialog or other hindrance is known."""
+    if not terminal.is_open or terminal.held or terminal.dialog:
+        return False
+    return terminal.untyped or bool(queued_for(world, terminal.task))

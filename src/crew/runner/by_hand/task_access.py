@@ -7,7 +7,10 @@ from typing import NoReturn
 
 from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
+from crew.domain.terminals.dialogs import TerminalInput
 from crew.runner.sandbox.confinement import for_command
+from crew.runner.terminals.terminal_input import read_terminal
+from crew.store.fact_log import load_world
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import become, load_wrapper
 from crew.system.processes.start_command import Wrapper, confined
@@ -17,6 +20,14 @@ from crew.workplace import Workplace
 
 def has_terminal(workplace: Workplace, name: str) -> bool:
     return tmux.find_session(Tmux(folder=workplace.folder), name) is not None
+
+
+def terminal_takes(workplace: Workplace, task: str) -> TerminalInput | None:
+    """What the task's terminal takes now; None if crew opened no terminal for it."""
+    world = load_world(workplace.db)
+    run = world.runs.get(world.tasks[task].run or "") if task in world.tasks else None
+    terminal = world.terminal_of(run.id) if run else None
+    return read_terminal(workplace, terminal, run) if terminal and run else None
 
 
 def attach_to(workplace: Workplace, name: str) -> NoReturn:

@@ -9,6 +9,7 @@ from crew.domain.kernel.names import branch_name
 from crew.domain.lead_choice import lead_of
 from crew.domain.rows.run import RunState
 from crew.domain.rows.task import TaskState
+from crew.domain.runs.message_outcomes import queued_for
 from crew.domain.runs.run_ends import killed
 from crew.domain.runs.run_outcomes import Prepared, checked, prepared
 from crew.domain.runs.step_outcomes import step_found_done
@@ -18,7 +19,7 @@ from crew.domain.tasks.task_outcomes import (
     worktree_reset,
     written,
 )
-from crew.domain.terminals import terminal_outcomes
+from crew.domain.terminals import dialogs, terminal_outcomes
 from crew.runner.doers.context import Context, Doer, kept
 from crew.runner.doers.evidence import gather, newest_base
 from crew.runner.doers.quest_doers import check_stage, write_items
@@ -129,13 +130,24 @@ async def open_terminal(ctx: Context, command: Command) -> list[Fact]:
 
 
 async def type_into_terminal(ctx: Context, command: Command) -> list[Fact]:
-    """Type a message into the terminal; if it has ended unnoticed, record that instead."""
+    """Type at the terminal's prompt; if it has ended unnoticed, record that instead."""
     run, task = ctx.run(command)
+    terminal, messages = ctx.world().terminals[run.id], queued_for(ctx.world(), task.id)
+    seen = await ctx.outside.type_into_terminal(terminal, run, task, messages)
+    run = ctx.run(command)[0]
+    if seen is None:
+        number = terminal.number
+        return terminal_outcomes.ended(ctx.world(), run.id, number=number, code=None, at=ctx.now())
+    if not seen.takes_text:
+        return dialogs.not_typed(ctx.world(), run, seen, at=ctx.now())
+    return terminal_outcomes.typed(ctx.world(), run, messages, at=ctx.now())
+
+
+async def answer_dialog(ctx: Context, command: Command) -> list[Fact]:
+    run = ctx.run(command)[0]
     terminal = ctx.world().terminals[run.id]
-    if await ctx.outside.type_into_terminal(terminal, run, task):
-        return terminal_outcomes.typed(ctx.world(), ctx.run(command)[0], at=ctx.now())
-    number = terminal.number
-    return terminal_outcomes.ended(ctx.world(), run.id, number=number, code=None, at=ctx.now())
+    await ctx.outside.choose_in_terminal(terminal, dialogs.to_be_entered(ctx.world(), terminal))
+    return dialogs.dialog_answered(ctx.world(), ctx.run(command)[0], at=ctx.now())
 
 
 async def close_terminal(ctx: Context, command: Command) -> list[Fact]:
@@ -159,6 +171,7 @@ RUN_DOERS: Mapping[type[Command], Doer] = {
     commands.TakeOver: take_over,
     commands.OpenTerminal: open_terminal,
     commands.TypeIntoTerminal: type_into_terminal,
+    commands.AnswerDialog: answer_dialog,
     commands.CloseTerminal: close_terminal,
     commands.Inspect: inspect,
 }

@@ -13,6 +13,7 @@ from crew.domain.merging.conflict_text import Sides
 from crew.domain.merging.merge_reports import Delivered, MergeResult, Tips
 from crew.domain.quests.item_tasks import ItemTask
 from crew.domain.rows.channel import Member
+from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task, TaskState
@@ -20,6 +21,7 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
+from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.git.branches import claim_branch
 from crew.git.checkpoints import checkpoints
@@ -260,8 +262,13 @@ class LocalOutside:
         item = await in_thread(self.workplace.source.show, task.id)
         return await in_thread(self.terminals.open, terminal, run, task, item, session=session)
 
-    async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
-        return await in_thread(self.terminals.type_into, terminal, run, task)
+    async def type_into_terminal(
+        self, terminal: Terminal, run: Run, task: Task, messages: tuple[Message, ...]
+    ) -> TerminalInput | None:
+        return await in_thread(self.terminals.type_into, terminal, run, task, messages)
+
+    async def choose_in_terminal(self, terminal: Terminal, choice: str) -> None:
+        await in_thread(self.terminals.choose, terminal, choice)
 
     async def close_terminal(self, terminal: Terminal) -> None:
         await in_thread(self.terminals.close, terminal)

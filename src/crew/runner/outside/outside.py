@@ -19,6 +19,7 @@ from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.verdicts import Verdict
+from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 
 
@@ -138,8 +139,16 @@ class Outside(Protocol):
     ) -> Opened:
         """Open the terminal of a run, or find the open one."""
 
-    async def type_into_terminal(self, terminal: Terminal, run: Run, task: Task) -> bool:
-        """Type into the terminal why the work came back; False if there is no terminal."""
+    async def type_into_terminal(
+        self, terminal: Terminal, run: Run, task: Task, messages: tuple[Message, ...]
+    ) -> TerminalInput | None:
+        """Type into the terminal why the work came back, and messages; None without a terminal.
+
+        The result is what the terminal took before; nothing is typed unless it took text.
+        """
+
+    async def choose_in_terminal(self, terminal: Terminal, choice: str) -> None:
+        """Enter a choice in the dialog that the terminal shows; do nothing if it shows no such."""
 
     async def close_terminal(self, terminal: Terminal) -> None:
         """End a terminal and every process in it; do nothing if there is none."""

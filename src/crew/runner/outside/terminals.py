@@ -8,16 +8,19 @@ from crew.agents.adapter import DEFAULT_TEMPLATE, StepOrder
 from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
 from crew.agents.terminal import tmux
+from crew.agents.terminal.dialog_keys import choose
 from crew.agents.terminal.terminal_script import write_session_script
 from crew.agents.terminal.tmux import Tmux
 from crew.config.model import AgentSettings
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.templates import Value, shell_script
+from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
+from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.runner.prompts.step_orders import (
     agent_settings,
@@ -28,6 +31,7 @@ from crew.runner.prompts.step_orders import (
 from crew.runner.prompts.step_prompt import sent_back_words, terminal_prompt
 from crew.runner.requests.door_folder import make_door_folder
 from crew.runner.sandbox.confinement import for_step, limits_of
+from crew.runner.terminals.terminal_input import read_terminal, terminal_marker
 from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import MARKER_VARIABLE
 from crew.system.processes.process import load_wrapper
@@ -145,21 +149,23 @@ class TaskTerminals:
             )
         return replace(limits_of(workplace), has_terminal=True)
 
-    def type_into(self, terminal: Terminal, run: Run, task: Task) -> bool:
-        """Type a message; a repeat types it again, which is better than losing it."""
-        server = Tmux(folder=self.workplace.folder)
-        if tmux.find_session(server, terminal.name) is None:
-            return False
-        tmux.send_text(server, terminal.name, sent_back_words(self.workplace, run, task))
-        return True
+    def type_into(
+        self, terminal: Terminal, run: Run, task: Task, messages: tuple[Message, ...]
+    ) -> TerminalInput | None:
+        """Type at a prompt; a repeat types it again, which is better than losing it."""
+        seen = read_terminal(self.workplace, terminal, run)
+        if seen is None or not seen.takes_text:
+            return seen
+        back = [sent_back_words(self.workplace, run, task)] if terminal.untyped else []
+        text = "\n\n".join([*back, *(one.typed for one in messages)])
+        tmux.send_text(Tmux(folder=self.workplace.folder), terminal.name, text)
+        return seen
+
+    def choose(self, terminal: Terminal, choice: str) -> None:
+        choose(Tmux(folder=self.workplace.folder), terminal.name, choice)
 
     def close(self, terminal: Terminal) -> None:
         server = Tmux(folder=self.workplace.folder)
         tmux.close_session(
             server, terminal.name, marker=terminal_marker(self.workplace, terminal.id)
         )
-
-
-def terminal_marker(workplace: Workplace, run: str) -> str:
-    """A marker of its own, not the runner's: a terminal outlives the runner."""
-    return f"pane/{workplace.repo_id}/{run}"

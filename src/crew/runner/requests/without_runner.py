@@ -19,8 +19,8 @@ from crew.domain.requests import Answer, Request
 from crew.domain.scope import Scope
 from crew.domain.world import World
 from crew.runner.arrivals import arrivals, is_taken_in, keep_taken_in
-from crew.runner.outside.dead_terminals import terminal_ends
 from crew.runner.requests.checked_requests import writable
+from crew.runner.terminals.dead_terminals import terminal_ends
 from crew.runner.views.documents import Documents
 from crew.runner.writer_lock import holding_the_lock
 from crew.store.fact_log import load_world, record
@@ -88,8 +88,17 @@ class _Alone:
         asked = answer(self.world, writable(request), rules=rules, at=now)
         self._record(asked.facts)
         self._record(terminal_ends(self.world, at=now))
+        self._record(self._screens(now))
         self._record(following(self.world, Clock(now), rules=rules, scope=self.scope))
         return asked
+
+    def _screens(self, now: float) -> list[Fact]:
+        """What the screens of open terminals show."""
+        if not any(one.is_open for one in self.world.terminals.values()):
+            return []
+        from crew.runner.terminals.terminal_input import terminal_looks  # noqa: PLC0415 - most crews have no terminal
+
+        return terminal_looks(self.workplace, self.world, at=now)
 
     def has_due(self) -> bool:
         """Whether a command is due now, or later without any further change."""

@@ -95,7 +95,8 @@ def _say(workplace: "Workplace", task: str, said: NewComment, *, request_changes
 
 def _is_passed_on(world: World, task: str) -> bool:
     terminal = world.terminal_of(world.tasks[task].run or "")
-    return is_written(task)(world) and not (terminal is not None and terminal.untyped)
+    is_due = terminal is not None and terminal.untyped and not (terminal.held or terminal.dialog)
+    return is_written(task)(world) and not is_due
 
 
 def _who_gets_them(workplace: "Workplace", task: str) -> str:

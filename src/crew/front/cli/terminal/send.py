@@ -5,19 +5,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import terminal_name
 from crew.domain.requests import Request
+from crew.domain.rows.message import A_PERSON
 from crew.domain.rows.run import RunState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, print_json
 from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
-from crew.runner.by_hand.task_access import has_terminal, type_into
+from crew.runner.by_hand.task_access import has_terminal, terminal_takes, type_into
 from crew.runner.requests.ask_crew import ask
 from crew.store.fact_log import load_world
 
 if TYPE_CHECKING:
+    from crew.domain.terminals.dialogs import TerminalInput
     from crew.domain.world import World
     from crew.workplace import Workplace
 
@@ -30,32 +33,76 @@ if TYPE_CHECKING:
 def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
     """Send a message to the agent or the reviewers of a task.
 
-    It is typed into the task's terminal, with Enter; - reads it from stdin. An agent without a
-    terminal gets it as a message: at once if its CLI takes messages during a step, else with its
-    next step. During a review the reviewers get it in the same way, before they approve.
+    It is typed into the task's terminal, with Enter; - reads it from stdin. While the terminal
+    shows a dialog, the message is kept and typed afterwards; `crew answer` answers the dialog. An
+    agent without a terminal gets it as a message: at once if its CLI takes messages during a step,
+    else with its next step. During a review the reviewers get it in the same way, before they
+    approve.
     """
     workplace = call.workplace()
     task = workplace.source.resolve(task)
     words = text_or_stdin(text) or ""
     name = terminal_name(task)
     if not has_terminal(workplace, name):
-        _leave_message(call, workplace, task, words)
+        number = _leave_message(workplace, task, words)
+        _report(call, workplace, task, {"message": number, "sent": len(words)})
+        return
+    seen = terminal_takes(workplace, task)
+    if seen is not None and not seen.takes_text:
+        _keep(call, workplace, task, words, seen, no_enter=no_enter)
         return
     type_into(workplace, name, words, enter=not no_enter)
     if call.json:
-        print_json({"task": task, "session": name, "sent": len(words)})
+        print_json({"task": task, "session": name, "sent": len(words), "state": "typed"})
     else:
         narrate(call, f"sent to task {task}")
 
 
-def _leave_message(call: Call, workplace: "Workplace", task: str, words: str) -> None:
+def _keep(
+    call: Call,
+    workplace: "Workplace",
+    task: str,
+    words: str,
+    seen: "TerminalInput",
+    *,
+    no_enter: bool,
+) -> None:
+    """Keep the message until the terminal takes text; text at a dialog would choose an answer."""
+    why = "shows a dialog" if seen.dialog else "does not show a prompt that takes text"
+    if no_enter or not words.strip():
+        raise Conflict(
+            f"the terminal of task {task} {why}, so nothing is typed",
+            hint=f"`crew inbox` shows a dialog and how to answer it, `crew attach {task}` the "
+            "terminal",
+            code="no_prompt",
+        )
+    number = _leave_message(workplace, task, words)
+    world = load_world(workplace.db)
+    terminal = world.terminal_of(world.tasks[task].run or "")
+    question = terminal.dialog if terminal else ""
+    if call.json:
+        kept = {"message": number, "sent": len(words), "state": "kept", "why": f"terminal {why}"}
+        print_json({"task": task, **kept, "question": question or None})
+        return
+    way_out = f"`crew inbox {question}` shows it" if question else f"`crew attach {task}` shows it"
+    narrate(
+        call,
+        f"kept, not typed: the terminal of task {task} {why}; the message is typed at the next "
+        f"prompt, while a runner is up or with the next crew command ({way_out})",
+    )
+
+
+def _leave_message(workplace: "Workplace", task: str, words: str) -> str:
     runs_at_terminals(workplace.folder, workplace.db)  # it may have ended without a report
     sender = os.environ.get("CREW_TASK_ID")
-    sender = f"task {sender}" if sender else "a person"
+    sender = f"task {sender}" if sender else A_PERSON
     args = {"task": task, "text": words, "sender": sender}
-    number = ask(workplace, Request(verb="message", args=args))
+    return str(ask(workplace, Request(verb="message", args=args)))
+
+
+def _report(call: Call, workplace: "Workplace", task: str, told: dict[str, object]) -> None:
     if call.json:
-        print_json({"task": task, "message": number, "sent": len(words)})
+        print_json({"task": task, **told})
     else:
         narrate(call, _receivers(load_world(workplace.db), task))
 

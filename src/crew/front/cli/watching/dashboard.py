@@ -14,6 +14,7 @@ from crew.domain.rows.agent import SYMBOLS, AgentState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json, say
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.dashboard_frame import (
     Painter,
     frame_lines,
@@ -43,6 +44,7 @@ def dashboard(call: Call, *, once: bool) -> None:
     """
     workplace = call.workplace()
     db = workplace.db
+    runs_at_terminals(workplace.folder, db)  # a terminal may show a dialog
     if call.json:
         _print_json(db, find_runner(workplace.lock_file))
         return

@@ -5,10 +5,12 @@ from typing import Any
 import click
 
 from crew.domain.requests import Request
+from crew.domain.rows.question import About
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import line, narrate, print_json, quotation, say, table, under
 from crew.front.cli.params import text_or_stdin
+from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.runner.requests.ask_crew import ask
 from crew.runner.views.proposal_views import INBOX_ID, KIND, config_entries
 from crew.runner.views.row_views import inbox_view, open_question_views
@@ -24,6 +26,7 @@ def inbox(call: Call, question: str | None) -> None:
     A named question is shown with its whole context.
     """
     workplace = call.workplace()
+    runs_at_terminals(workplace.folder, workplace.db)  # a terminal may show a dialog
     world, waiting = load_world(workplace.db), config_entries(workplace)
     if waiting and question == INBOX_ID:
         _show(call, waiting[0])
@@ -47,8 +50,12 @@ def _way_out(view: dict[str, Any]) -> str:
     """The command that settles an entry."""
     if "answer_with" in view:
         return f"settle it with: {view['answer_with']}"
-    choices = " | ".join(f'"{choice}"' for choice in view["choices"] or ["…"])
-    return f"answer with: crew answer {view['id']} {choices}"
+    if view["kind"] == About.DIALOG and not view["choices"]:
+        return f"answer it at its terminal: crew attach {view['task']}"
+    choices = view["choices"] or ["…"]
+    by_number = ", or with its number" if view["choices"] else ""
+    words = " | ".join(f'"{choice}"' for choice in choices)
+    return f"answer with: crew answer {view['id']} {words}{by_number}"
 
 
 def _asked(view: dict[str, Any]) -> str:
@@ -66,7 +73,9 @@ def _show(call: Call, view: dict[str, Any]) -> None:
     elif view["kind"] == KIND:
         asked = f"{view['id']}  waits for approval since {view['asked_at']}:"
     answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
-    parts = (asked, quotation(view["question"]), quotation(view["context"] or ""), answer)
+    choices = "\n".join(f"{n}. {line(one)}" for n, one in enumerate(view["choices"], start=1))
+    said = (view["question"], view["context"] or "", choices if view["status"] == "open" else "")
+    parts = (asked, *map(quotation, said), answer)
     say("\n\n".join(part for part in parts if part))
     if view["status"] == "open":
         narrate(call, _way_out(view))

@@ -1,0 +1,72 @@
+"""Real CLIs at a terminal ask a person to choose: crew shows it, and types only at a prompt."""
+
+import json
+import subprocess
+
+import pytest
+
+from agents.running import wait_until
+from real_clis.scripted_model import Say, Tool
+
+OUTSIDE = "/etc/made-by-an-agent.txt"
+WRITES = Say(tools=(Tool(name="Write", input={"file_path": OUTSIDE, "content": "x"}),))
+ESCALATES = {"sandbox_permissions": "require_escalated", "justification": "I need it"}
+RUNS = Say(tools=(Tool(name="exec_command", input={"cmd": f"touch {OUTSIDE}", **ESCALATES}),))
+
+AT_A_TERMINAL = """\
+{{.Command}} -a on-request -c analytics.enabled=false --disable plugins --disable apps \
+-c 'projects={"{{.Worktree}}"={trust_level="trusted"}}' {{.SystemArgs}} {{.Args}} -- {{.Prompt}}"""
+
+
+@pytest.fixture
+def terminal(crew, repo, model):
+    yield crew
+    command = ["tmux", "-S", "tmux.sock", "kill-server"]
+    subprocess.run(command, cwd=repo / ".crew", capture_output=True, check=False)
+    model.outside.clear()  # at a terminal, CLIs look for news by themselves
+
+
+@pytest.fixture
+def claude_asks(terminal, script):
+    return script(WRITES, Say("as you wish"))
+
+
+@pytest.fixture
+def codex_asks(terminal, script, codex, codex_flags):
+    flags, template = json.dumps(codex_flags), json.dumps(AT_A_TERMINAL)
+    terminal.configure(
+        f'[agents.codex]\ncommand = "{codex}"\nargs = {flags}\ninteractive_template = {template}\n'
+        '[agents.codex.env]\nFAKE_KEY = "x"'
+    )
+    return script(RUNS, Say("as you wish"))
+
+
+def _question(crew):
+    """The dialog, once the program shows it."""
+    found = []
+
+    def is_asked():
+        found[:] = json.loads(crew("inbox", "--json"))
+        return found
+
+    wait_until(is_asked)
+    return found[0]
+
+
+@pytest.mark.parametrize("kind", ["claude", pytest.param("codex", marks=pytest.mark.faults)])
+def test_a_message_at_a_dialog_is_kept_and_typed_after_its_answer(terminal, kind, request):
+    play = request.getfixturevalue(f"{kind}_asks")
+    crew = terminal
+    crew("new", "--title", "one")
+    crew("start", "1", kind)
+    question = _question(crew)
+    assert (question["kind"], question["choices"][0][:3]) == ("dialog", "Yes")
+    kept = json.loads(crew("send", "1", "no, do not do that", "--json"))
+    assert (kept["state"], kept["question"]) == ("kept", question["id"])
+    assert question["id"] in crew("dashboard", "--once")
+    assert len(play.turns) == 1
+    crew("answer", question["id"], "no")
+    wait_until(lambda: len(play.turns) == 2 or crew("ps") is None)
+    assert "no, do not do that" in json.dumps(play.turns[1].body)
+    assert json.loads(crew("inbox", "--json")) == []
+    wait_until(lambda: "typed" in crew("send", "1", "well done", "--json"))
