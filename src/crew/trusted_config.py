@@ -17,6 +17,12 @@ from crew.config.trust.approvals import (
     keep_approvals,
     load_approvals,
 )
+from crew.config.trust.project_settings import (
+    ALL_PROJECT_SETTINGS,
+    PROJECT_SETTINGS,
+    is_approved_project,
+    project_contents,
+)
 from crew.config.trust.proposals import (
     Judged,
     Proposal,
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 
 FOLDER = ".crew"
 NEW_WORKFLOW = "a workflow that no person has approved as it is"
+NEW_PROJECT_SETTINGS = "with this file an agent's program starts others; it is off until approved"
 
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -51,7 +58,9 @@ def proposals(root: Path) -> tuple[Proposal, ...]:
     """What waits for approval, file by file."""
     keys = [one.proposal for one in _judge_all(root).values() if one.proposal]
     new = [Proposal(file=name, problem=NEW_WORKFLOW) for name in _unapproved_workflows(root)]
-    return (*keys, *new)
+    settings = _unapproved(root, _project_contents(root))
+    programs = [Proposal(file=name, problem=NEW_PROJECT_SETTINGS) for name in settings]
+    return (*keys, *new, *programs)
 
 
 def remember_own(root: Path) -> None:
@@ -86,7 +95,7 @@ def approve(root: Path) -> None:
         layer, before = read_layer(name, content), approvals.get(name, NOTHING)
         is_committed = _tracking(root, name).is_tracked
         approvals[name] = approval_of(layer, before, is_committed=is_committed)
-    for name, content in _workflow_contents(root).items():
+    for name, content in {**_workflow_contents(root), **_project_contents(root)}.items():
         approvals[name] = Approval(hashes=(content_hash(content),), is_committed=True)
     keep_approvals(root / FOLDER, approvals)
 
@@ -118,7 +127,10 @@ def repository_files(root: Path) -> dict[str, Path]:
 
 def _unapproved_workflows(root: Path) -> list[str]:
     """The files of workflows that git tracks and no person has approved as they are."""
-    contents = _workflow_contents(root)
+    return _unapproved(root, _workflow_contents(root))
+
+
+def _unapproved(root: Path, contents: Mapping[str, bytes]) -> list[str]:
     approvals = _approvals(root) if contents else {}
     return [
         name
@@ -126,6 +138,20 @@ def _unapproved_workflows(root: Path) -> list[str]:
         if content_hash(content) not in approvals.get(name, NOTHING).hashes
         and _tracking(root, name).is_tracked
     ]
+
+
+def is_trusted_project(root: Path, folder: Path, adapter: str) -> bool:
+    """Whether an agent's program may load the settings of the repository in this folder.
+
+    Each file with which it would start other programs must be approved as it is in this folder.
+    """
+    names = PROJECT_SETTINGS.get(adapter, ())  # type: ignore[call-overload]
+    return is_approved_project(folder, names, lambda: _approvals(root))
+
+
+def _project_contents(root: Path) -> dict[str, bytes]:
+    found = project_contents(root, ALL_PROJECT_SETTINGS)
+    return {name: content for name, content in found.items() if content is not None}
 
 
 def _workflow_contents(root: Path) -> dict[str, bytes]:

@@ -428,6 +428,7 @@ def test_the_flags_are_those_that_keep_the_worktrees_settings_off(fake, order, t
         *("--input-format", "stream-json", "--replay-user-messages"),
         *("--permission-prompt-tool", "stdio", "--session-id", SESSION),
         *("--setting-sources", "user", "--strict-mcp-config"),
+        *("--add-dir", str(order.worktree)),
         *("--permission-mode", "acceptEdits", "--allowedTools", "Bash"),
     ]
     told = json.loads((tmp_path / "fake" / "stdin").read_text())

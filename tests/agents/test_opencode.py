@@ -17,7 +17,7 @@ from agents.contract import (
     told,
 )
 from crew.agents.adapter import AgentSpec, Watch, adapter_for
-from crew.agents.opencode.opencode import opencode_argv, with_crew_tools
+from crew.agents.opencode.opencode import opencode_argv, own_config
 from crew.domain.rows.step import ErrorKind, Usage
 from crew.system.processes.ownership import owned_processes
 
@@ -175,14 +175,14 @@ def test_what_it_is_doing_is_told_as_it_does_it(opencode, order):
 def test_crews_tools_stand_beside_whatever_is_configured(order):
     env = {"CREW_MCP_URL": "http://127.0.0.1:1/mcp", "CREW_TOKEN": "secret"}
     told_to = replace(order, env=env)
-    config = json.loads(with_crew_tools('{"model":"a/b","mcp":{"own":{}}}', told_to))
+    config = json.loads(own_config('{"model":"a/b","mcp":{"own":{}}}', told_to))
     assert config["model"] == "a/b"
     assert list(config["mcp"]) == ["own", "crew"]
     assert config["mcp"]["crew"]["url"] == "http://127.0.0.1:1/mcp"
     assert "secret" not in json.dumps(config)
-    assert with_crew_tools("{ // a comment\n}", told_to) == "{ // a comment\n}"
-    assert json.loads(with_crew_tools("", told_to))["mcp"]["crew"]
-    assert with_crew_tools("", order) == ""
+    assert own_config("{ // a comment\n}", told_to) == "{ // a comment\n}"
+    assert json.loads(own_config("", told_to))["mcp"]["crew"]
+    assert own_config("", order) == ""
 
 
 def test_the_worktrees_own_configuration_stays_off(opencode, order):

@@ -37,6 +37,7 @@ class StepOrder:
     idle_timeout_s: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
     looks_only: bool = False  # the agent only reads in the worktree
+    trusts_project: bool = False  # settings of the repository may start programs
     allowed: Allowed = EVERYTHING  # what it may reach, where a sandbox can enforce it
 
 

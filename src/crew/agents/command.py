@@ -66,6 +66,7 @@ def template_values(spec: AgentSpec, order: StepOrder) -> dict[str, Value]:
         "Model": spec.model,
         "Session": order.session,
         "Resume": "1" if order.resume else "",
+        "TrustsProject": "1" if order.trusts_project else "",
         "Worktree": str(order.worktree),
         "TaskID": order.env.get("CREW_TASK_ID", ""),
         "Branch": order.env.get("CREW_BRANCH", ""),

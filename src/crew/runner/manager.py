@@ -26,6 +26,7 @@ from crew.runner.views.step_log import start_step
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import MARKER_VARIABLE
+from crew.trusted_config import is_trusted_project
 from crew.workplace import Workplace
 
 TERMINAL = "crew-manager"
@@ -168,5 +169,6 @@ def _order(
             MARKER_VARIABLE: f"pane/{workplace.repo_id}/manager/{os.getpid()}",
         },
         looks_only=True,
+        trusts_project=is_trusted_project(workplace.root, workplace.root, settings.adapter),
         allowed=for_manager(workplace, settings),
     )

@@ -1,8 +1,8 @@
 """The adapter of Claude Code: one run of `claude -p` for each step, in a resumed session.
 
-Its input stays open for messages, interrupts and answers while it works. Project settings, hooks
-and MCP servers of the worktree stay off: a headless run does not ask for trust, so a repository's
-own hooks would run at once.
+Its input stays open for messages, interrupts and answers while it works. A headless run does not
+ask for trust, so a repository's own hooks and MCP servers would run at once: unless a person has
+approved them, it reads only the repository's CLAUDE.md, with its imports and rules.
 """
 
 import contextlib
@@ -27,7 +27,11 @@ from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect
 from crew.system.processes.process import ProcessEnd
 
-_QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+_ENVIRONMENT = {
+    "DISABLE_AUTOUPDATER": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # see _project
+}
 _PERMISSION_FLAGS = ("--permission-mode", "--dangerously-skip-permissions")
 _TOOL_FLAGS = ("--allowedTools", "--allowed-tools")
 
@@ -43,7 +47,7 @@ class ClaudeAdapter:
         self, order: StepOrder, watch: Watch, controls: Controls | None = None
     ) -> StepOutcome:
         order = replace(order, session=session_id(order.session))
-        env = agent_environment(order, extra={**_QUIET, **self.spec.env}, caller=self.caller)
+        env = agent_environment(order, extra={**_ENVIRONMENT, **self.spec.env}, caller=self.caller)
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(held_session(order, env))
@@ -107,14 +111,22 @@ def claude_argv(spec: AgentSpec, order: StepOrder, *, asks: bool = False) -> tup
         *("--input-format", "stream-json", "--replay-user-messages"),
         *("--permission-prompt-tool", "stdio"),
         *("--resume" if order.resume else "--session-id", order.session),
-        *("--setting-sources", "user", "--strict-mcp-config"),
+        *_project(order),
         *_permissions(spec, order, asks=asks),
-        *_mcp(order),
+        *(("--mcp-config", *servers) if (servers := (*_mcp(order), *_project_mcp(order))) else ()),
         *(("--model", spec.model) if spec.model else ()),
         *(("--append-system-prompt", spec.system_prompt) if spec.system_prompt else ()),
         *spec.system_args,
         *spec.args,
     )
+
+
+def _project(order: StepOrder) -> tuple[str, ...]:
+    """The repository's settings if they are trusted; else its CLAUDE.md alone, as a folder's."""
+    if order.trusts_project:
+        return ("--setting-sources", "user,project", "--strict-mcp-config")
+    own = ("--add-dir", str(order.worktree))
+    return ("--setting-sources", "user", "--strict-mcp-config", *own)
 
 
 def _permissions(spec: AgentSpec, order: StepOrder, *, asks: bool) -> tuple[str, ...]:
@@ -145,7 +157,13 @@ def _mcp(order: StepOrder) -> tuple[str, ...]:
         "headers": {"Authorization": "Bearer ${CREW_TOKEN}"},
         "alwaysLoad": True,
     }
-    return ("--mcp-config", json.dumps({"mcpServers": {"crew": server}}))
+    return (json.dumps({"mcpServers": {"crew": server}}),)
+
+
+def _project_mcp(order: StepOrder) -> tuple[str, ...]:
+    """The repository's own servers, if they are trusted."""
+    file = order.worktree / ".mcp.json"
+    return (str(file),) if order.trusts_project and file.is_file() else ()
 
 
 def _usage(order: StepOrder, conversation: Conversation) -> Usage:

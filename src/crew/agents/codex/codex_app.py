@@ -9,7 +9,12 @@ from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
 from crew.agents.background import Background
 from crew.agents.codex.codex_dialogue import Act, AwaitTools, CodexDialogue, CodexQuestion
 from crew.agents.codex.codex_errors import exit_error, turn_error
-from crew.agents.codex.codex_flags import TOOLS_WITHIN_S, codex_flags, configured
+from crew.agents.codex.codex_flags import (
+    TOOLS_WITHIN_S,
+    codex_flags,
+    configured,
+    developer_instructions,
+)
 from crew.agents.codex.codex_turn import AppTurn
 from crew.agents.dialogue_acts import DialogueEnded, MessageRead, QuestionWithdrawn, SendMessage
 from crew.agents.environment import agent_environment
@@ -141,12 +146,13 @@ def as_text(text: str) -> str:
 
 def _opening(spec: AgentSpec, order: StepOrder, *, asks: bool) -> dict[str, Any]:
     """Includes sandbox and approvals, since a resumed thread ignores the flags for them."""
+    instructions = developer_instructions(spec, order)
     return {
         "cwd": str(order.worktree),
         "sandbox": configured(spec, "sandbox_mode", "workspace-write"),
         "approvalPolicy": configured(spec, "approval_policy", "on-request" if asks else "never"),
         "approvalsReviewer": "user",
-        **({"developerInstructions": as_text(spec.system_prompt)} if spec.system_prompt else {}),
+        **({"developerInstructions": as_text(instructions)} if instructions else {}),
     }
 
 

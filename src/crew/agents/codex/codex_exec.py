@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.codex.codex_errors import exit_error, turn_error
-from crew.agents.codex.codex_flags import codex_flags, toml
+from crew.agents.codex.codex_flags import codex_flags, developer_instructions, toml
 from crew.agents.environment import agent_environment
 from crew.agents.event_fields import Event, count_of, mapping, session_name, text_of
 from crew.agents.event_stream import AgentMessages, EventReader
@@ -51,7 +51,7 @@ class CodexExecAdapter(OneWayAdapter):
 
 def exec_argv(spec: AgentSpec, order: StepOrder, thread: str) -> tuple[str, ...]:
     """The command. Flags come before `resume`, which does not accept all of them."""
-    instructions = spec.system_prompt
+    instructions = developer_instructions(spec, order)
     return (
         *(spec.command or "codex", "exec", "--json"),
         *(("-c", f"developer_instructions={toml(instructions)}") if instructions else ()),

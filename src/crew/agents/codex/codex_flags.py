@@ -5,12 +5,15 @@ inside crew's: crew's contains processes and protects git's settings, but leaves
 disk writable.
 """
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, StepOrder
+from crew.system.foreign_files import NotBelieved, read_foreign
 
+_LONGEST_AGENTS_MD = 100_000
 TOOLS_WITHIN_S = 60
 """A starting runner on a busy machine may need this long to serve its tools."""
 
@@ -23,7 +26,7 @@ def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     """
     settings: dict[str, Any] = {
         "analytics.enabled": False,
-        "projects": _Inline({str(order.worktree): _Inline({"trust_level": "untrusted"})}),
+        "projects": _Inline({str(order.worktree): _Inline({"trust_level": _trust(order)})}),
         "approval_policy": "never",
         "sandbox_mode": "workspace-write",
         "sandbox_workspace_write.writable_roots": [str(path) for path in git_folders(order)],
@@ -35,6 +38,26 @@ def codex_flags(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     # Both would contact hosts of their own.
     quiet = ("--disable", "plugins", "--disable", "apps")
     return (*flags, *quiet, *spec.system_args, *spec.args)
+
+
+def _trust(order: StepOrder) -> str:
+    return "trusted" if order.trusts_project else "untrusted"
+
+
+def developer_instructions(spec: AgentSpec, order: StepOrder) -> str:
+    """crew's instructions. Without trust Codex reads no AGENTS.md, so they include it."""
+    parts = (spec.system_prompt, "" if order.trusts_project else _agents_md(order.worktree))
+    return "\n\n".join(part.rstrip() for part in parts if part)
+
+
+def _agents_md(worktree: Path) -> str:
+    """The repository's instructions, in the words with which Codex passes them on."""
+    for name in ("AGENTS.override.md", "AGENTS.md"):
+        with contextlib.suppress(OSError, NotBelieved):
+            text = read_foreign(worktree / name, max_bytes=_LONGEST_AGENTS_MD)
+            told = text.decode(errors="replace").strip()
+            return f"# AGENTS.md instructions for {worktree}\n\n{told}" if told else ""
+    return ""
 
 
 def configured(spec: AgentSpec, name: str, default: str) -> str:

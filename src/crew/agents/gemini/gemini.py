@@ -16,6 +16,7 @@ from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.system.processes.process import program_path
 
 _SETTINGS = ".gemini/settings.json"
+_TRUST = "GEMINI_CLI_TRUST_WORKSPACE"
 _KEEPS_WORKTREE_SETTINGS_OFF = {
     "file": _SETTINGS,
     "key": ["security", "folderTrust", "enabled"],
@@ -46,6 +47,8 @@ class GeminiAdapter(OneWayAdapter):
 
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
+        if order.trusts_project:
+            environment[_TRUST] = "true"
         if error := await asyncio.to_thread(_refusal, self.spec, order, environment):
             return StepOutcome(session=order.session, error=error)
         run = GeminiRun(messages=AgentMessages(order.done_word, watch.doing))

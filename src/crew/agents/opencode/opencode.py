@@ -1,26 +1,31 @@
 """The adapter of OpenCode: one `opencode run` for each step, in a resumed session.
 
-The worktree's own configuration stays off: its MCP commands and plugins would run at once.
+The worktree's MCP commands and plugins would run at once. Unless a person has approved them, its
+configuration stays off, and crew passes on the repository's instructions.
 """
 
+import itertools
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
+from crew.agents.event_fields import mapping
 from crew.agents.event_stream import AgentMessages
 from crew.agents.opencode.opencode_events import OpenCodeRun, judge
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import run_agent
-from crew.domain.rows.step import StepOutcome
+from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.system.processes.pipes import Talk
 
 _QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-    "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
 }
+_NO_PROJECT = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+_INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")  # it reads the first of them
 _CONTENT = "OPENCODE_CONFIG_CONTENT"
 
 
@@ -29,6 +34,8 @@ class OpenCodeAdapter(OneWayAdapter):
     """Runs `opencode`, or the program in `command`, and reads its events."""
 
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
+        if error := _refusal(order):
+            return StepOutcome(session=order.session, error=error)
         memory = session_memory("opencode", order)
         session = memory.name_for(order.session) if order.resume else ""
         run = OpenCodeRun(messages=AgentMessages(order.done_word, watch.doing))
@@ -62,17 +69,17 @@ class OpenCodeAdapter(OneWayAdapter):
         )
 
     def _environment(self, order: StepOrder) -> dict[str, str]:
-        environment = agent_environment(
-            order, extra={**_QUIET, **self.spec.env}, caller=self.caller
-        )
-        content = with_crew_tools(environment.get(_CONTENT, ""), order)
+        extra = {**_QUIET, **self.spec.env, **({} if order.trusts_project else _NO_PROJECT)}
+        environment = agent_environment(order, extra=extra, caller=self.caller)
+        content = own_config(environment.get(_CONTENT, ""), order)
         return {**environment, _CONTENT: content} if content else environment
 
 
 def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str, ...]:
     """The command. A resumed session prints events only in the folder where it was created."""
     return (
-        *(spec.command or "opencode", "run", "--format", "json", "--pure", "--auto"),
+        *(spec.command or "opencode", "run", "--format", "json"),
+        *(("--auto",) if order.trusts_project else ("--pure", "--auto")),
         *("--dir", str(order.worktree)),
         *(("--session", session) if session else ()),
         *(("--model", spec.model) if spec.model else ()),
@@ -81,21 +88,50 @@ def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str,
     )
 
 
-def with_crew_tools(content: str, order: StepOrder) -> str:
-    """Add crew's own tools to the given configuration. The token is referenced, not included."""
-    url = order.env.get("CREW_MCP_URL", "")
-    if not url:
-        return content
+def _refusal(order: StepOrder) -> StepError | None:
+    """OpenCode runs the plugins of a repository at its start, and no option prevents it."""
+    folders = (order.worktree / ".opencode" / name for name in ("plugin", "plugins"))
+    plugins = [str(one.relative_to(order.worktree)) for folder in folders for one in _code(folder)]
+    if order.trusts_project or not plugins:
+        return None
+    return StepError(
+        kind=ErrorKind.PERMISSION_DENIED,
+        message=f"OpenCode would run {', '.join(plugins)}, which no person has approved; "
+        "`crew trust` shows and approves such files",
+    )
+
+
+def _code(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.glob("*") if one.suffix in {".js", ".ts"})
+
+
+def own_config(content: str, order: StepOrder) -> str:
+    """The given configuration with crew's own tools, and with instructions that are off else."""
+    tools, instructions = _crew_tools(order), _instructions(order)
     try:
         config: Any = json.loads(content or "{}")
     except ValueError:  # it may have comments, and then stays unchanged
         return content
-    server = {
-        "type": "remote",
-        "url": url,
-        "headers": {"Authorization": "Bearer {env:CREW_TOKEN}"},
-        "oauth": False,
-    }
-    servers = config.get("mcp") if isinstance(config, dict) else None
-    servers = servers if isinstance(servers, dict) else {}
-    return json.dumps({**config, "mcp": {**servers, "crew": server}})
+    if not isinstance(config, dict) or not (tools or instructions):
+        return content
+    if tools:
+        config["mcp"] = {**mapping(config, "mcp"), **tools}
+    if instructions:
+        known = config.get("instructions")
+        config["instructions"] = [*(known if isinstance(known, list) else ()), *instructions]
+    return json.dumps(config)
+
+
+def _crew_tools(order: StepOrder) -> dict[str, Any]:
+    """crew's own tools. The token is referenced, not included."""
+    url = order.env.get("CREW_MCP_URL", "")
+    headers = {"Authorization": "Bearer {env:CREW_TOKEN}"}
+    server = {"type": "remote", "url": url, "headers": headers, "oauth": False}
+    return {"crew": server} if url else {}
+
+
+def _instructions(order: StepOrder) -> list[str]:
+    """The repository's instructions, by path. With its project settings on it finds them itself."""
+    files = (order.worktree / name for name in _INSTRUCTIONS)
+    found = (str(file) for file in files if file.is_file() and not file.is_symlink())
+    return [] if order.trusts_project else [*itertools.islice(found, 1)]

@@ -19,7 +19,7 @@ PLACE_NAMES = ("Worktree", "TaskID", "Branch", "GitDir", "RepoRoot", "BaseBranch
 DIFF_NAMES = ("Args", *PLACE_NAMES)
 AGENT_NAMES = (
     *("Command", "SystemArgs", "Args", "Prompt", "Model", *PLACE_NAMES),
-    *("PromptFile", "Session", "Resume"),
+    *("PromptFile", "Session", "Resume", "TrustsProject"),
 )
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "zsh"})

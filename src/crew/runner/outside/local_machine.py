@@ -57,7 +57,7 @@ from crew.runner.prompts.step_orders import (
 )
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
-from crew.runner.sandbox.confinement import for_step
+from crew.runner.sandbox.confinement import with_rights
 from crew.runner.views.step_log import note_left_out, start_step
 from crew.system.bounded_log import MIB
 from crew.system.threads import in_thread
@@ -193,7 +193,7 @@ class LocalOutside:
             model=call.run.model,
         )
         order = replace(order, env={**order.env, **url_variables(workplace, self.mcp_url)})
-        order = replace(order, allowed=for_step(workplace, order, settings))
+        order = with_rights(workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         asked = call.asked
         watch = Watch(started=call.started, doing=call.doing, heard=call.heard)

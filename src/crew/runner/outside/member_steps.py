@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from crew.runner.outside.outside import TurnCall
 from crew.runner.prompts.mcp_connection import token_variables, url_variables
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, answer_first_questions
 from crew.runner.requests.tokens import Tokens
-from crew.runner.sandbox.confinement import for_step
+from crew.runner.sandbox.confinement import with_rights
 from crew.runner.views.step_log import start_step
 from crew.workplace import Workplace
 
@@ -43,7 +43,7 @@ class ChannelPlaces:
         if not order.resume:
             await asyncio.to_thread(answer_first_questions, workplace, kind, path)
         spec = agent_spec(workplace, settings, self._system_prompt(call))
-        order = replace(order, allowed=for_step(workplace, order, settings))
+        order = with_rights(workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=lambda _pid: None, doing=lambda _words: None, heard=call.heard)
         return await adapter_for(spec).run_step(order, watch, call.controls)

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from crew.agents.adapter import StepOrder, Watch, adapter_for
@@ -24,7 +24,7 @@ from crew.runner.prompts.mcp_connection import connection
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, step_environment
 from crew.runner.prompts.step_prompt import message_words, own_words
 from crew.runner.requests.tokens import Tokens
-from crew.runner.sandbox.confinement import for_step
+from crew.runner.sandbox.confinement import with_rights
 from crew.runner.views.code_changes import code_changes, warning_words
 from crew.runner.views.step_log import start_step
 from crew.system.processes.ownership import MARKER_VARIABLE, find_process, kill_marked
@@ -89,7 +89,7 @@ class Reviews:
     async def _ask(self, order: StepOrder, call: ReviewCall) -> Verdict:
         settings = agent_settings(self.workplace, order.kind)
         spec = agent_spec(self.workplace, settings, settings.system_prompt or "")
-        order = replace(order, allowed=for_step(self.workplace, order, settings))
+        order = with_rights(self.workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=lambda _pid: None, doing=lambda _words: None, heard=call.heard)
         outcome = await adapter_for(spec).run_step(order, watch, call.controls)

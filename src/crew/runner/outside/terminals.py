@@ -37,6 +37,7 @@ from crew.system.processes.ownership import MARKER_VARIABLE
 from crew.system.processes.process import load_wrapper
 from crew.system.processes.start_command import Wrapper, terminal_command
 from crew.system.sandbox.allowed import Allowed, Sandbox
+from crew.trusted_config import is_trusted_project
 from crew.workplace import Workplace
 
 
@@ -119,7 +120,13 @@ class TaskTerminals:
         order = terminal_order(self.workplace, terminal, run, task, words, session=session)
         settings = agent_settings(self.workplace, order.kind)
         make_door_folder(self.workplace)  # for the door of the next runner
-        order = replace(order, allowed=self._allowed(order, settings))
+        order = replace(
+            order,
+            allowed=self._allowed(order, settings),
+            trusts_project=is_trusted_project(
+                self.workplace.root, order.worktree, settings.adapter
+            ),
+        )
         crew, number = str(shim_folder(order) / "crew"), str(terminal.number)
         wanted = TerminalOrder(
             name=terminal.name,

@@ -20,6 +20,7 @@ from crew.git.worktrees import worktree_admin
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.sandbox.home_parts import declared, files_named_in, program_folders
 from crew.system.sandbox.allowed import Allowed
+from crew.trusted_config import is_trusted_project
 from crew.workplace import Workplace
 
 DOOR = "CREW_DOOR"
@@ -50,6 +51,12 @@ class _Place:
     copied: tuple[Path, ...] = ()
     sockets: tuple[Path, ...] = ()
     has_terminal: bool = False
+
+
+def with_rights(workplace: Workplace, order: StepOrder, settings: AgentSettings) -> StepOrder:
+    """The order with what its agent may reach, and whether it loads the repository's settings."""
+    trusts = is_trusted_project(workplace.root, order.worktree, settings.adapter)
+    return replace(order, allowed=for_step(workplace, order, settings), trusts_project=trusts)
 
 
 def for_step(
