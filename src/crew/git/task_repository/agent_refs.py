@@ -157,10 +157,15 @@ def _parsed(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _loose(agent_git: Path) -> Iterator[tuple[str, str]]:
-    for file in _files_below(f"{agent_git}/refs"):
-        at = read_text(file, most=_LONGEST_REF)
+    for ref in loose_refs(agent_git):
+        at = read_text(f"{agent_git}/{ref}", most=_LONGEST_REF)
         if at is not None and _ID.fullmatch(at):
-            yield file.removeprefix(f"{agent_git}/"), at
+            yield ref, at
+
+
+def loose_refs(git_dir: Path) -> Iterator[str]:
+    """The names of the refs of a repository that have a file of their own."""
+    yield from (file.removeprefix(f"{git_dir}/") for file in _files_below(f"{git_dir}/refs"))
 
 
 def _files_below(top: str) -> Iterator[str]:

@@ -20,6 +20,7 @@ from crew.git.task_repository.agent_refs import (
     agent_git_of,
     branch_tip,
     is_folder,
+    loose_refs,
     other_tips,
     read_bytes,
     read_text,
@@ -30,6 +31,7 @@ from crew.system.crash_points import effect
 
 _UNFINISHED = "repository.crew-new"
 _OTHERS = "packed-refs"
+_FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
 _LARGEST_LIST = 20_000_000
 
 
@@ -46,17 +48,24 @@ def lay_repository(repo: Repository, crew_git: Path, *, commit: str, branch: str
         _clear(making)
         (agent_git / "objects").rename(making / "objects")
         _clear(making / "objects" / "info")
-    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-        (making / folder).mkdir(parents=True, exist_ok=True)
+    for folder in _FOLDERS:
+        os.makedirs(f"{making}/{folder}", exist_ok=True)  # noqa: PTH103 - for each task and gate
     kept = _kept(crew_git)
     commit = (branch and branch_tip(agent_git, branch)) or commit
     for name, content in (kept | _files(repo, crew_git, commit, branch, kept)).items():
-        (making / name).parent.mkdir(parents=True, exist_ok=True)
-        (making / name).write_bytes(content)
+        _write(f"{making}/{name}", content)
     if "index" not in kept:
         copy_index(crew_git, making)
     remove(agent_git)
     making.rename(agent_git)
+
+
+def _write(file: str, content: bytes) -> None:
+    folder = file.rpartition("/")[0]
+    if not is_folder(folder):  # such as that of a branch with a slash in its name
+        Path(folder).mkdir(parents=True)
+    with open(file, "wb") as open_file:  # noqa: PTH123 - eight files for each task and gate
+        open_file.write(content)
 
 
 def _kept(crew_git: Path) -> dict[str, bytes]:
@@ -164,14 +173,10 @@ def _shown_refs(repo: Repository) -> bytes:
         at, _, ref = line.partition(" ")
         if _is_shown(ref):
             found[ref] = at
-    for kind in ("heads", "tags", "remotes"):
-        top = repo.common_dir / "refs" / kind
-        for folder, _, names in os.walk(top):
-            for name in names:
-                ref = str((Path(folder) / name).relative_to(repo.common_dir))
-                at = read_text(repo.common_dir / ref, most=200) or ""
-                if _is_shown(ref) and len(at) >= 40 and " " not in at:
-                    found[ref] = at
+    for ref in loose_refs(repo.common_dir):
+        at = (read_text(f"{repo.common_dir}/{ref}", most=200) or "") if _is_shown(ref) else ""
+        if len(at) >= 40 and " " not in at:
+            found[ref] = at
     return "".join(f"{at} {ref}\n" for ref, at in sorted(found.items())).encode(
         "utf-8", "surrogateescape"
     )

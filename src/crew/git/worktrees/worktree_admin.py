@@ -277,8 +277,9 @@ def finish_making(git_dir: Path) -> None:
 
 def sweep(repo: Repository, name: str) -> None:
     """Delete half-made and half-deleted files of a killed crew. Only under the worktree lock."""
-    for left in (*repo.common_dir.glob("crew-new-*"), *repo.common_dir.glob("crew-gone-*")):
-        shutil.rmtree(left, ignore_errors=True)
+    for left in os.listdir(repo.common_dir):  # noqa: PTH208 - names are enough
+        if left.startswith(("crew-new-", "crew-gone-")):
+            shutil.rmtree(repo.common_dir / left, ignore_errors=True)
     for entry in _entries(repo):
         if entry.name.rstrip("0123456789") != name.rstrip("0123456789"):
             continue
