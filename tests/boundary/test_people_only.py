@@ -193,15 +193,33 @@ def test_python_is_refused_as_the_command_is(scene):
     assert len(scene.ok("list", "-a", "--json").json) == 2
 
 
-def test_an_assistant_without_a_token_cannot_answer_in_a_step(scene):
-    call = {"name": "answer-question", "arguments": {"question": "q1", "text": "yes"}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    (scene.folder / "call.json").write_text(json.dumps(message) + "\n")
-    root, file = shlex.quote(str(scene.root)), shlex.quote(str(scene.folder / "call.json"))
+CALLS = {
+    "answer-question": {"question": "q1", "text": "yes"},
+    "create-task": {"title": "more"},
+    "create-quest": {"request": "more"},
+    "cancel-quest": {"quest": "1"},
+    "send-message": {"task": "2", "text": "hello"},
+    "retry": {"subject": "1"},
+    "merge-task": {"task": "1"},
+    "start-runner": {},
+}
+
+
+def test_an_assistant_without_a_token_cannot_act_as_a_person_in_a_step(scene):
+    lines = [
+        {"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": k, "arguments": v}}
+        for n, (k, v) in enumerate(CALLS.items())
+    ]
+    calls = scene.folder / "calls.json"
+    calls.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    root, file = shlex.quote(str(scene.root)), shlex.quote(str(calls))
     acts = f"cd {root}; try mcp env -i {shlex.quote(str(CREW))} mcp < {file}; cd -"
     found = steal(scene, "off", acts)
-    assert "is for people" in (found / "mcp.out").read_text()
-    until(lambda: len(scene.ok("inbox", "--json").json) == 1)
+    answers = [line for line in (found / "mcp.out").read_text().splitlines() if line[:1] == "{"]
+    assert len(answers) == len(CALLS)
+    assert all("is for people" in answer for answer in answers)
+    until(lambda: len(scene.ok("inbox", "--json").json) == len(CALLS))
+    assert len(scene.ok("list", "-a", "--json").json) == 2
 
 
 def test_a_step_that_sees_no_crew_has_the_door(scene):

@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 
 import crew
 from crew.domain.kernel.errors import CrewError, NeedsLogin
-from crew.front.mcp.inbox_tools import (
-    INBOX_INSTRUCTIONS,
-    INBOX_TOOLS,
-    done_for_a_person,
+from crew.front.mcp.person_tools import (
+    PERSON_INSTRUCTIONS,
+    PERSON_TOOLS,
     is_in_linked_worktree,
 )
 from crew.front.mcp.tool_list import (
@@ -170,7 +169,7 @@ def _call_tool(params: Mapping[str, Any]) -> dict[str, Any]:
             )
         given = params.get("arguments") or {}
         asked = spoken(name, given, token=_own_token(), tools=_offered()[0])
-        return (done_for_a_person if _is_for_a_person() else _passed_on)(asked).view()
+        return (_done_for_a_person if _is_for_a_person() else _passed_on)(asked).view()
     except CrewError as error:
         return _refused(name, error).view()
     except OSError as error:
@@ -199,7 +198,7 @@ def _own_token() -> str:
 def _offered() -> tuple[tuple[Tool, ...], str]:
     """The tools and the instructions for the client that started this."""
     if _is_for_a_person():
-        return INBOX_TOOLS, INBOX_INSTRUCTIONS
+        return PERSON_TOOLS, PERSON_INSTRUCTIONS
     offer = offered(_own_token())
     return offer.tools, offer.instructions
 
@@ -212,6 +211,12 @@ def _is_for_a_person() -> bool:
 def _needs_a_token(tool: str) -> bool:
     is_a_steps = not _is_for_a_person() or tool in {one.name for one in TOOLS}
     return is_a_steps and not _own_token()
+
+
+def _done_for_a_person(asked: ToolCall) -> ToolReply:
+    from crew.front.mcp.person_calls import done_for_a_person  # noqa: PLC0415 - slow to load
+
+    return done_for_a_person(asked)
 
 
 def _passed_on(asked: ToolCall) -> ToolReply:

@@ -36,7 +36,7 @@ class Tool(NamedTuple):
         return {"name": self.name, "description": self.description, "inputSchema": schema}
 
 
-def _text(description: str) -> dict[str, Any]:
+def text_field(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
@@ -61,14 +61,16 @@ SIGNAL_BACK = Tool(
             ],
             "description": "How the step ends.",
         },
-        "stepId": _text("Not needed: crew knows your step."),
-        "summary": _text("What was accomplished."),
-        "progress": _text("What was done."),
-        "continuationPoint": _text("Where to pick up."),
-        "question": _text("What only a person can answer."),
-        "context": _text("What is needed to answer or to act."),
-        "targetRole": _text("The role of your quest that must act first, such as spiritmender."),
-        "reason": _text("Why it must."),
+        "stepId": text_field("Not needed: crew knows your step."),
+        "summary": text_field("What was accomplished."),
+        "progress": text_field("What was done."),
+        "continuationPoint": text_field("Where to pick up."),
+        "question": text_field("What only a person can answer."),
+        "context": text_field("What is needed to answer or to act."),
+        "targetRole": text_field(
+            "The role of your quest that must act first, such as spiritmender."
+        ),
+        "reason": text_field("Why it must."),
         "resume": {
             "type": "boolean",
             "description": "Whether your session continues after the other role. Default: true.",
@@ -79,7 +81,7 @@ SIGNAL_BACK = Tool(
 )
 
 
-def _texts(description: str) -> dict[str, Any]:
+def texts_field(description: str) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string"}, "description": description}
 
 
@@ -98,12 +100,16 @@ PLAN_STEPS = Tool(
             "items": {
                 "type": "object",
                 "properties": {
-                    "id": _text("Short and unique: letters, digits, - and _, such as parser."),
-                    "title": _text("One line."),
-                    "description": _text("What to do, for an agent that knows only this text."),
-                    "dependencies": _texts("The ids of the items that must be merged before it."),
-                    "files": _texts("The files it is about."),
-                    "acceptance": _text("How to check that it is finished."),
+                    "id": text_field("Short and unique: letters, digits, - and _, such as parser."),
+                    "title": text_field("One line."),
+                    "description": text_field(
+                        "What to do, for an agent that knows only this text."
+                    ),
+                    "dependencies": texts_field(
+                        "The ids of the items that must be merged before it."
+                    ),
+                    "files": texts_field("The files it is about."),
+                    "acceptance": text_field("How to check that it is finished."),
                 },
                 "required": ["id", "title"],
                 "additionalProperties": False,
@@ -134,7 +140,7 @@ TOOLS = (
         name="post-message",
         verb="post_message",
         description="Send a message to the agent that works on another task.",
-        properties={"task": _text("The id of that task."), "text": _text("The message.")},
+        properties={"task": text_field("The id of that task."), "text": text_field("The message.")},
         required=("task", "text"),
     ),
     Tool(
@@ -147,7 +153,7 @@ TOOLS = (
         name="report-progress",
         verb="progress",
         description="Show people in one line what you are doing now.",
-        properties={"text": _text("One short line.")},
+        properties={"text": text_field("One short line.")},
         required=("text",),
     ),
     PLAN_STEPS,

@@ -343,3 +343,19 @@ def run_in_terminal(
             signal.signal(number, handler)
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return code, done.stdout or b""
+
+
+def output_of(
+    argv: tuple[str, ...], *, stdin: bytes, timeout_s: float
+) -> tuple[int | None, bytes, bytes]:
+    """Run a short program: its exit code, its output and its errors.
+
+    The exit code of a program that was ended because it took longer is None.
+    """
+    try:
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None, b"", b""
+    return done.returncode, done.stdout, done.stderr
