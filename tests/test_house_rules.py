@@ -21,6 +21,7 @@ PROGRAMS = {
     "agents/scripted/script_player.py",
     "system/processes/reaper.py",
     "system/processes/terminal_job.py",
+    "system/sandbox/forwarder.py",
 }  # run as programs, behind the doors
 PROCESS_STARTERS = (
     *("subprocess.run", "subprocess.Popen", "subprocess.check_", "subprocess.call"),

@@ -59,7 +59,7 @@ def desk(tmp_path):
     folder.mkdir(parents=True)
     desk = Desk(SimpleNamespace(folder=folder))
     yield desk
-    door_folder.remove_door(desk.workplace, keep_folder=False)
+    door_folder.remove_door(door.door_socket(desk.workplace), keep_folder=False)
 
 
 def socket_of(desk) -> str:

@@ -352,6 +352,23 @@ def test_the_configuration_adds_paths_and_limits(described):
     assert limits_of(described.workplace).may_write_anywhere
 
 
+def test_a_list_of_hosts_is_the_network_of_every_program(described):
+    described.configure('[sandbox]\nnetwork = ["x.org", "127.0.0.1:3128", "localhost:5432"]\n')
+    env = {**described.order().env, "CREW_MCP_URL": "http://127.0.0.1:4321/mcp"}
+    allowed = step(described, env=env)
+    assert not allowed.has_network
+    way = allowed.by_proxy
+    assert (way.port, way.own_ports) == (3129, (3128, 5432, 4321))
+    without_mcp = replace(way, own_ports=(3128, 5432))
+    manager = for_manager(described.workplace, described.kind)
+    for other in (gate(described), manager, limits_of(described.workplace)):
+        assert (other.has_network, other.by_proxy) == (False, without_mcp)
+    described.configure('[sandbox]\nnetwork = ["x.org"]\n')
+    assert step(described).by_proxy.socket.parent != way.socket.parent
+    described.configure("[sandbox]\nnetwork = true\n")
+    assert (step(described).has_network, step(described).by_proxy) == (True, None)
+
+
 def test_what_a_gate_names_is_readable(described, tmp_path):
     (tmp_path / "check").touch()
     allowed = for_command(described.workplace, (f"{tmp_path}/check",), described.folder)

@@ -201,6 +201,9 @@ def test_strict_runs_nothing_without_a_sandbox_and_auto_prints_that_there_is_non
     described.configure("[sandbox]\nnetwork = false\n")
     with pytest.raises(CrewError, match="network = false needs a sandbox"):
         load_level(described.workplace)
+    described.configure('[sandbox]\nnetwork = ["x.org"]\n')
+    with pytest.raises(CrewError, match="a list of hosts as network needs a sandbox"):
+        load_level(described.workplace)
 
 
 def test_the_level_names_what_is_not_confined(place):
@@ -214,6 +217,12 @@ def test_the_level_names_what_is_not_confined(place):
         "not confined: the login of its own CLI, the repository's .git (linked worktrees), "
         "what [sandbox] allow_write names"
     )
+    place.configure('[sandbox]\nnetwork = ["x.org"]\n')
+    assert "not confined: the hosts that [sandbox] network names, " in (
+        load_level(place.workplace).words
+    )
+    place.configure("[sandbox]\nnetwork = []\n")
+    assert "network" not in load_level(place.workplace).words
     place.configure('[sandbox]\nmode = "off"\n')
     off = load_level(place.workplace)
     assert off.words.startswith("the sandbox is off")

@@ -7,7 +7,14 @@ from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
 from crew.domain.rows.question import SUSPICION
 from crew.domain.rows.run import Run
-from crew.domain.runs.suspicions import MOST_COUNTED, SuspiciousAct, suspected
+from crew.domain.runs.suspicions import (
+    CONNECT,
+    MOST_COUNTED,
+    MOST_HOSTS,
+    SuspiciousAct,
+    suspected,
+    unlisted_host,
+)
 from crew.domain.world import World, apply_all
 from domain.contract import MachineContract
 from domain.scenes import RULES, given
@@ -72,3 +79,30 @@ def test_an_answer_dismisses_it_for_good():
         ask(over, "answer", question="s1", text="again")
     again = tried(over)
     assert (again.suspicions["s1"].state, again.suspicions["s1"].count) == ("dismissed", 2)
+
+
+def wanted(world: World, host: str, **values: str) -> World:
+    act = SuspiciousAct(**{"act": f"{CONNECT}{host}", "run": "1.1", "task": "1", **values})
+    return apply_all(world, unlisted_host(world, act, at=1.0))
+
+
+def test_a_host_that_is_not_listed_is_recorded_once_for_each_task():
+    world = tried(World())
+    for run in ("1.1", "1.1", "1.2"):
+        world = wanted(world, "a.org:443", run=run)
+    world = wanted(wanted(world, "b.org:443"), "a.org:443", task="2", run="2.1")
+    assert [(one.task, one.act, one.count) for one in world.suspicions.values()] == [
+        ("1", "crew stop", 1),
+        ("1", "to connect to a.org:443", 1),
+        ("1", "to connect to b.org:443", 1),
+        ("2", "to connect to a.org:443", 1),
+    ]
+
+
+def test_a_program_that_tries_many_hosts_does_not_fill_the_inbox():
+    world = wanted(World(), "other.org:443", task="2")
+    for number in range(MOST_HOSTS + 5):
+        world = wanted(world, f"{number}.org:443")
+    assert len(world.suspicions) == MOST_HOSTS + 1
+    long = wanted(World(), f"{'x' * 200}.org:443")
+    assert wanted(long, f"{'x' * 200}.org:443") == long

@@ -235,7 +235,7 @@ def test_a_member_of_a_channel_without_a_memory_is_sent_the_rules_with_each_turn
         assert words in order.prompt
 
 
-@pytest.mark.parametrize("network", ["true", "false"])
+@pytest.mark.parametrize("network", ["true", "false", '["x.org"]', "[]"])
 def test_an_agent_without_network_gets_no_address_that_it_cannot_reach(workplace, network):
     """Its `crew` command and the stdio shim use the door."""
     address_file(workplace.folder).write_text("http://127.0.0.1:1/mcp\n")
@@ -244,7 +244,7 @@ def test_an_agent_without_network_gets_no_address_that_it_cannot_reach(workplace
     workplace.__dict__.pop("settings", None)
     order = ChannelPlaces(workplace)._order(turn(post("x")), workplace.root, mcp_url="http://x")
     for env in (connection(workplace, "t"), order.env):
-        assert ("CREW_MCP_URL" in env) == (network == "true")
+        assert ("CREW_MCP_URL" in env) == (network != "false")
         assert env["CREW_DOOR"]
 
 

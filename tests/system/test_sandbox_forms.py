@@ -1,6 +1,7 @@
 """One description of what is allowed, as bubblewrap's arguments and as a profile of macOS."""
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from crew.system.processes.start_command import (
     terminal_command,
     unmet_limit,
 )
+from crew.system.sandbox import forwarder
 from crew.system.sandbox.allowed import EVERYTHING, Allowed
 from crew.system.sandbox.bubblewrap import PROBE, bubblewrap
+from crew.system.sandbox.by_proxy import ByProxy
 from crew.system.sandbox.mounts import Access, Found, Mount, mounts_of
-from crew.system.sandbox.seatbelt import profile
+from crew.system.sandbox.seatbelt import profile, seatbelt
 
 HOME = Path("/home/ann")
 WORK = Path("/home/ann/trees/1")
@@ -209,6 +212,42 @@ def test_a_terminal_shares_its_session_and_limits_come_right_before_the_program(
     assert wrapped(replace(allowed, max_processes=0)).endswith("-- prlimit --data=2097152 --")
 
 
+WAY = ByProxy(socket=Path("/d/proxy"), port=3128, own_ports=(8080, 5432))
+FORWARD = f"{os.path.realpath(sys.executable)} -I -S {forwarder.__file__} /d/proxy 3128"
+
+
+def test_a_program_with_listed_hosts_has_no_network_and_starts_behind_the_forwarder():
+    allowed = Allowed(has_network=False, by_proxy=WAY, memory_mb=1)
+    assert wrapped(allowed).endswith(
+        f"--unshare-net --new-session --info-fd 7 --chdir {WORK} -- "
+        f"{FORWARD} 8080 5432 -- prlimit --data=1048576 --"
+    )
+
+
+def test_the_profile_of_macos_with_listed_hosts():
+    """All programs share one loopback: listed ports of it are allowed, and need no forwarder."""
+    allowed = Allowed(has_network=False, by_proxy=WAY, sockets=paths("/door"))
+    assert profile(allowed, ()).splitlines()[2:] == [
+        "(deny network*)",
+        '(allow network-outbound (remote unix-socket (path-literal "/door")))',
+        '(allow network-outbound (remote unix-socket (path-literal "/d/proxy")))',
+        '(allow network-bind network-inbound (local ip "localhost:3128"))',
+        '(allow network-outbound (remote ip "localhost:3128"))',
+        '(allow network-outbound (remote ip "localhost:8080"))',
+        '(allow network-outbound (remote ip "localhost:5432"))',
+        "(deny signal)",
+        "(allow signal (target same-sandbox))",
+    ]
+    argv = seatbelt(("x", "y"), allowed, ())
+    assert " ".join(argv[3:]) == f"{FORWARD} -- x y"
+
+
+def test_the_socket_of_the_proxy_is_in_the_sandbox(tmp_path):
+    way = ByProxy(socket=tmp_path / "proxy")
+    allowed = Allowed(may_write_anywhere=False, empty=(tmp_path.parent,), by_proxy=way)
+    assert [one.at for one in mounts_of(allowed) if one.access is Access.READ] == [tmp_path]
+
+
 DEVICES = (
     '(literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") '
     '(literal "/dev/dtracehelper") (literal "/dev/stdout") (literal "/dev/stderr")'
@@ -277,6 +316,8 @@ def test_each_machine_uses_what_it_has():
     ("allowed", "wrapper", "words"),
     [
         (Allowed(has_network=False), Wrapper(), "network = false needs a sandbox"),
+        (Allowed(has_network=False, by_proxy=WAY), Wrapper(), "a list of hosts as network needs"),
+        (Allowed(has_network=False, by_proxy=WAY), Wrapper(bwrap="b"), ""),
         (Allowed(has_network=False), Wrapper(has_seatbelt=True), ""),
         (Allowed(has_network=False), Wrapper(bwrap="b"), ""),
         (Allowed(memory_mb=1), Wrapper(has_seatbelt=True), "need bubblewrap"),

@@ -10,6 +10,7 @@ from crew.config.toml.value_kinds import (
     duration,
     flag,
     names,
+    network_access,
     number,
     template,
     text,
@@ -128,7 +129,7 @@ class SandboxSettings:
     """What an agent's processes may reach outside their worktree."""
 
     mode: str = choice("auto", "strict", "bwrap", "off")
-    network: bool = flag()
+    network: bool | tuple[str, ...] = network_access()
     allow_read: tuple[str, ...] = texts()
     allow_write: tuple[str, ...] = texts()
     memory_mb: int = whole()

@@ -12,7 +12,7 @@ from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
 from crew.config.prompts import prompt
 from crew.domain.agents.manager_board import ManagerMove, Point, board, next_move
-from crew.domain.kernel.errors import CrewError
+from crew.domain.kernel.errors import Conflict, CrewError
 from crew.domain.kernel.quotation import headline
 from crew.domain.lead_choice import LEADS
 from crew.domain.rows.step import StepOutcome
@@ -22,6 +22,7 @@ from crew.runner.outside.terminals import TerminalOrder, open_terminal
 from crew.runner.prompts.step_orders import agent_settings, agent_spec
 from crew.runner.prompts.step_prompt import own_words
 from crew.runner.sandbox.confinement import for_manager
+from crew.runner.sandbox.listed_hosts import hosts_listed, hosts_served
 from crew.runner.views.step_log import start_step
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
@@ -40,6 +41,12 @@ LOOK_AFRESH_S = 60.0
 
 def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: str) -> None:
     """Open the manager's terminal in the repository's root, or find the open one."""
+    if hosts_listed(workplace) is not None and find_runner(workplace.lock_file) is None:
+        raise Conflict(
+            "the manager reaches the hosts of [sandbox] network only while a runner is up",
+            hint="start one with `crew run`, or use `crew manager --auto`",
+            code="no_runner_for_manager",
+        )
     words = _instructions(workplace, kind, instructions)
     order = _order(workplace, kind, words, session=str(uuid.uuid4()), key="manager")
     order = replace(order, allowed=replace(order.allowed, has_terminal=True))
@@ -79,6 +86,10 @@ class AutoManager:
 
     async def run(self, *, max_steps: int) -> tuple[Point, ...]:
         """Run until no work is open or only a person can decide; returns what is still open."""
+        async with hosts_served(self.workplace, lambda one: self.say(f"{one.host}: {one.why}")):
+            return await self._run(max_steps)
+
+    async def _run(self, max_steps: int) -> tuple[Point, ...]:
         while True:
             points = self._look()
             move = next_move(points, asked=self._asked, patience=PATIENCE)

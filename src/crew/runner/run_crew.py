@@ -19,6 +19,7 @@ from crew.runner.outside.local_machine import LocalOutside
 from crew.runner.requests.agent_door import agent_door
 from crew.runner.requests.tokens import Tokens
 from crew.runner.runner import Runner
+from crew.runner.sandbox.hosts_in_runner import hosts_of
 from crew.runner.startup import repair_before_rows
 from crew.runner.views.state_files import StateFiles
 from crew.runner.writer_lock import holding_the_lock
@@ -106,7 +107,8 @@ def run_crew(
 
 async def _run_with_signals(runner: Runner, beside: Companion) -> None:
     runner.interrupts.listen(runner)
-    async with agent_door(runner), beside(runner), telling_people(runner.workplace, runner.engine):
+    telling = telling_people(runner.workplace, runner.engine)
+    async with hosts_of(runner), agent_door(runner), beside(runner), telling:
         await runner.run()
 
 
@@ -119,5 +121,6 @@ async def _run_once(workplace: Workplace, request: Request, scope: Scope) -> Any
     runner = make_runner(workplace, RunnerOptions(drain=True, scope=scope))
     runner.take_in()
     reply = runner.heed(request)
-    await runner.run()
+    async with hosts_of(runner):
+        await runner.run()
     return reply

@@ -103,6 +103,32 @@ def web_addresses() -> Any:
     return _setting(read, typed=many)
 
 
+def network_access() -> Any:
+    """Whether programs reach the network, or the hosts that they reach."""
+
+    def read(value: Any) -> bool | tuple[str, ...]:
+        if isinstance(value, bool):
+            return value
+        from crew.domain.kernel.host_list import host_list  # noqa: PLC0415 - few configs have one
+
+        wanted = 'true, false or a list of hosts like ["example.com", "*.example.com:443"]'
+        try:
+            found = read_texts(value)
+        except ValueError:
+            raise ValueError(wanted) from None
+        try:
+            host_list(found)
+        except ValueError as problem:
+            raise ValueError(f"{wanted}, but {problem}") from None
+        return found
+
+    def typed(said: str) -> Any:
+        is_list = said.lstrip().startswith("[") or "." in said or "," in said
+        return many(said) if is_list else yes_or_no(said)
+
+    return _setting(read, typed=typed)
+
+
 def names(key: str) -> Any:
     """One name or a list of them."""
 

@@ -17,6 +17,12 @@ from crew.domain.world import World, born, moved, noted
 MOST_COUNTED = 100
 """An agent that tries again and again must not fill the log of facts."""
 
+MOST_HOSTS = 20
+"""The hosts that are recorded for one task: enough to learn what its programs need."""
+
+CONNECT = "to connect to "
+"""How the act of a program begins that wants a host which the configuration does not list."""
+
 LONGEST_ACT, LONGEST_CONTEXT = 80, 1_000
 
 
@@ -50,6 +56,17 @@ def suspected(world: World, tried: SuspiciousAct, *, at: float) -> tuple[Fact, .
     if known.count >= MOST_COUNTED:
         return ()
     return (noted(known, "suspected_again", at=at, count=known.count + 1, last_at=at),)
+
+
+def unlisted_host(world: World, tried: SuspiciousAct, *, at: float) -> tuple[Fact, ...]:
+    """Record that a program wanted a host that is not listed: each host once for each task."""
+    known = {
+        one.act
+        for one in world.suspicions.values()
+        if one.task == tried.task and one.act.startswith(CONNECT)
+    }
+    is_known = tried.act[:LONGEST_ACT] in known
+    return () if is_known or len(known) >= MOST_HOSTS else suspected(world, tried, at=at)
 
 
 def _find(world: World, run: str, task: str, act: str) -> Suspicion | None:

@@ -1,11 +1,14 @@
 """`crew review`: a review of a task's last commit that a person asks for, at any time."""
 
 import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from crew.domain.agents.agent_kinds import refuse_unusable
 from crew.domain.kernel.errors import Conflict
 from crew.domain.quests.brief import brief_of
 from crew.domain.requests import Request, find_task
+from crew.domain.runs.suspicions import MOST_HOSTS, SuspiciousAct
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.tasks.readiness import next_step
 from crew.git.repository import commit_of
@@ -13,8 +16,13 @@ from crew.git.worktrees.worktrees import follow
 from crew.runner.outside.outside import ReviewCall
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.requests.ask_crew import ask
+from crew.runner.sandbox.hosts_in_runner import act_of, how_to_allow
+from crew.runner.sandbox.listed_hosts import hosts_served
 from crew.store.fact_log import load_world
 from crew.workplace import Workplace
+
+if TYPE_CHECKING:
+    from crew.system.host_proxy.proxy_server import Refused
 
 
 def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
@@ -38,7 +46,30 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
 
 def review_now(workplace: Workplace, wanted: ReviewCall) -> Verdict:
     """Run the review and record its verdict for exactly that commit."""
-    found = asyncio.run(Reviews(workplace).run(wanted))
+    refused: dict[Refused, None] = {}
+    found = asyncio.run(_reviewed(workplace, wanted, refused))
+    for one in refused:
+        act = SuspiciousAct(
+            act=act_of(one),
+            role="reviewer",
+            task=wanted.task.id,
+            run=wanted.run.id,
+            context=how_to_allow(one),
+        )
+        ask(workplace, Request(verb="suspect", args=asdict(act)))
     verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
     ask(workplace, Request(verb="reviewed", args={"task": wanted.task.id, "verdict": verdict}))
     return found
+
+
+async def _reviewed(
+    workplace: Workplace, wanted: ReviewCall, refused: "dict[Refused, None]"
+) -> Verdict:
+    """The verdict; without a runner, this process serves the listed hosts."""
+
+    def keep(one: "Refused") -> None:
+        if len(refused) < MOST_HOSTS:
+            refused[one] = None
+
+    async with hosts_served(workplace, keep):
+        return await Reviews(workplace).run(wanted)

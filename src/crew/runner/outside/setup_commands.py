@@ -11,6 +11,8 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.templates import PLACE_NAMES, shell_script
 from crew.domain.kernel.text import Tail, plain
 from crew.domain.rows.task import Task
+from crew.runner.requests.door_folder import REPORT_TOKEN
+from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_command
 from crew.system.crash_points import effect
 from crew.system.private_files import append_private
@@ -111,6 +113,7 @@ def _environment(workplace: Workplace, *, task: str, path: Path, branch: str) ->
         "CREW_WORKTREE": str(path),
         "CREW_REPO": str(workplace.root),
         "CREW_BRANCH": branch,
+        REPORT_TOKEN: Tokens(workplace.folder).setup_token(task),
     }
 
 

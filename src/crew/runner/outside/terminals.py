@@ -145,13 +145,14 @@ class TaskTerminals:
         So that `crew complete` works in a terminal without a runner, it is not confined there.
         """
         workplace = self.workplace
-        mode = workplace.settings.sandbox.mode
+        mode, network = workplace.settings.sandbox.mode, workplace.settings.sandbox.network
         if find_runner(workplace.lock_file) is not None or mode == "off":
             return for_step(workplace, order, settings, has_terminal=True)
-        if mode != "auto":
+        if mode != "auto" or network is not True:
+            without = 'mode = "auto"' if mode != "auto" else "network = true"
             raise Conflict(
                 "a terminal can be confined only while a runner is up",
-                hint='start one with `crew run`, or set [sandbox] mode = "auto"',
+                hint=f"start one with `crew run`, or set [sandbox] {without}",
                 code="no_runner_for_terminal",
             )
         return replace(limits_of(workplace), has_terminal=True)

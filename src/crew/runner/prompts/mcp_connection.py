@@ -37,7 +37,8 @@ def url_variables(workplace: "Workplace", url: str) -> dict[str, str]:
 
     Its `crew` command and the stdio shim use the door, which needs none.
     """
-    return {"CREW_MCP_URL": url} if url and workplace.settings.sandbox.network else {}
+    is_reached = workplace.settings.sandbox.network is not False
+    return {"CREW_MCP_URL": url} if url and is_reached else {}
 
 
 def token_variables(workplace: "Workplace", token: str) -> dict[str, str]:

@@ -8,10 +8,8 @@ import asyncio
 import contextlib
 import json
 import logging
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crew.domain.channels.member_requests import VERBS as MEMBER_VERBS
@@ -21,6 +19,7 @@ from crew.runner.requests.checked_requests import refusal
 from crew.runner.requests.door_client import LONGEST_LINE
 from crew.runner.requests.door_folder import (
     door_socket,
+    listen_at,
     make_door_folder,
     remove_door,
     sweep_doors,
@@ -28,9 +27,7 @@ from crew.runner.requests.door_folder import (
 from crew.runner.requests.person_only import for_people
 from crew.runner.requests.refused_acts import report_refused
 from crew.runner.requests.tokens import VERBS as STEP_VERBS
-from crew.system.atomic_files import put_in_place
 from crew.system.connection_limit import ConnectionLimit
-from crew.system.crash_points import effect
 
 if TYPE_CHECKING:
     from crew.runner.runner import Runner
@@ -64,7 +61,7 @@ async def _open_door(runner: "Runner") -> AsyncIterator[None]:
     workplace = runner.workplace
     sweep_doors()
     make_door_folder(workplace)
-    listener = _listen(door_socket(workplace))
+    listener = listen_at(door_socket(workplace), backlog=AT_ONCE)
     limit = ConnectionLimit("the agent door", most=MOST_CALLERS, silent_s=SILENT_S)
     loop = asyncio.get_running_loop()
     server = await loop.create_unix_server(
@@ -76,23 +73,7 @@ async def _open_door(runner: "Runner") -> AsyncIterator[None]:
     finally:
         server.close()
         has_terminals = any(one.is_up for one in runner.engine.world.terminals.values())
-        remove_door(workplace, keep_folder=has_terminals)
-
-
-@effect("door.open")
-def _listen(path: Path) -> socket.socket:
-    """Listen first and take the name then: a caller finds a door that answers, or none."""
-    fresh = path.with_name(f".{path.name}")
-    fresh.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(str(fresh))
-        listener.listen(AT_ONCE)
-        put_in_place(fresh, path)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+        remove_door(door_socket(workplace), keep_folder=has_terminals)
 
 
 class _Caller(asyncio.Protocol):

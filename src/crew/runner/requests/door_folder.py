@@ -8,16 +8,20 @@ import contextlib
 import functools
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crew.domain.kernel.errors import CrewError
+from crew.system.atomic_files import put_in_place
 from crew.system.crash_points import effect
 
 if TYPE_CHECKING:
+    import socket
+
     from crew.workplace import Workplace
 
-SOCKET = "door"
+SOCKET, PROXY = "door", "proxy"
 REPORT_DOOR, REPORT_TOKEN = "CREW_REPORT_DOOR", "CREW_REPORT_TOKEN"
 """The variables of a gate, whose code has no request to send: crew itself reports with them."""
 _OWNER = "crew"
@@ -29,11 +33,24 @@ def door_socket(workplace: "Workplace") -> Path:
     return _base() / _name_of(workplace.folder) / SOCKET
 
 
+def proxy_socket(workplace: "Workplace", hosts: Sequence[str]) -> Path:
+    """The path of the socket at which these hosts are served; another list has another folder.
+
+    So a program reaches only a proxy that has the list of its own sandbox.
+    """
+    crew, of_list = door_socket(workplace).parent, _short_hash("\n".join(hosts).encode())
+    return crew.with_name(f"{crew.name}-{of_list}") / PROXY
+
+
 @functools.cache
 def _name_of(folder: Path) -> str:
+    return _short_hash(os.fsencode(folder.resolve()))
+
+
+def _short_hash(content: bytes) -> str:
     import hashlib  # noqa: PLC0415 - most commands need no door
 
-    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _base() -> Path:
@@ -53,9 +70,9 @@ def is_private(folder: Path) -> bool:
 
 
 @effect("door.make_folder")
-def make_door_folder(workplace: "Workplace") -> Path:
-    """Make the folder, or find it; raises if another user made it first."""
-    folder = door_socket(workplace).parent
+def make_door_folder(workplace: "Workplace", socket: Path | None = None) -> Path:
+    """Make the folder of a socket, or find it; raises if another user made it first."""
+    folder = (socket or door_socket(workplace)).parent
     for one in (folder.parent, folder):
         with contextlib.suppress(FileExistsError):
             one.mkdir(mode=0o700)
@@ -69,12 +86,29 @@ def make_door_folder(workplace: "Workplace") -> Path:
 
 
 @effect("door.remove")
-def remove_door(workplace: "Workplace", *, keep_folder: bool) -> None:
-    """Remove the door; an open terminal keeps the folder, for the door of the next runner."""
-    door = door_socket(workplace)
+def remove_door(door: Path, *, keep_folder: bool) -> None:
+    """Remove a socket; an open terminal keeps the folder, for the door of the next runner."""
     door.unlink(missing_ok=True)
     if not keep_folder:
         _remove(door.parent)
+
+
+@effect("door.open")
+def listen_at(path: Path, *, backlog: int) -> "socket.socket":
+    """Listen first and take the name then: a caller finds a door that answers, or none."""
+    import socket  # noqa: PLC0415 - most commands open no door
+
+    fresh = path.with_name(f".{path.name}")
+    fresh.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(fresh))
+        listener.listen(backlog)
+        put_in_place(fresh, path)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def sweep_doors() -> None:
@@ -87,6 +121,15 @@ def sweep_doors() -> None:
             owner = Path(os.fsdecode((folder / _OWNER).read_bytes()))
             if not owner.exists():
                 _remove(folder)
+
+
+def sweep_proxies(workplace: "Workplace", *, keep: Sequence[str] | None) -> None:
+    """Remove the folders of lists that this crew had before."""
+    crew = door_socket(workplace).parent
+    kept = None if keep is None else proxy_socket(workplace, keep).parent
+    for folder in crew.parent.glob(f"{crew.name}-*"):
+        if folder != kept:
+            _remove(folder)
 
 
 def _remove(folder: Path) -> None:

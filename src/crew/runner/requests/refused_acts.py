@@ -7,7 +7,7 @@ from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.text import one_line
 from crew.domain.requests import Request
 from crew.domain.runs.suspicions import SuspiciousAct, suspected
-from crew.runner.requests.tokens import GATE, MEMBER, REVIEW, TERMINAL
+from crew.runner.requests.tokens import GATE, MEMBER, REVIEW, SETUP, TERMINAL
 
 if TYPE_CHECKING:
     from crew.runner.runner import Runner
@@ -18,22 +18,34 @@ REFUSED = "refused"
 
 def report_refused(runner: "Runner", request: Request) -> None:
     """Record the attempt; a token that is not one of crew's proves nothing, and is not reported."""
-    try:
-        name = runner.tokens.prove(str(request.args["token"]))
-    except CrewError:
-        return
     act = str(request.args.get("act", "")) if request.verb == REFUSED else ""
-    tried = _act_of(runner, name, one_line(act) or f"the request {one_line(request.verb)}")
-    runner.engine.record(suspected(runner.engine.world, tried, at=time.time()))
+    tried = proven_act(
+        runner,
+        str(request.args["token"]),
+        one_line(act) or f"the request {one_line(request.verb)}",
+        context="crew refused it; it was tried through the agent door",
+    )
+    if tried is not None:
+        runner.engine.record(suspected(runner.engine.world, tried, at=time.time()))
 
 
-def _act_of(runner: "Runner", name: str, act: str) -> SuspiciousAct:
-    kind = next((one for one in (MEMBER, TERMINAL, REVIEW, GATE) if name.startswith(one)), "")
-    context = "crew refused it; it was tried through the agent door"
-    if kind == GATE:
-        task = name.removeprefix(GATE)
+def proven_act(runner: "Runner", token: str, act: str, *, context: str) -> SuspiciousAct | None:
+    """An act with the role, task and run that a token proves; None if it is not one of crew's."""
+    try:
+        name = runner.tokens.prove(token)
+    except CrewError:
+        return None
+    return _act_of(runner, name, act, context)
+
+
+def _act_of(runner: "Runner", name: str, act: str, context: str) -> SuspiciousAct:
+    kinds = (MEMBER, TERMINAL, REVIEW, GATE, SETUP)
+    kind = next((one for one in kinds if name.startswith(one)), "")
+    if kind in {GATE, SETUP}:
+        task = name.removeprefix(kind)
         known = task if task in runner.engine.world.tasks else ""
-        return SuspiciousAct(act=act, role="gate", task=known, context=context)
+        role = kind.removesuffix(":")
+        return SuspiciousAct(act=act, role=role, task=known, context=context)
     if kind == MEMBER:
         return SuspiciousAct(act=act, role=f"member {name.removeprefix(MEMBER)}", context=context)
     run = runner.engine.world.runs.get(name.removeprefix(kind).rpartition("/")[0])

@@ -32,8 +32,8 @@ MEMBER = "channel:"
 
 TERMINAL = "terminal:"
 REVIEW = "review:"
-GATE = "gate:"
-"""A gate's token allows no request: with it, crew reports what the code in a gate tried."""
+GATE, SETUP = "gate:", "setup:"
+"""These tokens allow no request: with them, crew reports what the code of a command tried."""
 
 READING = frozenset({"get_task"})
 """The requests that a reviewer may send: it reads its task and changes nothing."""
@@ -70,6 +70,10 @@ class Tokens:
         """A token for the gate of a task, or of several tasks if the name is empty."""
         return self._signed(f"{GATE}{task}")
 
+    def setup_token(self, task: str) -> str:
+        """A token for the setup commands of a task's worktree, or of a gate's."""
+        return self._signed(f"{SETUP}{task}")
+
     def prove(self, token: str) -> str:
         """The name that a token was made for; raises if the token is not crew's."""
         name, _, proof = token.rpartition("/")
@@ -83,7 +87,7 @@ class Tokens:
     def owner(self, token: str) -> tuple[str, int]:
         """The run and the attempt that a token was made for."""
         name = self.prove(token)
-        for kind in (MEMBER, TERMINAL, REVIEW, GATE):
+        for kind in (MEMBER, TERMINAL, REVIEW, GATE, SETUP):
             if name.startswith(kind):
                 raise _of_another_kind(f"a {kind.removesuffix(':')}")
         run, _, attempt = name.rpartition("/")

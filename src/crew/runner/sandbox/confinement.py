@@ -19,12 +19,16 @@ from crew.git.task_repository.agent_refs import agent_git_of
 from crew.git.worktrees import worktree_admin
 from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.sandbox.home_parts import declared, files_named_in, program_folders
+from crew.runner.sandbox.listed_hosts import by_proxy
 from crew.system.sandbox.allowed import Allowed
 from crew.trusted_config import is_trusted_project
 from crew.workplace import Workplace
 
 DOOR = "CREW_DOOR"
 """The variable that names the socket through which a step sends its requests to crew."""
+
+MCP_URL = "CREW_MCP_URL"
+"""The variable with the address of crew's own tools."""
 
 _TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/run")))  # noqa: S108
 """Each program gets its own."""
@@ -51,6 +55,7 @@ class _Place:
     copied: tuple[Path, ...] = ()
     sockets: tuple[Path, ...] = ()
     has_terminal: bool = False
+    mcp_url: str = ""
 
 
 def with_rights(workplace: Workplace, order: StepOrder, settings: AgentSettings) -> StepOrder:
@@ -78,6 +83,7 @@ def for_step(
         copied=home.copied,
         sockets=(Path(door),) if door else (),
         has_terminal=has_terminal,
+        mcp_url=order.env.get(MCP_URL, ""),
     )
     return _allowed(workplace, place)
 
@@ -123,11 +129,12 @@ def for_manager(workplace: Workplace, settings: AgentSettings) -> Allowed:
     return _allowed(workplace, place)
 
 
-def limits_of(workplace: Workplace) -> Allowed:
+def limits_of(workplace: Workplace, *, mcp_url: str = "") -> Allowed:
     """The limits that the configuration sets, without any rule about paths."""
     settings = workplace.settings.sandbox
     return Allowed(
-        has_network=settings.network,
+        has_network=settings.network is True,
+        by_proxy=by_proxy(workplace, mcp_url=mcp_url),
         memory_mb=settings.memory_mb,
         max_processes=settings.max_processes,
     )
@@ -135,7 +142,8 @@ def limits_of(workplace: Workplace) -> Allowed:
 
 def _allowed(workplace: Workplace, place: _Place) -> Allowed:
     settings = workplace.settings.sandbox
-    limits = replace(limits_of(workplace), has_terminal=place.has_terminal)
+    limits = limits_of(workplace, mcp_url=place.mcp_url)
+    limits = replace(limits, has_terminal=place.has_terminal)
     if settings.mode == "off":
         return limits
     own = (place.folder,) if place.may_write else ()

@@ -51,11 +51,21 @@ def _open_ends(workplace: Workplace) -> tuple[str, ...]:
     """What a program in the sandbox still reaches."""
     settings = workplace.settings
     return (
-        *(("the network",) if settings.sandbox.network else ()),
+        *_open_network(workplace),
         "the login of its own CLI",
         *(("the repository's .git (linked worktrees)",) if _is_linked(workplace) else ()),
         *(("what [sandbox] allow_write names",) if settings.sandbox.allow_write else ()),
     )
+
+
+def _open_network(workplace: Workplace) -> tuple[str, ...]:
+    match workplace.settings.sandbox.network:
+        case True:
+            return ("the network",)
+        case False | ():
+            return ()
+        case _:
+            return ("the hosts that [sandbox] network names",)
 
 
 def _is_linked(workplace: Workplace) -> bool:

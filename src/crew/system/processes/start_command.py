@@ -31,7 +31,8 @@ def has_seatbelt() -> bool:
 def unmet_limit(wrapper: Wrapper, allowed: Allowed) -> str:
     """The limit that this machine cannot enforce; empty if there is none."""
     if not allowed.has_network and wrapper == Wrapper():
-        return "[sandbox] network = false needs a sandbox, and none is in use here"
+        wanted = "a list of hosts as network" if allowed.by_proxy else "network = false"
+        return f"[sandbox] {wanted} needs a sandbox, and none is in use here"
     if (allowed.memory_mb or allowed.max_processes) and not wrapper.bwrap:
         return "[sandbox] memory_mb and max_processes need bubblewrap, which is not in use here"
     if allowed.max_processes and os.getuid() == 0:

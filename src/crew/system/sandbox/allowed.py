@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from crew.domain.kernel.frozen import frozen
+from crew.system.sandbox.by_proxy import ByProxy
 
 Sandbox = Literal["auto", "strict", "bwrap", "off"]
 """`strict` refuses to start what cannot be confined; `bwrap` is its older name."""
@@ -27,9 +28,14 @@ class Allowed:
     sockets: tuple[Path, ...] = ()  # unix sockets to which it may connect; it sees their folders
     has_own_devices: bool = False  # /dev has only the harmless ones
     has_network: bool = True
+    by_proxy: ByProxy | None = None  # without network: the way to the hosts of a list
     has_terminal: bool = False  # it shares the caller's terminal, and so its session
     memory_mb: int = 0  # the data of each process; 0: no limit
     max_processes: int = 0  # 0: no limit
+
+    @property
+    def all_sockets(self) -> tuple[Path, ...]:
+        return (*self.sockets, *((self.by_proxy.socket,) if self.by_proxy else ()))
 
 
 EVERYTHING = Allowed()

@@ -47,6 +47,7 @@ def bubblewrap(
         *(() if allowed.has_terminal else ("--new-session",)),
         *(() if info_fd is None else ("--info-fd", str(info_fd))),
         *("--chdir", str(cwd), "--"),
+        *(allowed.by_proxy.forwarded(has_loopback=True) if allowed.by_proxy else ()),
         *_limits(allowed),
         *argv,
     )

@@ -104,7 +104,7 @@ def _rules(allowed: Allowed) -> Iterator[tuple[Path, Access]]:
     yield from ((path, Access.READ) for path in allowed.readable)
     yield from ((path, Access.COPY) for path in allowed.copied)
     # A server that starts again makes a new socket in the same folder.
-    yield from ((path.parent, Access.READ) for path in allowed.sockets)
+    yield from ((path.parent, Access.READ) for path in allowed.all_sockets)
     yield from ((path, Access.WRITE) for path in allowed.writable)
     yield from ((path, Access.HELD) for path in allowed.held)
 

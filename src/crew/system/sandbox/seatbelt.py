@@ -24,7 +24,8 @@ _RULES = {
 
 def seatbelt(argv: Sequence[str], allowed: Allowed, mounts: Sequence[Mount]) -> tuple[str, ...]:
     """Run under `sandbox-exec`."""
-    return (SEATBELT, "-p", profile(allowed, mounts), *argv)
+    forwarded = allowed.by_proxy.forwarded(has_loopback=False) if allowed.by_proxy else ()
+    return (SEATBELT, "-p", profile(allowed, mounts), *forwarded, *argv)
 
 
 def profile(allowed: Allowed, mounts: Sequence[Mount]) -> str:
@@ -52,8 +53,12 @@ def _network(allowed: Allowed) -> Iterator[str]:
         return
     yield "(deny network*)" if not allowed.has_network else "(deny network* (remote unix-socket))"
     lookup = (_NAME_LOOKUP,) if allowed.has_network else ()
-    for socket in (*lookup, *allowed.sockets):
+    for socket in (*lookup, *allowed.all_sockets):
         yield f"(allow network-outbound (remote unix-socket (path-literal {_text(socket)})))"
+    if way := allowed.by_proxy:
+        yield f'(allow network-bind network-inbound (local ip "localhost:{way.port}"))'
+        for port in (way.port, *way.own_ports):
+            yield f'(allow network-outbound (remote ip "localhost:{port}"))'
 
 
 def _text(value: object) -> str:
