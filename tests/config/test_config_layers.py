@@ -249,6 +249,28 @@ def test_a_template_wins_over_the_adapter_of_a_lower_layer(repo):
     assert agents.named("claude").adapter == "command"
 
 
+ALIKE = {
+    "its adapter": "adapter = 'claude'",
+    "its command": "command = '/opt/bin/claude'",
+    "its template": "command_template = 'LANG=C claude -p {prompt}'",
+}
+
+
+@pytest.mark.parametrize("how", ALIKE.values(), ids=ALIKE)
+def test_an_agent_has_the_home_of_its_cli_without_inheriting_from_it(repo, how):
+    agents = root(repo, f"[agents.mine]\n{how}\nhome_read = ['notes']\n").agents.by_name
+    mine, claude = agents["mine"], agents["claude"]
+    assert (mine.home_write, mine.home_copy) == (claude.home_write, claude.home_copy)
+    assert mine.first_run == claude.first_run
+    assert mine.home_read == ("notes",)
+    assert claude.home_write
+
+
+def test_an_agent_of_another_program_has_no_part_of_the_home(repo):
+    agents = root(repo, "[agents.mine]\ncommand_template = 'mine -p {prompt}'\n").agents.by_name
+    assert (agents["mine"].home_read, agents["mine"].home_write) == ((), ())
+
+
 def test_agents_that_inherit_in_a_circle_are_shown(repo):
     text = "[agents.a]\ninherit='b'\n[agents.b]\ninherit='c'\n[agents.c]\ninherit='b'\n"
     assert "b → c → b" in mistake(repo, text)

@@ -1,6 +1,7 @@
 """Fills in the keys that an agent inherits from another agent."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from crew.config.model import AgentSettings
@@ -8,6 +9,8 @@ from crew.config.validate_config import readers
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.names import agent_name
 from crew.domain.kernel.suggest import nearest
+
+_OF_THE_HOME = ("home_read", "home_write", "home_copy", "first_run")
 
 
 def resolved_agents(tables: Mapping[str, Any]) -> dict[str, AgentSettings]:
@@ -25,7 +28,27 @@ def _fill_in(name: str, named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
     table: dict[str, Any] = {}
     for ancestor in reversed(_line_of(name, named)):
         table = _inherit(table, named[ancestor])
-    return table
+    return {**_home_of_its_cli(table, named), **table}
+
+
+def _home_of_its_cli(
+    table: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What the CLI of an agent needs of the person's home, as the kind of the CLI's name has it.
+
+    Without it the sandbox has no login for the CLI, and forgets each session after its step.
+    """
+    program = Path(_first_word(str(table.get("command_template") or table.get("command") or "")))
+    for kind in (str(table.get("adapter")), program.name):
+        if kind in named and "home_write" in named[kind]:
+            return {key: named[kind][key] for key in _OF_THE_HOME if key in named[kind]}
+    return {}
+
+
+def _first_word(command: str) -> str:
+    """The program of a command line, without the variables that are set before it."""
+    words = (word for word in command.split() if "=" not in word and word != "env")
+    return next(words, "")
 
 
 def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
