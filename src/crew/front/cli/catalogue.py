@@ -28,6 +28,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "completion": Entry(
             "setup.completion:completion", "Print or install the shell completion."
         ),
+        "plugin": Entry(
+            "setup.plugin_command:plugin", "Connect crew to your own Claude Code, Codex or Gemini."
+        ),
     },
     "Tasks": {
         "new": Entry("tasks.new:new", "Create a task, or many from a file."),
@@ -88,8 +91,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Watching": {
         "ps": Entry("watching.ps:ps", "List the agents and what they do."),
         "dashboard": Entry("watching.dashboard:dashboard", "Watch the crew live."),
-        "peek": Entry("watching.logs:peek", "Show the last lines an agent printed."),
-        "logs": Entry("watching.logs:logs", "Show what an agent printed."),
+        "peek": Entry("watching.logs:peek", "Show the last lines of what an agent did."),
+        "logs": Entry("watching.logs:logs", "Show what an agent said and did."),
         "inbox": Entry("watching.inbox:inbox", "List the open questions, or show one."),
         "answer": Entry("watching.inbox:answer", "Answer a question; its agent continues."),
         "signal": Entry("watching.signal_command:signal", "Report how this step ends; for agents."),
@@ -126,8 +129,10 @@ ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 HIDDEN = {
     "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended."),
     "_printable": Entry("tasks.diff:make_printable", "Remove control characters from stdin."),
+    "_waiting": Entry("watching.assistant_news:waiting", "Print open questions for a hook."),
+    "_news": Entry("watching.assistant_news:news", "Print what needs a person, as it happens."),
 }
-"""Commands that only crew's own scripts and pagers call."""
+"""Commands that only crew's own scripts, pagers and plugins call."""
 
 COMMANDS: Mapping[str, Entry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()
@@ -137,7 +142,7 @@ READING = frozenset(
     {
         *("show", "list", "ready", "diff", "poll", "ps", "peek", "logs", "inbox", "events"),
         *("runs", "cost", "checkpoints", "dashboard", "workflows", "agents", "doctor", "demo"),
-        *("completion", "config show", "config get", "config template"),
+        *("_waiting", "_news", "completion", "config show", "config get", "config template"),
         *("quest list", "quest show", "channel list", "channel show", "channel tail"),
     }
 )

@@ -199,16 +199,31 @@ def _offered() -> tuple[tuple[Tool, ...], str]:
     """The tools and the instructions for the client that started this."""
     if _is_for_a_person():
         return PERSON_TOOLS, PERSON_INSTRUCTIONS
+    if _is_for_people_only():
+        return (), ""
     offer = offered(_own_token())
     return offer.tools, offer.instructions
 
 
 def _is_for_a_person() -> bool:
     """Whether a person's assistant calls: no token, and not in a worktree, where a step lost it."""
-    return not _own_token() and not is_in_linked_worktree()
+    if _own_token():
+        return False
+    if _is_for_people_only():
+        from crew.runner.requests.agent_process import is_agent_process  # noqa: PLC0415
+
+        return not is_agent_process()
+    return not is_in_linked_worktree()
+
+
+def _is_for_people_only() -> bool:
+    """Whether this is the server of a plugin, which agents of the same user start too."""
+    return os.environ.get("CREW_MCP_FOR") == "person"
 
 
 def _needs_a_token(tool: str) -> bool:
+    if _is_for_people_only():
+        return False
     is_a_steps = not _is_for_a_person() or tool in {one.name for one in TOOLS}
     return is_a_steps and not _own_token()
 

@@ -62,9 +62,10 @@ def peek(call: Call, subject: str, count: int, *, raw: bool) -> None:
 @raw_option
 @pass_call
 def logs(call: Call, subject: str, *, follow: bool, since: float | None, raw: bool) -> None:
-    """Show what an agent did: its words, its tools, short results, errors and costs.
+    """Show what an agent said and did.
 
-    With --json, one entry for each of these.
+    Its words, its tools, short results, errors and costs, whichever program it is. With --json, one
+    entry for each of these.
     """
     workplace = call.workplace()
     task = task_of(workplace, subject)

@@ -18,7 +18,7 @@ def mcp(call: Call) -> int:
     For an agent's own step, which has CREW_TOKEN and CREW_DOOR in its environment; both must
     reach this command. A CLI that can use HTTP needs no command: CREW_MCP_URL has the same tools.
     Without CREW_TOKEN it is for a person's own assistant, which gets the commands of a person as
-    tools: tasks, quests, the inbox.
+    tools: tasks, quests, the inbox. `crew plugin install` connects it.
     """
     os.chdir(call.directory)
     return serve()
