@@ -69,5 +69,21 @@ def test_codex_creates_a_task(crew, session, codex):
 def test_gemini_creates_a_task(crew, session, gemini):
     crew("plugin", "install", "gemini")
     flags = ("-o", "stream-json", "--skip-trust", "--approval-mode", "yolo", "-p", "do it")
-    session("gemini", *flags, tool="mcp_crew_create-task", title="From Gemini")
+    session("gemini", *flags, tool="mcp_crew-tasks_create-task", title="From Gemini")
     assert titles(crew) == ["From Gemini"]
+
+
+@pytest.mark.clis
+def test_an_agent_of_crew_gets_no_tool_and_no_question_from_the_plugins(crew, cli, script):
+    for assistant in ("claude", "codex", "gemini"):
+        crew("plugin", "install", assistant)
+    if cli.name != "claude":  # which `crew` uses already
+        crew.use(cli)
+    work = "echo hello > new.txt && git add new.txt && git commit -qm 'add new.txt'"
+    play = script(cli.run(work), cli.complete("It says hello."), Say("DONE"))
+    crew("new", "--title", "Write new.txt")
+    crew("run", "--agents", "1", "--agent", cli.name, "--drain")
+    asked = json.dumps(play.turns[0].body)
+    assert "create-task" not in asked
+    assert "create_task" not in asked
+    assert json.loads(crew("inbox", "--json")) == []

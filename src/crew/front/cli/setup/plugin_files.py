@@ -12,7 +12,7 @@ import crew
 
 ASSISTANTS = ("claude", "codex", "gemini")
 SERVER = "crew-tasks"
-"""The name in Codex's settings: crew's own steps connect to a server called `crew`."""
+"""Its name for Codex and Gemini: their steps connect to a server called `crew`."""
 
 _SUMMARY = "Give work to a crew of coding agents, watch it, and answer what they ask."
 _README = """# crew
@@ -95,7 +95,7 @@ def _gemini(program: str) -> dict[str, str]:
         "name": "crew",
         "version": crew.__version__,
         "description": _SUMMARY,
-        "mcpServers": {"crew": _server(program)},
+        "mcpServers": {SERVER: _server(program)},
     }
     more = "a hook that shows open questions"
     return {
