@@ -2,9 +2,11 @@
 
 import os
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from crew.domain.rows.task import Task
 from crew.git.killed_remains import (
     OLD_S,
     clear_crews_locks,
@@ -15,6 +17,7 @@ from crew.git.killed_remains import (
     sweep_half_made,
 )
 from crew.git.worktrees.worktrees import ensure_worktree
+from crew.runner.outside import local_machine
 from git.people import Person
 
 
@@ -98,3 +101,13 @@ def test_half_made_files_go_and_a_young_copy_stays(repo, worktrees):
     assert all(file.exists() for file in young)
     assert (worktrees / "7" / "a.txt").exists()
     assert crew_git.is_dir()
+
+
+def test_the_mark_of_a_branch_goes_after_the_branch(repo, worktrees, monkeypatch):
+    """A git that dies while it deletes the branch leaves a lock that is known to be crew's."""
+    order = []
+    monkeypatch.setattr(local_machine, "delete_branch", lambda *_, **__: order.append("branch"))
+    monkeypatch.setattr(local_machine, "delete_ref", lambda *_, **__: order.append("mark"))
+    outside = SimpleNamespace(workplace=SimpleNamespace(repo=repo), _has_landed=lambda *_: True)
+    local_machine.LocalOutside._delete_branch(outside, Task(id="7", branch="crew-7", target="main"))
+    assert order == ["branch", "mark"]

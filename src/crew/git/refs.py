@@ -9,7 +9,7 @@ from pathlib import Path
 from crew.domain.kernel.errors import Conflict
 from crew.git.git_command import ask, failure, start_git
 from crew.git.killed_git import clear_abandoned, clear_ref_lock, packed_locks
-from crew.git.repository import Repository, commit_of
+from crew.git.repository import Repository, commit_of, may_be_packed
 from crew.git.spawn_git import StartedGit
 from crew.git.task_repository.agent_refs import read_bytes
 from crew.system.atomic_files import claim_file, put_in_place, write_file
@@ -128,7 +128,22 @@ def _commits(begun: StartedGit, repo: Repository, ref: str, *, to: str) -> bool:
 @effect("git.delete_ref")
 def delete_ref(repo: Repository, ref: str, *, expected: str) -> None:
     """Delete a ref (full name) that is at `expected`. Safe if it is already deleted."""
-    _delete(repo, ref, expected)
+    if not _is_unlinked(repo, ref, expected):
+        _delete(repo, ref, expected)
+
+
+def _is_unlinked(repo: Repository, ref: str, expected: str) -> bool:
+    """Delete a ref that only crew writes, without git; False if git must do it."""
+    file, content = f"{repo.common_dir}/{ref}", f"{expected}\n".encode()
+    if not ref.startswith("refs/crew/") or may_be_packed(repo, ref):
+        return False
+    if read_bytes(file, most=_LONGEST_REF) != content or not claim_file(f"{file}.lock", b""):
+        return False
+    is_there = read_bytes(file, most=_LONGEST_REF) == content
+    if is_there:
+        Path(file).unlink()
+    Path(f"{file}.lock").unlink(missing_ok=True)
+    return is_there
 
 
 @effect("git.delete_ref")

@@ -64,7 +64,7 @@ def ref_tip(repo: Repository, ref: str) -> str | None:
     try:
         content = read_foreign(f"{repo.common_dir}/{ref}", max_bytes=_LONGEST_REF).decode().strip()
     except (FileNotFoundError, NotADirectoryError):
-        if not _may_be_packed(repo, ref):
+        if not may_be_packed(repo, ref):
             return None
         content = ""
     except (OSError, ValueError):  # git knows more forms
@@ -72,7 +72,8 @@ def ref_tip(repo: Repository, ref: str) -> str | None:
     return content if is_object_id(content) else commit_of(repo, ref)
 
 
-def _may_be_packed(repo: Repository, ref: str) -> bool:
+def may_be_packed(repo: Repository, ref: str) -> bool:
+    """Whether git has the ref in a file with others, or could have it there."""
     if os.path.lexists(f"{repo.common_dir}/reftable"):
         return True
     try:

@@ -32,7 +32,7 @@ from crew.git.git_command import GitFailed, ask, git
 from crew.git.killed_remains import clear_crews_locks, sweep_half_made
 from crew.git.merges import merges
 from crew.git.merges.conflict_sides import conflict_sides
-from crew.git.refs import advance
+from crew.git.refs import advance, delete_ref
 from crew.git.repository import ref_tip
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin, worktrees
@@ -241,16 +241,26 @@ class LocalOutside:
         await in_thread(self._delete_branch, task)
 
     def _delete_branch(self, task: Task) -> None:
-        """Delete a task's branch if all its commits have landed."""
-        repo = self.workplace.repo
-        head = ref_tip(repo, f"refs/heads/{task.branch}") if task.branch else None
-        tip = integration_tip(repo, task.target)
-        if not head:
+        """Delete a task's branch if all its commits have landed, and then crew's mark of it.
+
+        Without the mark, a lock that a killed git leaves on the branch would be a person's.
+        """
+        repo, branch = self.workplace.repo, task.branch
+        if not branch or not self._has_landed(branch, integration_tip(repo, task.target)):
             return
-        if self._is_known_in(head, tip) or merges.contains(repo, ancestor=head, descendant=tip):
-            marks = {mark: ref_tip(repo, mark) for mark in _marks(task.branch)}
-            there = {mark: at for mark, at in marks.items() if at}
-            delete_branch(repo, task.branch, expected=head, marks=there)
+        if head := ref_tip(repo, f"refs/heads/{branch}"):  # it may also be a target
+            landed = {mark: at for mark in (landed_ref(branch),) if (at := ref_tip(repo, mark))}
+            delete_branch(repo, branch, expected=head, marks=landed)
+        if made := ref_tip(repo, made_ref(branch)):
+            delete_ref(repo, made_ref(branch), expected=made)
+
+    def _has_landed(self, branch: str, tip: str) -> bool:
+        """Whether nothing of the branch is missing at the tip. A deleted one has nothing."""
+        repo = self.workplace.repo
+        head = ref_tip(repo, f"refs/heads/{branch}")
+        if head is None or self._is_known_in(head, tip):
+            return True
+        return merges.contains(repo, ancestor=head, descendant=tip)
 
     async def run_gate(self, commit: str, *, task: str, command: str = "") -> GateResult:
         return await self.gates.run(commit, task=task, command=command)
@@ -382,8 +392,3 @@ class LocalOutside:
             )
             source.comment(task.id, reason)
         source.set_status(task.id, TaskState(task.state), at=time.time())
-
-
-def _marks(branch: str) -> tuple[str, ...]:
-    """The refs that crew keeps about a branch; it may also be a target with landed work."""
-    return made_ref(branch), landed_ref(branch)
