@@ -15,12 +15,23 @@ class Company:
         self.heard = []
         self.asked = []
         self.answers = list(answers)
+        self.inquired = []
 
     @property
     def watch(self):
         if not self.answers:
             return replace(SILENT, heard=self.heard.append)
         return replace(SILENT, heard=self.heard.append, asked=self._answer)
+
+    def watch_with(self, *answers):
+        """Its questions are answered one by one; leave is asked of nobody."""
+        left = list(answers)
+
+        async def inquired(inquiry):
+            self.inquired.append(inquiry)
+            return left.pop(0)
+
+        return replace(SILENT, inquired=inquired)
 
     async def _answer(self, permission):
         self.asked.append(permission)

@@ -53,7 +53,7 @@ def _question(crew):
     return found[0]
 
 
-@pytest.mark.parametrize("kind", ["claude", pytest.param("codex", marks=pytest.mark.faults)])
+@pytest.mark.parametrize("kind", ["claude", pytest.param("codex", marks=pytest.mark.clis)])
 def test_a_message_at_a_dialog_is_kept_and_typed_after_its_answer(terminal, kind, request):
     play = request.getfixturevalue(f"{kind}_asks")
     crew = terminal

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crew.agents.adapter import Say
+from crew.agents.adapter import Interrupt, Permission, Say
 from crew.domain.kernel.errors import NeedsLogin
 from crew.domain.request_verbs import answer
 from crew.domain.requests import Request
@@ -16,9 +16,11 @@ from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.rows.terminal import Terminal
 from crew.domain.rules import Rules
+from crew.domain.runs.questions import LiveQuestion, permission_to
 from crew.domain.world import World, apply_all, with_rows
 from crew.front.mcp.tools_by_token import OFFERS
 from crew.runner.engine import Engine
+from crew.runner.outside.asking_watch import asking_watch
 from crew.runner.outside.outside import StepCall
 from crew.runner.requests import tokens as runner_tokens
 from crew.runner.requests.tokens import Tokens
@@ -164,7 +166,8 @@ def test_a_step_waits_for_leave_and_is_told_what_a_person_decided(said, may):
 
     async def act(stage: Stage, call: StepCall) -> StepOutcome:
         asyncio.get_running_loop().call_soon(lambda: stage.ask("answer", question="q1", text=said))
-        heard.append(await call.asked("rm", "everything"))
+        watch = asking_watch(call, asks_permission=True)
+        heard.append(await watch.asked(Permission(tool="rm", detail="everything")))
         return StepOutcome(session="s1", done=True)
 
     stage = Stage(act)
@@ -180,7 +183,7 @@ def test_a_step_waits_for_leave_and_is_told_what_a_person_decided(said, may):
 
 def test_leave_that_nobody_gave_is_not_asked_for_after_the_step():
     async def act(stage: Stage, call: StepCall) -> StepOutcome:
-        asking = asyncio.ensure_future(call.asked("rm", "everything"))
+        asking = asyncio.ensure_future(call.asked(permission_to("rm", "everything")))
         await asyncio.sleep(0)
         asking.cancel()
         return StepOutcome(session="s1", done=True)
@@ -188,6 +191,21 @@ def test_leave_that_nobody_gave_is_not_asked_for_after_the_step():
     stage = Stage(act)
     stage.until_idle_or(lambda: stage.run.state == "reviewing")
     assert stage.world.questions["q1"].state == "withdrawn"
+
+
+def test_a_step_that_waits_too_long_is_interrupted_and_its_run_waits_without_it(monkeypatch):
+    told = []
+
+    async def act(stage: Stage, call: StepCall) -> StepOutcome:
+        asking = asyncio.ensure_future(call.asked(LiveQuestion(question="Which colour?")))
+        told.append(await call.controls.next())
+        asking.cancel()
+        return StepOutcome(session="s1")
+
+    stage = Stage(act, rules=replace(RULES, ask_patience_s=0.01))
+    stage.until_idle_or(lambda: stage.run.agent is None)
+    assert isinstance(told[0], Interrupt)
+    assert (stage.run.question, stage.world.questions["q1"].state) == ("q1", "open")
 
 
 def test_a_message_is_passed_on_to_the_step_under_way_and_read_when_that_ends_well():

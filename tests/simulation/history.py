@@ -271,6 +271,8 @@ class History:
         if self.quests:
             self.quests.finish(engine)
         self._decide_conflicts(engine, ("agent", "mine", "theirs"))
+        # The last may have been dismissed, and crew died before the next one came.
+        self._ask(engine, "spawn", kind="scripted", at_least=1)
         for agent in list(engine.world.agents.values()):
             if agent.state == AgentState.STUCK:
                 self._ask(engine, "retry", subject=agent.id)

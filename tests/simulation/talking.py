@@ -15,6 +15,7 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rules import Rules
+from crew.domain.runs.questions import permission_to
 from crew.domain.world import World
 from crew.runner.engine import Engine
 from crew.runner.outside.outside import StepCall
@@ -141,8 +142,8 @@ class Talk:
 
     async def _may_go_on(self, call: StepCall) -> bool:
         try:
-            async with asyncio.timeout(300):
-                await call.asked("rm", "everything")
+            async with asyncio.timeout(900):  # crew ends the step before
+                await call.asked(permission_to("rm", "everything"))
         except TimeoutError:
             return False
         return True
@@ -195,8 +196,9 @@ class Talk:
             if question.is_open:
                 _check_open(world, world.runs[question.run], question)
         for run in world.runs.values():
-            if run.question:
-                assert world.questions[run.question].is_open, "a run waits for what nobody asks"
+            if run.question and run.is_live:
+                is_open = world.questions[run.question].is_open
+                assert is_open or run.stepping, "a run waits for what nobody asks"
 
     def _note_pause(self, fact: Fact) -> None:
         if fact.trigger == "rate_limited":
@@ -220,7 +222,8 @@ def _check_open(world: World, run: Run, question: Question) -> None:
         return
     assert run.is_live, "a question of a run that is over"
     if question.about == About.PERMISSION:
-        assert run.stepping, "leave is asked for, and nobody is there to use it"
+        waits = run.question == question.id
+        assert run.stepping or waits, "leave is asked for, and nobody is there to use it"
         return
     assert run.question == question.id, "a question that no run waits for"
     assert run.stepping or run.agent is None, "an agent is held by a question"

@@ -17,6 +17,9 @@ from crew.system.sandbox.allowed import EVERYTHING, Allowed, Sandbox
 
 PromptVia = Literal["arg", "stdin", "file"]
 
+YES = frozenset({"y", "yes", "allow", "ok"})
+"""The answers of a person that give a permission."""
+
 DEFAULT_TEMPLATE = "{{.Command}} {{.SystemArgs}} {{.Args}} {{.Prompt}}"
 
 
@@ -49,6 +52,20 @@ class Permission:
     detail: str
 
 
+@frozen
+class Inquiry:
+    """A question of an agent's CLI to a person, who may answer with another text than a choice."""
+
+    question: str
+    context: str = ""
+    choices: tuple[str, ...] = ()
+
+
+async def _no_answer(_inquiry: Inquiry) -> str | None:
+    """There is no answer if no person can be asked."""
+    return None
+
+
 async def _always_no(_permission: Permission) -> bool:
     """The answer is no if no person can be asked."""
     return False
@@ -59,13 +76,15 @@ class Watch:
     """The callbacks of a step.
 
     `started` gets the pid once, `doing` one short line at each change, and `heard` the id of a
-    message once the agent has it. `asked` waits for a person's yes or no.
+    message once the agent has it. `asked` waits for a person's yes or no, `inquired` for the
+    answer to a question.
     """
 
     started: Callable[[int], None]
     doing: Callable[[str], None]
     heard: Callable[[str], None] = lambda _message: None
     asked: Callable[[Permission], Awaitable[bool]] = _always_no
+    inquired: Callable[[Inquiry], Awaitable[str | None]] = _no_answer
 
     @property
     def can_ask(self) -> bool:

@@ -34,6 +34,7 @@ from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import NEW_SESSION, Run, RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
+from crew.domain.runs.questions import answered_meanwhile
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.tasks.task_outcomes import give_up
 from crew.domain.terminals.terminal_plan import plan_terminals
@@ -56,7 +57,7 @@ def decide(
         return facts
     if facts := new_queues(world, now):
         return facts
-    if facts := _withdraw(world, now):
+    if facts := _withdraw(world, now) or _pass_on_answers(world, now):
         return facts
     if world.quests and (facts := follow(world, now) or follow_councils(world, now)):
         return facts
@@ -127,6 +128,18 @@ def _withdraw(world: World, now: float) -> list[Fact]:
     return facts
 
 
+def _pass_on_answers(world: World, now: float) -> list[Fact]:
+    """Put answers into the next prompts of runs whose steps ended before they got them."""
+    late = [one for one in world.questions.values() if one.state == QuestionState.ANSWERED]
+    runs = [run for one in late if (run := world.runs[one.run]).question == one.id]
+    return [
+        fact
+        for run in runs
+        if run.is_live and not run.stepping
+        for fact in answered_meanwhile(world, run, at=now)
+    ]
+
+
 def _asks_on(world: World, question: Question, run: Run) -> bool:
     """Whether the answer still changes anything."""
     if question.about == About.CONFLICT:
@@ -135,7 +148,9 @@ def _asks_on(world: World, question: Question, run: Run) -> bool:
     if question.about == About.DIALOG:
         terminal = world.terminals.get(run.id)
         return terminal is not None and terminal.is_open and terminal.dialog == question.id
-    return run.stepping if question.about == About.PERMISSION else run.is_live
+    if question.about == About.PERMISSION:
+        return run.is_live and (run.stepping or run.question == question.id)
+    return run.is_live
 
 
 def _for_tasks(world: World, *, rules: Rules) -> Iterator[Command]:
@@ -183,7 +198,8 @@ def _for_run(world: World, run: Run, *, rules: Rules, epoch: int) -> Command | N
     lead = lead_of(world, run)
     if world.tasks[run.task].cleaning or lead.is_watched:
         return None
-    if rules.reset_on_recovery and run.stepping and run.epoch != epoch and not run.signal:
+    has_ended = run.signal or run.question  # else its work would be lost with it
+    if rules.reset_on_recovery and run.stepping and run.epoch != epoch and not has_ended:
         return Recover(subject=run.id)
     if run.state == RunState.INIT or not world.tasks[run.task].worktree:
         return Prepare(subject=run.id)

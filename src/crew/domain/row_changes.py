@@ -127,6 +127,7 @@ class QuestionFields(TypedDict, total=False):
     asked_at: float
     answer: str
     answered_at: float | None
+    taken: bool
 
 
 class SuspicionFields(TypedDict, total=False):

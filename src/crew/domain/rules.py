@@ -13,6 +13,7 @@ class Rules:
     `movable_sessions` are the agent kinds whose CLI resumes a session in another folder.
     `default_kind` is the agent kind that slots follow, `missing` the programs that are not
     installed, by the kinds that need them; `providers` names every kind that is configured.
+    `ask_patience_s` is how long a step waits for an answer: as long as models keep its prompt warm.
     """
 
     max_steps: int = 20
@@ -37,6 +38,7 @@ class Rules:
     missing: Mapping[str, str] = field(default_factory=dict)
     stagger_s: float = 5.0
     signal_grace_s: float = 30.0
+    ask_patience_s: float = 300.0
     interrupt_grace_s: float = 5.0
     reviewers: tuple[str, ...] = ()
     min_reviews: int = 0

@@ -6,11 +6,12 @@ messages until a tool runs, and withdraws those that its result did not include.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from crew.agents.adapter import Interrupt, Permission, Say
+from crew.agents.adapter import YES, Inquiry, Interrupt, Permission, Say
+from crew.agents.asked_questions import inquiry_of, listed_questions
 from crew.agents.dialogue_acts import (
     DialogueEnded,
     MessageRead,
@@ -22,15 +23,19 @@ from crew.domain.kernel.frozen import frozen
 
 _DENIAL = "This is not allowed. Do it in another way, or say what you need, and why."
 _LONGEST_DETAIL = 2_000
+LONGEST_PLAN = 20_000
+_PLAN = "ExitPlanMode"
+_QUESTIONS = "AskUserQuestion"
 
 
 @frozen
 class ClaudeQuestion:
-    """The program waits for permission."""
+    """The program waits for permission, or for the answers to its own questions."""
 
     request: str
     permission: Permission
     values: Event
+    inquiries: tuple[Inquiry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,36 @@ def answer(question: ClaudeQuestion, *, allowed: bool) -> Event:
     decision: Event = {"behavior": "deny", "message": _DENIAL}
     if allowed:
         decision = {"behavior": "allow", "updatedInput": question.values}
+    return _decided(question, decision)
+
+
+def answer_inquiries(question: ClaudeQuestion, answers: Sequence[str]) -> Event:
+    """The answers of a person in the form that the asking tool expects."""
+    if question.permission.tool == _PLAN:
+        if answers[0].strip().lower() in YES:
+            return answer(question, allowed=True)
+        words = f"A person did not approve the plan, and answered: {answers[0]}"
+        return _decided(question, {"behavior": "deny", "message": words})
+    by_question = {
+        one.question: said for one, said in zip(question.inquiries, answers, strict=True)
+    }
+    values = {**question.values, "answers": by_question}
+    return _decided(question, {"behavior": "allow", "updatedInput": values})
+
+
+def _decided(question: ClaudeQuestion, decision: Event) -> Event:
     return _response(question.request, subtype="success", response=decision)
+
+
+def _inquiries(tool: str, values: Event) -> tuple[Inquiry, ...]:
+    """What its own tools ask a person: about a plan, or questions with options."""
+    if tool == _PLAN:
+        plan = str(values.get("plan") or "")[:LONGEST_PLAN]
+        asked = "May the agent carry out its plan?"
+        return (Inquiry(question=asked, context=plan, choices=("yes", "no")),)
+    if tool != _QUESTIONS:
+        return ()
+    return tuple(map(inquiry_of, listed_questions(values)))
 
 
 def _question(event: Event) -> Act:
@@ -147,8 +181,13 @@ def _question(event: Event) -> Act:
             _response(number, subtype="error", error="crew does not know this request")
         )
     values = mapping(request, "input")
-    permission = Permission(tool=str(request.get("tool_name")), detail=_detail(request, values))
-    return ClaudeQuestion(request=number, permission=permission, values=values)
+    tool = str(request.get("tool_name"))
+    return ClaudeQuestion(
+        request=number,
+        permission=Permission(tool=tool, detail=_detail(request, values)),
+        values=values,
+        inquiries=_inquiries(tool, values),
+    )
 
 
 def _detail(request: Event, values: Event) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 
 from crew.agents.adapter import Controls, Watch
+from crew.agents.asked_questions import answers_of
 from crew.agents.background import Background
 from crew.agents.claude.claude_dialogue import (
     Act,
@@ -11,6 +12,7 @@ from crew.agents.claude.claude_dialogue import (
     Dialogue,
     Woken,
     answer,
+    answer_inquiries,
     user_message,
 )
 from crew.agents.claude.claude_events import Conversation
@@ -70,12 +72,20 @@ class Live:
 
     async def _ask(self, question: ClaudeQuestion) -> None:
         """Ask a person. The program always gets an answer, or it would wait forever."""
-        allowed = False
+        reply = answer(question, allowed=False)
         try:
             with self.talk.waiting():
-                allowed = await self._watch.asked(question.permission)
+                reply = await self._reply(question)
         finally:
-            self.talk.send(_line(answer(question, allowed=allowed)))
+            self.talk.send(_line(reply))
+
+    async def _reply(self, question: ClaudeQuestion) -> Event:
+        if not question.inquiries:
+            return answer(question, allowed=await self._watch.asked(question.permission))
+        answers = await answers_of(self._watch, question.inquiries)
+        if answers is None:
+            return answer(question, allowed=False)
+        return answer_inquiries(question, answers)
 
 
 def _line(event: Event) -> bytes:

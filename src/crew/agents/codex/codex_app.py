@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crew.agents.adapter import AgentSpec, Controls, StepOrder, Watch
+from crew.agents.asked_questions import answers_of
 from crew.agents.background import Background
 from crew.agents.codex.codex_dialogue import Act, AwaitTools, CodexDialogue, CodexQuestion
 from crew.agents.codex.codex_errors import exit_error, turn_error
@@ -135,8 +136,14 @@ class LiveTurn:
 
     async def _ask(self, question: CodexQuestion) -> None:
         with self.talk.waiting():
-            allowed = await self._watch.asked(question.permission)
-        self.talk.send(_line(question.answer(allowed=allowed)))
+            reply = await self._reply(question)
+        self.talk.send(_line(reply))
+
+    async def _reply(self, question: CodexQuestion) -> Event:
+        if question.permission is not None:
+            return question.answer(allowed=await self._watch.asked(question.permission))
+        answers = await answers_of(self._watch, question.inquiries)
+        return question.refuse() if answers is None else question.answer_inquiries(answers)
 
 
 def as_text(text: str) -> str:

@@ -5,13 +5,19 @@ the agent are steered into the current turn, and Codex reports when the model ha
 not wait until tools are connected, so crew does: a model without crew's tools could not signal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crew import __version__
-from crew.agents.adapter import Interrupt, Permission, Say
-from crew.agents.codex.codex_permissions import answer_to, permission_of, refusal_of
+from crew.agents.adapter import Inquiry, Interrupt, Permission, Say
+from crew.agents.codex.codex_permissions import (
+    answer_to,
+    answers_to,
+    inquiries_of,
+    permission_of,
+    refusal_of,
+)
 from crew.agents.dialogue_acts import (
     DialogueEnded,
     MessageRead,
@@ -24,14 +30,25 @@ from crew.domain.kernel.frozen import frozen
 
 @frozen
 class CodexQuestion:
-    """The program waits for permission. `request` is its whole request, for the answer."""
+    """The program waits for permission, or for the answers to its own questions.
+
+    `request` is its whole request, for the answer.
+    """
 
     number: str
-    permission: Permission
+    permission: Permission | None
     request: Event
+    inquiries: tuple[Inquiry, ...] = ()
 
     def answer(self, *, allowed: bool) -> Event:
         return answer_to(self.request, allowed=allowed)
+
+    def answer_inquiries(self, answers: Sequence[str]) -> Event:
+        return answers_to(self.request, answers)
+
+    def refuse(self) -> Event:
+        """The answer if no person can be asked."""
+        return refusal_of(self.request) if self.permission is None else self.answer(allowed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +192,12 @@ class CodexDialogue:
             yield self._request("turn/interrupt", threadId=self.thread, turnId=self.turn)
 
     def _question(self, request: Event) -> Act:
-        permission = permission_of(request)
-        if permission is None:
+        permission, inquiries = permission_of(request), inquiries_of(request)
+        if permission is None and not inquiries:
             return SendMessage(refusal_of(request))
-        return CodexQuestion(number=str(request["id"]), permission=permission, request=request)
+        return CodexQuestion(
+            number=str(request["id"]), permission=permission, request=request, inquiries=inquiries
+        )
 
     def _request(self, method: str, **params: Any) -> SendMessage:
         self._count += 1

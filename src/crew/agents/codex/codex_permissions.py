@@ -1,10 +1,11 @@
-"""Translates Codex's requests to permissions for a person, and back to its answers."""
+"""Translates Codex's requests to questions for a person, and back to its answers."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from crew.agents.adapter import Permission
+from crew.agents.adapter import Inquiry, Permission
+from crew.agents.asked_questions import inquiry_of, listed_questions
 from crew.agents.event_fields import Event, mapping, text_of
 
 _LONGEST_DETAIL = 2_000
@@ -33,6 +34,26 @@ _ANSWERS: Mapping[str, tuple[str, Answer]] = {
     "execCommandApproval": ("shell", _decision("approved", "denied")),
     "applyPatchApproval": ("edit", _decision("approved", "denied")),
 }
+
+
+USER_INPUT = "item/tool/requestUserInput"
+
+
+def inquiries_of(request: Event) -> tuple[Inquiry, ...]:
+    """The questions of Codex to a person; none if it asks for a permission."""
+    return tuple(map(inquiry_of, _questions(request)))
+
+
+def answers_to(request: Event, answers: Sequence[str]) -> Event:
+    """The answers of a person, by the ids of the questions."""
+    numbers = [text_of(one, "id") for one in _questions(request)]
+    by_number = {number: {"answers": [said]} for number, said in zip(numbers, answers, strict=True)}
+    return {"id": request["id"], "result": {"answers": by_number}}
+
+
+def _questions(request: Event) -> list[Event]:
+    is_inquiry = request.get("method") == USER_INPUT
+    return listed_questions(mapping(request, "params")) if is_inquiry else []
 
 
 def permission_of(request: Event) -> Permission | None:

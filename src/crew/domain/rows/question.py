@@ -43,6 +43,8 @@ QUESTION = Machine(
 
 @frozen
 class Question:
+    """`taken` means that the step which asked has got the answer while it was running."""
+
     kind: ClassVar[str] = "question"
     machine: ClassVar[Machine] = QUESTION
 
@@ -58,6 +60,7 @@ class Question:
     state: str = QuestionState.OPEN
     answer: str = ""
     answered_at: float | None = None
+    taken: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -1,4 +1,9 @@
-"""Questions for a person: how they are asked, answered and withdrawn."""
+"""Questions for a person: how they are asked, answered and withdrawn.
+
+A CLI may ask during a step, for permission or for a choice. The step waits for the answer for some
+minutes. Then, or if it ends before, the run waits without a step, as for any other question, and
+the answer resumes its session.
+"""
 
 from crew.domain.kernel.errors import Conflict, NotFound, UsageError
 from crew.domain.kernel.fact import Fact
@@ -8,6 +13,7 @@ from crew.domain.requests import Answer, Asked
 from crew.domain.rows.message import LONGEST_MESSAGE
 from crew.domain.rows.question import About, Question, QuestionState
 from crew.domain.rows.run import Ask, Run
+from crew.domain.rows.step import SignalKind
 from crew.domain.world import World, born, moved, noted
 
 
@@ -34,19 +40,6 @@ def new_question(
     )
 
 
-def permission_asked(world: World, run: Run, tool: str, detail: str, *, at: float) -> Fact:
-    """An agent asks for permission to use a tool during its step."""
-    question = new_question(
-        world,
-        run,
-        text=f"May the agent use {tool}? Answer yes or no.",
-        context=detail,
-        at=at,
-        about=About.PERMISSION,
-    )
-    return born(question, "asked", at=at)
-
-
 _WITHOUT_NOTES = frozenset({Ask.CONTINUE, Ask.NO_SIGNAL, Ask.NO_PLAN, Ask.NOTHING_COMMITTED})
 """Asks whose prompts have no room for an answer."""
 
@@ -63,8 +56,9 @@ def answer_question(asked: Asked[AnswerQuestion]) -> Answer:
     text = answer_text(asked, question)
     facts = [answered(question, text, at=asked.at)]
     run = asked.world.runs[question.run]
-    if run.question == question.id:
-        facts.append(_told(run, question, text, at=asked.at))
+    is_awaited = run.stepping and not run.signal  # by the step under way, which asked
+    if run.question == question.id and not is_awaited:
+        facts.append(told(run, question, text, at=asked.at))
         facts += asked.leads.of_run(asked.world, run).pass_on(asked.world, run, at=asked.at)
         lead = asked.leads.of_task(asked.world, run.task)
         facts += lead.after_answer(asked.world, run, at=asked.at)
@@ -123,10 +117,13 @@ def _spelled(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
-def _told(run: Run, question: Question, text: str, *, at: float) -> Fact:
+def told(run: Run, question: Question, text: str, *, at: float) -> Fact:
     """The answer as notes for the agent that asked, or for the role that was blocked."""
     answer = attributed("The answer", text)
-    notes = f"{attributed('You asked', question.question)}\n\n{answer}"
+    asked = question.question
+    if question.about == About.PERMISSION:
+        asked = f"{asked}\n{question.context}".strip()
+    notes = f"{attributed('You asked', asked)}\n\n{answer}"
     ask: str = Ask.ANSWER
     if question.about == About.BLOCKED:
         said = f"{attributed('A person was asked', question.question)}\n\n{answer}"
@@ -155,3 +152,102 @@ def find_question(world: World, named: str) -> Question:
         hint = f"open: {still_open}" if still_open else "none is open now (`crew inbox`)"
         raise NotFound(f"there is no question {named!r}", hint=hint)
     return world.questions[named]
+
+
+YES_OR_NO = ("yes", "no")
+
+
+@frozen
+class LiveQuestion:
+    """What a CLI asks during a step; `about` is INPUT or PERMISSION."""
+
+    question: str
+    context: str = ""
+    choices: tuple[str, ...] = ()
+    about: About = About.INPUT
+
+
+def permission_to(tool: str, detail: str) -> LiveQuestion:
+    return LiveQuestion(
+        question=f"May the agent use {tool}? Answer yes or no.",
+        context=detail,
+        choices=YES_OR_NO,
+        about=About.PERMISSION,
+    )
+
+
+def asked_live(
+    world: World, run: Run, asked: LiveQuestion, *, at: float
+) -> tuple[Question, list[Fact]]:
+    """The question, and the facts that ask it.
+
+    After its session was resumed with an answer, the CLI may ask the same once more. It then gets
+    that answer, and no person is asked again.
+    """
+    if known := _answered_before(world, run, asked):
+        return known, []
+    question = new_question(
+        world,
+        run,
+        text=asked.question,
+        context=asked.context,
+        at=at,
+        about=asked.about,
+        choices=asked.choices,
+    )
+    facts: list[Fact] = [born(question, "asked", at=at)]
+    if not run.question:
+        facts.append(noted(run, "asks_during_step", at=at, question=question.id))
+    return question, facts
+
+
+def _answered_before(world: World, run: Run, asked: LiveQuestion) -> Question | None:
+    wanted = (asked.about, asked.question, asked.context)
+    for one in world.questions.values():
+        is_same = one.run == run.id and (one.about, one.question, one.context) == wanted
+        if is_same and one.state == QuestionState.ANSWERED and not one.taken:
+            return one
+    return None
+
+
+def answer_taken(world: World, question: Question, *, at: float) -> list[Fact]:
+    """Record that the step has got the answer, so that it continues."""
+    run = world.runs[question.run]
+    facts: list[Fact] = [noted(question, "answer_taken", at=at, taken=True)]
+    if run.question == question.id:
+        facts.append(noted(run, "answer_taken", at=at, question=""))
+    return facts
+
+
+def put_off(world: World, run: Run, *, at: float) -> list[Fact]:
+    """Let the run wait for the answer without a step; nothing if its step asks nothing."""
+    question = asking(world, run)
+    if question is None:
+        return []
+    signal = SignalKind.NEEDS_USER_INPUT
+    return [noted(run, "signalled", at=at, signal=signal, signal_notes=question.question)]
+
+
+def dropped(world: World, run: Run, *, at: float) -> list[Fact]:
+    """Withdraw the question of a step that went well without its answer."""
+    question = asking(world, run)
+    if question is None:
+        return []
+    return [
+        moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=at),
+        noted(run, "question_withdrawn", at=at, question=""),
+    ]
+
+
+def asking(world: World, run: Run) -> Question | None:
+    """The open question of the step under way; a question that ends a step is not meant."""
+    question = world.questions.get(run.question) if not run.signal else None
+    return question if question is not None and question.is_open else None
+
+
+def answered_meanwhile(world: World, run: Run, *, at: float) -> list[Fact]:
+    """Put an answer that no step has got into the next prompt."""
+    question = world.questions.get(run.question)
+    if run.signal or question is None or question.state != QuestionState.ANSWERED:
+        return []
+    return [told(run, question, question.answer, at=at)]

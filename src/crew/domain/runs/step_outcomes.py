@@ -15,6 +15,7 @@ from crew.domain.rows.step import (
 )
 from crew.domain.rules import Rules
 from crew.domain.runs.message_outcomes import messages_given, messages_read
+from crew.domain.runs.questions import dropped, put_off
 from crew.domain.runs.run_holder import freed
 from crew.domain.runs.step_errors import step_failed, step_recorded
 from crew.domain.world import FactDraft, World, moved, noted
@@ -43,7 +44,7 @@ def step_started(world: World, run: Run, *, epoch: int, session: str, at: float)
         ),
         moved(agent, "step_started", to=AgentState.WORKING, at=at, retry_at=None),
         *messages_given(world, run, f"{run.id}/{run.round}/{step}", at=at),
-        *_permission_withdrawn(world, run, at=at),
+        *_questions_withdrawn(world, run, at=at),
     ]
 
 
@@ -64,12 +65,18 @@ def process_started(world: World, run: Run, pid: int, *, at: float) -> list[Fact
     return [noted(agent, "process_started", at=at, pid=pid)]
 
 
-def _permission_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
-    """Withdraw the permission question of a step that ended; the next attempt asks again."""
+def _questions_withdrawn(world: World, run: Run, *, at: float) -> list[Fact]:
+    """Withdraw the questions of a step that ended, except the one that its run waits for.
+
+    The next attempt asks again.
+    """
     return [
         moved(question, "withdrawn", to=QuestionState.WITHDRAWN, at=at)
         for question in world.questions.values()
-        if question.is_open and question.run == run.id and question.about == About.PERMISSION
+        if question.is_open
+        and question.run == run.id
+        and question.about in {About.PERMISSION, About.INPUT}
+        and question.id != run.question
     ]
 
 
@@ -77,9 +84,12 @@ def step_ended(
     world: World, run: Run, lead: Lead, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     """What the end of a step means for its run, its agent and its lead."""
-    outcome = lead.judge_step(world, run, outcome)
     draft = FactDraft(world)
-    draft.add(*_step_ended(world, run, outcome, rules=rules, at=at))
+    ends_asking = dropped if outcome.error is None else put_off
+    draft.add(*ends_asking(world, run, at=at))
+    run = draft.world.runs[run.id]
+    outcome = lead.judge_step(draft.world, run, outcome)
+    draft.add(*_step_ended(draft.world, run, outcome, rules=rules, at=at))
     draft.add(*lead.after_step(draft.world, run, outcome, rules=rules, at=at))
     return draft.facts
 
@@ -88,7 +98,7 @@ def _step_ended(
     world: World, run: Run, outcome: StepOutcome, *, rules: Rules, at: float
 ) -> list[Fact]:
     """The signal of the step counts, even if its process failed afterwards."""
-    withdrawn = _permission_withdrawn(world, run, at=at)
+    withdrawn = _questions_withdrawn(world, run, at=at)
     if outcome.error is not None and not run.signal:
         return [*step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
     went_well = [

@@ -1,5 +1,8 @@
 """Doers of steps: call the agent once, record its signals and messages, keep its work."""
 
+import asyncio
+
+from crew.agents.adapter import Controls, Interrupt
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import lead_of
@@ -10,14 +13,18 @@ from crew.domain.rows.run import Run
 from crew.domain.rows.step import StepOutcome
 from crew.domain.rows.task import Task
 from crew.domain.runs.message_outcomes import given, messages_for
-from crew.domain.runs.questions import permission_asked
+from crew.domain.runs.questions import (
+    LiveQuestion,
+    answer_taken,
+    answered_meanwhile,
+    asked_live,
+    put_off,
+)
 from crew.domain.runs.step_outcomes import process_started, step_ended, step_started
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.runner.doers.context import Context, kept
 from crew.runner.doers.cut_short import outcome_of
 from crew.runner.outside.outside import StepCall
-
-YES = frozenset({"y", "yes", "allow", "ok"})
 
 
 async def step(ctx: Context, command: Command) -> list[Fact]:
@@ -26,14 +33,21 @@ async def step(ctx: Context, command: Command) -> list[Fact]:
     if not await ctx.outside.has_worktree(task):
         return worktree_lost(task, at=ctx.now())
     await ctx.outside.clear_locks(task)
+    if run.stepping and (facts := put_off(ctx.world(), run, at=ctx.now())):
+        ctx.record(facts)  # crew was killed while the step waited for an answer
+        run = ctx.run(command)[0]
     if run.stepping and run.signal:
         # The step had sent its signal, and crew was killed before it could act on it.
         await _keep(ctx, run, task)
         return _ended(ctx, command, StepOutcome(session=run.session))
+    if facts := answered_meanwhile(ctx.world(), run, at=ctx.now()):
+        ctx.record(facts)
+        run = ctx.run(command)[0]
     resume = run.session_used or run.stepping
     session = ctx.session_of(run)
     ctx.record(step_started(ctx.world(), run, epoch=ctx.epoch, session=session, at=ctx.now()))
     run, task = ctx.run(command)
+    controls = ctx.controls(run.id)
     call = StepCall(
         run=run,
         task=task,
@@ -42,8 +56,8 @@ async def step(ctx: Context, command: Command) -> list[Fact]:
         doing=lambda words: ctx.doing(str(run.agent), words),
         messages=tuple(messages_for(ctx.world(), task.id)),
         heard=lambda message: _heard(ctx, run, message),
-        asked=lambda tool, detail: _asked(ctx, run, tool, detail),
-        controls=ctx.controls(run.id),
+        asked=lambda question: _asked(ctx, run, question, controls),
+        controls=controls,
         role=role_of(ctx.world(), run),
         brief=brief_of(ctx.world(), run),
     )
@@ -88,9 +102,25 @@ def _heard(ctx: Context, run: Run, message: str) -> None:
         ctx.record([given(found, run.step_key, at=ctx.now())])
 
 
-async def _asked(ctx: Context, run: Run, tool: str, detail: str) -> bool:
-    """Ask a person for permission to use a tool; the step waits within its time limit."""
-    asked = permission_asked(ctx.world(), run, tool, detail, at=ctx.now())
-    ctx.record([asked])
-    await ctx.answered(asked.subject)
-    return ctx.world().questions[asked.subject].answer.strip().lower() in YES
+async def _asked(ctx: Context, run: Run, asked: LiveQuestion, controls: Controls) -> str:
+    """Ask a person. After a while the step is ended, and the run waits without it."""
+    now = ctx.world().runs[run.id]
+    question, facts = asked_live(ctx.world(), now, asked, at=ctx.now())
+    if facts:
+        ctx.record(facts)
+        await _answered(ctx, question.id, controls)
+    question = ctx.world().questions[question.id]
+    ctx.record(answer_taken(ctx.world(), question, at=ctx.now()))
+    return question.answer
+
+
+async def _answered(ctx: Context, question: str, controls: Controls) -> None:
+    try:
+        async with asyncio.timeout(ctx.rules.ask_patience_s):
+            await ctx.answered(question)
+    except TimeoutError:
+        run = ctx.world().runs[ctx.world().questions[question].run]
+        if facts := put_off(ctx.world(), run, at=ctx.now()):
+            ctx.record(facts)
+            controls.send(Interrupt())
+        await ctx.answered(question)  # the end of the step ends this

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from crew.agents.adapter import Watch, adapter_for
+from crew.agents.adapter import adapter_for
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import landed_ref, made_ref
 from crew.domain.merging.conflict_text import Sides
@@ -38,6 +38,7 @@ from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees import worktree_admin, worktrees
 from crew.git.worktrees.spare_worktrees import Spare
 from crew.git.worktrees.worktree_list import delete_branch
+from crew.runner.outside.asking_watch import asking_watch
 from crew.runner.outside.gate_runs import GateRuns
 from crew.runner.outside.member_steps import ChannelPlaces
 from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall, WorkSeen
@@ -195,10 +196,7 @@ class LocalOutside:
         order = replace(order, env={**order.env, **url_variables(workplace, self.mcp_url)})
         order = with_rights(workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
-        asked = call.asked
-        watch = Watch(started=call.started, doing=call.doing, heard=call.heard)
-        if asked is not None and settings.permissions == "ask":
-            watch = replace(watch, asked=lambda leave: asked(leave.tool, leave.detail))
+        watch = asking_watch(call, asks_permission=settings.permissions == "ask")
         return await adapter_for(spec).run_step(order, watch, call.controls)
 
     def _made_ready(self, call: StepCall) -> Seen:

@@ -18,6 +18,7 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.gate import GateResult
+from crew.domain.runs.questions import LiveQuestion
 from crew.domain.runs.verdicts import Verdict
 from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
@@ -44,8 +45,8 @@ class WorkSeen:
 class StepCall:
     """A step that a doer orders; `resume`: its session may exist already.
 
-    `heard` is called with each message that the agent received, `asked` waits for permission to use
-    a tool, and `controls` sends messages to the running step. `role` is the acting role of a quest,
+    `heard` is called with each message that the agent received, `asked` waits for a person's
+    answer, and `controls` sends messages to the running step. `role` is the acting role of a quest,
     and `brief` the text that this role gets about the quest.
     """
 
@@ -56,7 +57,7 @@ class StepCall:
     doing: Callable[[str], None]
     messages: tuple[Message, ...] = ()
     heard: Callable[[str], None] = lambda _message: None
-    asked: Callable[[str, str], Awaitable[bool]] | None = None
+    asked: Callable[[LiveQuestion], Awaitable[str]] | None = None
     controls: Controls | None = None
     role: Role | None = None
     brief: Brief | None = None
