@@ -22,8 +22,10 @@ def test_a_red_gate_names_its_command_and_its_exit():
     assert result.output == "said\n`make test` exited with 2"
 
 
-def test_a_red_gate_without_output_says_nothing_but_that():
-    assert ended(code=2, output="").output == "`make test` exited with 2"
+@pytest.mark.parametrize("output", ["", "\n \n"])
+def test_a_red_gate_without_output_names_the_command_and_says_so(output):
+    last = ended(code=2, output=output).output.splitlines()[-1]
+    assert last == "`make test` printed nothing and exited with 2"
 
 
 def test_a_gate_that_was_broken_off_is_red_whatever_it_exited_with():

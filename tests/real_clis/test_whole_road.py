@@ -51,7 +51,9 @@ def test_a_runner_killed_in_the_middle_of_a_tool_is_started_again_and_finishes(
     play = script(bash("rm half.txt"), WORK, Say("DONE"))
     crew("run", "--drain")
     assert json.loads(crew("show", task, "--json"))["status"] == "merged"
-    assert "half.txt" in json.dumps(play.turns[0].body["messages"])  # it knows what it did
+    told = json.dumps(play.turns[0].body["messages"])
+    assert "half.txt" in told  # it knows what it did
+    assert told.count("Start now") == 1  # in its first prompt, and not again
     assert processes_holding(marker) == []
     assert (repo / "new.txt").read_text() == "hello\n"
 
@@ -119,7 +121,8 @@ def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo, si
     runner = crew.start("run", "--agents", "1", "--drain")
     try:
         wait_until(lambda: len(play.turns) == 1)
-        crew("send", task, "use the blue one")
+        sent = json.loads(crew("send", task, "use the blue one", "--json"))
+        assert (sent["message"], sent["state"], sent["given_at"]) == ("m1", "queued", None)
         wait_until(lambda: has_queued(repo / ".crew" / "logs" / f"task-{task}.log"))
         sign.give()
         _, said = runner.communicate(timeout=100)
@@ -129,6 +132,9 @@ def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo, si
     assert runner.returncode == 0, said
     told = [json.dumps(asked.body["messages"]).count("use the blue one") for asked in play.turns]
     assert told[-1] == 1
+    (message,) = json.loads(crew("show", task, "--json"))["messages"]
+    assert (message["state"], message["given_at"] <= message["read_at"]) == ("read", True)
+    assert "got the message m1" in crew("logs", task)
 
 
 def test_each_cli_works_commits_and_signals_over_mcp(crew, script, cli, repo):

@@ -1,8 +1,10 @@
 """A step that is spoken to: it ends once it has signalled, waits for leave, and hears messages."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -166,7 +168,7 @@ def test_a_step_waits_for_leave_and_is_told_what_a_person_decided(said, may):
 
     async def act(stage: Stage, call: StepCall) -> StepOutcome:
         asyncio.get_running_loop().call_soon(lambda: stage.ask("answer", question="q1", text=said))
-        watch = asking_watch(call, asks_permission=True)
+        watch = asking_watch(call, log=Path(os.devnull), asks_permission=True)
         heard.append(await watch.asked(Permission(tool="rm", detail="everything")))
         return StepOutcome(session="s1", done=True)
 

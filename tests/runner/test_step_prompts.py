@@ -181,6 +181,21 @@ def test_a_session_that_knows_its_task_is_not_sent_it_again(workplace):
     assert "All: keep it small." not in prompt
 
 
+@pytest.mark.parametrize("ask", [Ask.FIRST, Ask.RESUMED, Ask.PARTIAL])
+def test_a_session_that_has_begun_is_not_told_to_begin_again(workplace, ask):
+    begins = step_prompt(workplace, called(asked(ask, "notes")), Seen(item=item()))
+    again = step_prompt(workplace, called(asked(ask, "notes"), resume=True), Seen(item=item()))
+    assert "the body" in begins
+    assert again.startswith("Continue with task 1: A title")
+    assert "the body" not in again
+    assert "Start now" not in again
+
+
+def test_a_role_that_kept_its_session_is_told_of_its_next_item(workplace):
+    call = called(asked(Ask.ROLE, "notes"), resume=True)
+    assert "Continue with task" not in step_prompt(workplace, call, Seen(item=item())).splitlines()
+
+
 def test_a_new_session_is_sent_its_task_whatever_it_is_called_for(workplace):
     _, prompt = words_of(workplace, "claude", ask=Ask.RED_GATE)
     assert "Task 1: A title\n\n> the body" in prompt

@@ -50,6 +50,24 @@ class SentBackFields(MergeAside, total=False):
     max_rounds: int
 
 
+class ScreenFields(TypedDict, total=False):
+    """What a terminal records about the screen of its program."""
+
+    held: bool
+    dialog: str
+
+
+class MessageFields(TypedDict, total=False):
+    """What a message records about its way to a step."""
+
+    task: str
+    sender: str
+    text: str
+    step: str
+    given_at: float | None
+    read_at: float | None
+
+
 class StepSession(TypedDict, total=False):
     """What a run records about its session and about the prompt of its next step."""
 

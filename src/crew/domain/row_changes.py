@@ -5,7 +5,15 @@
 
 from typing import Protocol, TypedDict, Unpack, overload
 
-from crew.domain.field_groups import MergeAside, RunWishes, SourceFields, StepSession, StepUse
+from crew.domain.field_groups import (
+    MergeAside,
+    MessageFields,
+    RunWishes,
+    ScreenFields,
+    SourceFields,
+    StepSession,
+    StepUse,
+)
 from crew.domain.kernel.fact import Fact
 from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, HeldValues, Member, Post
@@ -85,15 +93,13 @@ class RunFields(RunWishes, MergeAside, StepSession, total=False):
     verdicts: tuple[tuple[str, str, bool], ...]
 
 
-class TerminalFields(TypedDict, total=False):
+class TerminalFields(ScreenFields, total=False):
     task: str
     number: int
     pid: int | None
     started: int | None
     leaving: str
     untyped: bool
-    held: bool
-    dialog: str
 
 
 class MergeQueueFields(TypedDict, total=False):
@@ -140,13 +146,6 @@ class SuspicionFields(TypedDict, total=False):
     first_at: float
     last_at: float
     answer: str
-
-
-class MessageFields(TypedDict, total=False):
-    task: str
-    sender: str
-    text: str
-    step: str
 
 
 class ProviderFields(TypedDict, total=False):

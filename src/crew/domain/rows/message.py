@@ -36,7 +36,8 @@ class Message:
     """A message reaches one step: in its prompt, on request, or while the agent works.
 
     A step that is interrupted or fails is given its messages again, because it may not have read
-    them. `step` is the step, `run/round/number`, that it was first given to.
+    them. `step` is the step, `run/round/number`, that it was first given to, `given_at` when;
+    `read_at` is when that step, or a later one, ended well.
     """
 
     kind: ClassVar[str] = "message"
@@ -49,6 +50,8 @@ class Message:
     at: float
     state: str = MessageState.QUEUED
     step: str = ""
+    given_at: float | None = None
+    read_at: float | None = None
 
     @property
     def shown(self) -> str:

@@ -44,7 +44,8 @@ def gate_ended(command: str, end: GateExit, *, allows_no_tests: bool) -> GateRes
         )
     why = _why_red(command, end, allows_no_tests=allows_no_tests)
     # The message names the command, because the agent has to run it again.
-    output = f"{end.output}\n`{command}` {why}".lstrip("\n") if why else end.output
+    how = why if end.output.strip() else f"printed nothing and {why}"
+    output = f"{end.output}\n`{command}` {how}".lstrip("\n") if why else end.output
     return GateResult(passed=not why, output=output, command=command)
 
 

@@ -11,11 +11,11 @@ def messages_given(world: World, run: Run, step: str, *, at: float) -> list[Fact
 
 
 def given(message: Message, step: str, *, at: float) -> Fact:
-    return moved(message, "given", to=MessageState.GIVEN, at=at, step=step)
+    return moved(message, "given", to=MessageState.GIVEN, at=at, step=step, given_at=at)
 
 
 def read(message: Message, *, at: float) -> Fact:
-    return moved(message, "read", to=MessageState.READ, at=at)
+    return moved(message, "read", to=MessageState.READ, at=at, read_at=at)
 
 
 def queued_for(world: World, task: str) -> tuple[Message, ...]:

@@ -1,15 +1,22 @@
 """Translates what an agent's CLI asks during a step to questions for a person, and back."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from crew.agents.adapter import YES, Inquiry, Permission, Watch
 from crew.domain.runs.questions import LiveQuestion, permission_to
 from crew.runner.outside.outside import StepCall
+from crew.runner.views.step_log import note_messages
 
 
-def asking_watch(call: StepCall, *, asks_permission: bool) -> Watch:
+def asking_watch(call: StepCall, *, log: Path, asks_permission: bool) -> Watch:
     """The callbacks of a step. Questions always reach a person, permissions only if configured."""
-    watch = Watch(started=call.started, doing=call.doing, heard=call.heard)
+
+    def heard(message: str) -> None:
+        note_messages(log, (message,))
+        call.heard(message)
+
+    watch = Watch(started=call.started, doing=call.doing, heard=heard)
     ask = call.asked
     if ask is None:
         return watch

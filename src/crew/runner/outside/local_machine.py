@@ -59,7 +59,7 @@ from crew.runner.prompts.step_orders import (
 from crew.runner.prompts.step_prompt import Seen, instructions, step_prompt
 from crew.runner.prompts.task_text import read_seen
 from crew.runner.sandbox.confinement import with_rights
-from crew.runner.views.step_log import note_left_out, start_step
+from crew.runner.views.step_log import note_left_out, note_messages, start_step
 from crew.system.bounded_log import MIB
 from crew.system.threads import in_thread
 from crew.tasks.task_source import NewComment
@@ -196,7 +196,8 @@ class LocalOutside:
         order = replace(order, env={**order.env, **url_variables(workplace, self.mcp_url)})
         order = with_rights(workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
-        watch = asking_watch(call, asks_permission=settings.permissions == "ask")
+        note_messages(order.log, (one.id for one in call.messages))
+        watch = asking_watch(call, log=order.log, asks_permission=settings.permissions == "ask")
         return await adapter_for(spec).run_step(order, watch, call.controls)
 
     def _made_ready(self, call: StepCall) -> Seen:

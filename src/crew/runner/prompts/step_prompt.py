@@ -14,6 +14,9 @@ from crew.runner.outside.outside import StepCall
 from crew.runner.prompts.step_orders import agent_settings
 from crew.workplace import Workplace
 
+_BEGINNINGS = frozenset({Ask.FIRST, Ask.RESUMED, Ask.PARTIAL})
+"""Asks that only the first step of a session gets; a later attempt of it knows them."""
+
 
 @frozen
 class Seen:
@@ -32,7 +35,14 @@ def own_words(common: str, own: str | None) -> str:
 def needs_the_task(workplace: Workplace, call: StepCall) -> bool:
     """Whether the prompt must contain the task: the session is new, or cannot be resumed."""
     adapter = agent_settings(workplace, call.run.agent_kind).adapter
-    return call.run.ask in NEW_SESSION or not call.resume or not remembers(adapter)
+    return ask_of(workplace, call) in NEW_SESSION or not call.resume or not remembers(adapter)
+
+
+def ask_of(workplace: Workplace, call: StepCall) -> str:
+    """Why the agent is called. A session that has begun its task is not told to begin again."""
+    adapter = agent_settings(workplace, call.run.agent_kind).adapter
+    has_begun = call.run.ask in _BEGINNINGS and call.resume and remembers(adapter)
+    return Ask.CONTINUE if has_begun else call.run.ask
 
 
 def instructions(workplace: Workplace, call: StepCall, seen: Seen) -> str:
@@ -47,10 +57,11 @@ def step_prompt(workplace: Workplace, call: StepCall, seen: Seen) -> str:
     run = call.run
     values = _step_values(workplace, call, seen)
     starts = needs_the_task(workplace, call)
-    recap = prompt("recap", **values) if starts and run.ask not in NEW_SESSION else ""
+    ask = ask_of(workplace, call)
+    recap = prompt("recap", **values) if starts and ask not in NEW_SESSION else ""
     settings = agent_settings(workplace, run.agent_kind)
     own = own_words(workplace.settings.agents.worker_prompt, settings.prompt) if starts else ""
-    said = (recap, prompt(run.ask, **values), own, run.told, message_words(call.messages))
+    said = (recap, prompt(ask, **values), own, run.told, message_words(call.messages))
     return "\n".join(text for text in said if text)
 
 

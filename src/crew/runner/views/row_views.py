@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crew.domain.kernel.fact import Fact
     from crew.domain.rows.agent import Agent
     from crew.domain.rows.channel import Member
+    from crew.domain.rows.message import Message
     from crew.domain.rows.question import Question, Suspicion
     from crew.domain.rows.run import Run
     from crew.domain.rows.task import Task
@@ -179,6 +180,29 @@ def question_view(question: Question) -> dict[str, Any]:
         "status": question.state,
         "answer": question.answer or None,
     }
+
+
+def message_view(message: Message) -> dict[str, Any]:
+    """A message, and when the agent got it; `state` is queued, given or read."""
+    return {
+        "id": message.id,
+        "from": message.sender,
+        "text": message.text,
+        "sent_at": moment(message.at),
+        "state": message.state,
+        "given_at": moment(message.given_at),
+        "read_at": moment(message.read_at),
+        "step": message.step or None,
+    }
+
+
+def message_words(view: Mapping[str, Any]) -> str:
+    """Whether and when the agent got a message."""
+    if view["read_at"]:
+        return f"given at {view['given_at']}, and its step ended well at {view['read_at']}"
+    if view["given_at"]:
+        return f"given at {view['given_at']} to the step {view['step']}"
+    return "waits for the next step" if view["state"] == "queued" else view["state"]
 
 
 def asked_view(question: Question) -> dict[str, Any]:

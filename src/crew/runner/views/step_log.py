@@ -1,7 +1,7 @@
 """Reads the log of a task: where a step begins, and whether the last one printed DONE."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from crew.agents.log_reader import entries_of
@@ -14,6 +14,12 @@ _HEADER = re.compile(r"=== \S+: step \S+ ===")
 
 def start_step(log: Path, *, agent: str, step: str) -> None:
     _append(log, f"{agent}: step {step}")
+
+
+def note_messages(log: Path, numbers: Iterable[str]) -> None:
+    """Note which messages the step has got, in its prompt or while it works."""
+    for number in numbers:
+        _append(log, f"got the message {number}")
 
 
 def note_left_out(log: Path, names: tuple[str, ...]) -> None:

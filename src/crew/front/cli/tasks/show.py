@@ -30,7 +30,13 @@ from crew.runner.requests.ask_with_token import ask_own
 from crew.runner.upkeep.kept_work import kept_views
 from crew.runner.views.code_changes import code_changes
 from crew.runner.views.quest_views import quest_part
-from crew.runner.views.row_views import asked_view, run_view, task_view
+from crew.runner.views.row_views import (
+    asked_view,
+    message_view,
+    message_words,
+    run_view,
+    task_view,
+)
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
 
@@ -112,6 +118,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
         "questions": [
             asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
         ],
+        "messages": [message_view(one) for one in world.messages.values() if one.task == task],
         "runs": [run_view(run) for run in runs],
         "checkpoints": kept_views(workplace, task),
         "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
@@ -150,6 +157,12 @@ def _print_texts(view: dict[str, Any]) -> None:
         say(quotation(comment["text"]))
 
 
+MOST_MESSAGES = 5
+"""The newest messages that are printed one by one; --json has all of them."""
+
+LONGEST_TEXT = 60
+
+
 def _pointers(view: dict[str, Any]) -> Iterator[str]:
     """Where to see or do more, each with its command."""
     if waits := view["delivery"]:
@@ -159,6 +172,9 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
         yield f"quest: {what}{_where(view, part)} (`crew quest show {part['id']}` tells more)"
     for one in view["questions"]:
         yield f"asks {one['id']}: {line(one['question'])} ({one['answer_with']})"
+    for one in view["messages"][-MOST_MESSAGES:]:
+        text = line(one["text"], limit=LONGEST_TEXT)
+        yield f"message {one['id']} from {one['from']}: {message_words(one)}: {text}"
     if view["status"] == "in_progress" and not (view["session"] or view["runner_up"]):
         yield NO_RUNNER
     if view["awaits_merge"]:

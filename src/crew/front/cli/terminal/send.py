@@ -1,6 +1,7 @@
 """`crew send`: sends a message to the agent or the reviewers of a task."""
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -8,7 +9,7 @@ import click
 from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.names import terminal_name
 from crew.domain.requests import Request
-from crew.domain.rows.message import A_PERSON
+from crew.domain.rows.message import A_PERSON, MessageState
 from crew.domain.rows.run import RunState
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
@@ -17,9 +18,12 @@ from crew.front.cli.params import task_argument, text_or_stdin
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.runner.by_hand.task_access import has_terminal, terminal_takes, type_into
 from crew.runner.requests.ask_crew import ask
+from crew.runner.views.row_views import message_view, message_words
 from crew.store.fact_log import load_world
+from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
+    from crew.domain.rows.message import Message
     from crew.domain.terminals.dialogs import TerminalInput
     from crew.domain.world import World
     from crew.workplace import Workplace
@@ -45,7 +49,7 @@ def send(call: Call, task: str, text: str, *, no_enter: bool) -> None:
     name = terminal_name(task)
     if not has_terminal(workplace, name):
         number = _leave_message(workplace, task, words)
-        _report(call, workplace, task, {"message": number, "sent": len(words)})
+        _report(call, workplace, _once_given(workplace, number))
         return
     seen = terminal_takes(workplace, task)
     if seen is not None and not seen.takes_text:
@@ -100,15 +104,45 @@ def _leave_message(workplace: "Workplace", task: str, words: str) -> str:
     return str(ask(workplace, Request(verb="message", args=args)))
 
 
-def _report(call: Call, workplace: "Workplace", task: str, told: dict[str, object]) -> None:
+def _once_given(workplace: "Workplace", number: str) -> "Message":
+    """The message, as soon as the step under way has it; that takes a moment, or a whole step."""
+    give_up_at = time.monotonic() + GIVEN_WITHIN_S
+    while True:
+        world = load_world(workplace.db)
+        message = world.messages[number]
+        run = world.runs.get(world.tasks[message.task].run or "")
+        can_be_given = run is not None and run.stepping and find_runner(workplace.lock_file)
+        is_over = time.monotonic() >= give_up_at
+        if message.state != MessageState.QUEUED or not can_be_given or is_over:
+            return message
+        time.sleep(POLL_S)
+
+
+def _report(call: Call, workplace: "Workplace", message: "Message") -> None:
+    task, view = message.task, message_view(message)
     if call.json:
-        print_json({"task": task, **told})
+        told = {name: view[name] for name in ("state", "given_at", "read_at")}
+        print_json({"task": task, "message": message.id, "sent": len(message.text), **told})
+    elif view["given_at"]:
+        narrate(call, f"message {message.id} to task {task}: {message_words(view)}")
     else:
-        narrate(call, _receivers(load_world(workplace.db), task))
+        has_runner = find_runner(workplace.lock_file) is not None
+        narrate(call, _receivers(load_world(workplace.db), message, has_runner=has_runner))
 
 
-def _receivers(world: "World", task: str) -> str:
+def _receivers(world: "World", message: "Message", *, has_runner: bool) -> str:
+    task, number = message.task, message.id
     run = world.runs.get(world.tasks[task].run or "")
+    later = f"`crew show {task}` prints when it was given"
     if run is not None and run.state == RunState.REVIEWING:
-        return f"task {task} is under review: its reviewers get the message, else its agent does"
-    return f"the agent of task {task} gets the message now or with its next step"
+        who = f"its reviewers get message {number}, else its agent does"
+        return f"task {task} is under review: {who}; {later}"
+    when = "during this step or with the next one" if run and run.stepping else "with its next step"
+    needs = "" if has_runner else ", once a runner is up (`crew run`)"
+    return f"message {number} waits: the agent of task {task} gets it {when}{needs}; {later}"
+
+
+GIVEN_WITHIN_S = 2.0
+"""How long to wait for the step under way, which can take a message only at some moments."""
+
+POLL_S = 0.05
