@@ -1,8 +1,8 @@
 """How long the start of a program takes in a step's sandbox, and how many mounts that needs.
 
-A step's sandbox is compared with the pid namespace alone, which every step had before, and with no
-sandbox at all. The three take turns. The least time of each counts, since other work on the machine
-can only add to it.
+A step's sandbox is compared with the pid namespace alone, which every step had before, with no
+sandbox at all, and with one that reaches a list of hosts. They take turns. The least time of each
+counts, since other work on the machine can only add to it.
 """
 
 import subprocess
@@ -17,6 +17,7 @@ from crew.runner.sandbox.confinement import for_command
 from crew.system.processes.process import working_bwrap
 from crew.system.sandbox.allowed import EVERYTHING, Allowed
 from crew.system.sandbox.bubblewrap import bubblewrap
+from crew.system.sandbox.by_proxy import ByProxy
 from crew.system.sandbox.mounts import mounts_of
 from crew.workplace import Workplace
 
@@ -37,6 +38,9 @@ def measure(size: Size) -> list[Figure]:
             "without": None,
             "pid namespace": replace(EVERYTHING),
             "sandbox": confined,
+            "sandbox with listed hosts": replace(
+                confined, has_network=False, by_proxy=ByProxy(socket=scene.repo / "proxy")
+            ),
         }
         taken: dict[str, list[float]] = {name: [] for name in kinds}
         for _ in range(starts):
@@ -50,9 +54,11 @@ def measure(size: Size) -> list[Figure]:
     ]
     table(("", "least", "median"), rows)
     added = least["sandbox"] - least["without"]
+    forwarded = least["sandbox with listed hosts"] - least["sandbox"]
     ratio = least["sandbox"] / least["pid namespace"]
     return [
         Figure(name="start added by the sandbox", measured=added, unit="ms", aim=15.0),
+        Figure(name="start added by a list of hosts", measured=forwarded, unit="ms"),
         Figure(name="sandbox, by the pid namespace alone", measured=ratio, unit="x"),
         Figure(name="mounts of a sandbox", measured=float(count), unit=""),
     ]

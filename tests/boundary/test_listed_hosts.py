@@ -1,6 +1,5 @@
 """Programs in a sandbox reach the hosts that `[sandbox] network` lists, and no others."""
 
-import asyncio
 import contextlib
 import http.server
 import os
@@ -13,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from agents.conftest import need
+from boundary.proxy_scene import served
 from boundary.sandbox_scene import Place
 from crew.runner.prompts.mcp_connection import address_file
 from crew.runner.requests.door_folder import door_socket, proxy_socket
-from crew.runner.sandbox.listed_hosts import hosts_served
 from crew.system.processes.process import working_bwrap
 from crew.system.sandbox import forwarder
 from crew.workplace import Workplace
-from front.conftest import PATIENCE_S, until
+from front.conftest import until
 
 FETCH = "import sys; from urllib.request import urlopen as u; print(u(sys.argv[1]).read().decode())"
 COMMIT = "1234567890" * 4
@@ -56,37 +55,6 @@ def port() -> Iterator[int]:
 def shut_in(described) -> Place:
     need(working_bwrap(), "bwrap")
     return described
-
-
-async def look_up(name: str, port: int) -> tuple[str, ...]:
-    """A name server: every name is this machine, apart from one that leads to a private network."""
-    del port
-    return ("10.0.0.1",) if name == "inside.test" else ("127.0.0.1",)
-
-
-@contextlib.contextmanager
-def served(workplace: Workplace) -> Iterator[list]:
-    """The proxy of a crew, in a thread; what it has refused."""
-    refused: list = []
-    ready = threading.Event()
-
-    async def serve() -> None:
-        over = asyncio.Event()
-        stop.append(lambda: loop.call_soon_threadsafe(over.set))
-        loop = asyncio.get_running_loop()
-        async with hosts_served(workplace, refused.append, look_up):
-            ready.set()
-            await over.wait()
-
-    stop: list = []
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(PATIENCE_S)
-    try:
-        yield refused
-    finally:
-        stop[0]()
-        thread.join(PATIENCE_S)
 
 
 def lines(said) -> list[str]:

@@ -88,7 +88,7 @@ def test_addresses_of_the_internet_are_public(address):
         *((text, "no port from 1 to 65535") for text in ("x.org:0", "x.org:65536")),
         *((text, "is not the address of a host") for text in ("0.0.0.0:80", "[::]:80")),
         *((text, "write a port of it") for text in ("127.0.0.1", "localhost", "[::1]:80")),
-        ("127.0.0.2:80", "write a port of it"),
+        *((text, "write a port of it from 1024") for text in ("127.0.0.2:80", "127.0.0.1:1023")),
     ],
 )
 def test_what_is_no_entry_is_refused_with_a_reason(text, words):
@@ -103,7 +103,7 @@ def test_the_largest_port_and_the_longest_name_are_allowed():
 
 def test_the_ports_of_this_machine():
     assert LISTED.own_ports == (8080,)
-    assert host_list(("localhost:1", "x.org", "127.0.0.1:2")).own_ports == (1, 2)
+    assert host_list(("localhost:1024", "x.org", "127.0.0.1:2000")).own_ports == (1024, 2000)
 
 
 def test_a_name_has_one_form():

@@ -193,10 +193,10 @@ def agent(caller, model_env, claude):
 
 @pytest.fixture
 def agent_of(caller, model):
-    """The adapter of any of the CLIs, pointed at the script."""
+    """The adapter of any of the CLIs, pointed at the script; `at` is another name of its host."""
 
-    def agent_of(cli, *args, **env):
-        url = f"{model.address}/s/play"
+    def agent_of(cli, *args, at="", **env):
+        url = f"{at or model.address}/s/play"
         spec = AgentSpec(
             name=cli.name,
             adapter=cli.name,

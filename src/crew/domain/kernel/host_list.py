@@ -12,6 +12,8 @@ from crew.domain.kernel.frozen import frozen
 
 WEB_PORTS = (80, 443)
 LOOPBACK = "127.0.0.1"
+FIRST_OWN_PORT = 1024
+"""At lower ports, a program in a sandbox cannot listen for the connections to this machine."""
 
 _ENTRY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/\[\]@?#]+))(?::([0-9]{1,5}))?")
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -107,8 +109,9 @@ def _entry(text: str) -> HostEntry:
         raise ValueError(f'"{text}" has no port from 1 to 65535')
     if address is not None and address.is_unspecified:
         raise ValueError(f'"{text}" is not the address of a host')
-    if address is not None and address.is_loopback and (name != LOOPBACK or not port):
-        raise ValueError(f'"{text}" is this machine: write a port of it, as in "{LOOPBACK}:8080"')
+    if address is not None and address.is_loopback and (name != LOOPBACK or port < FIRST_OWN_PORT):
+        wanted = f'a port of it from {FIRST_OWN_PORT} on, as in "{LOOPBACK}:8080"'
+        raise ValueError(f'"{text}" is this machine: write {wanted}')
     return HostEntry(name=name, port=port)
 
 
