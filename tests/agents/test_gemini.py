@@ -187,35 +187,6 @@ def test_what_it_is_doing_is_told_as_it_does_it(gemini, order):
     assert lines == ["run_shell_command: pytest -q", "retrying"]
 
 
-def settings(home):
-    return json.loads((home / ".gemini" / "settings.json").read_text())
-
-
-def test_the_worktrees_own_settings_stay_off_and_a_persons_choices_stay(gemini, order, home):
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text('{"ui": {"theme": "dark"}}')
-    run_step(gemini(INIT, result()), order)
-    trust = {"folderTrust": {"enabled": True}}
-    assert settings(home) == {"ui": {"theme": "dark"}, "security": trust}
-
-
-def test_crews_tools_are_named_in_its_settings_without_the_token(gemini, order, home):
-    env = {**order.env, "CREW_MCP_URL": "http://127.0.0.1:1/mcp", "CREW_TOKEN": "secret"}
-    run_step(gemini(INIT, result()), replace(order, env=env))
-    server = settings(home)["mcpServers"]["crew"]
-    assert server["httpUrl"] == "$CREW_MCP_URL"
-    assert server["headers"] == {"Authorization": "Bearer $CREW_TOKEN"}
-
-
-def test_settings_that_cannot_be_read_refuse_the_step(gemini, order, home, tmp_path):
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text("{ // a comment\n}")
-    error = run_step(gemini(INIT, result()), order).error
-    assert error.kind is ErrorKind.PERMISSION_DENIED
-    assert "settings.json" in error.message
-    assert not (tmp_path / "fake" / "argv").exists()
-
-
 def test_who_commits_travels_in_the_environment(gemini, order, monkeypatch):
     for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_CONFIG_GLOBAL"):
         monkeypatch.delenv(name, raising=False)

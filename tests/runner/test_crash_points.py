@@ -53,6 +53,9 @@ ELSEWHERE = {
         *("furnish.note", "furnish.note_made", "git.write_excludes", "git.include_excludes"),
     ),
     "agents/test_first_run.py": ("agents.first_run", "agents.first_run_folder"),
+    "agents/test_own_home.py": (
+        *("agents.own_home", "agents.own_settings", "agents.remove_former_tools"),
+    ),
     "git/test_landed_refs.py": ("git.restore_landed",),
     "git/test_git_crashes.py": (
         *("git.drop_spare", "git.copy_history", "git.make_nested", "git.worktree_add"),

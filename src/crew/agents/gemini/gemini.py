@@ -1,36 +1,17 @@
 """The adapter of Gemini CLI: one headless `gemini` for each step, in a resumed session."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.environment import agent_environment
 from crew.agents.event_stream import AgentMessages
-from crew.agents.first_run import answer_first_run
 from crew.agents.gemini.gemini_events import GeminiRun, judge
+from crew.agents.gemini.gemini_home import gemini_variables
 from crew.agents.step_process import run_agent
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome
 from crew.system.processes.process import program_path
 
-_SETTINGS = ".gemini/settings.json"
-_TRUST = "GEMINI_CLI_TRUST_WORKSPACE"
-_KEEPS_WORKTREE_SETTINGS_OFF = {
-    "file": _SETTINGS,
-    "key": ["security", "folderTrust", "enabled"],
-    "value": True,
-}
-_CREW_TOOLS = {
-    "file": _SETTINGS,
-    "key": ["mcpServers", "crew"],
-    "value": {
-        "httpUrl": "$CREW_MCP_URL",
-        "headers": {"Authorization": "Bearer $CREW_TOKEN"},
-        "trust": True,
-    },
-}
 # Its shell tool hides the user's git configuration, so the environment carries the author.
 _WITH_AUTHOR = """\
 name="$(git config user.name)" mail="$(git config user.email)"
@@ -47,9 +28,7 @@ class GeminiAdapter(OneWayAdapter):
 
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
-        if order.trusts_project:
-            environment[_TRUST] = "true"
-        if error := await asyncio.to_thread(_refusal, self.spec, order, environment):
+        if error := await asyncio.to_thread(_prepare, self.spec, order, environment):
             return StepOutcome(session=order.session, error=error)
         run = GeminiRun(messages=AgentMessages(order.done_word, watch.doing))
         end = await run_agent(
@@ -84,25 +63,16 @@ def gemini_argv(spec: AgentSpec, order: StepOrder) -> tuple[str, ...]:
     )
 
 
-def _refusal(spec: AgentSpec, order: StepOrder, environment: Mapping[str, str]) -> StepError | None:
-    """Why this step cannot start; None if it can."""
+def _prepare(spec: AgentSpec, order: StepOrder, environment: dict[str, str]) -> StepError | None:
+    """Make the task's home and add it to the environment. Returns why the step cannot start."""
     command = spec.command or "gemini"
     program = str(order.worktree / command) if "/" in command else command
     if program_path(program, environment) is None:
         message = f"the program {command!r} is not installed"
         return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
-    if problems := _settle(order, environment):
-        message = f"{'; '.join(problems)}; without it a worktree's own settings could run programs"
-        return StepError(kind=ErrorKind.PERMISSION_DENIED, message=message)
+    try:
+        environment.update(gemini_variables(order, environment))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        message = f"the settings of Gemini CLI cannot be read or written: {error}"
+        return StepError(kind=ErrorKind.CRASHED, message=message)
     return None
-
-
-def _settle(order: StepOrder, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Write the settings that have no flag to its own file. A person's choices stay."""
-    answers: list[Mapping[str, Any]] = [_KEEPS_WORKTREE_SETTINGS_OFF]
-    if order.env.get("CREW_MCP_URL"):
-        answers.append(_CREW_TOOLS)
-    home = environment.get("GEMINI_CLI_HOME") or environment.get("HOME", "")
-    if not home:
-        return ("HOME is not set, so Gemini CLI has no settings",)
-    return answer_first_run(answers, worktree=order.worktree, home=Path(home), environ=environment)

@@ -25,8 +25,8 @@ from crew.domain.terminals.terminal_outcomes import Opened
 from crew.runner.prompts.step_orders import (
     agent_settings,
     agent_spec,
-    answer_first_questions,
     terminal_order,
+    terminal_variables,
 )
 from crew.runner.prompts.step_prompt import sent_back_words, terminal_prompt
 from crew.runner.requests.door_folder import make_door_folder
@@ -62,7 +62,7 @@ def open_terminal(workplace: Workplace, terminal: TerminalOrder) -> Opened:
     order = terminal.order
     settings = agent_settings(workplace, order.kind)
     prepare_files(order)
-    answer_first_questions(workplace, order.kind, order.worktree)
+    prepared = terminal_variables(workplace, order)
     script = write_session_script(
         workplace.folder,
         terminal.script,
@@ -77,7 +77,7 @@ def open_terminal(workplace: Workplace, terminal: TerminalOrder) -> Opened:
         terminal.name,
         script=script,
         cwd=order.worktree,
-        env={**environment, MARKER_VARIABLE: terminal.marker},
+        env={**environment, **prepared, MARKER_VARIABLE: terminal.marker},
         title=terminal.title,
         agent=order.kind,
         log=order.log,

@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 
 from crew.agents.adapter import AgentSpec, StepOrder
+from crew.agents.claude.claude_home import claude_variables
 from crew.agents.first_run import answer_first_run
+from crew.agents.gemini.gemini_home import gemini_variables
 from crew.config.model import AgentSettings
 from crew.domain.kernel.errors import NotFound
 from crew.domain.rows.run import Run
@@ -30,9 +32,32 @@ def agent_settings(workplace: Workplace, kind: str) -> AgentSettings:
     return known[kind]
 
 
+_HAVE_OWN_HOMES = frozenset({"claude", "gemini"})
+
+
+def terminal_variables(workplace: Workplace, order: StepOrder) -> dict[str, str]:
+    """Prepare the first start of a terminal's program; returns the variables that this needs."""
+    settings = agent_settings(workplace, order.kind)
+    environ = {**os.environ, **settings.env}
+    try:
+        if settings.adapter == "gemini":
+            return gemini_variables(order, environ)
+        if settings.adapter == "claude":
+            return claude_variables(order, environ, settings.first_run)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        log.warning("%s: its settings cannot be read: %s", order.kind, error)
+    answer_first_questions(workplace, order.kind, order.worktree)
+    return {}
+
+
 def answer_first_questions(workplace: Workplace, kind: str, worktree: Path) -> None:
-    """Answer in advance what the agent's program asks at its first start in a folder."""
+    """Answer in advance what the agent's program asks at its first start in a folder.
+
+    Claude Code and Gemini CLI ask nothing in a headless step, and have homes of the task's own.
+    """
     settings = agent_settings(workplace, kind)
+    if settings.adapter in _HAVE_OWN_HOMES:
+        return
     environ = {**os.environ, **settings.env}
     home = Path(environ.get("HOME") or Path.home())
     for problem in answer_first_run(

@@ -13,6 +13,7 @@ from pathlib import Path
 from crew.agents.adapter import StepOrder
 from crew.agents.environment import prompt_file, shim_folder
 from crew.agents.first_run import make_folder
+from crew.agents.own_home import own_home
 from crew.config.model import AgentSettings
 from crew.domain.kernel.frozen import frozen
 from crew.git.task_repository.agent_refs import agent_git_of
@@ -79,7 +80,11 @@ def for_step(
         may_write=not order.looks_only,
         readable=(*home.readable, *(files if door else ())),
         # Without the door, a step's `crew` needs the database.
-        writable=(*home.writable, *(progress if door else (workplace.folder,))),
+        writable=(
+            *home.writable,
+            own_home(order),
+            *(progress if door else (workplace.folder,)),
+        ),
         copied=home.copied,
         sockets=(Path(door),) if door else (),
         has_terminal=has_terminal,
