@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,12 +230,20 @@ def kinds_in(settings: "Settings") -> dict[str, Any]:
     }
 
 
+_BOTH_REVIEWERS = ("claude-reviewer", "codex-reviewer")
+"""The reviewers of mode `claudex`, unless others are named: never fewer than two."""
+
+
 def _reviewers(settings: "Settings") -> tuple[str, ...]:
     """The agents of `[review]`, or the default reviewer; empty if reviews are off."""
     if settings.review.mode == "none" and not settings.complete.min_reviews:
         return ()
     named = settings.review.agents or (settings.agents.reviewer_default,)
-    return named if settings.review.mode == "claudex" else named[:1]
+    if settings.review.mode != "claudex":
+        return named[:1]
+    defaults = (settings.agents.reviewer_default, *_BOTH_REVIEWERS)
+    others = (name for name in dict.fromkeys(defaults) if name not in named)
+    return (*named, *itertools.islice(others, max(0, 2 - len(named))))
 
 
 def find_workplace(start: Path) -> Workplace:

@@ -257,11 +257,11 @@ def crew(repo, caller, model, claude):
         with (repo / ".crew" / "config.toml").open("a") as config:
             config.write(f"\n{text}\n")
 
-    def use(cli, scenario="play"):
-        url = f"{model.address}/s/{scenario}"
+    def use(cli, scenario="play", kind=""):
+        url, kind = f"{model.address}/s/{scenario}", kind or cli.name
         flags = cli.flags(url)
-        args = f"[agents.{cli.name}]\nargs = {json.dumps(flags)}\n" if flags else ""
-        configure(f"{args}[agents.{cli.name}.env]\n{as_toml(cli.env(url))}")
+        args = f"[agents.{kind}]\nargs = {json.dumps(flags)}\n" if flags else ""
+        configure(f"{args}[agents.{kind}.env]\n{as_toml(cli.env(url))}")
 
     crew.use = use
     crew.start = start

@@ -1,5 +1,6 @@
 """What agents read in their prompts: every kind of step, every place where others' words appear."""
 
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,7 @@ from crew.runner.outside.outside import ReviewCall, StepCall, TurnCall
 from crew.runner.outside.review_runs import Reviews
 from crew.runner.prompts.brief_text import brief_text
 from crew.runner.prompts.mcp_connection import address_file, connection
+from crew.runner.prompts.review_diff import LONGEST, MOST_LINES, diff_words
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, step_order
 from crew.runner.prompts.step_prompt import (
     Seen,
@@ -109,6 +111,29 @@ def test_a_reviewer_reads_the_task_and_its_messages_as_quotations(workplace):
         messages=(message,),
     )
     check_nothing_poses(Reviews(workplace)._words(call))
+
+
+def _commit(workplace, text):
+    """A commit on the task's branch with this file."""
+    root = workplace.root
+    (root / "new.txt").write_text(text)
+    for arguments in (("add", "new.txt"), ("commit", "-qm", "new")):
+        subprocess.run(["git", *arguments], cwd=root, check=True)
+    return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=root, text=True).strip()
+
+
+def test_a_reviewer_reads_the_diff_as_a_quotation_of_limited_length(workplace):
+    subprocess.run(["git", "checkout", "-q", "-b", "other"], cwd=workplace.root, check=True)
+    words = diff_words(workplace, called().task, _commit(workplace, POSING))
+    check_nothing_poses(words)
+    assert "\tnew.txt" in words
+    assert "Its diff follows" in words
+    long = diff_words(workplace, called().task, _commit(workplace, "a line of text\n" * 4_000))
+    assert len(long) < LONGEST + 500
+    assert "The beginning of its diff" in long
+    longer = diff_words(workplace, called().task, _commit(workplace, "x\n" * (MOST_LINES + 1)))
+    assert "+x" not in longer
+    assert f"{MOST_LINES + 1}\t0\tnew.txt" in longer
 
 
 def test_a_terminal_reads_the_task_as_a_quotation(workplace):

@@ -21,6 +21,7 @@ from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.outside import ReviewCall
 from crew.runner.prompts.brief_text import read_brief
 from crew.runner.prompts.mcp_connection import connection
+from crew.runner.prompts.review_diff import diff_words
 from crew.runner.prompts.step_orders import agent_settings, agent_spec, step_environment
 from crew.runner.prompts.step_prompt import message_words, own_words
 from crew.runner.requests.tokens import Tokens
@@ -116,7 +117,8 @@ class Reviews:
         settings = agent_settings(workplace, call.reviewer)
         extra = own_words(workplace.settings.agents.reviewer_prompt, settings.prompt)
         risky = warning_words(code_changes(workplace, task, call.commit))
-        parts = (words, risky, extra, message_words(call.messages))
+        change = diff_words(workplace, task, call.commit)
+        parts = (words, change, risky, extra, message_words(call.messages))
         return "\n".join(part for part in parts if part)
 
     def _order(self, call: ReviewCall, words: str, path: Path) -> StepOrder:
