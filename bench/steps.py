@@ -1,10 +1,11 @@
 """(h) What crew adds to a step of the real Claude Code: `python -m bench.steps [--quick]`.
 
-Claude Code plays a script on loopback, so no model is waited for, and what is measured is CPU time.
+Claude Code plays a script on loopback, so no model is waited for. The first figures are CPU time.
 On one side crew: its own Python, its git and its bubblewrap, as the difference between tasks of one
 step and of ten, so that what a task costs apart from its steps (worktree, gate, merge) is left out.
 On the other side the CLI, by the very command line that crew gives it: started for each step in a
-session that goes on, and kept open, which saves its start.
+session that goes on, and kept open, which saves its start. The last figure is wall time: from the
+start of a step's process to the start of the next one, without what the same CLI takes by itself.
 """
 
 import argparse
@@ -13,11 +14,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from shutil import which
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from bench.scene import PROJECT, Scene, ScriptedTask, made_scene
 from bench.sizes import FULL, QUICK, Size
@@ -25,6 +29,7 @@ from bench.tables import Figure, say, summary, table, title
 from crew.agents.adapter import AgentSpec, StepOrder
 from crew.agents.claude.claude import claude_argv
 from crew.agents.claude.claude_dialogue import user_message
+from crew.store.fact_log import facts_after
 
 sys.path.insert(0, str(PROJECT / "tests"))
 from real_clis.scripted_model import Say, ScriptedModel, Tool
@@ -48,9 +53,9 @@ def measure(size: Size) -> list[Figure]:
         return []
     with ScriptedModel() as model:
         short, long = (_crew_ms_per_task(model, program, tasks, steps) for steps in (1, STEPS))
-        crew = (long - short) / (STEPS - 1)
-        started = _claude_ms(model, program, turns, keep_open=False)
-        kept = _claude_ms(model, program, turns, keep_open=True)
+        crew = (long.cpu - short.cpu) / (STEPS - 1)
+        started, alone = _claude_ms(model, program, turns, keep_open=False)
+        kept, _ = _claude_ms(model, program, turns, keep_open=True)
     table(
         ("CPU of a step", "", "crew / CLI"),
         [
@@ -59,7 +64,18 @@ def measure(size: Size) -> list[Figure]:
             ("claude, kept open", f"{kept:.1f} ms", f"{crew / kept:.3f}"),
         ],
     )
+    table(
+        ("wall time of a step", ""),
+        [
+            ("with crew, to the start of the next", f"{long.wall:.0f} ms"),
+            ("claude alone, from its start to its end", f"{alone:.0f} ms"),
+        ],
+    )
     return [
+        Figure(name="crew's CPU of a claude step", measured=crew, unit="ms", aim=10),
+        Figure(
+            name="wall time that crew adds to it", measured=long.wall - alone, unit="ms", aim=50
+        ),
         Figure(
             name="crew's share of a claude step",
             measured=100 * crew / (crew + started),
@@ -75,16 +91,34 @@ def find_claude() -> str | None:
     return which("claude", path=f"{Path(sys.prefix, 'clis/node_modules/.bin')}:{os.defpath}")
 
 
-def _crew_ms_per_task(model: ScriptedModel, program: str, tasks: int, steps: int) -> float:
+class Spent(NamedTuple):
+    """Milliseconds: CPU of crew for each task, and wall time of a step that another one follows."""
+
+    cpu: float
+    wall: float
+
+
+def _crew_ms_per_task(model: ScriptedModel, program: str, tasks: int, steps: int) -> Spent:
     work = Tool(name="Bash", input={"command": COMMIT, "description": "work"})
     play = [*(Say("I go on.") for _ in range(steps - 1)), Say(tools=(work,)), Say("DONE")]
     base_url = model.play(f"steps-{steps}", play * tasks)
     with made_scene([ScriptedTask(title=f"task{n}", steps=[]) for n in range(tasks)]) as scene:
         _let_claude_work(scene, program, environment(model, base_url))
         used = scene.run(1)
+        wall_s = _between_starts_s(scene)
     # What runs within a namespace is not counted with the bubblewrap that made it.
     helpers = sum(used["children_s"].get(name, 0.0) for name in ("git", "bwrap"))
-    return 1000 * (float(used["python_s"]) + helpers) / tasks
+    cpu_s = (float(used["python_s"]) + helpers) / tasks
+    return Spent(cpu=1000 * cpu_s, wall=1000 * median(wall_s or [0.0]))
+
+
+def _between_starts_s(scene: Scene) -> list[float]:
+    """The seconds between the starts of two steps of one task."""
+    started_at: dict[str, list[float]] = {}
+    for _, fact in facts_after(scene.workplace.db):
+        if (fact.kind, fact.trigger) == ("run", "step_started"):
+            started_at.setdefault(fact.subject, []).append(fact.at)
+    return [b - a for at in started_at.values() for a, b in pairwise(at)]
 
 
 def _let_claude_work(scene: Scene, program: str, env: dict[str, str]) -> None:
@@ -106,8 +140,8 @@ def environment(model: ScriptedModel, base_url: str) -> dict[str, str]:
     return {**QUIET, **proxies, **account, **others, "ANTHROPIC_BASE_URL": base_url}
 
 
-def _claude_ms(model: ScriptedModel, program: str, turns: int, *, keep_open: bool) -> float:
-    """Milliseconds of CPU of one more turn of a session; its first turn is left out."""
+def _claude_ms(model: ScriptedModel, program: str, turns: int, *, keep_open: bool) -> Spent:
+    """Milliseconds of one more turn of a session; its first turn is left out."""
     base_url = model.play("turns", [Say("I go on.") for _ in range(turns + 1)])
     with tempfile.TemporaryDirectory(prefix="crew-bench-") as place:
         session = _Session(program, Path(place), environment(model, base_url))
@@ -131,23 +165,25 @@ class _Session:
             log=place / "log",
         )
 
-    def kept_open_ms(self, turns: int) -> float:
+    def kept_open_ms(self, turns: int) -> Spent:
         claude = self._start(resume=False)
         _take_turn(claude)
-        before = _cpu_s(claude.pid)
+        before, began = _cpu_s(claude.pid), time.perf_counter()
         for _ in range(turns):
             _take_turn(claude)
-        used_s = _cpu_s(claude.pid) - before
+        used_s, wall_s = _cpu_s(claude.pid) - before, time.perf_counter() - began
         _end(claude)
-        return 1000 * used_s / turns
+        return Spent(cpu=1000 * used_s / turns, wall=1000 * wall_s / turns)
 
-    def started_ms(self, turns: int) -> float:
-        used_s = []
+    def started_ms(self, turns: int) -> Spent:
+        used_s, wall_s = [], []
         for number in range(turns + 1):
+            began = time.perf_counter()
             claude = self._start(resume=number > 0)
             _take_turn(claude)
             used_s.append(_end(claude))
-        return 1000 * sum(used_s[1:]) / turns
+            wall_s.append(time.perf_counter() - began)
+        return Spent(cpu=1000 * sum(used_s[1:]) / turns, wall=1000 * median(wall_s[1:]))
 
     def _start(self, *, resume: bool) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
