@@ -566,3 +566,7 @@ def test_an_empty_table_of_such_keys_promises_nothing(repo):
 
 def test_no_key_is_both_supported_and_not():
     assert not [path for path in PROMISES if has_key(path)]
+
+
+def test_a_command_that_is_no_text_is_named(repo):
+    assert "agents.x.command" in mistake(repo, "[agents.x]\ncommand = 3\n")

@@ -25,9 +25,14 @@ def program_of(agent: AgentSettings) -> str | None:
         return None
     if agent.command or not agent.command_template:
         return agent.command
-    if "||" in agent.command_template:  # one program may stand in for another
+    return program_in(agent.command_template)
+
+
+def program_in(template: str) -> str | None:
+    """The program of a command line, after the variables that it sets; None if unsure."""
+    if "||" in template:  # one program may stand in for another
         return None
-    words = agent.command_template.split()
+    words = template.split()
     first = next((word for word in words if not _ASSIGNMENT.match(word)), "")
     is_plain = _PLAIN_WORD.fullmatch(first) is not None and first not in _OF_THE_SHELL
     return first if is_plain and first != "crew" else None

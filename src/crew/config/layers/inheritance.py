@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crew.config.agent_programs import program_in
 from crew.config.model import AgentSettings
 from crew.config.validate_config import readers
 from crew.domain.kernel.errors import UsageError
@@ -38,17 +39,12 @@ def _home_of_its_cli(
 
     Without it the sandbox has no login for the CLI, and forgets each session after its step.
     """
-    program = Path(_first_word(str(table.get("command_template") or table.get("command") or "")))
-    for kind in (str(table.get("adapter")), program.name):
+    command, template = (str(table.get(key) or "") for key in ("command", "command_template"))
+    program = command or program_in(template)
+    for kind in (str(table.get("adapter")), Path(program or "").name):
         if kind in named and "home_write" in named[kind]:
             return {key: named[kind][key] for key in _OF_THE_HOME if key in named[kind]}
     return {}
-
-
-def _first_word(command: str) -> str:
-    """The program of a command line, without the variables that are set before it."""
-    words = (word for word in command.split() if "=" not in word and word != "env")
-    return next(words, "")
 
 
 def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
