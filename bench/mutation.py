@@ -48,10 +48,11 @@ AREAS = {
     ),
     "git": Area(("git",), ("git",), at_most=120),
     "sandbox": Area(
-        ("system/sandbox", "runner/sandbox"),
+        ("system/sandbox", "system/host_proxy", "runner/sandbox"),
         (
             *("system/test_sandbox_forms.py", "boundary/test_sandbox.py"),
-            *("boundary/test_confinement.py",),
+            *("boundary/test_confinement.py", "boundary/test_listed_hosts.py"),
+            *("system/test_host_proxy.py", "system/test_forwarder.py"),
         ),
         at_most=120,
     ),
