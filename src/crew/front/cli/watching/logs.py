@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crew.domain.kernel.log_entry import LogEntry
-from crew.domain.kernel.names import terminal_name
+from crew.domain.kernel.names import is_agent_name, task_id, terminal_name
 from crew.domain.kernel.text import plain
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import narrate, painted, print_json_line, print_json_list, safe
 from crew.front.cli.params import DURATION, subject_argument
-from crew.front.cli.resolve_ids import task_of
 from crew.front.cli.terminal.open_terminals import SOCKET
 from crew.front.entry_lines import EntryLine, entry_lines
 from crew.runner.views import read_log
 from crew.runner.views.log_end import size_of, steps_from_end
-from crew.store.fact_log import facts_after
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
@@ -41,7 +39,7 @@ def peek(call: Call, subject: str, count: int, *, raw: bool) -> None:
     For a task in a terminal, the present screen. With --json, the last entries.
     """
     workplace = call.workplace()
-    task = task_of(workplace, subject)
+    task = _task(workplace, subject)
     log = workplace.task_log(task)
     if (screen := _screen(workplace, task, count)) is not None:
         _print_lines(call, task, screen)
@@ -68,7 +66,7 @@ def logs(call: Call, subject: str, *, follow: bool, since: float | None, raw: bo
     entry for each of these.
     """
     workplace = call.workplace()
-    task = task_of(workplace, subject)
+    task = _task(workplace, subject)
     log = workplace.task_log(task)
     end = size_of(log)
     start = 0 if since is None else _start_of(workplace, task, time.time() - since, end=end)
@@ -84,6 +82,15 @@ def logs(call: Call, subject: str, *, follow: bool, since: float | None, raw: bo
         _print_json(task, "entries", map(_document, entries))
     else:
         _print_entry_lines(call, task, _entry_lines(entries))
+
+
+def _task(workplace: "Workplace", subject: str) -> str:
+    """The task that an id or an agent's name means; a number with a log needs no other file."""
+    if not is_agent_name(subject) and workplace.task_log(task_id(subject)).exists():
+        return task_id(subject)
+    from crew.front.cli.resolve_ids import task_of  # noqa: PLC0415 - loads tasks and configuration
+
+    return task_of(workplace, subject)
 
 
 def _follow(call: Call, task: str, log: Path, start: int, *, raw: bool) -> None:
@@ -176,6 +183,8 @@ def _start_of(workplace: "Workplace", task: str, since: float, *, end: int) -> i
 
     The end of the log if it has not been written since.
     """
+    from crew.store.fact_log import facts_after  # noqa: PLC0415 - only with --since
+
     log = workplace.task_log(task)
     if not end or log.stat().st_mtime < since:
         return end
