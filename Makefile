@@ -44,7 +44,8 @@ faults: clis
 	$(if $(QUICK),CREW_FAULTS=quick CREW_FAULTS_TASKS=4) $(PYTEST) -q -n 2 --maxschedchunk 2 -m faults $(if $(QUICK),-k "test_a_run") --timeout 7200
 
 # The real CLIs that take seconds to start: OpenCode, Gemini CLI and those that speak ACP.
-clis: $(READY) tools
+clis: $(READY)
+	@CREW_CLIS=all sh tests/install_tools.sh
 	$(PYTEST) -q -n 2 --maxschedchunk 2 -m "clis and not faults" -o tmp_path_retention_policy=failed
 
 # The wheel and the sdist in dist/, each installed into an empty environment and used there.

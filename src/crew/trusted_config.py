@@ -19,9 +19,9 @@ from crew.config.trust.approvals import (
 )
 from crew.config.trust.project_settings import (
     ALL_PROJECT_SETTINGS,
-    PROJECT_SETTINGS,
-    is_approved_project,
     project_contents,
+    project_settings,
+    unapproved_files,
 )
 from crew.config.trust.proposals import (
     Judged,
@@ -140,13 +140,12 @@ def _unapproved(root: Path, contents: Mapping[str, bytes]) -> list[str]:
     ]
 
 
-def is_trusted_project(root: Path, folder: Path, adapter: str) -> bool:
-    """Whether an agent's program may load the settings of the repository in this folder.
+def unapproved_project_files(root: Path, folder: Path, adapter: str) -> tuple[str, ...]:
+    """The files that keep an agent's program from loading the repository's settings here.
 
     Each file with which it would start other programs must be approved as it is in this folder.
     """
-    names = PROJECT_SETTINGS.get(adapter, ())  # type: ignore[call-overload]
-    return is_approved_project(folder, names, lambda: _approvals(root))
+    return unapproved_files(folder, project_settings(adapter), lambda: _approvals(root))
 
 
 def _project_contents(root: Path) -> dict[str, bytes]:

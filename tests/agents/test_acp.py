@@ -396,3 +396,27 @@ def test_the_list_of_agents_says_when_the_sdk_is_missing(monkeypatch):
 def test_every_adapter_can_be_configured_and_loaded():
     for name in ADAPTERS:
         assert hasattr(adapter_for(AgentSpec(name="any", adapter=name)), "run_step")
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "adapter"),
+    [
+        ("/usr/bin/gemini", ("--acp",), "gemini"),
+        ("npx", ("-y", "@google/gemini-cli", "--acp"), "gemini"),
+        ("codex-acp", (), "codex"),
+        ("npx", ("@agentclientprotocol/codex-acp@2.6.0",), "codex"),
+    ],
+)
+def test_a_program_that_another_adapter_drives_is_refused(order, command, args, adapter):
+    spec = AgentSpec(name="mine", adapter="acp", command=command, args=args)
+    error = run_step(adapter_for(spec), order).error
+    assert error.kind is ErrorKind.NOT_INSTALLED
+    assert f'agents.mine.adapter = "{adapter}"' in error.message
+
+
+def test_settings_of_the_repository_that_no_person_approved_refuse_the_step(order):
+    spec = AgentSpec(name="mine", adapter="acp", command="agent")
+    error = run_step(adapter_for(spec), replace(order, unapproved=(".mcp.json",))).error
+    assert error.kind is ErrorKind.PERMISSION_DENIED
+    assert ".mcp.json" in error.message
+    assert "crew trust" in error.message

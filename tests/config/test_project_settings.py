@@ -7,8 +7,8 @@ import pytest
 from crew.config.trust.approvals import Approval, content_hash
 from crew.config.trust.project_settings import (
     MOST_FILES,
-    PROJECT_SETTINGS,
-    is_approved_project,
+    project_settings,
+    unapproved_files,
 )
 
 
@@ -18,7 +18,7 @@ def trusts(tmp_path):
         found = {
             name: Approval(hashes=(content_hash(text.encode()),)) for name, text in approved.items()
         }
-        return is_approved_project(tmp_path, PROJECT_SETTINGS[adapter], lambda: found)
+        return not unapproved_files(tmp_path, project_settings(adapter), lambda: found)
 
     return trusts
 
@@ -41,6 +41,13 @@ def test_each_file_must_be_approved_as_it_is(trusts, tmp_path):
     assert not trusts(**{".claude/settings.json": "other hooks"})
     write(tmp_path, ".mcp.json", "servers")
     assert not trusts(**{".claude/settings.json": "hooks"})
+
+
+def test_an_agent_with_acp_may_be_any_program(trusts, tmp_path):
+    write(tmp_path, ".gemini/settings.json", "servers")
+    assert not trusts("acp")
+    assert trusts("acp", **{".gemini/settings.json": "servers"})
+    assert trusts("command")
 
 
 def test_a_folder_stands_for_all_files_in_it(trusts, tmp_path):

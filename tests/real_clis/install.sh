@@ -1,12 +1,17 @@
 #!/bin/sh
 # Installs the agent CLIs that the tests here run, at the versions they were tested with; needs npm.
 # Nothing is logged in and no key is needed: the tests talk to a scripted model on loopback.
+# With CREW_CLIS=all also an agent with ACP and the newer node that it needs, for `make clis`.
 clis="${1:-$(dirname "$0")/../../.venv/clis}"
 packages="
 claude @anthropic-ai/claude-code@2.1.325
 codex @openai/codex@0.166.0
 opencode opencode-ai@1.18.33
 gemini @google/gemini-cli@0.61.0
+"
+[ "$CREW_CLIS" = all ] && packages="$packages
+node node@22.23.3
+claude-agent-acp @agentclientprotocol/claude-agent-acp@0.99.0
 "
 
 wanted() {

@@ -115,6 +115,15 @@ BROKEN = {
         ErrorKind.OVERLOADED,
     ),
     "nonsense": (Malformed(times=FOR_EVER), ErrorKind.OVERLOADED),
+    "a context that is full": (
+        Fail(
+            400,
+            "context_length_exceeded",
+            "Your input exceeds the context window of this model. Please adjust your input.",
+            times=FOR_EVER,
+        ),
+        ErrorKind.CONTEXT_FULL,
+    ),
 }
 
 

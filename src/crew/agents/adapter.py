@@ -41,6 +41,7 @@ class StepOrder:
     env: Mapping[str, str] = field(default_factory=dict)  # the CREW_ variables of this step
     looks_only: bool = False  # the agent only reads in the worktree
     trusts_project: bool = False  # settings of the repository may start programs
+    unapproved: tuple[str, ...] = ()  # files of the repository because of which they may not
     allowed: Allowed = EVERYTHING  # what it may reach, where a sandbox can enforce it
 
 

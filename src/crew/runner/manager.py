@@ -27,7 +27,7 @@ from crew.runner.views.step_log import start_step
 from crew.store.fact_log import load_world
 from crew.store.runner_lock import find_runner
 from crew.system.processes.ownership import MARKER_VARIABLE
-from crew.trusted_config import is_trusted_project
+from crew.trusted_config import unapproved_project_files
 from crew.workplace import Workplace
 
 TERMINAL = "crew-manager"
@@ -180,6 +180,8 @@ def _order(
             MARKER_VARIABLE: f"pane/{workplace.repo_id}/manager/{os.getpid()}",
         },
         looks_only=True,
-        trusts_project=is_trusted_project(workplace.root, workplace.root, settings.adapter),
+        trusts_project=not unapproved_project_files(
+            workplace.root, workplace.root, settings.adapter
+        ),
         allowed=for_manager(workplace, settings),
     )

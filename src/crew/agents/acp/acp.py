@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from crew.agents.acp.acp_errors import ended_badly, judge
 from crew.agents.acp.acp_turn import AcpTurn
@@ -22,7 +23,10 @@ from crew.system.processes.process import ProcessEnd
 
 ENDS_WITHIN_S = 10.0  # after its input is closed
 # One agent asks its model for suggestions, which costs the whole context again.
-_QUIET = {"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "0"}
+_QUIET = {
+    "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "0",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class AcpAdapter:
     async def run_step(
         self, order: StepOrder, watch: Watch, controls: Controls | None = None
     ) -> StepOutcome:
-        if error := _refusal(self.spec):
+        if error := _refusal(self.spec, order):
             return StepOutcome(session=order.session, error=error)
         memory = session_memory("acp", order)
         turn = AcpTurn(order.session, AgentMessages(order.done_word, watch.doing))
@@ -80,13 +84,45 @@ async def _read_controls(controls: Controls | None, turn: AcpTurn) -> None:
             turn.interrupted.set()
 
 
-def _refusal(spec: AgentSpec) -> StepError | None:
+_OTHER_ADAPTERS = {
+    "codex-acp": (
+        "codex",
+        "codex-acp asks a model for permissions, never crew, and has a sandbox of its own",
+    ),
+    "gemini": (
+        "gemini",
+        "with this protocol Gemini CLI resumes no session, and its commits have no author",
+    ),
+}
+"""Programs that do not work as agents here: the adapter that does, and the reason."""
+
+
+def _refusal(spec: AgentSpec, order: StepOrder) -> StepError | None:
     """Why this step cannot start; None if it can."""
+    if error := _other_adapter(spec):
+        return error
+    if order.unapproved:
+        message = (
+            f"no person has approved {', '.join(order.unapproved)}, with which {spec.command} "
+            "could start programs; `crew trust` shows and approves such files"
+        )
+        return StepError(kind=ErrorKind.PERMISSION_DENIED, message=message)
     if not spec.command:
         message = f"agents.{spec.name} names no command that speaks the Agent Client Protocol"
         return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
     if importlib.util.find_spec("acp") is None:
         message = "the package agent-client-protocol is not installed: install git-crew[acp]"
+        return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    return None
+
+
+def _other_adapter(spec: AgentSpec) -> StepError | None:
+    """A refusal of the programs that crew drives better in another way; `npx` may start them."""
+    words = (spec.command, *spec.system_args, *spec.args)
+    names = {Path(word).name.split("@")[0].removesuffix("-cli") for word in words if word}
+    for name in names & _OTHER_ADAPTERS.keys():
+        adapter, reason = _OTHER_ADAPTERS[name]
+        message = f'{reason}: set agents.{spec.name}.adapter = "{adapter}"'
         return StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
     return None
 

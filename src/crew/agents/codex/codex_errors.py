@@ -31,6 +31,8 @@ _BY_TEXT = (
     ("Quota exceeded", ErrorKind.BILLING),
     ("usage limit", ErrorKind.RATE_LIMIT),
     ("ran out of room", ErrorKind.CONTEXT_FULL),
+    ("context_length_exceeded", ErrorKind.CONTEXT_FULL),
+    ("exceeds the context window", ErrorKind.CONTEXT_FULL),
     ("401 Unauthorized", ErrorKind.AUTH),
     ("403 Forbidden", ErrorKind.AUTH),
     ("Missing environment variable", ErrorKind.AUTH),

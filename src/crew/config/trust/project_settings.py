@@ -26,11 +26,18 @@ PROJECT_SETTINGS: Mapping[AdapterName, tuple[str, ...]] = {
     ),
     "gemini": (".gemini", ".env"),
 }
-"""Files and folders by adapter; a folder stands for all files in it. The others have none."""
+"""Files and folders by adapter; a folder stands for all files in it."""
 
 ALL_PROJECT_SETTINGS = tuple(
     dict.fromkeys(name for names in PROJECT_SETTINGS.values() for name in names)
 )
+
+
+def project_settings(adapter: str) -> tuple[str, ...]:
+    """The files of an adapter's program; an agent with ACP may be any of these programs."""
+    if adapter == "acp":
+        return ALL_PROJECT_SETTINGS
+    return PROJECT_SETTINGS.get(adapter, ())  # type: ignore[call-overload, no-any-return]
 
 
 def project_contents(folder: Path, names: Iterable[str]) -> dict[str, bytes | None]:
@@ -40,15 +47,16 @@ def project_contents(folder: Path, names: Iterable[str]) -> dict[str, bytes | No
     return contents if len(files) <= MOST_FILES else {**contents, "…": None}
 
 
-def is_approved_project(
+def unapproved_files(
     folder: Path, names: Iterable[str], load_approvals: Callable[[], Mapping[str, Approval]]
-) -> bool:
-    """Whether each of these files in the folder is approved as it is; also if there is none."""
+) -> tuple[str, ...]:
+    """Those of these files in the folder that no person has approved as they are."""
     contents = project_contents(folder, names)
     approvals = load_approvals() if contents else {}
-    return all(
-        content is not None and approvals.get(name, NOTHING).approves(content)
+    return tuple(
+        name
         for name, content in contents.items()
+        if content is None or not approvals.get(name, NOTHING).approves(content)
     )
 
 

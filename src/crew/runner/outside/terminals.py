@@ -37,7 +37,7 @@ from crew.system.processes.ownership import MARKER_VARIABLE
 from crew.system.processes.process import load_wrapper
 from crew.system.processes.start_command import Wrapper, terminal_command
 from crew.system.sandbox.allowed import Allowed, Sandbox
-from crew.trusted_config import is_trusted_project
+from crew.trusted_config import unapproved_project_files
 from crew.workplace import Workplace
 
 
@@ -123,7 +123,7 @@ class TaskTerminals:
         order = replace(
             order,
             allowed=self._allowed(order, settings),
-            trusts_project=is_trusted_project(
+            trusts_project=not unapproved_project_files(
                 self.workplace.root, order.worktree, settings.adapter
             ),
         )

@@ -22,7 +22,7 @@ from crew.runner.outside.worktree_files import linked_folders
 from crew.runner.sandbox.home_parts import declared, files_named_in, program_folders
 from crew.runner.sandbox.listed_hosts import by_proxy
 from crew.system.sandbox.allowed import Allowed
-from crew.trusted_config import is_trusted_project
+from crew.trusted_config import unapproved_project_files
 from crew.workplace import Workplace
 
 DOOR = "CREW_DOOR"
@@ -61,8 +61,13 @@ class _Place:
 
 def with_rights(workplace: Workplace, order: StepOrder, settings: AgentSettings) -> StepOrder:
     """The order with what its agent may reach, and whether it loads the repository's settings."""
-    trusts = is_trusted_project(workplace.root, order.worktree, settings.adapter)
-    return replace(order, allowed=for_step(workplace, order, settings), trusts_project=trusts)
+    waits = unapproved_project_files(workplace.root, order.worktree, settings.adapter)
+    return replace(
+        order,
+        allowed=for_step(workplace, order, settings),
+        trusts_project=not waits,
+        unapproved=waits,
+    )
 
 
 def for_step(
