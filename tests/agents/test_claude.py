@@ -133,7 +133,7 @@ ROWS = {
         ],
     ),
     "404 model": (
-        ErrorKind.CRASHED,
+        ErrorKind.UNKNOWN_MODEL,
         [
             failed_message("model_not_found"),
             error_result("There's an issue with the selected model (x)", api_error_status=404),

@@ -596,7 +596,7 @@ def test_an_error_is_shown_and_ends_the_turn_and_the_third_in_a_row_is_a_crash()
     assert "⚠️ pm: a crashed" in room.texts
     room.speaks("dev", "hm")
     room.speaks("pm", error="overloaded")
-    room.speaks("pm", error="auth")  # nobody else has anything to answer
+    room.speaks("pm", error="crashed")  # nobody else has anything to answer
     assert room.moves("pm")[-1] == ("active", "offline", "agent_crashes")
     assert room.active == ["dev"]
     room.ask("assign", member="pm")

@@ -4,10 +4,11 @@ import pytest
 
 from crew.domain.rules import Rules
 from crew.domain.runs.verdicts import (
+    Review,
     Verdict,
     complaints,
     passes,
-    recorded,
+    review_counted,
     said,
     still_to_ask,
     verdict,
@@ -79,7 +80,8 @@ def test_a_verdict_counts_for_exactly_one_commit():
     world = at_terminal()
     for commit, passed in (("old", True), ("old", True), ("new", False)):
         found = Verdict(commit=commit, reviewer="bob", passed=passed)
-        world = after(world, [recorded(world.runs["1.1"], found, at=60.0)])
+        review = Review(reviewer=found.reviewer, verdict=found)
+        world = after(world, review_counted(world, world.runs["1.1"], review, at=60.0))
     run = world.runs["1.1"]
     assert (passes(run, "old"), passes(run, "new")) == (("bob", "bob"), ())
 

@@ -230,16 +230,3 @@ def test_what_comes_in_during_a_step_and_is_not_fetched_waits_for_the_next():
 def test_messages_come_oldest_first_and_each_task_has_its_own():
     rows = [message("m1", at=3.0), message("m2", at=1.0), message("m3", task="2")]
     assert [m.id for m in messages_for(given(*rows), "1")] == ["m2", "m1"]
-
-
-# A program that is not there
-
-
-def test_an_agent_whose_program_is_missing_is_stuck_at_once_with_two_ways_out():
-    error = StepError(kind=ErrorKind.NOT_INSTALLED, message="claude is not installed")
-    world = ended(under_way(), StepOutcome(session="s1", error=error))
-    agent = world.agents["A"]
-    assert (agent.state, agent.error_count, agent.retry_at) == ("stuck", 1, None)
-    assert agent.last_error.startswith("its program is missing: install it, or choose another")
-    assert agent.last_error.endswith("(claude is not installed)")
-    assert "`crew agents set A KIND`, then `crew kill A`" in agent.last_error

@@ -13,7 +13,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
-from crew.domain.rows.provider import Provider
+from crew.domain.rows.provider import Outage, Provider
 from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question, Suspicion
 from crew.domain.rows.run import Run
@@ -129,6 +129,7 @@ def _some(kind, number):
         "suspicion": Suspicion(id=f"s{number}", task="1", run="1.1", role="worker", act="stop"),
         "message": Message(id=f"m{number}", task="1", sender="ann", text="mind it", at=3.0),
         "provider": Provider(id=f"p{number}"),
+        "outage": Outage(id=f"k{number}", cause="auth"),
         "quest": Quest(id=f"{number}", workflow="solo", definition="{}", slots=3),
         "walk": Position(id=f"{number}", quest="1", task=f"{number}"),
         "channel": Channel(id=f"c{number}", queue=("pm",), held=(("ann", "stop", 2.0),)),
@@ -152,6 +153,7 @@ _NOTES = {
     "suspicion": st.fixed_dictionaries({"count": st.integers(1, 99), "answer": st.text()}),
     "message": st.fixed_dictionaries({"step": st.text()}),
     "provider": st.fixed_dictionaries({"next_at": st.floats(0, 1e9), "reason": st.text()}),
+    "outage": st.fixed_dictionaries({"remedy": st.text(), "reason": st.text()}),
     "quest": st.fixed_dictionaries({"plan": st.lists(st.tuples(st.text(), st.text()), max_size=3)}),
     "walk": st.fixed_dictionaries({"visits": st.lists(st.tuples(st.text(), st.integers(0, 9)))}),
     "channel": st.fixed_dictionaries({"queue": st.lists(st.text(), max_size=3)}),

@@ -185,7 +185,7 @@ def test_a_review_by_a_missing_reviewer_names_the_way_out(scene):
     assert scene.ok("show", "1", "--json").json["review_count"] == 0
 
 
-def test_an_agent_whose_program_vanishes_is_stuck_at_once(scene):
+def test_a_program_that_vanishes_pauses_its_kind_and_a_retry_continues_the_task(scene):
     program = scene.folder / "mine"
     program.write_text('#!/bin/sh\nrm "$0"\necho once\n')
     program.chmod(0o755)
@@ -193,9 +193,18 @@ def test_an_agent_whose_program_vanishes_is_stuck_at_once(scene):
     scene.ok("new", "--title", "one")
     said = scene.crew("run", "--drain", "--agent", "mine")
     assert said.code == 6
-    assert "`crew agents set A KIND`, then `crew kill A`" in scene.ok("ps").out
-    (agent,) = scene.ok("ps", "--json").json
-    assert (agent["status"], agent["error_count"]) == ("stuck", 1)
+    (entry,) = scene.ok("inbox", "--json").json
+    assert (entry["id"], entry["cause"]) == ("mine", "not_installed")
+    for shown in (scene.ok("ps"), scene.ok("list"), scene.ok("dashboard", "--once")):
+        assert "agent kind mine is paused: " in shown.out + shown.err
+    assert "crew retry mine" in scene.ok("show", "1").out
+    assert scene.ok("list", "--json").json[0]["paused"]["kind"] == "mine"
+    program.write_text("#!/bin/sh\necho a > a && git add a && git commit -qm a && echo DONE\n")
+    program.chmod(0o755)
+    scene.ok("retry", "mine")
+    assert scene.ok("inbox", "--json").json == []
+    scene.refused(5, "not_paused", "retry", "mine")
+    assert scene.crew("run", "--drain").code == 0
 
 
 # Ctrl-C and SIGTERM

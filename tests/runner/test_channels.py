@@ -200,14 +200,14 @@ def test_what_goes_wrong_is_told_in_the_channel_and_the_runner_goes_on():
     async def act(stage, call):
         if call.member.name == "pm":
             raise CrewError("no agent is configured as 'ann'", hint="add it")
-        error = StepError(kind=ErrorKind.AUTH, message="log in first")
+        error = StepError(kind=ErrorKind.CRASHED, message="it broke")
         return _said(call, "", error=error)
 
     stage = Stage(act, rounds=None)
     stage.play()
     assert stage.member("pm").state == stage.member("dev").state == "offline"
     assert stage.texts.count("⚠️ pm: no agent is configured as 'ann' (add it)") == 3
-    assert stage.texts.count("⚠️ dev: log in first") == 3
+    assert stage.texts.count("⚠️ dev: it broke") == 3
 
 
 def test_who_is_removed_in_its_turn_is_stopped_and_its_worktree_goes():
@@ -237,7 +237,7 @@ def test_who_is_assigned_again_after_a_crash_answers_what_it_was_asked_before():
 
     async def act(stage, call):
         if broken[0]:
-            error = StepError(kind=ErrorKind.AUTH, message="log in first")
+            error = StepError(kind=ErrorKind.CRASHED, message="it broke")
             return _said(call, "", error=error)
         return _said(call, f"here is {call.member.name}")
 

@@ -22,6 +22,8 @@ from crew.domain.tasks.task_outcomes import GIVEN_UP_AFTER_S, Intake, seen
 from crew.domain.world import World
 from crew.runner.engine import Engine
 from simulation.ledger import Broken, Ledger
+from simulation.outages import SHARE as OUTAGES
+from simulation.outages import Outages
 from simulation.outside import CALM, Crashed, Faults, SimulatedOutside, State
 from simulation.questing import SHARE as QUESTING
 from simulation.questing import Quests
@@ -54,6 +56,7 @@ class History:
     terminals: People | None = None
     talk: Talk | None = None
     quests: Quests | None = None
+    outages: Outages | None = None
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -78,6 +81,7 @@ class History:
         self.items = _tasks(rng)
         self._begin_to_talk(random.Random(f"talk {self.seed}"))
         self._begin_quests(random.Random(f"quest {self.seed}"))
+        self._begin_outages(random.Random(f"outage {self.seed}"))
         self.state.source = {item.id: str(item.status) for item in self.items}
 
     def _begin_to_talk(self, chance: random.Random) -> None:
@@ -90,6 +94,12 @@ class History:
             self.quests = self.state.quests = Quests(self.state, chance, self._ask)
             self.items = self.quests.items(self.items)
             self.rules = replace(self.rules, movable_sessions=frozenset({"scripted", "other"}))
+
+    def _begin_outages(self, chance: random.Random) -> None:
+        if chance.random() < OUTAGES:
+            self.outages = self.state.outages = Outages(self.state, chance, self._ask)
+            reviewers = self.rules.reviewers or chance.choice([(), ("judge",)])
+            self.rules = replace(self.rules, reviewers=reviewers)
 
     def run(self) -> None:
         rng = self.state.rng
@@ -126,6 +136,8 @@ class History:
             self.talk.engine = engine
         if self.quests:
             self.quests.begin(engine)
+        if self.outages:
+            self.outages.finish(engine)
         people = self._people_of(engine, outside) if until else [self._obey(engine)]
         living = [asyncio.ensure_future(one) for one in people]
         if self.terminals:
@@ -148,6 +160,8 @@ class History:
             living.append(self.talk.live(engine))
         if self.quests:
             living.append(self.quests.live(engine))
+        if self.outages:
+            living.append(self.outages.live(engine))
         return living
 
     async def _obey(self, engine: Engine) -> None:
@@ -173,6 +187,8 @@ class History:
                     self.talk.check(after, facts)
                 if self.quests:
                     self.quests.check(after, facts)
+                if self.outages:
+                    self.outages.check(after, facts)
             except (
                 AssertionError
             ) as broken:  # who records in the background would keep it to himself
@@ -266,10 +282,8 @@ class History:
         engine = self._engine(outside)
         if self.terminals:
             self.terminals.finish(engine, outside)
-        if self.talk:
-            self.talk.finish(engine)
-        if self.quests:
-            self.quests.finish(engine)
+        for others in filter(None, (self.talk, self.quests, self.outages)):
+            others.finish(engine)
         self._decide_conflicts(engine, ("agent", "mine", "theirs"))
         # The last may have been dismissed, and crew died before the next one came.
         self._ask(engine, "spawn", kind="scripted", at_least=1)

@@ -16,7 +16,7 @@ from crew.domain.rows.task import Task
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
-from crew.domain.runs.verdicts import Verdict
+from crew.domain.runs.verdicts import Review, Verdict
 from crew.domain.terminals.dialogs import Dialog, TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.runner.outside.outside import ReviewCall, StepCall, WorkSeen
@@ -72,6 +72,7 @@ class State:
     pids: int = 100
     talk: Any = None  # what agents say, in the histories in which they do
     quests: Any = None  # requests that are planned into steps, in the histories that have some
+    outages: Any = None  # kinds that fail until a person acts, in the histories that have some
     crash_at: int = 0  # the one effect at which the runner dies, in a history that is told twice
 
 
@@ -174,6 +175,8 @@ class SimulatedOutside:
             assert call.resume or not known, "a session was begun a second time"
             state.sessions_known.add(session)
             self._signal_started(call)
+            if self.state.outages and (error := self.state.outages.error()):
+                return StepOutcome(session=session, error=error)
             said = await self._said(call)
             return said or await self._work(call)
         finally:
@@ -372,12 +375,16 @@ class SimulatedOutside:
         self.state.dialogs.pop(terminal.name, None)
         self._maybe_die()
 
-    async def review(self, call: ReviewCall) -> Verdict:
+    async def review(self, call: ReviewCall) -> Review:
         if self.state.talk:
             self.state.talk.receive(message.id for message in call.messages)
         await self._effect(10.0)
+        if self.state.outages and (error := self.state.outages.error()):
+            return Review(reviewer=call.reviewer, error=error, usage=Usage(cost_usd=None))
         passed = not self._chance(self.state.faults.flake)
-        return Verdict(commit=call.commit, reviewer=call.reviewer, passed=passed, notes="hm")
+        name = call.reviewer
+        found = Verdict(commit=call.commit, reviewer=name, passed=passed, notes="hm")
+        return Review(reviewer=name, verdict=found)
 
     def work(self, call: StepCall) -> None:
         """Somebody works at a terminal, and sometimes loses the ground under their feet."""

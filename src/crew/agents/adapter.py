@@ -211,7 +211,7 @@ def place_system_prompt(spec: AgentSpec, order: StepOrder) -> tuple[AgentSpec, S
 
 @frozen
 class _Instructed:
-    """Any adapter, with the system prompt where its program accepts it."""
+    """Any adapter, with the system prompt where its program accepts it, and remedies of errors."""
 
     make: Callable[[AgentSpec, Mapping[str, str]], Adapter]
     spec: AgentSpec
@@ -220,8 +220,11 @@ class _Instructed:
     async def run_step(
         self, order: StepOrder, watch: Watch, controls: Controls | None = None
     ) -> StepOutcome:
+        from crew.agents.errors.ways_out import with_remedy  # noqa: PLC0415 - it names the specification
+
         spec, order = place_system_prompt(self.spec, order)
-        return await self.make(spec, self.caller).run_step(order, watch, controls)
+        outcome = await self.make(spec, self.caller).run_step(order, watch, controls)
+        return with_remedy(spec, outcome)
 
 
 def adapter_for(spec: AgentSpec, *, caller: Mapping[str, str] | None = None) -> Adapter:

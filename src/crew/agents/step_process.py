@@ -11,6 +11,7 @@ from crew.system.processes.pipes import Take, Talk
 from crew.system.processes.process import ProcessEnd, ProcessOrder, run_process
 
 TEXT_TAIL = 16_384
+NOT_FOUND = 127  # how a shell or `env` exits if a program is missing, such as `node`
 
 _KINDS = {
     "timeout": ErrorKind.TIMEOUT,
@@ -57,8 +58,10 @@ async def run_agent(
 def process_error(end: ProcessEnd, spec: AgentSpec) -> StepError:
     """The error of a process that failed, with the end of its stderr."""
     what = end.message or f"exited with code {end.code}"
+    is_missing = end.reason == "exited" and end.code == NOT_FOUND
+    kind = ErrorKind.NOT_INSTALLED if is_missing else _KINDS.get(end.reason, ErrorKind.CRASHED)
     return StepError(
-        kind=_KINDS.get(end.reason, ErrorKind.CRASHED),
+        kind=kind,
         message=f"{spec.name}: {what}{last_words(end.stderr_tail)}",
     )
 

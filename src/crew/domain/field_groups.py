@@ -86,3 +86,39 @@ class StepUse(TypedDict, total=False):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+
+
+class MemberChanges(TypedDict, total=False):
+    """What may change of a member of a channel: all but its channel and its name."""
+
+    way: str
+    agent_kind: str
+    assigned: bool
+    disabled: bool
+    priority: int
+    timeout_s: float | None
+    turn: int
+    turns: int
+    turn_ends_at: float | None
+    said_at: float | None
+    was_late: bool
+    waits_for: str
+    wait_ends_at: float | None
+    heartbeat_at: float
+    given: int
+    heard: tuple[int, ...]
+    acknowledged: int
+    speaking: bool
+    owes_answer: bool
+    attempt: int
+    session: str
+    session_number: int
+    session_used: bool
+    fresh_retry: bool
+    housed: bool
+    errors: int
+    last_error: str
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None

@@ -46,6 +46,9 @@ class Lead(Protocol):
     def wanted_kind(self, world: World, task: Task) -> str | None:
         """The agent kind for the next run of a task; None if any kind will do."""
 
+    def reviewers(self, world: World, run: Run, *, rules: Rules) -> tuple[str, ...]:
+        """The agent kinds that review the work of this run; empty if no review is due."""
+
     def purpose(self, world: World, task: Task) -> str:
         """The purpose of a task, if its lead knows more than its title."""
 

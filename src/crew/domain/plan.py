@@ -7,7 +7,7 @@ outside. Both run again after every fact, so commands that a crash lost are plan
 from collections.abc import Iterator
 
 from crew.domain.agents.agent_kinds import follow_default
-from crew.domain.agents.agent_plan import assign, opens_at
+from crew.domain.agents.agent_plan import assign
 from crew.domain.channels.channel_plan import Outlooks, decide_channels, plan_channels
 from crew.domain.clock import Clock
 from crew.domain.commands import (
@@ -25,6 +25,7 @@ from crew.domain.commands import (
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead_choice import LEADS, lead_of
 from crew.domain.merging.merge_plan import new_queues, plan_queues, send_back
+from crew.domain.provider_limits import opens_at
 from crew.domain.quests.council_stage import follow_councils
 from crew.domain.quests.position import runs_plan
 from crew.domain.quests.quest_outcomes import follow

@@ -1,19 +1,36 @@
-"""Rate limits of providers: pause all agents of a provider, and open it again."""
+"""Pauses: a rate limit pauses a provider, and an outage pauses an agent kind.
+
+A rate limit ends at a time that the provider names. An outage ends when a person has mended its
+cause: a wrong login, a missing program, an empty account, an unknown model.
+"""
+
+import math
+from collections.abc import Iterable
 
 from crew.domain.kernel.fact import Fact
-from crew.domain.rows.provider import Provider, ProviderState
-from crew.domain.rows.step import StepError
+from crew.domain.rows.provider import Outage, OutageState, Provider, ProviderState
+from crew.domain.rows.step import LASTING, ErrorKind, StepError
 from crew.domain.rules import Rules
 from crew.domain.world import World, born, moved
 
+PAUSING = LASTING | {ErrorKind.RATE_LIMIT}
+"""Errors that pause a provider or an agent kind, and do not count as errors of a task."""
 
-def limited(world: World, name: str, error: StepError, rules: Rules, *, at: float) -> Fact:
+
+def paused(world: World, kind: str, error: StepError, rules: Rules, *, at: float) -> list[Fact]:
+    """Pause the provider or the agent kind that this error concerns."""
+    if error.kind in LASTING:
+        return _broken(world, kind, error, at=at)
+    return [_limited(world, rules.provider(kind), error, rules, at=at)]
+
+
+def _limited(world: World, name: str, error: StepError, rules: Rules, *, at: float) -> Fact:
     """Pause this provider until its limit ends; a rate limit does not count as an error."""
     until = max(at, error.reset_at or at + rules.max_backoff_s)
     known = world.providers.get(name)
     if known is None:
-        paused = Provider(id=name, state=ProviderState.PAUSED, next_at=until, reason=error.message)
-        return born(paused, "rate_limited", at=at)
+        limit = Provider(id=name, state=ProviderState.PAUSED, next_at=until, reason=error.message)
+        return born(limit, "rate_limited", at=at)
     return moved(
         known,
         "rate_limited",
@@ -24,9 +41,62 @@ def limited(world: World, name: str, error: StepError, rules: Rules, *, at: floa
     )
 
 
-def served(world: World, name: str, *, at: float) -> list[Fact]:
-    """Open a paused provider again after a step that ended well."""
-    provider = world.providers.get(name)
-    if provider is None or provider.state != ProviderState.PAUSED or at < provider.next_at:
+def _broken(world: World, kind: str, error: StepError, *, at: float) -> list[Fact]:
+    """Open the outage of this agent kind; steps that fail beside each other open it once."""
+    known = world.outages.get(kind)
+    remedy = error.remedy or f"mend it, then `crew retry {kind}`"
+    if known is None:
+        outage = Outage(id=kind, cause=error.kind, reason=error.message, remedy=remedy, since=at)
+        return [born(outage, "failed", at=at)]
+    if known.is_open:
         return []
-    return [moved(provider, "served", to=ProviderState.OPEN, at=at, reason="")]
+    return [
+        moved(
+            known,
+            "failed",
+            to=OutageState.OPEN,
+            at=at,
+            cause=error.kind,
+            reason=error.message,
+            remedy=remedy,
+            since=at,
+        )
+    ]
+
+
+def served(world: World, kind: str, rules: Rules, *, at: float) -> list[Fact]:
+    """End the pauses of this agent kind and of its provider after a step that ended well."""
+    provider, outage = world.providers.get(rules.provider(kind)), world.outages.get(kind)
+    facts = [] if outage is None or not outage.is_open else [_over(outage, "served", at=at)]
+    if provider is None or provider.state != ProviderState.PAUSED or at < provider.next_at:
+        return facts
+    return [*facts, moved(provider, "served", to=ProviderState.OPEN, at=at, reason="")]
+
+
+def retried(outage: Outage, *, at: float) -> Fact:
+    """A person has mended the cause, or says so: the agent kind is tried again."""
+    return _over(outage, "retried", at=at)
+
+
+def all_retried(world: World, *, at: float) -> list[Fact]:
+    """Try every agent kind again, as after a new start or a change of the configuration."""
+    return [retried(outage, at=at) for outage in world.outages.values() if outage.is_open]
+
+
+def _over(outage: Outage, trigger: str, *, at: float) -> Fact:
+    return moved(outage, trigger, to=OutageState.OVER, at=at)
+
+
+def opens_at(world: World, kind: str, rules: Rules) -> float | None:
+    """When a step of this agent kind may start; None for now, infinity during an outage."""
+    outage = world.outages.get(kind)
+    if outage is not None and outage.is_open:
+        return math.inf
+    provider = world.providers.get(rules.provider(kind))
+    return provider.opens_at if provider is not None else None
+
+
+def all_open_at(world: World, kinds: Iterable[str], rules: Rules) -> float | None:
+    """When steps of all these agent kinds may start; None for now."""
+    times = (opens_at(world, kind, rules) for kind in kinds)
+    return max((at for at in times if at is not None), default=None)

@@ -6,6 +6,7 @@
 from typing import Protocol, TypedDict, Unpack, overload
 
 from crew.domain.field_groups import (
+    MemberChanges,
     MergeAside,
     MessageFields,
     RunWishes,
@@ -19,7 +20,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, HeldValues, Member, Post
 from crew.domain.rows.merge_queue import Chain, Entry, MergeQueue, TestResult, Trial
 from crew.domain.rows.message import Message
-from crew.domain.rows.provider import Provider
+from crew.domain.rows.provider import Outage, Provider
 from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question, Suspicion
 from crew.domain.rows.run import Run
@@ -153,6 +154,13 @@ class ProviderFields(TypedDict, total=False):
     reason: str
 
 
+class OutageFields(TypedDict, total=False):
+    cause: str
+    reason: str
+    remedy: str
+    since: float
+
+
 class QuestFields(TypedDict, total=False):
     workflow: str
     definition: str
@@ -207,42 +215,6 @@ class ChannelFields(TypedDict, total=False):
     task: str
     opened_at: float
     closed_at: float | None
-
-
-class MemberChanges(TypedDict, total=False):
-    """Every field but those that never change."""
-
-    way: str
-    agent_kind: str
-    assigned: bool
-    disabled: bool
-    priority: int
-    timeout_s: float | None
-    turn: int
-    turns: int
-    turn_ends_at: float | None
-    said_at: float | None
-    was_late: bool
-    waits_for: str
-    wait_ends_at: float | None
-    heartbeat_at: float
-    given: int
-    heard: tuple[int, ...]
-    acknowledged: int
-    speaking: bool
-    owes_answer: bool
-    attempt: int
-    session: str
-    session_number: int
-    session_used: bool
-    fresh_retry: bool
-    housed: bool
-    errors: int
-    last_error: str
-    steps: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
 
 
 class MemberFields(MemberChanges, total=False):
@@ -304,6 +276,11 @@ class MovedFact(Protocol):
     @overload
     def __call__(
         self, row: Provider, trigger: str, *, to: str, at: float, **changes: Unpack[ProviderFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Outage, trigger: str, *, to: str, at: float, **changes: Unpack[OutageFields]
     ) -> Fact: ...
 
     @overload
@@ -371,6 +348,11 @@ class NotedFact(Protocol):
     @overload
     def __call__(
         self, row: Provider, trigger: str, *, at: float, **changes: Unpack[ProviderFields]
+    ) -> Fact: ...
+
+    @overload
+    def __call__(
+        self, row: Outage, trigger: str, *, at: float, **changes: Unpack[OutageFields]
     ) -> Fact: ...
 
     @overload

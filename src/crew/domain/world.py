@@ -12,7 +12,7 @@ from crew.domain.rows.agent import Agent
 from crew.domain.rows.channel import Channel, Member, Post
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import Message
-from crew.domain.rows.provider import Provider
+from crew.domain.rows.provider import Outage, Provider
 from crew.domain.rows.quest import Position, Quest
 from crew.domain.rows.question import Question, Suspicion
 from crew.domain.rows.run import Run
@@ -32,6 +32,7 @@ Row = (
     | Suspicion
     | Message
     | Provider
+    | Outage
     | Quest
     | Position
     | Channel
@@ -74,6 +75,7 @@ class World:
     suspicions: Mapping[str, Suspicion] = field(default_factory=dict)
     messages: Mapping[str, Message] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    outages: Mapping[str, Outage] = field(default_factory=dict)
     quests: Mapping[str, Quest] = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     channels: Mapping[str, Channel] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from crew.config.layers.layer_files import layer_files
 from crew.config.model import AgentsSettings
+from crew.domain.provider_limits import all_retried
 from crew.runner.engine import Engine
 from crew.trusted_config import load_settings, remember_own
 from crew.workplace import Workplace, kinds_in
@@ -15,7 +16,8 @@ class KindWatch:
     """`default_kind` is the `--agent` of this runner; if it is empty, the config decides.
 
     Only the agent kinds are read again. A kind that a run is using keeps its settings: its config
-    file may disappear when another branch is checked out.
+    file may disappear when another branch is checked out. After a change, kinds with an outage are
+    tried again.
     """
 
     workplace: Workplace
@@ -28,9 +30,11 @@ class KindWatch:
         """Look for changed files and programs; cheap enough to do every second."""
         stamp = [_stamp_of(file) for file in layer_files(self.workplace.root).values()]
         if stamp != self._stamp:
-            self._stamp = stamp  # first, so that a mistake in a file is reported once
+            is_changed, self._stamp = self._stamp is not None, stamp  # a mistake is reported once
             self._read = load_settings(self.workplace.root).agents
             remember_own(self.workplace.root)
+            if is_changed:
+                self.engine.record(all_retried(self.engine.world, at=self.engine.now()))
         if self._read is not None:
             runs = self.engine.world.runs.values()
             self.workplace.renew_agents(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crew.domain.kernel.frozen import frozen
 from crew.domain.merging import merge_outcomes
+from crew.domain.provider_limits import all_retried
 from crew.git.delivery.delivery import repair_sync
 from crew.git.delivery.landed_refs import landed_tips, restore_landed
 from crew.store.request_queue import drop_requests
@@ -44,6 +45,10 @@ def _restore_landed(runner: Runner) -> None:
 def _find_landed(runner: Runner) -> None:
     tips = landed_tips(runner.workplace.repo)
     runner.engine.record(merge_outcomes.found(runner.engine.world, tips, at=time.time()))
+
+
+def _try_kinds_again(runner: Runner) -> None:
+    runner.engine.record(all_retried(runner.engine.world, at=time.time()))
 
 
 AFTER_A_KILL: tuple[Repair[Workplace], ...] = (
@@ -82,6 +87,10 @@ BEFORE_PLAN: tuple[Repair[Runner], ...] = (
     Repair(
         act=lambda runner: runner.look_at_terminals(),
         why="a terminal ended and could not report it, as when the tmux server was killed",
+    ),
+    Repair(
+        act=_try_kinds_again,
+        why="a person who mended a login or a program starts the runner again",
     ),
     Repair(
         act=lambda runner: runner.readers.welcome(),

@@ -40,7 +40,10 @@ class PlainRow:
 class QuickWorld:
     """The part of the world that a command shows; the other tables are empty."""
 
-    __slots__ = ("agents", "members", "questions", "queues", "runs", "suspicions", "tasks")
+    __slots__ = (
+        *("agents", "members", "outages", "providers", "questions", "queues", "runs"),
+        *("suspicions", "tasks"),
+    )
 
     def __init__(
         self,
@@ -52,6 +55,8 @@ class QuickWorld:
         members: Rows | None = None,
         questions: Rows | None = None,
         suspicions: Rows | None = None,
+        providers: Rows | None = None,
+        outages: Rows | None = None,
     ) -> None:
         self.queues = queues
         self.tasks = tasks
@@ -60,6 +65,8 @@ class QuickWorld:
         self.members = members or {}
         self.questions = questions or {}
         self.suspicions = suspicions or {}
+        self.providers = providers or {}
+        self.outages = outages or {}
 
 
 ShownWorld: TypeAlias = "World | QuickWorld"
@@ -81,7 +88,18 @@ def load_agents(db: Database) -> QuickWorld:
         members=members,
         questions={one.id: one for one in load_questions(db)},
         suspicions={one.id: one for one in _open_rows(db, "suspicion")},
+        **_pauses(db),
     )
+
+
+def load_pauses(db: Database) -> QuickWorld:
+    """A world of the providers and the open outages."""
+    return QuickWorld(queues={}, tasks={}, **_pauses(db))
+
+
+def _pauses(db: Database) -> dict[str, Rows]:
+    outages = {one.id: one for one in _open_rows(db, "outage")}
+    return {"providers": _rows(db, "provider"), "outages": outages}
 
 
 def load_questions(db: Database) -> list[Any]:

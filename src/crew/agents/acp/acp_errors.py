@@ -4,7 +4,7 @@ import json
 
 from crew.agents.acp.acp_turn import AcpTurn
 from crew.agents.adapter import AgentSpec
-from crew.agents.http_status import kind_of_status
+from crew.agents.errors.http_status import kind_of_status
 from crew.agents.step_process import last_words, process_error
 from crew.domain.kernel.text import one_line
 from crew.domain.rows.step import ErrorKind, StepError

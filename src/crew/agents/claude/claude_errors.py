@@ -4,7 +4,7 @@ import re
 
 from crew.agents.adapter import AgentSpec
 from crew.agents.claude.claude_events import Conversation, Result
-from crew.agents.http_status import kind_of_status
+from crew.agents.errors.http_status import kind_of_status
 from crew.agents.step_process import last_words, process_error
 from crew.domain.kernel.text import one_line
 from crew.domain.rows.step import ErrorKind, StepError
@@ -15,6 +15,7 @@ _BY_NAME = {
     "billing_error": ErrorKind.BILLING,
     "rate_limit": ErrorKind.RATE_LIMIT,
     "server_error": ErrorKind.OVERLOADED,
+    "model_not_found": ErrorKind.UNKNOWN_MODEL,
 }
 _BY_TEXT = (
     ("is already in use", ErrorKind.SESSION_IN_USE),
@@ -24,6 +25,7 @@ _BY_TEXT = (
     ("Credit balance is too low", ErrorKind.BILLING),
     ("Not logged in", ErrorKind.AUTH),
     ("Invalid API key", ErrorKind.AUTH),
+    ("Could not find native binary", ErrorKind.NOT_INSTALLED),
     ("connection_failed", ErrorKind.OVERLOADED),
 )
 _ENDED_BY_US = ("stalled", "lingered")
@@ -32,6 +34,8 @@ _ENDS_A_LIMIT = re.compile(r"\|(\d{10})\b")
 
 def judge(end: ProcessEnd, conversation: Conversation, spec: AgentSpec) -> StepError | None:
     """None for a good step: exit code 0, and a result without an error flag."""
+    if conversation.refusal and not conversation.ended_well:
+        return StepError(kind=ErrorKind.AUTH, message=conversation.refusal)
     has_failed = end.reason in {"timeout", "stalled", "not_found", "failed"}
     if has_failed and not _only_waited(end, conversation):
         return process_error(end, spec)

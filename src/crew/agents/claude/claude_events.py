@@ -16,6 +16,9 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import SignalScanner, Tail, one_line
 from crew.domain.rows.step import Usage
 
+_LOGIN_REFUSED = (401, 403)
+MOST_REFUSALS = 2
+
 
 @frozen
 class Result:
@@ -54,8 +57,10 @@ class Conversation:
     tail: Tail = field(default_factory=lambda: Tail(TEXT_TAIL))
     has_signal: bool = False
     is_in_turn: bool = False
+    refusal: str = ""  # why no further request of this run can succeed
     _lines: EventLines = field(default_factory=EventLines)
     _messages: dict[str, Usage] = field(default_factory=dict)
+    _refusals: int = 0  # in a row
 
     def take(self, chunk: bytes) -> list[Event]:
         """Read some output. Returns the events that it completed."""
@@ -74,7 +79,12 @@ class Conversation:
 
     @property
     def usage(self) -> Usage:
-        """The usage of this run; without a result, the usage in its messages."""
+        """The usage of this run; without a result, the usage in its messages.
+
+        A run whose login was refused before its first message has cost nothing.
+        """
+        if self.refusal and not self._messages:
+            return Usage()
         by_model = [result.model_usage for result in self.results if result.model_usage]
         by_result = [result.usage for result in self.results if result.usage]
         by_message = [Usage(cost_usd=None), *self._messages.values()]
@@ -95,11 +105,23 @@ class Conversation:
             case "system" if event.get("subtype") == "init":
                 self.is_in_turn = True
             case "system" if event.get("subtype") == "api_retry":
-                self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
+                self._read_retry(event)
             case "rate_limit_event":
                 self._read_limit(mapping(event, "rate_limit_info"))
             case _:
                 pass
+
+    def _read_retry(self, event: Event) -> None:
+        """Read a failed request that the program repeats, up to ten times in three minutes.
+
+        A login may be renewed after the first refusal, but a second one is final.
+        """
+        self.doing = one_line(f"waiting: {event.get('error')}, try {event.get('attempt')}")
+        status = event.get("error_status")
+        self._refusals = self._refusals + 1 if status in _LOGIN_REFUSED else 0
+        if self._refusals >= MOST_REFUSALS:
+            why = one_line(str(event.get("error")))
+            self.refusal = f"the API refuses the login (HTTP {status}: {why})"
 
     def _read_message(self, event: Event) -> None:
         message = mapping(event, "message")

@@ -48,6 +48,8 @@ class Live:
             self._act(self._dialogue.read(event, is_done=self._conversation.has_signal))
         if self._conversation.doing != before:
             self._watch.doing(self._conversation.doing)
+        if self._conversation.refusal:
+            self.talk.close(linger_s=0.0)
 
     async def _pass_on(self, controls: Controls) -> None:
         while not self.talk.is_closed:

@@ -1,7 +1,7 @@
 """Classifies failures of Codex by its typed errors, or else by its fixed sentences."""
 
 from crew.agents.adapter import AgentSpec
-from crew.agents.http_status import kind_of_status
+from crew.agents.errors.http_status import kind_of_status
 from crew.agents.step_process import process_error
 from crew.domain.kernel.text import one_line, plain
 from crew.domain.rows.step import ErrorKind, StepError
@@ -34,8 +34,12 @@ _BY_TEXT = (
     ("context_length_exceeded", ErrorKind.CONTEXT_FULL),
     ("exceeds the context window", ErrorKind.CONTEXT_FULL),
     ("401 Unauthorized", ErrorKind.AUTH),
+    ("404 Not Found", ErrorKind.UNKNOWN_MODEL),
+    ("model_not_found", ErrorKind.UNKNOWN_MODEL),
+    ("model is not supported", ErrorKind.UNKNOWN_MODEL),
     ("403 Forbidden", ErrorKind.AUTH),
     ("Missing environment variable", ErrorKind.AUTH),
+    ("Missing optional dependency", ErrorKind.NOT_INSTALLED),
     ("429 Too Many Requests", ErrorKind.RATE_LIMIT),
     ("rate limit exceeded", ErrorKind.RATE_LIMIT),
     ("at capacity", ErrorKind.OVERLOADED),

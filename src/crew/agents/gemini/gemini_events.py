@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import AgentSpec
+from crew.agents.errors.http_status import kind_of_status
 from crew.agents.event_fields import (
     Event,
     argument_of,
@@ -13,7 +14,6 @@ from crew.agents.event_fields import (
     text_of,
 )
 from crew.agents.event_stream import EventReader
-from crew.agents.http_status import kind_of_status
 from crew.agents.step_process import process_error
 from crew.domain.kernel.text import one_line, plain
 from crew.domain.rows.step import ErrorKind, StepError, Usage
@@ -29,6 +29,7 @@ _BY_TEXT = (
     ("No previous sessions found", ErrorKind.SESSION_UNKNOWN),
     ("Invalid session identifier", ErrorKind.SESSION_UNKNOWN),
     ("exceeds the maximum number of tokens", ErrorKind.CONTEXT_FULL),
+    ("is not found for API version", ErrorKind.UNKNOWN_MODEL),
     ("fetch failed", ErrorKind.OVERLOADED),
 )
 _STATUS = re.compile(r'\\?"code\\?": ?(\d{3})\b|\bstatus: (\d{3})\b')

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from crew.agents.adapter import AgentSpec
+from crew.agents.errors.http_status import kind_of_status
 from crew.agents.event_fields import (
     Event,
     argument_of,
@@ -13,7 +14,6 @@ from crew.agents.event_fields import (
     text_of,
 )
 from crew.agents.event_stream import EventReader
-from crew.agents.http_status import kind_of_status
 from crew.agents.step_process import process_error
 from crew.domain.kernel.text import one_line
 from crew.domain.rows.step import ErrorKind, StepError, Usage
@@ -25,6 +25,7 @@ _MOST_ERRORS = 5
 _BY_NAME = {
     "ContextOverflowError": ErrorKind.CONTEXT_FULL,
     "ProviderAuthError": ErrorKind.AUTH,
+    "ProviderModelNotFoundError": ErrorKind.UNKNOWN_MODEL,
 }
 _BY_TEXT = (
     ("Session not found", ErrorKind.SESSION_UNKNOWN),

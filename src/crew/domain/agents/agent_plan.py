@@ -4,7 +4,9 @@ from crew.domain.clock import Clock
 from crew.domain.commands import CommandKind
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead import Leads
+from crew.domain.provider_limits import all_open_at
 from crew.domain.rows.agent import Agent
+from crew.domain.rows.run import RunState
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.rules import Rules
 from crew.domain.runs.run_holder import is_waiting
@@ -30,8 +32,8 @@ def assign(world: World, clock: Clock, *, leads: Leads, rules: Rules, scope: Sco
         agent = next((a for a in able if _may_take(world, a, task, kinds, leads)), None)
         if agent is None:
             continue
-        is_open_at = opens_at(world, kind_for(world, agent, task, leads), rules)
-        if not clock.has_come(is_open_at, CommandKind.RUN):
+        awaited = kinds_awaited(world, task, leads=leads, rules=rules, agent=agent)
+        if not clock.has_come(all_open_at(world, awaited, rules), CommandKind.RUN):
             continue
         free.remove(agent)
         draft.add(*assigned(world, agent, task, lead=lead, rules=rules, at=clock.now))
@@ -78,12 +80,20 @@ def kind_for(world: World, agent: Agent, task: Task, leads: Leads) -> str:
     return _wanted_kind(world, task, leads) or agent.agent_kind
 
 
+def kinds_awaited(
+    world: World, task: Task, *, leads: Leads, rules: Rules, agent: Agent | None = None
+) -> tuple[str, ...]:
+    """The agent kinds that an open task needs next: of its worker, or in a review its reviewers."""
+    run = world.runs.get(task.run or "")
+    if task.state == TaskState.IN_PROGRESS and run is not None and run.is_live:
+        if run.state == RunState.REVIEWING:
+            return leads.of_run(world, run).reviewers(world, run, rules=rules)
+        return (run.agent_kind,)
+    wanted = leads.of_task(world, task.id).wanted_kind(world, task)
+    kind = wanted or (agent.agent_kind if agent is not None else rules.default_kind)
+    return (kind,) if task.state == TaskState.TODO else ()
+
+
 def _wanted_kind(world: World, task: Task, leads: Leads) -> str | None:
     run = world.runs.get(task.run or "") if _is_sent_back(world, task, leads) else None
     return run.agent_kind if run else leads.of_task(world, task.id).wanted_kind(world, task)
-
-
-def opens_at(world: World, kind: str, rules: Rules) -> float | None:
-    """When the provider of this agent kind takes the next step; None unless it is paused."""
-    provider = world.providers.get(rules.provider(kind))
-    return provider.opens_at if provider is not None else None

@@ -8,8 +8,10 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.names import agent_name, next_agent_names
+from crew.domain.provider_limits import retried
 from crew.domain.requests import Answer, Asked, Verb, find_agent, find_task, typed
 from crew.domain.rows.agent import Agent, AgentState
+from crew.domain.rows.provider import Outage
 from crew.domain.rows.task import TaskState
 from crew.domain.runs.run_outcomes import assigned
 from crew.domain.tasks.readiness import refuse_waiting
@@ -54,7 +56,7 @@ class CleanUp:
 
 @frozen
 class Retry:
-    """`subject` is an agent or a task."""
+    """`subject` is an agent, a task or an agent kind."""
 
     subject: str
 
@@ -164,7 +166,8 @@ def cleanup(asked: Asked[CleanUp]) -> Answer:
 def retry(asked: Asked[Retry]) -> Answer:
     """Try again: a stuck agent, the agent that is stuck with a task, or a failed task.
 
-    Also a task that is in progress without a live run, as in a fresh clone.
+    Also a paused agent kind, and a task that is in progress without a live run, as in a fresh
+    clone.
     """
     named = asked.request.subject
     agent = asked.world.crew.get(named) or next(
@@ -173,6 +176,8 @@ def retry(asked: Asked[Retry]) -> Answer:
     )
     if agent is not None:
         return unstuck(agent, at=asked.at)
+    if outage := asked.world.outages.get(named):
+        return kind_retried(outage, at=asked.at)
     task = find_task(asked.world, named)
     run = asked.world.runs.get(task.run or "")
     forgotten = task.state == TaskState.IN_PROGRESS and (run is None or not run.is_live)
@@ -192,6 +197,17 @@ def unstuck(agent: Agent, *, at: float) -> Answer:
         )
     back = moved(agent, "retried", to=AgentState.WORKING, at=at, retry_at=None)
     return Answer(facts=(back,), reply=agent.id)
+
+
+def kind_retried(outage: Outage, *, at: float) -> Answer:
+    """End the outage; its tasks continue, and one more failure of the same sort opens it again."""
+    if not outage.is_open:
+        raise Conflict(
+            f"the agent kind {outage.id} is not paused",
+            hint="`crew ps` shows the agents, and `crew retry ID` tries a failed task again",
+            code="not_paused",
+        )
+    return Answer(facts=(retried(outage, at=at),), reply=outage.id)
 
 
 VERBS: Mapping[str, Verb] = {

@@ -48,6 +48,11 @@ class SlotLead:
     def wanted_kind(self, world: World, task: Task) -> str | None:
         return task.wants_agent
 
+    def reviewers(self, world: World, run: Run, *, rules: Rules) -> tuple[str, ...]:
+        named = rules.reviewers if run.reviewers is None else run.reviewers
+        skip = world.tasks[run.task].skip_review
+        return named if rules.reviews_needed(skip=skip, reviewers=named) else ()
+
     def purpose(self, world: World, task: Task) -> str:
         return ""
 

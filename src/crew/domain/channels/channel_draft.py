@@ -18,7 +18,8 @@ from crew.domain.rows.channel import (
 from crew.domain.world import FactDraft, World, born, moved, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import ChannelFields, MemberChanges
+    from crew.domain.field_groups import MemberChanges
+    from crew.domain.row_changes import ChannelFields
 
 
 class ChannelDraft(FactDraft):

@@ -11,6 +11,7 @@ from crew.domain.clock import Clock
 from crew.domain.commands import Command, CommandKey, CommandKind, SpeakTurn, Vacate
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
+from crew.domain.provider_limits import opens_at
 from crew.domain.rows.channel import Channel, Member, TurnState, member_id
 from crew.domain.rules import Rules
 from crew.domain.scope import Scope
@@ -99,8 +100,8 @@ def plan_channels(
             yield Vacate(subject=member.id)
         if scope.takes_work and scope.has_channel(name):
             for member in outlook.to_speak:
-                opens_at = _opens_at(world, member, rules)
-                if member.id not in leaving and clock.has_come(opens_at, CommandKind.TURN):
+                is_open_at = opens_at(world, member.agent_kind, rules)
+                if member.id not in leaving and clock.has_come(is_open_at, CommandKind.TURN):
                     yield SpeakTurn(subject=member.id)
 
 
@@ -124,12 +125,6 @@ def _looked(world: World, channel: Channel) -> Outlook:
         to_speak=tuple(one for one in members if _is_to_speak(world, channel, one)),
         to_leave=tuple(one for one in members if _is_to_leave(channel, one)),
     )
-
-
-def _opens_at(world: World, member: Member, rules: Rules) -> float | None:
-    """When the provider of this member opens again; None unless it is paused."""
-    provider = world.providers.get(rules.provider(member.agent_kind))
-    return provider.opens_at if provider is not None else None
 
 
 def _is_to_leave(channel: Channel, member: Member) -> bool:

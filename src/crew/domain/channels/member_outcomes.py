@@ -7,14 +7,20 @@ from crew.domain.channels.posts import addressed, shortened, without_signal, wor
 from crew.domain.channels.turns import INTERRUPTED, end_turn, lost, resume, settle, turn_deadline
 from crew.domain.kernel.error_row import ErrorRow, one_more_error
 from crew.domain.kernel.fact import Fact
-from crew.domain.provider_limits import limited, served
+from crew.domain.provider_limits import PAUSING, paused, served
 from crew.domain.rows.channel import Interrupting, Member, TurnState
-from crew.domain.rows.step import FRESH_SESSION, ErrorKind, StepError, StepOutcome
+from crew.domain.rows.step import (
+    FRESH_SESSION,
+    LASTING,
+    ErrorKind,
+    StepError,
+    StepOutcome,
+)
 from crew.domain.rules import Rules
 from crew.domain.world import World, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import MemberChanges
+    from crew.domain.field_groups import MemberChanges
 
 CRASHES_AFTER = 3
 """Errors in a row after which a driven member is offline until a person assigns it again."""
@@ -57,7 +63,7 @@ def turn_spoken(
         _failed(draft, member, outcome, outcome.error, rules, had_turn=had_turn)
     else:
         _spoken(draft, member, outcome, had_turn=had_turn)
-        draft.add(*served(world, rules.provider(member.agent_kind), at=at))
+        draft.add(*served(world, member.agent_kind, rules, at=at))
     settle(draft)
     return draft.facts
 
@@ -72,7 +78,7 @@ def turn_troubled(
 ) -> list[Fact]:
     """Record that crew could not call the CLI (no such agent, no worktree) as an error."""
     member = world.members[member_id]
-    error = StepError(kind=ErrorKind.NOT_INSTALLED, message=message)
+    error = StepError(kind=ErrorKind.CRASHED, message=message)
     outcome = StepOutcome(session=member.session, error=error)
     return turn_spoken(world, member_id, outcome, turn=member.turn, rules=rules, at=at)
 
@@ -122,10 +128,12 @@ def _failed(
     name = member.name
     if error.kind in FRESH_SESSION and not member.fresh_retry:
         _record(draft, member, outcome, **_fresh_session(member))
-    elif error.kind == ErrorKind.RATE_LIMIT:
+    elif error.kind in PAUSING:
         _record(draft, member, outcome)
-        provider = rules.provider(member.agent_kind)
-        draft.add(limited(draft.world, provider, error, rules, at=draft.at))
+        facts = paused(draft.world, member.agent_kind, error, rules, at=draft.at)
+        draft.add(*facts)
+        if facts and error.kind in LASTING:
+            draft.announce(f"⚠️ {name}: {error.message}")
     else:
         errors = one_more_error(member.errors, limit=CRASHES_AFTER)
         _record(draft, member, outcome, errors=errors.count, last_error=error.message)

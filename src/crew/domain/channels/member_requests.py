@@ -25,7 +25,7 @@ from crew.domain.rows.channel import Interrupting, Member, Post, TurnState
 from crew.domain.world import World, noted
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import MemberChanges
+    from crew.domain.field_groups import MemberChanges
 
 LONGEST_READ = 50_000
 """Characters that one read returns, because clients cut off much longer answers."""

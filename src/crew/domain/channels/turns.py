@@ -18,7 +18,7 @@ from crew.domain.rows.channel import (
 )
 
 if TYPE_CHECKING:
-    from crew.domain.row_changes import MemberChanges
+    from crew.domain.field_groups import MemberChanges
 
 INTERRUPTED = "a person's word"
 """The reason that a member waits for after a person interrupted its turn."""

@@ -104,6 +104,21 @@ def waits_for_steps(world: World, task: str) -> bool:
     return is_early or not is_told(world, task)
 
 
+def stage_of_run(world: World, run: Run) -> Stage | None:
+    """The stage of this run; None while a follow-up acts."""
+    position = acting(world, run.task)
+    return None if position.asker else stage_named(world, position, position.stage)
+
+
+def stage_reviewers(world: World, run: Run) -> tuple[str, ...]:
+    """The agent kinds that review this stage; empty if it is no review."""
+    here = stage_of_run(world, run)
+    if here is None or here.does is not Does.REVIEW:
+        return ()
+    roles = workflow_of(world, world.positions[run.task]).roles
+    return tuple(roles[name].agent or run.agent_kind for name in here.roles)
+
+
 def has_slot(world: World, task: str) -> bool:
     """Whether one more agent may work on this task's quest."""
     base = world.positions.get(task)

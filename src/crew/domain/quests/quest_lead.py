@@ -50,6 +50,9 @@ class QuestLead(SlotLead):
     def wanted_kind(self, world: World, task: Task) -> str | None:
         return position.wanted_kind(world, task)
 
+    def reviewers(self, world: World, run: Run, *, rules: Rules) -> tuple[str, ...]:
+        return position.stage_reviewers(world, run)
+
     def purpose(self, world: World, task: Task) -> str:
         """The description of an item in its plan."""
         quest = world.quests.get(world.positions[task.id].quest)

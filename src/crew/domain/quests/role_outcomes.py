@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
+from crew.domain.provider_limits import PAUSING
 from crew.domain.quests.position import acting, role_of
 from crew.domain.quests.role_entry import blocked, retries, told
 from crew.domain.quests.role_requests import followed
@@ -68,7 +69,7 @@ def _asked(world: World, before: Run, *, at: float) -> list[Fact]:
 
 def _errored(world: World, run: Run, error: StepError, *, rules: Rules, at: float) -> list[Fact]:
     """Count the errors in a row, and ask a person when the limit is reached."""
-    if error.kind == ErrorKind.RATE_LIMIT:
+    if error.kind in PAUSING:
         return []
     base = world.positions[run.task]
     limit = min(retries(role_of(world, run)), rules.stuck_after - 2) + 1

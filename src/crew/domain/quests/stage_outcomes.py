@@ -10,6 +10,7 @@ from crew.domain.quests.position import (
     role_in,
     runs_plan,
     stage_named,
+    stage_of_run,
     stages_of,
     waits_for_steps,
     workflow_of,
@@ -32,12 +33,6 @@ QUEST = QuestLead()
 
 PROVING = frozenset({Does.GATE, Does.REVIEW})
 """Stages that look at a commit and change nothing."""
-
-
-def stage_of_run(world: World, run: Run) -> Stage | None:
-    """The stage of this run; None while a follow-up acts."""
-    position = acting(world, run.task)
-    return None if position.asker else stage_named(world, position, position.stage)
 
 
 def must_have_commits(world: World, run: Run) -> bool:

@@ -87,6 +87,12 @@ AGENT = Machine(
             added="a run that waits for an answer or for its provider frees the slot for others",
         ),
         Move(
+            source="done",
+            target="idle",
+            trigger="parked",
+            added="a review that waits for its provider frees the slot for others",
+        ),
+        Move(
             source="ready",
             target="idle",
             trigger="reset",

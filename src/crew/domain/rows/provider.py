@@ -1,4 +1,4 @@
-"""The row of a provider of models: paused as a whole when it reports a rate limit."""
+"""The rows of pauses: a provider at its rate limit, and the outage of an agent kind."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -39,3 +39,41 @@ class Provider:
     def opens_at(self) -> float | None:
         """When the next run may start; None unless it is paused."""
         return self.next_at if self.state == ProviderState.PAUSED else None
+
+
+class OutageState(StrEnum):
+    OPEN = "open"
+    OVER = "over"
+
+
+OUTAGE = Machine(
+    name="outage",
+    first=OutageState.OPEN,
+    moves=(
+        Move(source="open", target="over", trigger="retried", meaning="a person mended it"),
+        Move(source="open", target="over", trigger="served", meaning="a step went well"),
+        Move(source="over", target="open", trigger="failed", meaning="it fails again"),
+    ),
+)
+
+
+@frozen
+class Outage:
+    """`id` is the agent kind; `cause` is the kind of error, and `remedy` names the next step.
+
+    While it is open, no step of this agent kind starts, and its tasks wait unchanged.
+    """
+
+    kind: ClassVar[str] = "outage"
+    machine: ClassVar[Machine] = OUTAGE
+
+    id: str
+    state: str = OutageState.OPEN
+    cause: str = ""
+    reason: str = ""
+    remedy: str = ""
+    since: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == OutageState.OPEN

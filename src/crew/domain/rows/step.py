@@ -22,6 +22,7 @@ class ErrorKind(StrEnum):
     STALLED = "stalled"
     CRASHED = "crashed"
     NOT_INSTALLED = "not_installed"
+    UNKNOWN_MODEL = "unknown_model"
 
 
 FRESH_SESSION = frozenset(
@@ -35,14 +36,23 @@ FRESH_SESSION = frozenset(
 )
 """Errors after which crew starts one new session at once, without counting the error."""
 
+LASTING = frozenset(
+    {ErrorKind.AUTH, ErrorKind.BILLING, ErrorKind.NOT_INSTALLED, ErrorKind.UNKNOWN_MODEL}
+)
+"""Errors that no wait mends: each further step of the agent kind fails until a person acts."""
+
 
 @frozen
 class StepError:
-    """The error in one sentence; `reset_at` is when a rate limit ends, if known."""
+    """The error in one sentence; `reset_at` is when a rate limit ends, if known.
+
+    `remedy` is what a person does about an error that lasts.
+    """
 
     kind: ErrorKind
     message: str
     reset_at: float | None = None
+    remedy: str = ""
 
 
 class Account(Protocol):
@@ -82,6 +92,9 @@ class Usage:
             "output_tokens": row.output_tokens + self.output_tokens,
             "cost_usd": (row.cost_usd or 0.0) + (self.cost_usd or 0.0) if known else None,
         }
+
+
+NOTHING = Usage()
 
 
 @frozen

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from crew.domain.kernel.error_row import one_more_error
 from crew.domain.kernel.fact import Fact
 from crew.domain.lead import Lead
-from crew.domain.provider_limits import limited
+from crew.domain.provider_limits import PAUSING, paused
 from crew.domain.rows.agent import Agent, AgentState
 from crew.domain.rows.run import Ask, Run
 from crew.domain.rows.step import (
@@ -55,11 +55,11 @@ def step_failed(
     session: StepSession = _fresh_session(run, error) if fresh else {}
     # A failed step does not count as a step of its round, because errors have their own limit.
     step = run.step - 1
-    if error.kind == ErrorKind.RATE_LIMIT:
+    if error.kind in PAUSING:
         return [
             step_recorded(run, outcome, at=at, step=step, agent=None, **session),
             freed(agent, "parked", at=at, **used),
-            limited(world, rules.provider(run.agent_kind), error, rules, at=at),
+            *paused(world, run.agent_kind, error, rules, at=at),
         ]
     ended = step_recorded(run, outcome, at=at, step=step, **session)
     if fresh and not run.fresh_retry:
@@ -67,30 +67,7 @@ def step_failed(
             ended,
             noted(agent, "session_renewed", at=at, last_error=error.message, pid=None, **used),
         ]
-    if error.kind == ErrorKind.NOT_INSTALLED:
-        return [ended, _stuck_without_program(agent, error.message, at=at, **used)]
     return [ended, _error_counted(agent, error.message, rules=rules, at=at, pid=None, **used)]
-
-
-def _stuck_without_program(
-    agent: Agent, message: str, *, at: float, **used: "Unpack[StepUse]"
-) -> Fact:
-    """Mark the agent stuck at once, because another try would fail in the same way."""
-    ways_out = (
-        f"its program is missing: install it, or choose another agent: "
-        f"`crew agents set {agent.id} KIND`, then `crew kill {agent.id}`"
-    )
-    return moved(
-        agent,
-        "errors",
-        to=AgentState.STUCK,
-        at=at,
-        error_count=agent.error_count + 1,
-        last_error=f"{ways_out} ({message})",
-        retry_at=None,
-        pid=None,
-        **used,
-    )
 
 
 def _fresh_session(run: Run, error: StepError) -> "StepSession":

@@ -103,7 +103,7 @@ def _step_ended(
         return [*step_failed(world, run, outcome, rules=rules, at=at), *withdrawn]
     went_well = [
         *messages_read(world, run, at=at),
-        *served(world, rules.provider(run.agent_kind), at=at),
+        *served(world, run.agent_kind, rules, at=at),
         *withdrawn,
     ]
     if run.signal == SignalKind.NEEDS_USER_INPUT:

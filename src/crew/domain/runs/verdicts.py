@@ -1,14 +1,20 @@
-"""The verdict of a reviewer for one commit: how it is parsed, and whose PASS is missing."""
+"""Reviews of one commit: the verdict, whose PASS is missing, the cost, a reviewer that waits."""
 
 import re
 from collections.abc import Iterable
+from dataclasses import field
 from itertools import cycle, islice
 
+from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, attributed
+from crew.domain.provider_limits import PAUSING, paused, served
 from crew.domain.rows.run import Run
-from crew.domain.world import noted
+from crew.domain.rows.step import NOTHING, StepError, Usage
+from crew.domain.rules import Rules
+from crew.domain.runs.run_holder import agent_of, freed
+from crew.domain.world import World, noted
 
 PASS = "PASS"  # noqa: S105 - a word of the reviewer's, not of anybody's login
 FAIL = "FAIL"
@@ -50,11 +56,6 @@ def verdict(text: str, *, commit: str, reviewer: str) -> Verdict:
     return Verdict(commit=commit, reviewer=reviewer, passed=heard is True, notes=notes)
 
 
-def recorded(run: Run, found: Verdict, *, at: float) -> Fact:
-    known = (found.commit, found.reviewer, found.passed)
-    return noted(run, "reviewed", at=at, verdicts=(*run.verdicts, known))
-
-
 def still_to_ask(
     run: Run, reviewers: tuple[str, ...], *, commit: str, needed: int
 ) -> tuple[str, ...]:
@@ -88,3 +89,55 @@ def complaints(verdicts: Iterable[Verdict]) -> str | None:
         return None
     notes = (attributed(found.reviewer, found.notes, most=LONGEST_NOTES) for found in said_no)
     return "\n\n".join(notes)
+
+
+@frozen
+class Review:
+    """The outcome of a review: its verdict, or the error that prevented one, and its usage."""
+
+    reviewer: str
+    verdict: Verdict | None = None
+    error: StepError | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+def review_ended(world: World, run: Run, review: Review, *, rules: Rules, at: float) -> list[Fact]:
+    """Record a verdict and the cost of its review; a limit or an outage pauses the reviewer."""
+    facts = review_counted(world, run, review, at=at)
+    if review.error is None:
+        return [*facts, *served(world, review.reviewer, rules, at=at)]
+    if review.error.kind in PAUSING:
+        return [*facts, *paused(world, review.reviewer, review.error, rules, at=at)]
+    return facts
+
+
+def review_counted(world: World, run: Run, review: Review, *, at: float) -> list[Fact]:
+    """Record the verdict, and add the usage to the sums of the run and of its agent."""
+    facts = []
+    if found := review.verdict:
+        known = (found.commit, found.reviewer, found.passed)
+        facts.append(noted(run, "reviewed", at=at, verdicts=(*run.verdicts, known)))
+    if review.usage == NOTHING:
+        return facts
+    facts.append(noted(run, "review_counted", at=at, **review.usage.added_to(run)))
+    if agent := agent_of(world, run):
+        facts.append(noted(agent, "review_counted", at=at, **review.usage.added_to(agent)))
+    return facts
+
+
+def review_waits(world: World, run: Run, *, at: float) -> list[Fact]:
+    """Free the agent while a reviewer is paused; the work waits, and its check is repeated."""
+    agent = agent_of(world, run)
+    facts = [noted(run, "review_waits", at=at, agent=None)]
+    return [*facts, freed(agent, "parked", at=at)] if agent is not None else facts
+
+
+def no_verdict(review: Review, task: str) -> CrewError:
+    """The error of a review that came to no verdict."""
+    error = review.error
+    why, remedy = (error.message, error.remedy) if error else ("it gave no reason", "")
+    return CrewError(
+        f"{review.reviewer} could not review it: {why}",
+        hint=remedy or f"look at .crew/logs/review-{task}.log",
+        code="no_verdict",
+    )

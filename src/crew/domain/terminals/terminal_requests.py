@@ -11,12 +11,13 @@ from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.quotation import LONGEST_NOTES, quoted
 from crew.domain.requests import Answer, Asked, Verb, find_task, typed
 from crew.domain.rows.run import Ask, Run, RunState
+from crew.domain.rows.step import NOTHING, Usage
 from crew.domain.rows.task import FINISHED, SENT_BACK, Task, TaskState
 from crew.domain.rows.terminal import Leaving
 from crew.domain.runs.next_round import sent_back
 from crew.domain.runs.run_ends import broken_off
 from crew.domain.runs.run_outcomes import new_run, started
-from crew.domain.runs.verdicts import Verdict, recorded
+from crew.domain.runs.verdicts import Review, Verdict, review_counted
 from crew.domain.tasks.readiness import SHOW, next_step, refuse_waiting
 from crew.domain.tasks.task_requests import refuse_landed
 from crew.domain.terminals.terminal_outcomes import asked_for, ended, to_leave
@@ -71,8 +72,12 @@ class CompleteTask:
 
 @frozen
 class RecordVerdict:
+    """A review that a person asked for: its usage, and its verdict if it came to one."""
+
     task: str
-    verdict: Verdict
+    reviewer: str = ""
+    verdict: Verdict | None = None
+    usage: Usage = NOTHING
 
 
 def start(asked: Asked[StartTask]) -> Answer:
@@ -290,12 +295,15 @@ def _wants_merge(asked: Asked[CompleteTask]) -> bool:
 
 
 def reviewed(asked: Asked[RecordVerdict]) -> Answer:
-    """Record the verdict for the run that made the commit, and for that commit only."""
+    """Record the review for the run that made the commit; a verdict counts for that commit only."""
     task = find_task(asked.world, asked.request.task)
     run = asked.world.runs.get(task.run or "")
     if run is None:
         raise Conflict(f"task {task.id} was never started", hint="there is nothing to review")
-    return Answer(facts=(recorded(run, asked.request.verdict, at=asked.at),), reply=task.id)
+    wanted = asked.request
+    review = Review(reviewer=wanted.reviewer, verdict=wanted.verdict, usage=wanted.usage)
+    facts = review_counted(asked.world, run, review, at=asked.at)
+    return Answer(facts=tuple(facts), reply=task.id)
 
 
 def _live_run(asked: Asked[object], task: Task) -> Run | None:

@@ -55,7 +55,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "dismiss": Entry("crew.spawn:dismiss", "Remove an idle agent."),
         "assign": Entry("crew.assign:assign", "Give a task to an idle agent."),
         "kill": Entry("crew.kill:kill", "End the step of an agent; its task becomes todo."),
-        "retry": Entry("crew.retry:retry", "Retry a stuck agent or a failed task."),
+        "retry": Entry(
+            "crew.retry:retry", "Retry a stuck agent, a failed task or a paused agent kind."
+        ),
         "cleanup": Entry("crew.cleanup:cleanup", "Remove an agent's worktree, keep its content."),
         "merge": Entry("crew.merge:merge", "Merge a done task now."),
     },

@@ -29,8 +29,10 @@ def task_of(workplace: "Workplace", named: str, world: World | None = None) -> s
 
 
 def retried(workplace: "Workplace", named: str) -> str:
-    """The name of an agent unchanged, or the full id of a task."""
-    return named if named in load_world(workplace.db).crew else workplace.source.resolve(named)
+    """The name of an agent or of a paused agent kind unchanged, or the full id of a task."""
+    world = load_world(workplace.db)
+    is_name = named in world.crew or named in world.outages
+    return named if is_name else workplace.source.resolve(named)
 
 
 def _last_task(workplace: "Workplace", agent: str) -> str | None:

@@ -9,7 +9,7 @@ from crew.domain.kernel.errors import Conflict
 from crew.domain.quests.brief import brief_of
 from crew.domain.requests import Request, find_task
 from crew.domain.runs.suspicions import MOST_HOSTS, SuspiciousAct
-from crew.domain.runs.verdicts import Verdict
+from crew.domain.runs.verdicts import Review, Verdict, no_verdict
 from crew.domain.tasks.readiness import next_step
 from crew.git.repository import commit_of
 from crew.git.worktrees.worktrees import follow
@@ -45,9 +45,9 @@ def review_call(workplace: Workplace, task: str, reviewer: str) -> ReviewCall:
 
 
 def review_now(workplace: Workplace, wanted: ReviewCall) -> Verdict:
-    """Run the review and record its verdict for exactly that commit."""
+    """Run the review; record its cost, and its verdict for exactly that commit."""
     refused: dict[Refused, None] = {}
-    found = asyncio.run(_reviewed(workplace, wanted, refused))
+    review = asyncio.run(_reviewed(workplace, wanted, refused))
     for one in refused:
         act = SuspiciousAct(
             act=act_of(one),
@@ -57,15 +57,20 @@ def review_now(workplace: Workplace, wanted: ReviewCall) -> Verdict:
             context=how_to_allow(one),
         )
         ask(workplace, Request(verb="suspect", args=asdict(act)))
+    found, args = review.verdict, {"task": wanted.task.id, "reviewer": review.reviewer}
+    usage = asdict(review.usage)
+    if found is None:
+        ask(workplace, Request(verb="reviewed", args={**args, "usage": usage}))
+        raise no_verdict(review, wanted.task.id)
     verdict = {"commit": found.commit, "reviewer": found.reviewer, "passed": found.passed}
-    ask(workplace, Request(verb="reviewed", args={"task": wanted.task.id, "verdict": verdict}))
+    ask(workplace, Request(verb="reviewed", args={**args, "verdict": verdict, "usage": usage}))
     return found
 
 
 async def _reviewed(
     workplace: Workplace, wanted: ReviewCall, refused: "dict[Refused, None]"
-) -> Verdict:
-    """The verdict; without a runner, this process serves the listed hosts."""
+) -> Review:
+    """The review; without a runner, this process serves the listed hosts."""
 
     def keep(one: "Refused") -> None:
         if len(refused) < MOST_HOSTS:

@@ -3,8 +3,10 @@
 import asyncio
 from dataclasses import replace
 
+from crew.domain.kernel.errors import CrewError
 from crew.domain.merging.merge_reports import Tips
 from crew.domain.merging.queue_search import believed_tips
+from crew.domain.provider_limits import PAUSING, opens_at
 from crew.domain.quests.brief import brief_of
 from crew.domain.rows.merge_queue import MergeQueue
 from crew.domain.rows.message import MessageState
@@ -13,7 +15,7 @@ from crew.domain.rows.task import Task
 from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.gate import NO_GATE, GateResult
 from crew.domain.runs.message_outcomes import given, messages_for, messages_read
-from crew.domain.runs.verdicts import Verdict, complaints, recorded, still_to_ask
+from crew.domain.runs.verdicts import Verdict, complaints, no_verdict, review_ended, still_to_ask
 from crew.runner.doers.context import Context
 from crew.runner.outside.outside import ReviewCall, WorkSeen
 
@@ -147,7 +149,25 @@ def _step_key(run: Run) -> str:
     return f"{run.id}/{run.round}/review"
 
 
+class ReviewerPaused(CrewError):
+    """A reviewer is at its rate limit, or fails until a person acts: the work waits for it."""
+
+    code = "reviewer_paused"
+
+    def __init__(self, kind: str) -> None:
+        hint = "`crew ps` shows when it resumes, or what to do; then try again"
+        super().__init__(f"the reviewer {kind} is paused", hint=hint)
+
+
+def _refuse_paused(ctx: Context, reviewers: tuple[str, ...]) -> None:
+    for kind in reviewers:
+        at = opens_at(ctx.world(), kind, ctx.rules)
+        if at is not None and at > ctx.now():
+            raise ReviewerPaused(kind)
+
+
 async def _verdicts(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) -> list[Verdict]:
+    _refuse_paused(ctx, reviewers)
     each = (
         replace(call, reviewer=name, controls=ctx.controls(f"{call.run.id}/review/{number}"))
         for number, name in enumerate(reviewers)
@@ -160,10 +180,15 @@ async def _verdicts(ctx: Context, call: ReviewCall, reviewers: tuple[str, ...]) 
 
 
 async def _verdict(ctx: Context, call: ReviewCall) -> Verdict:
-    """Record a verdict at once: it counts even if another review fails and is repeated."""
-    found = await ctx.outside.review(call)
-    ctx.record([recorded(ctx.world().runs[call.run.id], found, at=ctx.now())])
-    return found
+    """Record a review at once: a verdict counts even if another review fails and is repeated."""
+    review = await ctx.outside.review(call)
+    world, rules = ctx.world(), ctx.rules
+    ctx.record(review_ended(world, world.runs[call.run.id], review, rules=rules, at=ctx.now()))
+    if review.verdict is not None:
+        return review.verdict
+    if review.error is not None and review.error.kind in PAUSING:
+        raise ReviewerPaused(call.reviewer)
+    raise no_verdict(review, call.task.id)
 
 
 def _heard(ctx: Context, run: Run, message: str) -> None:

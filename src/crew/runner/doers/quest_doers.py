@@ -5,7 +5,7 @@ from collections.abc import Callable
 from crew.domain.commands import Command
 from crew.domain.kernel.fact import Fact
 from crew.domain.quests.item_tasks import step_task
-from crew.domain.quests.position import workflow_of
+from crew.domain.quests.position import stage_of_run, stage_reviewers
 from crew.domain.quests.quest_outcomes import items_written
 from crew.domain.quests.quest_plan import next_to_write
 from crew.domain.quests.stage_outcomes import (
@@ -14,7 +14,6 @@ from crew.domain.quests.stage_outcomes import (
     must_have_commits,
     review_judged,
     role_finished,
-    stage_of_run,
 )
 from crew.domain.rows.quest import PlanItem, Quest
 from crew.domain.rows.run import Run, RunState
@@ -22,10 +21,11 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.workflow import Does, Stage
 from crew.domain.runs.complaints import Evidence
 from crew.domain.runs.run_outcomes import gated
+from crew.domain.runs.verdicts import review_waits
 from crew.domain.tasks.task_outcomes import worktree_lost
 from crew.domain.world import World, apply_all
 from crew.runner.doers.context import Context
-from crew.runner.doers.evidence import asked_for, newest_base, seen_at_once
+from crew.runner.doers.evidence import ReviewerPaused, asked_for, newest_base, seen_at_once
 from crew.runner.outside.outside import WorkSeen
 
 Judge = Callable[[World, Run], list[Fact]]
@@ -35,6 +35,13 @@ async def check_stage(ctx: Context, command: Command) -> list[Fact]:
     """Check what a role left, then run the next gate or review on the same commit."""
     run, task = ctx.run(command)
     await ctx.outside.clear_locks(task)
+    try:
+        return await _check_stage(ctx, run, task)
+    except ReviewerPaused:
+        return _still(ctx, run, lambda world, now: review_waits(world, now, at=ctx.now()))
+
+
+async def _check_stage(ctx: Context, run: Run, task: Task) -> list[Fact]:
     look = await ctx.outside.look_at(task)
     if look is None:
         return worktree_lost(task, at=ctx.now())
@@ -63,7 +70,8 @@ def _needs_no_new_look(world: World, run: Run) -> bool:
 
 async def _proven(ctx: Context, run: Run, task: Task, here: Stage | None, head: str) -> list[Fact]:
     if here is not None and here.does is Does.REVIEW:
-        notes = await _reviewed(ctx, run, task, here, head)
+        reviewers = stage_reviewers(ctx.world(), run)
+        notes = await asked_for(ctx, run, task, head, reviewers=reviewers)
         return _still(
             ctx,
             run,
@@ -98,12 +106,6 @@ async def _left(ctx: Context, run: Run, task: Task, look: WorkSeen) -> Evidence:
     empty = await ctx.outside.contains(ancestor=look.head, descendant=base)
     has_commits = not empty or not must_have_commits(ctx.world(), run)
     return Evidence(head=look.head, has_commits=has_commits)
-
-
-async def _reviewed(ctx: Context, run: Run, task: Task, here: Stage, head: str) -> str | None:
-    roles = workflow_of(ctx.world(), ctx.world().positions[task.id]).roles
-    agents = tuple(roles[name].agent or run.agent_kind for name in here.roles)
-    return await asked_for(ctx, run, task, head, reviewers=agents)
 
 
 async def write_items(ctx: Context, command: Command) -> list[Fact]:

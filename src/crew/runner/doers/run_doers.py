@@ -13,6 +13,7 @@ from crew.domain.runs.message_outcomes import queued_for
 from crew.domain.runs.run_ends import killed
 from crew.domain.runs.run_outcomes import Prepared, checked, prepared
 from crew.domain.runs.step_outcomes import step_found_done
+from crew.domain.runs.verdicts import review_waits
 from crew.domain.tasks.task_outcomes import (
     worktree_cleaned,
     worktree_lost,
@@ -21,7 +22,7 @@ from crew.domain.tasks.task_outcomes import (
 )
 from crew.domain.terminals import dialogs, terminal_outcomes
 from crew.runner.doers.context import Context, Doer, kept
-from crew.runner.doers.evidence import gather, newest_base
+from crew.runner.doers.evidence import ReviewerPaused, gather, newest_base
 from crew.runner.doers.quest_doers import check_stage, write_items
 from crew.runner.doers.step_doers import step
 
@@ -39,7 +40,12 @@ async def prepare(ctx: Context, command: Command) -> list[Fact]:
 
 async def check(ctx: Context, command: Command) -> list[Fact]:
     await ctx.outside.clear_locks(ctx.run(command)[1])
-    return await _look_and_decide(ctx, command)
+    try:
+        return await _look_and_decide(ctx, command)
+    except ReviewerPaused:
+        run = ctx.run(command)[0]
+        is_open = run.state == RunState.REVIEWING
+        return review_waits(ctx.world(), run, at=ctx.now()) if is_open else []
 
 
 async def _look_and_decide(

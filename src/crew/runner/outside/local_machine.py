@@ -20,7 +20,7 @@ from crew.domain.rows.task import Task, TaskState
 from crew.domain.rows.task_item import TaskItem
 from crew.domain.rows.terminal import Terminal
 from crew.domain.runs.gate import GateResult
-from crew.domain.runs.verdicts import Verdict
+from crew.domain.runs.verdicts import Review
 from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 from crew.git.branches import claim_branch
@@ -282,7 +282,7 @@ class LocalOutside:
     async def close_terminal(self, terminal: Terminal) -> None:
         await in_thread(self.terminals.close, terminal)
 
-    async def review(self, call: ReviewCall) -> Verdict:
+    async def review(self, call: ReviewCall) -> Review:
         return await self.reviews.run(call)
 
     async def speak(self, call: TurnCall) -> StepOutcome:

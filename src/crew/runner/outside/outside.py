@@ -19,7 +19,7 @@ from crew.domain.rows.terminal import Terminal
 from crew.domain.rows.workflow import Role
 from crew.domain.runs.gate import GateResult
 from crew.domain.runs.questions import LiveQuestion
-from crew.domain.runs.verdicts import Verdict
+from crew.domain.runs.verdicts import Review
 from crew.domain.terminals.dialogs import TerminalInput
 from crew.domain.terminals.terminal_outcomes import Opened
 
@@ -154,7 +154,7 @@ class Outside(Protocol):
     async def close_terminal(self, terminal: Terminal) -> None:
         """End a terminal and every process in it; do nothing if there is none."""
 
-    async def review(self, call: ReviewCall) -> Verdict:
+    async def review(self, call: ReviewCall) -> Review:
         """Have a commit reviewed, and keep the reviewer's notes as a comment of the task."""
 
     async def lost_sides(self, run: Run, *, head: str) -> tuple[str, ...]: ...

@@ -16,7 +16,7 @@ from crew.config.prompts import prompt
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.quotation import headline, quoted
 from crew.domain.rows.task_item import TaskItem
-from crew.domain.runs.verdicts import PASS, Verdict, verdict
+from crew.domain.runs.verdicts import PASS, Review, Verdict, verdict
 from crew.git.worktrees.worktrees import ensure_detached, remove_worktree
 from crew.runner.outside.outside import ReviewCall
 from crew.runner.prompts.brief_text import read_brief
@@ -45,7 +45,7 @@ _KEY = "review-"
 class Reviews:
     workplace: Workplace
 
-    async def run(self, call: ReviewCall) -> Verdict:
+    async def run(self, call: ReviewCall) -> Review:
         """Run the review; its verdict is stored as a comment before it is returned."""
         task = call.task.id
         words = await asyncio.to_thread(self._words, call)
@@ -59,7 +59,8 @@ class Reviews:
             found = await self._ask(order, call)
         finally:
             await asyncio.to_thread(remove_worktree, self.workplace.repo, path)
-        await asyncio.to_thread(keep_verdict, self.workplace, task, found, name=name)
+        if found.verdict is not None:
+            await asyncio.to_thread(keep_verdict, self.workplace, task, found.verdict, name=name)
         return found
 
     def _keep_files(self, task: str, order: StepOrder) -> None:
@@ -87,19 +88,18 @@ class Reviews:
         """A marker of its own, not the runner's: `crew review` survives the end of a runner."""
         return f"review/{self.workplace.repo_id}/{name}"
 
-    async def _ask(self, order: StepOrder, call: ReviewCall) -> Verdict:
+    async def _ask(self, order: StepOrder, call: ReviewCall) -> Review:
         settings = agent_settings(self.workplace, order.kind)
         spec = agent_spec(self.workplace, settings, settings.system_prompt or "")
         order = with_rights(self.workplace, order, settings)
         start_step(order.log, agent=order.agent, step=order.key.partition("/")[2])
         watch = Watch(started=lambda _pid: None, doing=lambda _words: None, heard=call.heard)
         outcome = await adapter_for(spec).run_step(order, watch, call.controls)
-        if outcome.error is not None:
-            raise CrewError(
-                f"{order.kind} could not review it: {outcome.error.message}",
-                hint=f"look at {order.log}",
-            )
-        return verdict(outcome.text, commit=call.commit, reviewer=order.kind)
+        found = None
+        if outcome.error is None:
+            found = verdict(outcome.text, commit=call.commit, reviewer=order.kind)
+        usage, error = outcome.usage, outcome.error
+        return Review(reviewer=order.kind, verdict=found, error=error, usage=usage)
 
     def _words(self, call: ReviewCall) -> str:
         """The review's prompt: the task, its quest's brief, and messages to the reviewers."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from crew.domain.rows.run import Run
 from crew.domain.world import World
+from crew.runner.pause_views import with_pauses
 from crew.runner.views.manifests import manifest, manifest_file, write_manifest
 from crew.runner.views.row_views import state_document, write_state
 from crew.workplace import Workplace
@@ -26,7 +27,9 @@ class Documents:
 
     def write_state(self, world: World, *, runner_up: bool = True) -> None:
         """Write `state.json` if it changed; most facts do not concern agents."""
-        document = state_document(world, runner_up=runner_up)
+        found = state_document(world, runner_up=runner_up)
+        agents = with_pauses(world, found["agents"], lambda: self.workplace.rules)
+        document = {**found, "agents": agents}
         if document != self.state:
             write_state(self.workplace.state_file, document)
         self.state = document

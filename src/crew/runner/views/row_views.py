@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from crew.domain.rows.agent import Agent
     from crew.domain.rows.channel import Member
     from crew.domain.rows.message import Message
+    from crew.domain.rows.provider import Outage
     from crew.domain.rows.question import Question, Suspicion
     from crew.domain.rows.run import Run
     from crew.domain.rows.task import Task
@@ -35,7 +36,10 @@ def moment(at: float | None) -> str | None:
 
 
 def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> dict[str, Any]:
-    """An agent; without a runner its process cannot be alive, whatever the row has."""
+    """An agent; without a runner its process cannot be alive, whatever the row has.
+
+    `with_pauses` adds the pause of its kind, which only the configuration can tell.
+    """
     run = world.runs.get(agent.run or "")
     task = world.tasks.get(agent.task or "")
     return {
@@ -57,6 +61,7 @@ def agent_view(world: ShownWorld, agent: Agent, *, runner_up: bool = True) -> di
         "last_error": agent.last_error or None,
         "retry_at": moment(agent.retry_at),
         "pid": agent.pid if runner_up else None,
+        "paused": None,
     }
 
 
@@ -241,19 +246,41 @@ def suspicion_view(one: Suspicion) -> dict[str, Any]:
     }
 
 
+def outage_view(outage: Outage) -> dict[str, Any]:
+    """An outage with the fields of a question, since both are entries of the inbox."""
+    return {
+        "id": outage.id,
+        "task": "",
+        "run": "",
+        "role": "",
+        "question": f"The agent kind {outage.id} is paused: {outage.reason}",
+        "context": f"To continue: {outage.remedy}",
+        "asked_at": moment(outage.since),
+        "kind": "outage",
+        "choices": [],
+        "status": outage.state,
+        "answer": None,
+        "answer_with": f"crew retry {outage.id}",
+        "cause": outage.cause,
+    }
+
+
 def inbox_view(world: World, named: str) -> dict[str, Any]:
     """One entry of the inbox, open or not."""
     from crew.domain.runs.questions import find_question  # noqa: PLC0415 - lists do without it
 
     if suspicion := world.suspicions.get(named):
         return suspicion_view(suspicion)
+    if outage := world.outages.get(named):
+        return outage_view(outage)
     return question_view(find_question(world, named))
 
 
 def open_question_views(world: World) -> list[dict[str, Any]]:
-    """The entries of the inbox, the oldest first: open questions and suspicions."""
+    """The entries of the inbox, the oldest first: open questions, suspicions and outages."""
     found = [question_view(one) for one in world.questions.values() if one.is_open]
     found += [suspicion_view(one) for one in world.suspicions.values() if one.is_open]
+    found += [outage_view(one) for one in world.outages.values() if one.is_open]
     return sorted(found, key=lambda view: str(view["asked_at"]))
 
 

@@ -75,9 +75,13 @@ def _lines(workplace: "Workplace", over: threading.Event, last: int, task: str) 
 
 
 def _concerns(fact: Fact, task: str) -> bool:
-    """Whether a fact is about this task, its runs or a merge queue; without a task, always."""
+    """Whether a fact is about this task, its runs, a queue or a pause; without a task, always."""
     about = fact.subject.rpartition(".")[0] if fact.kind == "run" else fact.subject
-    return not task or fact.kind == "line" or (fact.kind in {"task", "run"} and about == task)
+    return (
+        not task
+        or fact.kind in {"line", "outage", "provider"}
+        or (fact.kind in {"task", "run"} and about == task)
+    )
 
 
 def told(fact: Fact) -> str | None:
@@ -86,6 +90,10 @@ def told(fact: Fact) -> str | None:
         return _told_of_line(fact)
     if (fact.kind, fact.trigger) == ("question", "asked"):
         return asked_line(fold([fact]).questions[fact.subject])
+    if (fact.kind, fact.trigger) == ("outage", "failed"):
+        return _told_of_outage(fact)
+    if (fact.kind, fact.trigger) == ("provider", "rate_limited"):
+        return _told_of_limit(fact)
     if (fact.kind, fact.trigger) == ("task", "landed"):
         return f"task {fact.subject}: landed, and waits for its delivery"
     if fact.target is None:
@@ -97,6 +105,16 @@ def told(fact: Fact) -> str | None:
     came = f"{fact.source} → " if fact.source else ""
     words = f"{fact.kind} {fact.subject}: {came}{fact.target} ({fact.trigger})"
     return " ".join(part for part in (words, title, why) if part)
+
+
+def _told_of_outage(fact: Fact) -> str:
+    reason, remedy = line(str(fact.changes["reason"])), line(str(fact.changes["remedy"]))
+    return f"agent kind {fact.subject} is paused: {reason} ({remedy})"
+
+
+def _told_of_limit(fact: Fact) -> str:
+    until = moment(float(str(fact.changes["next_at"])))
+    return f"provider {fact.subject} is paused until {until}: {line(str(fact.changes['reason']))}"
 
 
 def _told_of_line(fact: Fact) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 from crew.domain.kernel.errors import CheckFailed, CrewError, Interrupted, TryLater
 from crew.domain.quests.position import is_held, waits_for_steps
 from crew.domain.rows.agent import AgentState
+from crew.domain.rows.provider import Outage
 from crew.domain.rows.task import Task, TaskState
 from crew.domain.tasks.readiness import no_commit, not_begun, not_read
 from crew.domain.world import World
@@ -71,6 +72,15 @@ def why_not(world: World, task: Task) -> str:
     return _by_state(world, task)
 
 
+def _outage(world: World, task: Task) -> Outage | None:
+    """The outage that keeps this task from its next step, of its own kind or of a reviewer."""
+    run = world.runs.get(task.run or "")
+    broken = [one for one in world.outages.values() if one.is_open]
+    own = run.agent_kind if run is not None and run.is_live else task.wants_agent
+    mine = [one for one in broken if one.id == own]
+    return next(iter(mine or broken), None)
+
+
 def _open_deps(world: World, task: Task) -> list[str]:
     tasks = world.tasks
     return [dep for dep in task.deps if dep not in tasks or not tasks[dep].is_over]
@@ -88,6 +98,8 @@ def _by_state(world: World, task: Task) -> str:
         return "it waits in the merge queue" if task.is_queued else no_commit(task)
     if task.state == TaskState.IN_PROGRESS and is_held(world, task.id):
         return f"its steps are not finished (crew quest show {task.id})"
+    if outage := _outage(world, task):
+        return f"the agent kind {outage.id} is paused: {outage.reason} ({outage.remedy})"
     if task.state == TaskState.IN_PROGRESS:
         return "it is not finished"
     return "no agent took it" if world.crew else "there are no agents"

@@ -18,8 +18,15 @@ from crew.front.cli.output import narrate, print_json, table
 from crew.front.cli.tab_completion import complete_tasks
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_words, count_words, open_questions
+from crew.runner.pause_views import pause_lines, task_pause
 from crew.store.fact_log import load_rows, load_world
-from crew.store.quick_rows import QuickWorld, load_questions, load_queues, load_unmerged
+from crew.store.quick_rows import (
+    QuickWorld,
+    load_pauses,
+    load_questions,
+    load_queues,
+    load_unmerged,
+)
 from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
@@ -83,7 +90,11 @@ def list_tasks(
         asked = _asked(open_questions(world.questions.values()))
         print_json(
             [
-                {**task_view(items[task], world), "questions": [one.id for one in asked[task]]}
+                {
+                    **task_view(items[task], world),
+                    "questions": [one.id for one in asked[task]],
+                    "paused": task_pause(workplace, world, task),
+                }
                 for task in chosen
             ]
         )
@@ -169,6 +180,8 @@ def _print(call: Call, workplace: "Workplace", shown: Shown) -> None:
         narrate(call, 'no tasks yet: crew new --title "…" makes one')
     if questions:
         narrate(call, f"{len(questions)} {count_words(len(questions))}")
+    for words in pause_lines(load_pauses(workplace.db)):
+        narrate(call, words)
     if shown.landed.queues:
         from crew.front.cli.watching.ps import deliveries  # noqa: PLC0415 - only once work was merged
 

@@ -26,6 +26,7 @@ from crew.front.cli.quests.quest_table import role_words
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import open_questions
 from crew.front.cli.watching.ps import NO_RUNNER
+from crew.runner.pause_views import pause_line, task_pause
 from crew.runner.requests.ask_with_token import ask_own
 from crew.runner.upkeep.kept_work import kept_views
 from crew.runner.views.code_changes import code_changes
@@ -42,6 +43,9 @@ from crew.store.runner_lock import find_runner
 
 if TYPE_CHECKING:
     from crew.workplace import Workplace
+
+LONGEST_PAUSE = 800
+"""Room for the error of a paused agent kind and for what to do about it."""
 
 FIELDS = (
     "priority",
@@ -119,6 +123,7 @@ def whole_view(workplace: "Workplace", world: World, task: str) -> dict[str, Any
             asked_view(one) for one in open_questions(world.questions.values()) if one.task == task
         ],
         "messages": [message_view(one) for one in world.messages.values() if one.task == task],
+        "paused": task_pause(workplace, world, task),
         "runs": [run_view(run) for run in runs],
         "checkpoints": kept_views(workplace, task),
         "cost_usd": None if None in costs else round(sum(c or 0.0 for c in costs), 6),
@@ -175,12 +180,19 @@ def _pointers(view: dict[str, Any]) -> Iterator[str]:
     for one in view["messages"][-MOST_MESSAGES:]:
         text = line(one["text"], limit=LONGEST_TEXT)
         yield f"message {one['id']} from {one['from']}: {message_words(one)}: {text}"
-    if view["status"] == "in_progress" and not (view["session"] or view["runner_up"]):
-        yield NO_RUNNER
-    if view["awaits_merge"]:
-        yield f"waits for its merge: crew merge {view['id']}"
+    yield from _waits(view)
     if view["session"]:
         yield f"session: {view['session']} (attach with `crew attach {view['id']}`)"
+
+
+def _waits(view: dict[str, Any]) -> Iterator[str]:
+    """What an open task waits for, besides a delivery and an answer."""
+    if view["status"] == "in_progress" and not (view["session"] or view["runner_up"]):
+        yield NO_RUNNER
+    if view["paused"]:
+        yield f"waits: {line(pause_line(view['paused']), limit=LONGEST_PAUSE)}"
+    if view["awaits_merge"]:
+        yield f"waits for its merge: crew merge {view['id']}"
 
 
 def _why_late(view: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from crew.front.cli.watching.dashboard_frame import (
     open_quests,
     role_of,
 )
+from crew.runner.pause_views import pause_views, with_pauses
 from crew.runner.views.channel_views import channel_view
 from crew.runner.views.quest_views import quest_line
 from crew.runner.views.row_views import agent_view, agents_by_age, open_question_views
@@ -46,7 +47,7 @@ def dashboard(call: Call, *, once: bool) -> None:
     db = workplace.db
     runs_at_terminals(workplace.folder, db)  # a terminal may show a dialog
     if call.json:
-        _print_json(db, find_runner(workplace.lock_file))
+        _print_json(call, db, find_runner(workplace.lock_file))
         return
     if once or not (sys.stdin.isatty() and sys.stdout.isatty() and call.is_live):
         for text in frame_lines(call, workplace, db):
@@ -78,7 +79,7 @@ def _pressed(wait_s: float) -> bytes:
     return (os.read(sys.stdin.fileno(), 1) or b"q") if readable else b""
 
 
-def _print_json(db: Database, runner: dict[str, object] | None) -> None:
+def _print_json(call: Call, db: Database, runner: dict[str, object] | None) -> None:
     world, doing = load_world(db), all_doing(db)
     agents = [
         {
@@ -102,7 +103,8 @@ def _print_json(db: Database, runner: dict[str, object] | None) -> None:
     print_json(
         {
             "runner": runner,
-            "agents": agents,
+            "agents": with_pauses(world, agents, lambda: call.workplace().rules),
+            "paused": pause_views(world),
             "speaking": speaking,
             "waiting": waiting,
             "questions": open_question_views(world),

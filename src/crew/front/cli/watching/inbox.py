@@ -23,7 +23,8 @@ from crew.store.fact_log import load_world
 def inbox(call: Call, question: str | None) -> None:
     """List the open questions, or show one.
 
-    A named question is shown with its whole context.
+    It also lists what else needs a person, such as an agent that is not logged in. A named entry is
+    shown with its whole context.
     """
     workplace = call.workplace()
     runs_at_terminals(workplace.folder, workplace.db)  # a terminal may show a dialog
@@ -72,6 +73,8 @@ def _show(call: Call, view: dict[str, Any]) -> None:
         asked = f"{view['id']}  suspicious, {view['asked_at']}:"
     elif view["kind"] == KIND:
         asked = f"{view['id']}  waits for approval since {view['asked_at']}:"
+    elif view["kind"] == "outage":
+        asked = f"{view['id']}  paused since {view['asked_at']}:"
     answer = under(view["status"], view["answer"] or "…") if view["status"] != "open" else ""
     choices = "\n".join(f"{n}. {line(one)}" for n, one in enumerate(view["choices"], start=1))
     said = (view["question"], view["context"] or "", choices if view["status"] == "open" else "")

@@ -11,6 +11,7 @@ from crew.front.cli.command_shape import command
 from crew.front.cli.output import dollars, narrate, print_json, table, thousands
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
 from crew.front.cli.watching.open_questions import asked_lines, suspicion_lines
+from crew.runner.pause_views import pause_lines, with_pauses
 from crew.runner.views.row_views import agent_view, agents_by_age
 from crew.store.database import open_database
 from crew.store.kept_values import PAUSED, setting
@@ -37,7 +38,7 @@ def ps(call: Call) -> None:
     agents = [agent_view(world, agent, runner_up=is_up) for agent in agents_by_age(world)]
     _bring_up_to_date(agents, world, folder.parent)
     if call.json:
-        print_json(agents)
+        print_json(with_pauses(world, agents, lambda: call.workplace().rules))
         return
     if agents:
         table(HEAD, [_row(agent, runner_up=is_up) for agent in agents], call)
@@ -106,12 +107,13 @@ MOST_UNMERGED = 5
 def around(
     world: "ShownWorld", runner: dict[str, Any] | None, *, unmerged: Sequence[str]
 ) -> Iterable[str]:
-    """What else to know: the runner, the speaking members, open questions, waiting merges."""
+    """What else to know: the runner, speakers, pauses, open questions, waiting merges."""
     if runner is None:
         yield "no runner is up: `crew run` starts one"
     else:
         yield f"runner: pid {runner['pid']}, since {runner['started']}"
         yield from speakers(world)
+    yield from pause_lines(world)
     yield from asked_lines(world.questions.values())
     yield from suspicion_lines(world.suspicions.values())
     yield from deliveries(world, runner_up=runner is not None)

@@ -6,6 +6,7 @@ _KINDS = {
     401: ErrorKind.AUTH,
     402: ErrorKind.BILLING,
     403: ErrorKind.AUTH,
+    404: ErrorKind.UNKNOWN_MODEL,
     413: ErrorKind.CONTEXT_FULL,
     429: ErrorKind.RATE_LIMIT,
 }

@@ -1,0 +1,86 @@
+"""Limits and logins with real CLIs: an error that no wait mends is shown within seconds."""
+
+import json
+import subprocess
+
+import pytest
+
+from agents.contract import run_step
+from agents.running import wait_until
+from crew.domain.rows.step import ErrorKind
+from real_clis.scripted_model import Fail, Say, bash
+
+pytestmark = pytest.mark.timeout(240)
+
+WORK = bash("echo hello > new.txt && git add new.txt && git commit -qm 'add new.txt'")
+AGAIN = bash("echo hello again >> new.txt && git commit -qam 'add to new.txt'")
+WRONG_KEY = Fail(401, "authentication_error", "invalid x-api-key", times=-1)
+
+
+def inbox(crew):
+    return json.loads(crew("inbox", "--json"))
+
+
+def status(crew, task):
+    return json.loads(crew("show", task, "--json"))["status"]
+
+
+@pytest.fixture
+def running(crew):
+    """A runner that stays up until the test ends."""
+    started = []
+
+    def running(*arguments):
+        started.append(crew.start("run", *arguments))
+        return started[-1]
+
+    yield running
+    for runner in started:
+        runner.terminate()
+        try:
+            runner.communicate(timeout=100)
+        except subprocess.TimeoutExpired:
+            runner.kill()
+            runner.communicate()
+
+
+def test_a_wrong_key_pauses_claude_within_seconds_and_its_tasks_continue_after_a_retry(
+    crew, script, running
+):
+    play = script(WRONG_KEY)
+    tasks = [crew("new", "--title", "Write new.txt"), crew("new", "--title", "Add", "--after", "1")]
+    running("--agents", "2")
+    (entry,) = wait_until(lambda: inbox(crew))
+    assert (entry["kind"], entry["id"], entry["cause"]) == ("outage", "claude", "auth")
+    assert "crew retry claude" in entry["context"]
+    asked = len(play.asked)
+    assert asked <= 4
+    shown = json.loads(crew("show", tasks[0], "--json"))
+    assert (shown["status"], shown["paused"]["kind"]) == ("in_progress", "claude")
+    assert shown["cost_usd"] == 0
+    assert len(play.asked) == asked  # nothing is asked of the model while the crew waits
+    play = script(WORK, Say("DONE"), AGAIN, Say("DONE"))
+    crew("retry", "claude")
+    wait_until(lambda: [status(crew, task) for task in tasks] == ["merged"] * 2, limit_s=100)
+    assert inbox(crew) == []
+
+
+NO_MODEL = "models/fake-1 is not found for API version v1beta"
+LASTING = {
+    "wrong key": (401, "invalid_api_key", "bad key", ErrorKind.AUTH),
+    "no access": (403, "permission_error", "not for you", ErrorKind.AUTH),
+    "unknown model": (404, "not_found_error", NO_MODEL, ErrorKind.UNKNOWN_MODEL),
+}
+
+
+@pytest.mark.parametrize("name", LASTING)
+@pytest.mark.clis
+def test_each_cli_ends_its_step_after_few_requests_with_an_error_that_lasts(
+    cli, agent_of, script, order, name
+):
+    status, code, message, kind = LASTING[name]
+    play = script(Fail(status, code, message, times=-1))
+    outcome = run_step(agent_of(cli), order)
+    assert (outcome.error.kind, len(play.asked) <= 6) == (kind, True), (outcome, len(play.asked))
+    assert f"crew retry {cli.name}" in outcome.error.remedy
+    assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (0, 0)
