@@ -110,3 +110,8 @@ def point(*, decidable, why="x"):
 )
 def test_the_manager_is_asked_while_there_is_something_to_decide(points, asked, move):
     assert next_move(points, asked=asked, patience=2) == move
+
+
+@pytest.mark.parametrize("points", [(), (point(decidable=False),)])
+def test_a_manager_with_instructions_is_asked_before_there_is_a_task(points):
+    assert next_move(points, asked=0, patience=2, plans=True) == ManagerMove.ASK

@@ -73,6 +73,7 @@ ELSEWHERE = {
     "config/test_editing.py": ("config.make_folder", "config.write"),
     "boundary/test_config_trust.py": ("config.approve",),
     "front/test_upkeep.py": ("runner.delete_state",),
+    "front/test_cli_manager.py": ("runner.ask_door", "runner.answer_door"),
     "front/test_cli_lifecycle.py": ("runner.run_diff",),
 }
 """What has a test of its own in which it is killed before and after."""

@@ -37,6 +37,12 @@ def start_runner(workplace: "Workplace", args: list[str]) -> int:
     raise TimedOut("the runner did not start in time", hint=f"look into {log}")
 
 
+def run_arguments(*, count: int | None, kind: str | None, drain: bool) -> list[str]:
+    """The arguments of `crew run` for a runner in the background."""
+    agents = ["--agents", str(count)] if count else []
+    return ["run", *agents, *(["--agent", kind] if kind else []), *(["--drain"] if drain else [])]
+
+
 def launch_runner(workplace: "Workplace", args: list[str]) -> int:
     """Start the process and return its pid; it may not hold the lock yet."""
     make_private_folder(workplace.logs)

@@ -18,6 +18,7 @@ from crew.domain.lead_choice import LEADS
 from crew.domain.rows.step import StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.arrivals import arrivals
+from crew.runner.manager_door import DOOR_VARIABLE, door_of, open_door, serving
 from crew.runner.outside.terminals import TerminalOrder, open_terminal
 from crew.runner.prompts.step_orders import agent_settings, agent_spec
 from crew.runner.prompts.step_prompt import own_words
@@ -59,6 +60,7 @@ def open_manager(workplace: Workplace, kind: str, *, instructions: str, model: s
         model=model,
     )
     open_terminal(workplace, terminal)
+    open_door(workplace)
 
 
 def close_manager(workplace: Workplace) -> None:
@@ -76,6 +78,7 @@ class AutoManager:
     workplace: Workplace
     kind: str
     instructions: str
+    orders: str = ""
     model: str
     say: Callable[[str], None]
     session: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -87,12 +90,14 @@ class AutoManager:
     async def run(self, *, max_steps: int) -> tuple[Point, ...]:
         """Run until no work is open or only a person can decide; returns what is still open."""
         async with hosts_served(self.workplace, lambda one: self.say(f"{one.host}: {one.why}")):
-            return await self._run(max_steps)
+            with serving(self.workplace):
+                return await self._run(max_steps)
 
     async def _run(self, max_steps: int) -> tuple[Point, ...]:
         while True:
             points = self._look()
-            move = next_move(points, asked=self._asked, patience=PATIENCE)
+            plans = bool(self.orders) and self.steps == 0
+            move = next_move(points, asked=self._asked, patience=PATIENCE, plans=plans)
             if move in {ManagerMove.FINISHED, ManagerMove.GIVE_UP} or self.steps >= max_steps:
                 return points
             if move is ManagerMove.WAIT:
@@ -101,6 +106,11 @@ class AutoManager:
             outcome = await self._ask(points)
             if outcome.done:
                 self._asked = PATIENCE
+
+    def _plan(self) -> str:
+        """What a person wants to be planned; only the first prompt has it."""
+        is_first = bool(self.orders) and self.steps == 1
+        return prompt("manager_plan", orders=self.orders) + "\n" if is_first else ""
 
     def _look(self) -> tuple[Point, ...]:
         runner = find_runner(self.workplace.lock_file)
@@ -120,7 +130,8 @@ class AutoManager:
         self._asked_at = time.monotonic()
         self.steps += 1
         self.say(f"step {self.steps}, to be decided: {sum(p.decidable for p in points)}")
-        words = prompt("manager_auto", board=board_text(points), done_word="DONE")
+        shown = board_text(points) or "(empty: no task is open)"
+        words = prompt("manager_auto", board=shown, orders=self._plan(), done_word="DONE")
         order = _order(
             self.workplace,
             self.kind,
@@ -177,6 +188,7 @@ def _order(
             "CREW_ROLE": "manager",
             "CREW_REPO": str(workplace.root),
             "CREW_GIT_DIR": str(workplace.repo.common_dir),
+            DOOR_VARIABLE: str(door_of(workplace)),
             MARKER_VARIABLE: f"pane/{workplace.repo_id}/manager/{os.getpid()}",
         },
         looks_only=True,

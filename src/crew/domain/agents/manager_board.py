@@ -41,8 +41,15 @@ def board(world: World, leads: Leads, *, runner_up: bool) -> tuple[Point, ...]:
     )
 
 
-def next_move(points: tuple[Point, ...], *, asked: int, patience: int) -> ManagerMove:
-    """The next move; `asked` counts how often the manager was asked about this same board."""
+def next_move(
+    points: tuple[Point, ...], *, asked: int, patience: int, plans: bool = False
+) -> ManagerMove:
+    """The next move; `asked` counts how often the manager was asked about this same board.
+
+    `plans` means that a person's instructions have not been planned yet, which needs no open task.
+    """
+    if plans:
+        return ManagerMove.ASK
     if not points:
         return ManagerMove.FINISHED
     if any(point.decidable for point in points) and asked < patience:

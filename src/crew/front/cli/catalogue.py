@@ -130,6 +130,9 @@ ALIASES = {"add": "new", "ls": "list", "d": "dashboard", "wait": "poll"}
 
 HIDDEN = {
     "_pane-ended": Entry("terminal.terminal_ended:terminal_ended", "Report that a terminal ended."),
+    "_manager-door": Entry(
+        "terminal.manager_door_command:manager_door", "Start runners for a manager."
+    ),
     "_printable": Entry("tasks.diff:make_printable", "Remove control characters from stdin."),
     "_waiting": Entry("watching.assistant_news:waiting", "Print open questions for a hook."),
     "_news": Entry("watching.assistant_news:news", "Print what needs a person, as it happens."),

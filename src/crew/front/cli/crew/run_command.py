@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crew.domain.agents.agent_kinds import left_out
+from crew.domain.kernel.errors import UsageError
 from crew.domain.requests import Request
 from crew.domain.rows.task import FINISHED
 from crew.domain.tasks.task_outcomes import Intake, seen
@@ -113,6 +114,8 @@ def run(call: Call, *, count: int | None, kind: str | None, drain: bool, detach:
     if (holder := find_runner(workplace.lock_file)) is not None:
         raise LockHeld(holder)
     wanted.check(call, workplace, drain=drain)
+    if not detach:
+        _refuse_in_manager()
     tell_gate(call, workplace)
     _tell_level(call, workplace)
     if detach:
@@ -128,16 +131,28 @@ def _tell_level(call: Call, workplace: "Workplace") -> None:
     narrate(call, f"sandbox: {level.words}" + (f" ({level.fix})" if level.fix else ""))
 
 
+def _refuse_in_manager() -> None:
+    """A runner in the manager's own process would be confined as the manager is."""
+    from crew.runner.manager_door import DOOR_VARIABLE  # noqa: PLC0415 - see above
+
+    if os.environ.get(DOOR_VARIABLE):
+        raise UsageError(
+            "a manager starts the crew in the background",
+            hint="`crew run --detach` starts it; `crew poll` waits for tasks",
+            code="needs_detach",
+        )
+
+
 def _detach(
     call: Call, workplace: "Workplace", *, count: int | None, kind: str | None, drain: bool
 ) -> int:
-    from crew.runner.detached import start_runner  # noqa: PLC0415 - for one way to run
+    from crew.runner.detached import run_arguments, start_runner  # noqa: PLC0415 - for one way to run
+    from crew.runner.manager_door import DOOR_VARIABLE, ask_for_runner  # noqa: PLC0415
 
-    args = ["run"]
-    args += ["--agents", str(count)] if count else []
-    args += ["--agent", kind] if kind else []
-    args += ["--drain"] if drain else []
-    pid = start_runner(workplace, args)
+    if os.environ.get(DOOR_VARIABLE):  # this is a manager, whose sandbox is not for runners
+        pid = ask_for_runner(workplace, count=count, kind=kind, drain=drain)
+    else:
+        pid = start_runner(workplace, run_arguments(count=count, kind=kind, drain=drain))
     if call.json:
         print_json({"pid": pid, "log": str(workplace.logs / "crew.log")})
     else:

@@ -39,9 +39,11 @@ def manager(
 
     It uses crew's own commands in the repository's root and changes no file there. In a terminal
     you talk to it. With --auto it decides what it can, waits for the agents, and exits when
-    nothing is open (0) or when a person must decide (6), with the reason.
+    nothing is open (0) or when a person must decide (6), with the reason. With --auto -p it first
+    makes the tasks that the instructions ask for. `crew run --detach` in its shell starts the crew.
     """
     workplace = call.workplace()
+    words = text_or_stdin(words)
     if how["ends"]:
         close_manager(workplace)
         narrate(call, "the manager has ended")
@@ -54,6 +56,7 @@ def manager(
             workplace=workplace,
             kind=kind,
             instructions=_instructions(workplace, words),
+            orders=words or "",
             model=model,
             say=lambda said: narrate(call, said),
         )
@@ -80,7 +83,7 @@ def _checked_manager(agents: "AgentsSettings", name: str | None) -> str:
 def _instructions(workplace: "Workplace", words: str | None) -> str:
     commands = agent_help(click.get_current_context().find_root(), "manager")
     told = prompt("manager", root=str(workplace.root), help=commands)
-    return f"{told}\n{text_or_stdin(words) or ''}".strip()
+    return f"{told}\n{words or ''}".strip()
 
 
 def _show(call: Call, workplace: "Workplace") -> None:
