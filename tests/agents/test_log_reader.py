@@ -23,7 +23,10 @@ def shown(*lines: str) -> list[str]:
 
 
 def shown_of(log: Path) -> str:
-    return "".join(f"{line}\n" for line in shown(*log.read_text().splitlines()))
+    """Each line after its style."""
+    lines = log.read_text().splitlines()
+    pairs = zip(styles(*lines), shown(*lines), strict=True)
+    return "".join(f"{style:6}| {text}\n" for style, text in pairs)
 
 
 def styles(*lines: str) -> list[str]:
@@ -50,7 +53,7 @@ def test_a_recorded_log_reads_as_words_tools_short_results_errors_and_costs(log)
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
 def test_no_line_of_a_known_program_is_shown_as_json(log):
-    lines = shown_of(log).splitlines()
+    lines = shown(*log.read_text().splitlines())
     assert log.stem == "plain" or [line for line in lines if line.startswith("{")] == []
 
 

@@ -219,6 +219,8 @@ def test_an_assistant_without_a_token_cannot_act_as_a_person_in_a_step(scene):
     assert len(answers) == len(CALLS)
     assert all("is for people" in answer for answer in answers)
     until(lambda: len(scene.ok("inbox", "--json").json) == len(CALLS))
+    acts_seen = [entry["act"] for entry in scene.ok("inbox", "--json").json]
+    assert all(act.startswith("the tool for `crew ") for act in acts_seen)
     assert len(scene.ok("list", "-a", "--json").json) == 2
 
 

@@ -1,11 +1,13 @@
 """A person's own assistant does over `crew mcp` what the person does with commands."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from crew.front.mcp.person_tools import PERSON_TOOLS, READING
 from crew.front.mcp.stdio_shim import respond
+from crew.runner.views.attention import ENDS, Attention
 from front.conftest import until
 
 
@@ -88,6 +90,14 @@ def test_outside_of_a_crew_a_tool_names_the_next_step(ask, tmp_path, monkeypatch
 def test_a_token_of_an_agent_has_none_of_these_tools(tool, ask, monkeypatch):
     monkeypatch.setenv("CREW_TOKEN", "1.1/1/x")
     assert f"crew has no tool {tool!r}" in ask(tool, refused=True)
+
+
+def test_a_wait_ends_when_a_person_is_needed():
+    idle = Attention(id="1", status="in_progress", questions=(), stuck=(), runner_up=True)
+    assert not idle.is_due(ENDS)
+    for due in ({"status": "merged"}, {"questions": ("q1",)}, {"stuck": ("A",)}):
+        assert replace(idle, **due).is_due(ENDS)
+    assert replace(idle, runner_up=False).is_due(ENDS)
 
 
 def test_each_tool_that_changes_something_is_for_people():

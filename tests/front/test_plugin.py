@@ -66,8 +66,9 @@ def test_the_program_in_a_plugin_is_the_one_that_wrote_it(scene, home):
     }
 
 
-def test_a_folder_of_a_persons_own_is_left_alone(scene, home):
-    own = home / ".claude/skills/crew/SKILL.md"
+@pytest.mark.parametrize("name", ["SKILL.md", "notes.md"])
+def test_a_folder_of_a_persons_own_is_left_alone(scene, home, name):
+    own = home / ".claude/skills/crew" / name
     own.parent.mkdir(parents=True)
     own.write_text("mine")
     assert (
@@ -75,7 +76,16 @@ def test_a_folder_of_a_persons_own_is_left_alone(scene, home):
         in scene.refused(5, "plugin_file_not_ours", "plugin", "install", "claude").message
     )
     scene.ok("plugin", "uninstall", "claude")
-    assert files_below(own.parent) == {"SKILL.md": b"mine"}
+    assert files_below(own.parent) == {name: b"mine"}
+
+
+def test_an_install_that_was_killed_is_repeated(scene, home):
+    killed = scene.crew("plugin", "install", "claude", CREW_CRASH_AT="front.write_plugin.after:2")
+    assert killed.code != 0
+    changes = scene.ok("plugin", "install", "claude", "--json").json["files"]
+    assert [one["change"] for one in changes].count("unchanged") == 2
+    scene.ok("plugin", "uninstall", "claude")
+    assert not (home / ".claude/skills/crew").exists()
 
 
 def test_a_file_that_a_person_changed_is_neither_overwritten_nor_removed(scene, home):
@@ -136,14 +146,16 @@ def test_the_settings_of_codex_keep_every_other_byte(scene, home, tmp_path):
         ('[mcp_servers.crew-tasks]\ncommand = "mine"\n', "entry_not_ours"),
         ("mcp_servers = { docs = { command = 'docs' } }\n", "settings_unreadable"),
         ("not toml", "settings_unreadable"),
+        ('model = "\udcff"', "settings_unreadable"),
     ],
 )
 def test_settings_that_cannot_take_the_entry_are_left_alone(scene, home, text, code):
     settings = home / ".codex/config.toml"
     settings.parent.mkdir()
-    settings.write_text(text)
+    content = text.encode(errors="surrogateescape")
+    settings.write_bytes(content)
     scene.refused(5, code, "plugin", "install", "codex")
-    assert files_below(home / ".codex") == {"config.toml": text.encode()}
+    assert files_below(home / ".codex") == {"config.toml": content}
 
 
 def test_the_hook_shows_open_questions_to_people_and_their_ids_to_the_model(scene):

@@ -50,7 +50,8 @@ def install_plugin(assistant: str, environ: Mapping[str, str]) -> Changes:
     known = _listed(folder)
     hashes = {str(path.relative_to(folder)): _hash(text.encode()) for path, text in own.items()}
     # Until all are written, both the old and the new content are crew's.
-    _write_list(folder, {name: [*known.get(name, []), hashes[name]] for name in hashes} | known)
+    both = {name: [*known.get(name, []), one] for name, one in hashes.items()}
+    _write_list(folder, {**known, **both})
     changes = {path: _written(path, text, is_own=path in own) for path, text in files.items()}
     gone = {folder / name: _removed(folder, name, known) for name in known if name not in hashes}
     _write_list(folder, {name: [one] for name, one in hashes.items()})
@@ -73,7 +74,7 @@ def uninstall_plugin(assistant: str, environ: Mapping[str, str]) -> Changes:
 
 
 def _without_block(settings: Path) -> str:
-    text = _BLOCK.sub("", settings.read_text(encoding="utf-8"))
+    text = _BLOCK.sub("", _settings_text(settings))
     if text.strip() or settings.is_symlink():
         return _written(settings, text, is_own=False)
     _remove(settings)
@@ -152,12 +153,19 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _has_block(settings: Path) -> bool:
-    return settings.is_file() and _BLOCK.search(settings.read_text(encoding="utf-8")) is not None
+    return _BLOCK.search(_settings_text(settings)) is not None
+
+
+def _settings_text(settings: Path) -> str:
+    try:
+        return settings.read_text(encoding="utf-8") if settings.is_file() else ""
+    except UnicodeDecodeError as error:
+        raise _unreadable(settings, str(error)) from error
 
 
 def _with_block(settings: Path, block: str) -> str:
     """Codex's settings with crew's server in them, and every other byte as it was."""
-    text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
+    text = _settings_text(settings)
     bare = _BLOCK.sub("", text)
     if SERVER in _servers(settings, bare):
         raise Conflict(
@@ -176,9 +184,13 @@ def _servers(settings: Path, text: str) -> dict[str, Any]:
     try:
         found = tomllib.loads(text).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:
-        raise Conflict(
-            f"{settings} cannot take crew's entry: {error}",
-            hint=f"correct it by hand, or add this yourself: codex mcp add {SERVER} -- crew mcp",
-            code="settings_unreadable",
-        ) from error
+        raise _unreadable(settings, str(error)) from error
     return found if isinstance(found, dict) else {}
+
+
+def _unreadable(settings: Path, why: str) -> Conflict:
+    return Conflict(
+        f"{settings} cannot take crew's entry: {why}",
+        hint="correct it, or turn an inline table mcp_servers into one with a head, and repeat it",
+        code="settings_unreadable",
+    )
