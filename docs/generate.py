@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: machines, commands, workflows, the architecture.
+"""Writes the pages that are made from the code: machines, commands, workflows, agents and others.
 
 `python docs/generate.py` writes them, `--check` only says whether they are up to date.
 """
@@ -6,6 +6,7 @@
 import sys
 from pathlib import Path
 
+import agent_abilities
 import architecture
 import click
 
@@ -108,6 +109,7 @@ def channels_page() -> str:
 
 
 PAGES = {
+    "agents.md": agent_abilities.page,
     "machines.md": machines_page,
     "commands.md": commands_page,
     "workflows.md": workflows_page,

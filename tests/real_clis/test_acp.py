@@ -27,6 +27,12 @@ def acp(request, caller, model):
     return CLIS[name], adapter_for(spec, caller=caller)
 
 
+@pytest.mark.ability(
+    "works over the Agent Client Protocol (`claude-agent-acp`, `opencode acp`)",
+    "claude",
+    "opencode",
+    otherwise="refused: the adapter of its own works",
+)
 def test_it_works_commits_and_resumes_its_session(acp, script, order, git):
     cli, agent = acp
     work = cli.run("echo hello > new.txt && git add -A && git commit -qm 'by the agent'")

@@ -154,6 +154,9 @@ BROKEN = {
 }
 
 
+@pytest.mark.ability(
+    "each failure of its model has a kind: limit, billing, full context, overload", "claude"
+)
 @pytest.mark.parametrize("case", BROKEN)
 def test_each_failure_of_the_model_has_its_kind(agent, script, order, case):
     step, kind, words = BROKEN[case]

@@ -30,6 +30,9 @@ def _said(asked):
     return json.dumps(asked.body["messages"])
 
 
+@pytest.mark.ability(
+    "reads a message during its step", "claude", otherwise="a message waits for the next step"
+)
 def test_a_message_reaches_the_model_with_the_result_of_the_running_tool(agent, script, order):
     steps = script(bash(UNTIL_GO), Say("DONE"))
     company = Company()
@@ -82,6 +85,9 @@ def test_a_message_for_a_model_that_thinks_waits_for_its_next_tool(agent, script
     assert "use the blue one" in _said(steps.turns[1])
 
 
+@pytest.mark.ability(
+    "can be interrupted and continues its session", "claude", otherwise="the step is ended"
+)
 def test_an_interrupted_step_ends_its_tool_and_its_session_goes_on(agent, script, order, marker):
     tag = f"{marker}-in-a-tool"
     script(bash(f"touch up; exec -a {tag} tail -f /dev/null"), Say("DONE"))
@@ -119,6 +125,11 @@ def test_a_model_that_is_interrupted_while_it_speaks_is_no_error(agent, script, 
 WRITES = 'python3 -c \'open("made", "w")\''
 
 
+@pytest.mark.ability(
+    'asks a person for permission (`permissions = "ask"`)',
+    "claude",
+    otherwise="the sandbox alone decides",
+)
 @pytest.mark.parametrize("answer", [True, False])
 def test_a_person_decides_what_an_agent_that_asks_may_do(agent, script, order, answer):
     steps = script(bash(WRITES), Say("DONE"))

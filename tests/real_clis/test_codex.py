@@ -127,6 +127,11 @@ BROKEN = {
 }
 
 
+@pytest.mark.ability(
+    "each failure of its model has a kind: limit, billing, full context, overload",
+    "codex",
+    otherwise="tried with recorded events only",
+)
 @pytest.mark.parametrize("case", BROKEN)
 def test_each_failure_of_the_model_has_its_kind(agent, script, order, case):
     step, kind = BROKEN[case]
@@ -236,6 +241,7 @@ def test_the_trap_of_that_test_does_catch_whoever_trusts_it(agent, script, order
     assert (tmp_path / "trap").exists()
 
 
+@pytest.mark.ability("reads a message during its step", "codex")
 def test_a_message_reaches_the_model_within_the_turn(app_server, script, order):
     play = script(shell(UNTIL_GO, yield_time_ms=30_000), Say("DONE"))
     company = Company()
@@ -252,6 +258,7 @@ def test_a_message_reaches_the_model_within_the_turn(app_server, script, order):
     assert "use the blue one" in told(play.turns[1])
 
 
+@pytest.mark.ability("can be interrupted and continues its session", "codex")
 def test_an_interrupted_step_ends_its_command_and_its_session_goes_on(
     app_server, script, order, marker
 ):
@@ -272,6 +279,7 @@ def test_an_interrupted_step_ends_its_command_and_its_session_goes_on(
     assert tag in told(play.turns[0])
 
 
+@pytest.mark.ability('asks a person for permission (`permissions = "ask"`)', "codex")
 @pytest.mark.parametrize("answer", [True, False])
 def test_a_person_decides_what_goes_beyond_the_sandbox(app_server, script, order, answer, tmp_path):
     outside = tmp_path.parent / f"{tmp_path.name}-outside.txt"

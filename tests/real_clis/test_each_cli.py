@@ -1,12 +1,16 @@
 """Each of the four CLIs at its adapter: a step, a resumed session, an error of the model."""
 
 import json
+import os
+import signal
 from dataclasses import replace
 
 import pytest
 
-from agents.contract import run_step
+from agents.contract import SILENT, run_step
+from agents.running import wait_until
 from crew.domain.rows.step import ErrorKind
+from real_clis.company import Company
 from real_clis.scripted_model import Fail, Say
 
 COMMIT = "git add -A && git commit -qm 'by the agent'"
@@ -28,6 +32,7 @@ def test_it_writes_commits_and_says_done(cli, agent_of, script, order, git):
     assert "write new.txt" in json.dumps(play.turns[0].body)
 
 
+@pytest.mark.ability("resumes its session in the next step")
 def test_a_resumed_session_remembers(cli, agent_of, script, order):
     script(Say("the word is kiwi"))
     first = run_step(agent_of(cli), order)
@@ -38,6 +43,27 @@ def test_a_resumed_session_remembers(cli, agent_of, script, order):
     assert "the word is kiwi" in json.dumps(play.turns[0].body)
 
 
+@pytest.mark.ability("continues its session after `kill -9`")
+@pytest.mark.clis
+def test_a_killed_run_is_an_error_and_its_session_can_be_resumed(cli, agent_of, script, order):
+    script(cli.run("touch up; tail -f /dev/null"))
+    order, pids = replace(order, prompt="the word is kiwi"), []
+
+    def kill(_on_loop):
+        wait_until((order.worktree / "up").exists, limit_s=60)
+        os.kill(pids[0], signal.SIGKILL)
+
+    watch = replace(SILENT, started=pids.append)
+    outcome = Company().run(agent_of(cli), order, kill, watch=watch)
+    assert outcome.error.kind is ErrorKind.CRASHED
+    play = script(Say("DONE"))
+    again = replace(order, resume=True, prompt="go on", session=outcome.session)
+    second = run_step(agent_of(cli), again)
+    assert (second.error, second.done) == (None, True)
+    assert "the word is kiwi" in json.dumps(play.turns[0].body)
+
+
+@pytest.mark.ability("a wrong key is reported as an error of the login")
 @pytest.mark.clis
 def test_a_wrong_key_is_an_error_of_the_login(cli, agent_of, script, order):
     script(Fail(401, "invalid_api_key", "bad key", times=FOR_EVER))

@@ -32,6 +32,7 @@ TRAPS = {
 }
 
 
+@pytest.mark.ability("reads the instructions of the repository; unapproved settings start nothing")
 def test_instructions_reach_the_model_and_unapproved_settings_start_nothing(
     cli, agent_of, script, order, tmp_path
 ):
@@ -42,6 +43,7 @@ def test_instructions_reach_the_model_and_unapproved_settings_start_nothing(
     assert sprung(tmp_path / "proof") == set()
 
 
+@pytest.mark.ability("loads hooks, servers and skills of the repository once you approve them")
 def test_with_trust_instructions_skills_and_settings_are_those_of_the_bare_cli(
     cli, agent_of, script, order, tmp_path
 ):

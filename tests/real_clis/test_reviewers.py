@@ -29,11 +29,13 @@ def reviewed(crew, script, cli):
     return reviewed
 
 
+@pytest.mark.ability("reviews: sees the change")
 def test_a_reviewer_is_told_the_change(cli, reviewed):
     told = reviewed(f"{cli.name}-reviewer", Say("Good.\nPASS"))
     assert "+hello" in told[0]
 
 
+@pytest.mark.ability("reviews: runs tests in its own copy (`-tester`)")
 def test_a_tester_runs_commands_in_its_own_copy(cli, reviewed, repo):
     runs = cli.run("touch left-over; grep -c hello new.txt | sed s/^/counted-/")
     told = reviewed(f"{cli.name}-tester", runs, Say("Good.\nPASS"))

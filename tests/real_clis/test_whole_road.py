@@ -137,6 +137,7 @@ def test_a_message_of_a_person_reaches_the_step_under_way(crew, script, repo, si
     assert "got the message m1" in crew("logs", task)
 
 
+@pytest.mark.ability("works on a task in a worktree, commits, and signals over MCP")
 def test_each_cli_works_commits_and_signals_over_mcp(crew, script, cli, repo):
     if cli.name != "claude":
         crew.use(cli)
