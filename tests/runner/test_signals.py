@@ -210,6 +210,22 @@ def test_a_step_that_waits_too_long_is_interrupted_and_its_run_waits_without_it(
     assert (stage.run.question, stage.world.questions["q1"].state) == ("q1", "open")
 
 
+def test_a_step_that_waits_for_a_person_does_not_hold_up_a_runner_that_stops():
+    told = []
+
+    async def act(stage: Stage, call: StepCall) -> StepOutcome:
+        asking = asyncio.ensure_future(call.asked(LiveQuestion(question="Which colour?")))
+        asyncio.get_running_loop().call_soon(stage.engine.put_off_questions)
+        told.append(await call.controls.next())
+        asking.cancel()
+        return StepOutcome(session="s1")
+
+    stage = Stage(act)
+    stage.until_idle_or(lambda: stage.run.agent is None)
+    assert isinstance(told[0], Interrupt)
+    assert stage.world.questions["q1"].state == "open"
+
+
 def test_a_message_is_passed_on_to_the_step_under_way_and_read_when_that_ends_well():
     states = []
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from crew.agents.adapter import Controls, Say
+from crew.agents.adapter import Controls, Interrupt, Say
 from crew.domain.agents.agent_plan import starting_next
 from crew.domain.channels.channel_plan import Outlooks
 from crew.domain.channels.member_outcomes import turn_troubled
@@ -42,6 +42,7 @@ from crew.domain.rows.channel import Member, Post
 from crew.domain.rows.message import Message
 from crew.domain.rows.run import Run
 from crew.domain.rules import Rules
+from crew.domain.runs.questions import put_off
 from crew.domain.runs.step_errors import troubled
 from crew.domain.scope import EVERYTHING, Scope
 from crew.domain.terminals.terminal_outcomes import not_inspected, not_opened
@@ -152,6 +153,14 @@ class Engine:
     def is_running(self, run: str) -> bool:
         """Whether a command of this run is under way."""
         return RunCommand(subject=run).key in self.under_way
+
+    def put_off_questions(self) -> None:
+        """End the steps that wait for a person; their runs wait for the answers without them."""
+        for run in list(self.world.runs.values()):
+            waits = run.stepping and self.is_running(run.id)
+            if waits and (facts := put_off(self.world, run, at=self.now())):
+                self.record(facts)
+                self._controls[run.id].send(Interrupt())
 
     def _controls_of(self, run: str) -> Controls:
         self._controls[run] = Controls()

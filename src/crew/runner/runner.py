@@ -279,10 +279,11 @@ class Runner:
         return self._decided(request)
 
     def stop(self, *, now: bool = False) -> None:
-        """Start no new steps; running ones may finish, unless `now`."""
+        """Start no new steps; running ones may finish, unless `now` or a person has to answer."""
         self.stopping_now = self.stopping_now or now
         self.stopping = True
         self.engine.narrow(self.engine.scope.finishing())
+        self._guarded(self.engine.put_off_questions)
         self.engine.changed.set()
 
     def interrupt(self) -> None:

@@ -1,0 +1,81 @@
+"""While the crew waits for a person or for work, nothing is asked of a model."""
+
+import json
+import subprocess
+import time
+
+import pytest
+
+from agents.running import wait_until
+from real_clis.scripted_model import Say, Tool, bash
+
+COLOUR = {
+    "question": "Which colour?",
+    "header": "Colour",
+    "options": [{"label": one, "description": one} for one in ("Red", "Blue")],
+}
+ASKS = Say(tools=(Tool(name="AskUserQuestion", input={"questions": [COLOUR]}),))
+SIGNALS = Say(
+    tools=(
+        Tool(
+            name="mcp__crew__signal-back",
+            input={"signal": "needs-user-input", "question": "Which colour?"},
+        ),
+    )
+)
+QUIET_FOR_S = 5.0
+
+
+@pytest.fixture
+def running(crew, repo, model):
+    """A runner in the background, which is ended with all terminals."""
+    started = []
+
+    def running():
+        started.append(crew.start("run", "--agents", "1"))
+
+    yield running
+    for runner in started:
+        runner.terminate()
+        runner.communicate(timeout=60)  # a step that waits for a person does not hold it up
+    command = ["tmux", "-S", "tmux.sock", "kill-server"]
+    subprocess.run(command, cwd=repo / ".crew", capture_output=True, check=False)
+    model.outside.clear()  # at a terminal, CLIs look for news by themselves
+
+
+def waits(crew, *, for_):
+    if for_ == "idle terminal":
+        return lambda: "❯" in crew("peek", "1")  # noqa: RUF001 - its prompt
+    if for_ == "empty queue":
+        return lambda: json.loads(crew("show", "1", "--json"))["status"] == "merged"
+    return lambda: json.loads(crew("inbox", "--json"))
+
+
+PLAYS = {
+    "question of the agent": (SIGNALS, Say("I wait.")),
+    "question of the CLI": (ASKS,),
+    "permission": (bash("python3 -c 'print(1)' > x"),),
+    "idle terminal": (Say("ready when you are"),),
+    "empty queue": (
+        bash("echo hello > new.txt && git add new.txt && git commit -qm new"),
+        Say("DONE"),
+    ),
+}
+
+
+@pytest.mark.clis
+@pytest.mark.parametrize("what", PLAYS)
+def test_a_crew_that_waits_asks_nothing_of_a_model(crew, script, running, what):
+    if what == "permission":
+        crew.configure('[agents.claude]\npermissions = "ask"')
+    play = script(*PLAYS[what], Say("too much"), Say("too much"))
+    crew("new", "--title", "Write new.txt")
+    if what == "idle terminal":
+        crew("start", "1")
+    running()
+    expected = len(PLAYS[what])
+    wait_until(lambda: len(play.turns) == expected)
+    wait_until(waits(crew, for_=what))
+    before = len(play.asked)
+    time.sleep(QUIET_FOR_S)  # the only way to see that nothing happens
+    assert (len(play.asked), len(play.turns)) == (before, expected)
