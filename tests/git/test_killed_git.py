@@ -230,3 +230,20 @@ def test_the_lock_of_a_persons_index_stays(repo, person):
     killed_git.clear_locks_of(person.path, ("add", "--refresh"), env=env, stdin=None)
     killed_git.clear_locks_of(person.path, ("reset",), env={}, stdin=None)
     assert lock.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "moves"),
+    [
+        (("update-ref", "-m", "crew", "refs/x", "1", "0"), b"", {"refs/x": "1"}),
+        (("update-ref", "--no-deref", "refs/x", "1"), b"", {"refs/x": "1"}),
+        (("update-ref", "-d", "refs/x", "1"), b"", {"refs/x": ""}),
+        (
+            ("-c", "a=b", "update-ref", "--stdin"),
+            b"start\ncreate refs/a 1\nupdate refs/b 2 3\ndelete refs/c 4\nverify refs/d 5\n",
+            {"refs/a": "1", "refs/b": "2", "refs/c": ""},
+        ),
+    ],
+)
+def test_the_refs_that_a_killed_git_was_to_move(args, stdin, moves):
+    assert dict(killed_git._moves(args, stdin)) == moves

@@ -14,6 +14,7 @@ from crew.git.delivery.landed_refs import (
     landed_tips,
     restore_landed,
 )
+from crew.git.refs import Moved
 
 MISSING = "1" * 40
 RESTORE = """
@@ -56,3 +57,19 @@ def test_a_restore_that_was_killed_is_repeated(repo, person, damaged, when):
     assert subprocess.run(args, env=env, check=False).returncode == -signal.SIGKILL
     restore_landed(repo, {"main": damaged})
     assert integration_tip(repo, "main") == damaged
+
+
+def test_without_the_branch_there_is_nothing_to_land_on(repo):
+    with pytest.raises(Conflict, match="the branch gone to land on does not exist") as refused:
+        integration_tip(repo, "gone")
+    assert refused.value.hint == "create it: git branch gone"
+
+
+@pytest.mark.parametrize("at", ["2" * 40, None])
+def test_the_ref_that_another_process_made_first_counts(repo, person, monkeypatch, at):
+    def too_late(_repo, ref, *, to, expected):
+        assert (to, expected) == (person.git("rev-parse", "main"), None)
+        raise Moved(ref, at=at, expected=expected)
+
+    monkeypatch.setattr("crew.git.delivery.landed_refs.advance", too_late)
+    assert integration_tip(repo, "main") == (at or person.git("rev-parse", "main"))

@@ -74,6 +74,15 @@ def test_a_checkout_follows_and_is_clean(repo, person):
     assert deliver(repo, "main", hold_s=0).state == "current"
 
 
+def test_a_file_that_may_be_run_is_changed_and_may_still_be_run(repo, person):
+    person.write("run.sh", "one\n").chmod(0o755)
+    person.commit()
+    land(repo, person, {"run.sh": "two\n"})
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    assert (person.path / "run.sh").read_text() == "two\n"
+    assert os.access(person.path / "run.sh", os.X_OK)
+
+
 # What is not committed stays
 
 

@@ -1,0 +1,118 @@
+"""Files of a task's own repository that crew reads as data: its index, alternates and locks."""
+
+import os
+import shutil
+
+import pytest
+
+from crew.git.task_repository import take_in
+from crew.git.task_repository.agent_index import has_sound_index
+from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.worktrees.stale_locks import order_stamp
+from crew.git.worktrees.worktree_admin import REFILL, finish_making, git_dir_for, mark_refill
+from crew.git.worktrees.worktrees import ensure_worktree
+from git.people import Person
+
+
+@pytest.fixture
+def agent(repo, tmp_path) -> Person:
+    tree = tmp_path / "tree"
+    ensure_worktree(repo, tree, branch="crew-7", base="main")
+    return Person(tree)
+
+
+@pytest.fixture
+def crew_git(repo, agent):
+    return git_dir_for(repo, agent.path)
+
+
+def test_an_index_is_sound_if_it_is_whole_or_missing(crew_git):
+    agent_git = agent_git_of(crew_git)
+    index = agent_git / "index"
+    whole = index.read_bytes()
+    assert has_sound_index(agent_git)
+    index.write_bytes(whole[:-30])
+    assert not has_sound_index(agent_git)
+    index.unlink()
+    assert has_sound_index(agent_git)
+    os.mkfifo(index)
+    assert not has_sound_index(agent_git)
+
+
+CHANGES = {
+    "a file": lambda agent, _own: agent.write("new", "x"),
+    "the pointer": lambda agent, _own: (agent.path / ".git").write_text("gitdir: /elsewhere"),
+    "crew's HEAD": lambda _agent, own: (own / "HEAD").write_text("ref: refs/heads/other\n"),
+    "its HEAD": lambda agent, _own: agent.git("switch", "-q", "-c", "other"),
+    "its index": lambda agent, _own: (agent.write("a.txt", "x"), agent.git("add", "a.txt")),
+    "a commit": lambda agent, _own: agent.git("commit", "-q", "--allow-empty", "-m", "x"),
+    "a lock": lambda _agent, own: (agent_git_of(own) / "HEAD.lock").touch(),
+    "a lock of a branch": lambda _a, own: (agent_git_of(own) / "refs/heads/x.lock").touch(),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_an_agent_changes_changes_the_stamp(repo, agent, crew_git, what):
+    before = order_stamp(repo, agent.path, "crew-7")
+    assert before == order_stamp(repo, agent.path, "crew-7") is not None
+    CHANGES[what](agent, crew_git)
+    assert order_stamp(repo, agent.path, "crew-7") != before
+
+
+@pytest.mark.parametrize("name", ["refs/heads/crew-7", "refs/heads/crew-7.lock"])
+def test_what_a_person_changes_at_the_branch_changes_the_stamp(repo, agent, name):
+    before = order_stamp(repo, agent.path, "crew-7")
+    (repo.common_dir / name).write_text("x")
+    assert order_stamp(repo, agent.path, "crew-7") != before
+
+
+def test_only_a_repository_of_its_own_has_a_stamp(repo, tmp_path):
+    ensure_worktree(repo, tmp_path / "l", branch="crew-8", base="main", kind="linked")
+    assert order_stamp(repo, tmp_path / "l", "crew-8") is None
+    assert order_stamp(repo, tmp_path / "nothing", "crew-9") is None
+
+
+def emptied(info, _file):
+    shutil.rmtree(info)
+
+
+def a_file_in_its_place(info, _file):
+    emptied(info, _file)
+    info.write_text("x")
+
+
+def a_folder_as_the_list(_info, file):
+    file.unlink()
+    file.mkdir()
+    (file / "x").touch()
+
+
+def another_list(_info, file):
+    file.write_text("/elsewhere\n")
+
+
+@pytest.mark.parametrize(
+    "change", [emptied, a_file_in_its_place, a_folder_as_the_list, another_list]
+)
+def test_the_list_of_object_folders_is_restored(repo, agent, crew_git, change):
+    objects = agent_git_of(crew_git) / "objects"
+    file = objects / "info" / "alternates"
+    before = file.read_bytes()
+    change(objects / "info", file)
+    take_in.seeing(repo, crew_git)
+    assert file.read_bytes() == before
+    assert agent.git("log", "--format=%s", "-1") != ""
+
+
+def test_without_its_objects_nothing_is_taken_in(repo, crew_git):
+    shutil.rmtree(agent_git_of(crew_git) / "objects")
+    with pytest.raises(take_in.NotTakenIn, match="are missing"):
+        take_in.seeing(repo, crew_git)
+
+
+def test_a_worktree_that_is_filled_again_is_marked_until_it_is_whole(crew_git):
+    mark_refill(crew_git)
+    assert (crew_git / REFILL).exists()
+    finish_making(crew_git)
+    finish_making(crew_git)
+    assert not (crew_git / REFILL).exists()
