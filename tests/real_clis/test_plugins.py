@@ -43,10 +43,16 @@ def titles(crew):
     return [task["title"] for task in json.loads(crew("list", "--json"))]
 
 
-def test_claude_loads_the_plugin_shows_questions_and_creates_a_task(crew, session, claude, caller):
+@pytest.fixture
+def asked(crew):
+    """Task 1, whose agent has asked q1."""
     crew.configure('[agents.asks]\ncommand_template = "crew signal needs-user-input --question x"')
     crew("new", "--title", "one")
     crew.start("run", "--agents", "1", "--agent", "asks", "--drain", "-q").communicate(timeout=100)
+
+
+@pytest.mark.usefixtures("asked")
+def test_claude_loads_the_plugin_shows_questions_and_creates_a_task(crew, session, claude, caller):
     crew("plugin", "install", "claude")
     folder = f"{caller['HOME']}/.claude/skills/crew"
     subprocess.run([claude, "plugin", "validate", "--strict", folder], env=caller, check=True)
@@ -66,11 +72,13 @@ def test_codex_creates_a_task(crew, session, codex):
 
 
 @pytest.mark.clis
-def test_gemini_creates_a_task(crew, session, gemini):
+@pytest.mark.usefixtures("asked")
+def test_gemini_loads_the_extension_shows_questions_and_creates_a_task(crew, session, gemini):
     crew("plugin", "install", "gemini")
     flags = ("-o", "stream-json", "--skip-trust", "--approval-mode", "yolo", "-p", "do it")
-    session("gemini", *flags, tool="mcp_crew-tasks_create-task", title="From Gemini")
-    assert titles(crew) == ["From Gemini"]
+    play = session("gemini", *flags, tool="mcp_crew-tasks_create-task", title="From Gemini")
+    assert titles(crew) == ["one", "From Gemini"]
+    assert "q1 (task 1)" in json.dumps(play.turns[0].body)  # the hook
 
 
 @pytest.mark.clis
