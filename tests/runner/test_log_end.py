@@ -1,11 +1,13 @@
 """The end of a log is found from its end, in a few blocks, whatever its lines are like."""
 
 import io
+import json
 
 import pytest
 
 from crew.runner.views import log_end
 from crew.runner.views.log_end import BLOCK, LAST_BYTES, size_of, start_of_last, steps_from_end
+from crew.runner.views.step_log import says_done
 
 
 def last(log, count):
@@ -93,3 +95,25 @@ def test_the_last_lines_are_looked_for_in_the_last_megabytes_only(tmp_path):
         file.truncate(3 * LAST_BYTES)  # one long line
     assert start_of_last(log, 1, end=3 * LAST_BYTES) == 2 * LAST_BYTES
     assert start_of_last(log, 1, end=LAST_BYTES) == 0
+
+
+SAYS = {"message": {"content": [{"type": "text", "text": "DONE"}]}}
+PRINTS = {"message": {"content": [{"type": "tool_result", "content": "DONE"}]}}
+
+
+@pytest.mark.parametrize(
+    ("event", "is_done"),
+    [
+        ({"type": "item.completed", "item": {"type": "agent_message", "text": "ok\nDONE"}}, True),
+        ({"type": "assistant", **SAYS}, True),
+        ({"type": "assistant", "parent_tool_use_id": "t", **SAYS}, False),
+        ({"type": "user", **PRINTS}, False),
+        ({"type": "tool_result", "status": "success", "output": "DONE"}, False),
+    ],
+)
+def test_done_counts_as_the_agents_own_word_alone(tmp_path, event, is_done):
+    log = tmp_path / "log"
+    log.write_text(
+        f"=== A: step 1.1/1/1/1 ===\nDONE\n=== A: step 1.1/1/2/1 ===\n{json.dumps(event)}\n"
+    )
+    assert says_done(log, "DONE") is is_done
