@@ -79,7 +79,7 @@ def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str,
     """The command. A resumed session prints events only in the folder where it was created."""
     return (
         *(spec.command or "opencode", "run", "--format", "json"),
-        *(("--auto",) if order.trusts_project else ("--pure", "--auto")),
+        *(("--auto",) if _plugins(order.worktree) else ("--pure", "--auto")),
         *("--dir", str(order.worktree)),
         *(("--session", session) if session else ()),
         *(("--model", spec.model) if spec.model else ()),
@@ -90,8 +90,7 @@ def opencode_argv(spec: AgentSpec, order: StepOrder, session: str) -> tuple[str,
 
 def _refusal(order: StepOrder) -> StepError | None:
     """OpenCode runs the plugins of a repository at its start, and no option prevents it."""
-    folders = (order.worktree / ".opencode" / name for name in ("plugin", "plugins"))
-    plugins = [str(one.relative_to(order.worktree)) for folder in folders for one in _code(folder)]
+    plugins = _plugins(order.worktree)
     if order.trusts_project or not plugins:
         return None
     return StepError(
@@ -101,8 +100,9 @@ def _refusal(order: StepOrder) -> StepError | None:
     )
 
 
-def _code(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.glob("*") if one.suffix in {".js", ".ts"})
+def _plugins(worktree: Path) -> list[str]:
+    found = worktree.glob(".opencode/plugin*/*.[jt]s")
+    return sorted(str(one.relative_to(worktree)) for one in found)
 
 
 def own_config(content: str, order: StepOrder) -> str:
