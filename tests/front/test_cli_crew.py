@@ -11,7 +11,7 @@ import pytest
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.names import made_ref
-from crew.runner.detached import start_runner
+from crew.runner.background.detached import start_runner
 from crew.system.processes.ownership import find_process
 from crew.workplace import find_workplace
 from front.conftest import PATIENCE_S, until
@@ -292,7 +292,7 @@ def test_a_runner_that_came_and_went_before_anybody_looked_was_there(
 ):
     scene.ok("new", "--title", "one")
     scene.plan("1", plan)
-    monkeypatch.setattr("crew.runner.detached.find_runner", lambda _lock: None)
+    monkeypatch.setattr("crew.runner.background.detached.find_runner", lambda _lock: None)
     workplace = find_workplace(scene.root)
     try:
         assert start_runner(workplace, ["run", "--drain"]) > 0

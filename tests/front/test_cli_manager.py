@@ -166,7 +166,7 @@ def test_a_manager_that_fails_is_told_as_that(managed):
 SERVE = """
 import sys
 from pathlib import Path
-from crew.runner.manager_door import serve
+from crew.runner.background.manager_door import serve
 from crew.workplace import find_workplace
 serve(find_workplace(Path(sys.argv[1])), lambda: True, every_s=0.1)
 """

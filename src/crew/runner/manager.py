@@ -18,7 +18,7 @@ from crew.domain.lead_choice import LEADS
 from crew.domain.rows.step import StepOutcome
 from crew.domain.world import World, apply_all
 from crew.runner.arrivals import arrivals
-from crew.runner.manager_door import DOOR_VARIABLE, door_of, open_door, serving
+from crew.runner.background.manager_door import DOOR_VARIABLE, door_of, open_door, serving
 from crew.runner.outside.terminals import TerminalOrder, open_terminal
 from crew.runner.prompts.step_orders import agent_settings, agent_spec
 from crew.runner.prompts.step_prompt import own_words

@@ -6,7 +6,7 @@ from typing import Self
 
 from crew.domain.kernel.errors import TimedOut
 from crew.domain.requests import Request
-from crew.runner.detached import launch_runner
+from crew.runner.background.detached import launch_runner
 from crew.runner.requests.runner_pipe import ask_runner
 from crew.store.runner_lock import LockHeld, find_runner
 from crew.workplace import Workplace

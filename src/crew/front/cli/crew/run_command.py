@@ -133,7 +133,7 @@ def _tell_level(call: Call, workplace: "Workplace") -> None:
 
 def _refuse_in_manager() -> None:
     """A runner in the manager's own process would be confined as the manager is."""
-    from crew.runner.manager_door import DOOR_VARIABLE  # noqa: PLC0415 - see above
+    from crew.runner.background.manager_door import DOOR_VARIABLE  # noqa: PLC0415 - see above
 
     if os.environ.get(DOOR_VARIABLE):
         raise UsageError(
@@ -146,8 +146,8 @@ def _refuse_in_manager() -> None:
 def _detach(
     call: Call, workplace: "Workplace", *, count: int | None, kind: str | None, drain: bool
 ) -> int:
-    from crew.runner.detached import run_arguments, start_runner  # noqa: PLC0415 - for one way to run
-    from crew.runner.manager_door import DOOR_VARIABLE, ask_for_runner  # noqa: PLC0415
+    from crew.runner.background.detached import run_arguments, start_runner  # noqa: PLC0415 - for one way to run
+    from crew.runner.background.manager_door import DOOR_VARIABLE, ask_for_runner  # noqa: PLC0415
 
     if os.environ.get(DOOR_VARIABLE):  # this is a manager, whose sandbox is not for runners
         pid = ask_for_runner(workplace, count=count, kind=kind, drain=drain)

@@ -2,9 +2,9 @@
 
 from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
+from crew.runner.background.manager_door import serve
 from crew.runner.by_hand.task_access import has_terminal
 from crew.runner.manager import TERMINAL
-from crew.runner.manager_door import serve
 
 
 @command("_manager-door", example="")

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from crew.domain.kernel.errors import CrewError, TimedOut
-from crew.runner.detached import START_LIMIT_S, launch_runner, run_arguments, start_runner
+from crew.runner.background.detached import (
+    START_LIMIT_S,
+    launch_runner,
+    run_arguments,
+    start_runner,
+)
 from crew.store.runner_lock import find_runner
 from crew.system.atomic_files import write_file
 from crew.system.crash_points import effect

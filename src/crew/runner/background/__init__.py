@@ -1,0 +1,1 @@
+"""Starts runners in the background, for a person and for a manager."""
