@@ -1,7 +1,7 @@
 """Loads the configuration of a repository; what a commit brought holds once it is approved."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,10 +57,13 @@ def trusted_layers(root: Path, environ: Mapping[str, str] | None = None) -> tupl
 def proposals(root: Path) -> tuple[Proposal, ...]:
     """What waits for approval, file by file."""
     keys = [one.proposal for one in _judge_all(root).values() if one.proposal]
-    new = [Proposal(file=name, problem=NEW_WORKFLOW) for name in _unapproved_workflows(root)]
-    settings = _unapproved(root, _project_contents(root))
-    programs = [Proposal(file=name, problem=NEW_PROJECT_SETTINGS) for name in settings]
-    return (*keys, *new, *programs)
+    files = ((NEW_WORKFLOW, _workflow_contents), (NEW_PROJECT_SETTINGS, _project_contents))
+    return (*keys, *(one for why, load in files for one in _new_files(root, why, load(root))))
+
+
+def _new_files(root: Path, why: str, contents: Mapping[str, bytes]) -> Iterator[Proposal]:
+    for name in _unapproved(root, contents):
+        yield Proposal(file=name, problem=why, text=contents[name].decode(errors="replace"))
 
 
 def remember_own(root: Path) -> None:

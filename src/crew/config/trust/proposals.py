@@ -41,11 +41,15 @@ class KeyProposal:
 
 @frozen
 class Proposal:
-    """The changes of one file that wait for approval; `problem` is why it waits as a whole."""
+    """The changes of one file that wait for approval; `problem` is why it waits as a whole.
+
+    `text` is what a person would approve of such a file.
+    """
 
     file: str
     changes: tuple[KeyProposal, ...] = ()
     problem: str = ""
+    text: str = ""
 
 
 @frozen

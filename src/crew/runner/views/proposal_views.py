@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 INBOX_ID = "config"
 KIND = "config_change"
 MOST_NAMED = 6
+MOST_LINES = 60
+LONGEST_LINE = 500
+LONGEST_TEXT = 20_000
 
 
 def proposal_view(proposal: "Proposal") -> dict[str, Any]:
     return {
         "file": proposal.file,
         "problem": proposal.problem or None,
+        "text": proposal.text[:LONGEST_TEXT] or None,
         "changes": [
             {"key": written_key(one.key), "approved": one.approved, "proposed": one.proposed}
             for one in proposal.changes
@@ -32,6 +36,10 @@ def change_lines(proposal: "Proposal") -> Iterator[str]:
     yield proposal.file
     if proposal.problem:
         yield f"  {plain(proposal.problem)}"
+    lines = proposal.text.splitlines()
+    yield from (f"+ {plain(line)[:LONGEST_LINE]}" for line in lines[:MOST_LINES])
+    if len(lines) > MOST_LINES:
+        yield f"+ … and {len(lines) - MOST_LINES} more lines: read the file before you approve it"
     for one in proposal.changes:
         for sign, value in (("-", one.approved), ("+", one.proposed)):
             if value is not None:
