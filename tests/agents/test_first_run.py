@@ -140,3 +140,13 @@ def test_the_built_in_answers_are_those_that_claude_asks_for(tmp_path):
         "projects": {str(WORKTREE): {"hasTrustDialogAccepted": True}},
         "customApiKeyResponses": {"approved": ["k" * 20], "rejected": []},
     }
+
+
+def test_a_new_key_joins_those_that_a_person_approved_and_a_rejected_one_stays_rejected(tmp_path):
+    (tmp_path / ".cli").mkdir()
+    file = tmp_path / ".cli/config.json"
+    file.write_text(json.dumps({"keys": {"approved": ["old"], "rejected": ["no"]}}))
+    approved = {**KEY, "key": ["keys", "approved"], "value": ["{{.EnvTail}}"]}
+    for key in ("new", "new", "no"):
+        answer(tmp_path, approved, environ={"CLI_KEY": key})
+    assert told(tmp_path) == {"keys": {"approved": ["old", "new"], "rejected": ["no"]}}

@@ -2,19 +2,26 @@
 
 import json
 import subprocess
+import time
+from datetime import UTC, datetime
 
 import pytest
 
 from agents.contract import run_step
 from agents.running import wait_until
 from crew.domain.rows.step import ErrorKind
-from real_clis.scripted_model import Fail, Say, bash
+from real_clis.cli_kinds import claude_env
+from real_clis.conftest import as_toml
+from real_clis.scripted_model import Fail, Say, bash, too_many_requests
 
 pytestmark = pytest.mark.timeout(240)
 
 WORK = bash("echo hello > new.txt && git add new.txt && git commit -qm 'add new.txt'")
 AGAIN = bash("echo hello again >> new.txt && git commit -qam 'add to new.txt'")
 WRONG_KEY = Fail(401, "authentication_error", "invalid x-api-key", times=-1)
+
+
+LIMITED_FOR_S = 3600
 
 
 def inbox(crew):
@@ -63,6 +70,37 @@ def test_a_wrong_key_pauses_claude_within_seconds_and_its_tasks_continue_after_a
     crew("retry", "claude")
     wait_until(lambda: [status(crew, task) for task in tasks] == ["merged"] * 2, limit_s=100)
     assert inbox(crew) == []
+
+
+@pytest.mark.clis
+def test_a_limit_of_a_reviewer_pauses_its_provider_and_the_finished_work_waits(
+    crew, script, model, running
+):
+    """Nothing is asked of the reviewer's model meanwhile."""
+    subscriber = {**claude_env(f"{model.address}/s/review"), "ANTHROPIC_API_KEY": ""}
+    subscriber["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-dummy"
+    crew.configure(
+        '[review]\nmode = "single"\nagent = "claude-reviewer"\n'
+        '[agents.claude-reviewer]\nprovider = "reviews"\n'
+        f"[agents.claude-reviewer.env]\n{as_toml(subscriber)}"
+    )
+    script(WORK, Say("DONE"))
+    resets_at = int(time.time()) + LIMITED_FOR_S
+    review = script(too_many_requests(resets_at, times=-1), name="review")
+    task = crew("new", "--title", "Write new.txt")
+    running("--agents", "1")
+    paused = wait_until(lambda: json.loads(crew("show", task, "--json"))["paused"])
+    assert (paused["provider"], paused["resumes_at"][:19]) == ("reviews", utc(resets_at))
+    assert status(crew, task) == "in_progress"
+    for command in ("list", "dashboard", "show"):
+        view = json.loads(crew(command, *([task] if command == "show" else []), "--json"))
+        assert utc(resets_at) in json.dumps(view)
+    assert "provider reviews is paused until" in crew("show", task)
+    assert len(review.turns) == 1
+
+
+def utc(at):
+    return datetime.fromtimestamp(at, UTC).isoformat()[:19]
 
 
 NO_MODEL = "models/fake-1 is not found for API version v1beta"

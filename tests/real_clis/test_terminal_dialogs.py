@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,15 @@ def test_a_message_at_a_dialog_is_kept_and_typed_after_its_answer(terminal, kind
     assert "no, do not do that" in json.dumps(play.turns[1].body)
     assert json.loads(crew("inbox", "--json")) == []
     wait_until(lambda: "typed" in crew("send", "1", "well done", "--json"))
+
+
+@pytest.mark.clis
+def test_a_key_that_was_not_approved_before_waits_at_no_dialog(terminal, script, caller):
+    play = script(Say("hello"))
+    settings = {"customApiKeyResponses": {"approved": ["another key"], "rejected": []}}
+    theirs = Path(caller["HOME"]) / ".claude.json"
+    theirs.write_text(json.dumps(settings))
+    terminal("new", "--title", "one")
+    terminal("start", "1", "claude")
+    wait_until(lambda: play.turns)
+    assert json.loads(theirs.read_text()) == settings

@@ -80,7 +80,10 @@ def test_a_second_session_reviews_the_commit_and_its_notes_come_back_to_the_firs
     assert (repo / "new.txt").read_text() == "hello\ngoodbye\n"
     assert "It never says goodbye." in json.dumps(work.turns[2].body["messages"])
     assert "It never says goodbye." not in json.dumps(review.turns[2].body["messages"])
-    assert json.loads(crew("show", task, "--json"))["review_count"] == 2
+    shown = json.loads(crew("show", task, "--json"))
+    assert shown["review_count"] == 2
+    asked = len(work.turns) + len(review.turns)
+    assert shown["run"]["input_tokens"] == asked * INPUT_TOKENS  # a review costs as a step does
 
 
 def test_a_signal_over_mcp_ends_the_round(crew, script):

@@ -1,6 +1,6 @@
 """Answers an agent CLI's first-run questions in its config file before it asks a person.
 
-Only missing keys are added. A person's choices stay.
+Only missing keys and missing entries of lists are added. A person's choices stay.
 """
 
 import json
@@ -51,14 +51,24 @@ def _merge_into(file: Path, wanted: list[tuple[list[str], Any]]) -> str | None:
 
 
 def _add(document: Any, key: list[str], value: Any) -> bool:
-    """Whether the key was added. TypeError if the path to it is not an object."""
+    """Whether something was added. TypeError if the path to it is not an object."""
     *way, last = key
     for part in way:
         document = _object(document).setdefault(part, {})
-    if last in _object(document):
+    present = _object(document).get(last)
+    if isinstance(present, list) and isinstance(value, list):
+        missing = [one for one in value if not _is_listed(document, one)]
+        present += missing
+        return bool(missing)
+    if last in document:
         return False
     document[last] = value
     return True
+
+
+def _is_listed(document: dict[str, Any], entry: Any) -> bool:
+    """Whether a list beside the named one has it, such as that of rejected keys."""
+    return any(entry in listed for listed in document.values() if isinstance(listed, list))
 
 
 def _object(value: Any) -> dict[str, Any]:
