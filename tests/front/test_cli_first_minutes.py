@@ -207,6 +207,18 @@ def test_a_program_that_vanishes_pauses_its_kind_and_a_retry_continues_the_task(
     assert scene.crew("run", "--drain").code == 0
 
 
+def test_the_doctor_names_an_agent_without_a_login_and_how_to_log_in(scene):
+    program = scene.folder / "claude"
+    program.write_text("#!/bin/sh\necho '{\"loggedIn\": false}'\nexit 1\n")
+    program.chmod(0o755)
+    scene.ok("config", "set", "agents.claude.command", str(program))
+    scene.ok("config", "set", "agents.worker_default", "claude")
+    said = scene.crew("doctor", "--json")
+    (found,) = [one for one in said.json if one["check"] == "agents"]
+    assert (said.code, found["state"]) == (1, "wrong")
+    assert "claude auth login" in found["fix"]
+
+
 # Ctrl-C and SIGTERM
 
 

@@ -4,11 +4,14 @@ import json
 import subprocess
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from agents.contract import run_step
 from agents.running import wait_until
+from crew.agents.adapter import AgentSpec
+from crew.agents.errors.login_check import check_login
 from crew.domain.rows.step import ErrorKind
 from real_clis.cli_kinds import claude_env
 from real_clis.conftest import as_toml
@@ -122,3 +125,24 @@ def test_each_cli_ends_its_step_after_few_requests_with_an_error_that_lasts(
     assert (outcome.error.kind, len(play.asked) <= 6) == (kind, True), (outcome, len(play.asked))
     assert f"crew retry {cli.name}" in outcome.error.remedy
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (0, 0)
+
+
+DOCTORED = {
+    "claude": ({}, {"ANTHROPIC_API_KEY": "sk-ant-dummy"}),
+    "codex": ({"CODEX_API_KEY": ""}, None),
+    "gemini": ({}, {"GEMINI_API_KEY": "dummy"}),
+}
+
+
+@pytest.mark.parametrize("name", DOCTORED)
+def test_the_doctor_knows_a_missing_login_without_a_request(caller, model, request, name):
+    program = request.getfixturevalue(name)
+    missing, there = DOCTORED[name]
+    spec = AgentSpec(name=name, adapter=name, command=program)
+    assert check_login(spec, {**caller, **missing}).is_there is False
+    if there is None:
+        (Path(caller["HOME"]) / ".codex").mkdir(exist_ok=True)
+        (Path(caller["HOME"]) / ".codex" / "auth.json").write_text('{"OPENAI_API_KEY": "sk-x"}')
+    assert check_login(spec, {**caller, **(there or {})}).is_there is True
+    assert model.scenarios == {}
+    assert model.unanswered == []

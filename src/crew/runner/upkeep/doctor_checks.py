@@ -1,5 +1,6 @@
 """The checks of `crew doctor`; each finding names its fix."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -10,10 +11,16 @@ from crew.domain.upkeep.findings import Finding
 from crew.runner.upkeep.state_checks import STATE_CHECKS
 from crew.runner.views.proposal_views import key_names
 from crew.store.fact_log import load_world
+from crew.system.processes.allowed_environment import allowed_environment
 from crew.trusted_config import proposals
 
 if TYPE_CHECKING:
+    from crew.agents.errors.login_check import Login
+    from crew.config.model import AgentSettings
     from crew.workplace import Workplace
+
+WITH_LOGIN = frozenset({"claude", "codex", "codex-exec", "opencode", "gemini", "acp"})
+"""Adapters whose programs have logins; a command or a script of a person need not have one."""
 
 OLDEST_GIT = (2, 38)
 
@@ -98,10 +105,11 @@ def submodules(workplace: "Workplace") -> Iterator[Finding]:
 
 
 def agents(workplace: "Workplace") -> Iterator[Finding]:
-    """Check the agent kinds; only the default worker and those of existing agents are errors."""
-    settings = workplace.settings.agents
-    used = {agent.agent_kind for agent in load_world(workplace.db).crew.values()}
-    for kind in sorted({settings.worker_default, *used}):
+    """Check the agent kinds in use: the default worker, those of agents, and the reviewers."""
+    settings, world = workplace.settings.agents, load_world(workplace.db)
+    used = {agent.agent_kind for agent in world.crew.values()}
+    logins: dict[tuple[object, ...], Login] = {}
+    for kind in sorted({settings.worker_default, *used, *workplace.rules.reviewers}):
         known = settings.by_name.get(kind)
         missing = missing_program(known) if known else None
         if known is None or missing:
@@ -113,4 +121,29 @@ def agents(workplace: "Workplace") -> Iterator[Finding]:
                 is_wrong=True,
             )
         else:
-            yield Finding(check="agents", message=f"the agent {kind} is installed")
+            yield _login_finding(workplace, known, logins)
+    for outage in world.outages.values():
+        if outage.is_open:
+            message = f"the agent {outage.id} is paused: {outage.reason}"
+            yield Finding(check="agents", message=message, fix=outage.remedy, is_wrong=True)
+
+
+def _login_finding(
+    workplace: "Workplace", agent: "AgentSettings", logins: "dict[tuple[object, ...], Login]"
+) -> Finding:
+    """The login of an installed agent; kinds with the same program and settings share one check."""
+    from crew.agents.errors.login_check import check_login  # noqa: PLC0415 - for the doctor only
+    from crew.agents.errors.ways_out import login  # noqa: PLC0415
+    from crew.runner.prompts.step_orders import agent_spec  # noqa: PLC0415
+
+    spec = agent_spec(workplace, agent, "")
+    key = (spec.adapter, spec.command, spec.args, tuple(sorted(spec.env.items())))
+    if key not in logins:
+        logins[key] = check_login(spec, {**allowed_environment(os.environ), **spec.env})
+    found = logins[key]
+    if found.is_there is False:
+        message = f"the agent {agent.name} is installed, but {found.words}"
+        return Finding(check="agents", message=message, fix=login(spec), is_wrong=True)
+    words = f" and {found.words}" if found.is_there else f"; {found.words}"
+    words = words if agent.adapter in WITH_LOGIN else ""
+    return Finding(check="agents", message=f"the agent {agent.name} is installed{words}")

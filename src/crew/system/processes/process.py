@@ -346,16 +346,20 @@ def run_in_terminal(
 
 
 def output_of(
-    argv: tuple[str, ...], *, stdin: bytes, timeout_s: float
+    argv: tuple[str, ...],
+    *,
+    stdin: bytes,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[int | None, bytes, bytes]:
     """Run a short program: its exit code, its output and its errors.
 
-    The exit code of a program that was ended because it took longer is None.
+    The exit code of a program that cannot be started, or took longer and was ended, is None.
     """
     try:
         done = subprocess.run(
-            argv, input=stdin, capture_output=True, timeout=timeout_s, check=False
+            argv, input=stdin, capture_output=True, timeout=timeout_s, check=False, env=env
         )
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, OSError):
         return None, b"", b""
     return done.returncode, done.stdout, done.stderr
