@@ -91,6 +91,24 @@ def test_a_server_of_that_name_that_a_person_wrote_stays(order, home, theirs):
     assert theirs.read_text() == text
 
 
+def test_a_link_in_place_of_the_folder_or_the_settings_leads_crew_nowhere(
+    order, home, ours, tmp_path
+):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "settings.json").write_text("precious")
+    folder = own_home(order) / ".gemini"
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(target)
+    gemini_variables(order, {"HOME": str(home)})
+    (folder / "settings.json").unlink()
+    (folder / "settings.json").symlink_to(target / "settings.json")
+    gemini_variables(order, {"HOME": str(home)})
+    assert [file.name for file in target.iterdir()] == ["settings.json"]
+    assert (target / "settings.json").read_text() == "precious"
+    assert ours()["security"] == {"folderTrust": {"enabled": True}}
+
+
 POINTS = [
     f"agents.{name}.{when}"
     for name in ("own_home", "own_settings", "remove_former_tools")

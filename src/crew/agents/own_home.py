@@ -49,7 +49,12 @@ def merged(settings: Settings, added: Settings) -> dict[str, Any]:
 
 @effect("agents.own_home")
 def link_parts(folder: Path, theirs: Path, names: Iterable[str]) -> None:
-    """Link the person's files into the folder. What a program put there itself stays."""
+    """Link the person's files into the folder. What a program put there itself stays.
+
+    The agent can write in its home. A link that it put in the folder's place could lead anywhere.
+    """
+    if folder.is_symlink():
+        folder.unlink()
     make_private_folder(folder)
     for name in names:
         link, target = folder / name, theirs / name
