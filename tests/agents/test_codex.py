@@ -33,6 +33,8 @@ from crew.agents.adapter import (
 )
 from crew.agents.codex.codex import is_for_app_server
 from crew.agents.codex.codex_flags import codex_flags, toml
+from crew.agents.codex.codex_turn import AppTurn
+from crew.agents.event_stream import AgentMessages
 from crew.domain.rows.step import ErrorKind, Usage
 
 __all__ = ["order"]
@@ -667,3 +669,12 @@ def test_arguments_that_only_exec_knows_choose_it():
     assert is_for_app_server(("-c", "a=b", "--enable", "x", "--config=a=b", "--disable=x"))
     assert not is_for_app_server(("-c", "a=b", "-C", "folder"))
     assert not is_for_app_server(("--oss",))
+
+
+def test_tokens_count_although_the_context_is_full():
+    """Codex then reports a total of 0 tokens, and the size of its context as their sum."""
+    turn = AppTurn(messages=AgentMessages("DONE", lambda _words: None))
+    for tokens in (100, 0):
+        total = {"inputTokens": tokens, "outputTokens": tokens, "totalTokens": 258_400}
+        turn.read("thread/tokenUsage/updated", {"tokenUsage": {"total": total}})
+    assert turn.total == Usage(input_tokens=100, output_tokens=100, cost_usd=None)

@@ -23,13 +23,19 @@ class AppTurn:
             case "item/started" | "item/completed":
                 self._read_item(mapping(params, "item"), is_whole=method == "item/completed")
             case "thread/tokenUsage/updated":
-                self.total = _tokens(mapping(mapping(params, "tokenUsage"), "total"))
+                self._read_total(mapping(mapping(params, "tokenUsage"), "total"))
             case "error":
                 self.messages.report(text_of(mapping(params, "error"), "message"))
             case "turn/completed" if not self.status:
                 self._conclude(mapping(params, "turn"))
             case _:
                 pass
+
+    def _read_total(self, total: Event) -> None:
+        """Keep the last real count: once its context is full, Codex reports a total of 0 tokens."""
+        counted = _tokens(total)
+        if counted.input_tokens or counted.output_tokens:
+            self.total = counted
 
     def read_limits(self, params: Event) -> None:
         """Read when the used-up windows of the account end."""
