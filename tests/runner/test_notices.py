@@ -93,6 +93,17 @@ def test_what_was_asked_before_a_crash_is_told_by_the_next_runner(make_scene, we
     assert [one["question"] for one in web.came] == ["q1"]
 
 
+def test_a_kind_that_is_not_logged_in_is_reported_once_with_what_to_do(make_scene, web):
+    config = f'[notify]\nurls = ["{web.url}/hook"]\n'
+    steps = [[{"fail": {"kind": "auth", "message": "wrong key"}}]]
+    script = {"tasks": {title: {"steps": steps} for title in ("one", "two")}}
+    scene = make_scene(script, tasks=["one", "two"], config=config)
+    scene.run()
+    (told,) = web.came
+    assert (told["event"], told["question"], told["kind"]) == ("paused", "scripted", "outage")
+    assert "crew retry scripted" in told["text"]
+
+
 @pytest.mark.parametrize(("moment", "told"), [("before", 0), ("after", 1)])
 def test_a_crash_after_it_was_kept_as_told_never_tells_it_twice(make_scene, web, moment, told):
     config = f'[notify]\nurls = ["{web.url}/hook"]\n'

@@ -1,8 +1,9 @@
 """Sends a notice for each open question, with the configured command and to the configured URLs.
 
-Each question is sent once. This is recorded before anything is sent, so a crash in between can lose
-a notice and never repeats one. A question asked right before a crash has no such record, and the
-next runner sends it. `crew inbox` lists every question in any case.
+An outage of an agent kind is sent in the same way. Each question is sent once. This is recorded
+before anything is sent, so a crash in between can lose a notice and never repeats one. A question
+asked right before a crash has no such record, and the next runner sends it. `crew inbox` lists
+every question in any case.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from typing import Any
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
 from crew.domain.kernel.text import one_line, plain
+from crew.domain.rows.provider import Outage
 from crew.domain.rows.question import Question
 from crew.domain.world import World
 from crew.runner.engine import Engine
@@ -28,7 +30,8 @@ from crew.workplace import Workplace
 
 log = logging.getLogger(__name__)
 
-EVENT = "asked"
+ASKED, PAUSED = "asked", "paused"
+OUTAGE = "outage"
 LOOK_EVERY_S = 0.5
 COMMAND_LIMIT_S = 60.0
 POST_LIMIT_S = 15.0
@@ -42,10 +45,14 @@ DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 
 @frozen
 class Notice:
-    """One question, as notices present it."""
+    """One question, or the outage of an agent kind, as notices present it."""
 
     question: Question
     title: str
+
+    @property
+    def event(self) -> str:
+        return PAUSED if self.question.about == OUTAGE else ASKED
 
     @property
     def message(self) -> str:
@@ -53,7 +60,7 @@ class Notice:
 
     def environment(self) -> dict[str, str]:
         return {
-            "CREW_EVENT": EVENT,
+            "CREW_EVENT": self.event,
             "CREW_QUESTION_ID": self.question.id,
             "CREW_TASK_ID": self.question.task,
             "CREW_MESSAGE": self.message,
@@ -63,16 +70,23 @@ class Notice:
         """The JSON document; chat programs show its field `text`."""
         one = self.question
         asks = f"{one.role} of task {one.task} ({one_line(self.title)})"
+        text = f'{asks} asks: {self.message}\ncrew answer {one.id} "…"'
         return {
-            "event": EVENT,
+            "event": self.event,
             "question": one.id,
             "task": one.task,
             "title": self.title,
             "role": one.role,
             "kind": one.about,
             "message": self.message,
-            "text": f'{asks} asks: {self.message}\ncrew answer {one.id} "…"',
+            "text": self.message if self.event == PAUSED else text,
         }
+
+
+def _entry(outage: Outage) -> Question:
+    """An outage as the entry of the inbox that it is."""
+    words = f"The agent kind {outage.id} is paused: {outage.reason}\nTo continue: {outage.remedy}"
+    return Question(id=outage.id, task="", run="", role="", question=words, about=OUTAGE)
 
 
 @asynccontextmanager
@@ -121,13 +135,17 @@ class Teller:
             if question.is_open and question.id not in self._known and self._is_first(question.id):
                 title = world.tasks[question.task].title
                 self._send(Notice(question=question, title=title))
+        for outage in world.outages.values():
+            key = f"{outage.id} since {outage.since}"
+            if outage.is_open and key not in self._known and self._is_first(key):
+                self._send(Notice(question=_entry(outage), title=""))
 
-    def _is_first(self, question: str) -> bool:
+    def _is_first(self, key: str) -> bool:
         """Record that this process sends the notice; False if another one has done so."""
-        name, mine = f"told {question}", f"{os.getpid()}/{id(self)}"
+        name, mine = f"told {key}", f"{os.getpid()}/{id(self)}"
         kept = setting(self.workplace.db, name)
         is_first = kept is None and first_setting(self.workplace.db, name, mine) == mine
-        self._known.add(question)  # after the write: if the store fails, it is tried again
+        self._known.add(key)  # after the write: if the store fails, it is tried again
         return is_first
 
     def _send(self, notice: Notice) -> None:
