@@ -7,6 +7,8 @@ import threading
 import pytest
 
 from crew.domain.kernel.errors import Conflict, CrewError, UsageError
+from crew.git import repository
+from crew.git.git_command import GitAnswer
 from crew.git.repository import (
     check_usable,
     commit_of,
@@ -14,6 +16,9 @@ from crew.git.repository import (
     exclude_locally,
     find_repository,
     head_commit,
+    landed_commits,
+    may_be_packed,
+    refs_like,
     target_branch,
 )
 from git.people import Person
@@ -167,3 +172,49 @@ def test_excluding_works_without_the_info_folder_and_at_the_same_time(repo):
         thread.join()
     lines = (repo.common_dir / "info" / "exclude").read_text().split()
     assert sorted(lines) == sorted(f"/{number}" for number in range(10))
+
+
+def test_what_landed_is_read_from_files_that_hold_a_commit(repo, person):
+    tip = person.git("rev-parse", "main")
+    assert list(landed_commits(repo)) == []
+    for name in ("main", "deep/one"):
+        person.git("update-ref", f"refs/crew/landed/{name}", tip)
+    (repo.common_dir / "refs/crew/landed/damaged").write_text("garbage")
+    assert list(landed_commits(repo)) == [tip, tip]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_refs_are_listed_by_name_with_their_commits(repo, person, is_packed):
+    tip = person.git("rev-parse", "main")
+    person.git("branch", "crew-1")
+    person.git("tag", "-a", "-m", "x", "v1")
+    if is_packed:
+        person.git("pack-refs", "--all")
+    assert refs_like(repo, "refs/heads/crew-*") == {"refs/heads/crew-1": tip}
+    assert refs_like(repo, "refs/tags/")["refs/tags/v1"] != tip
+    assert refs_like(repo, "refs/none/") == {}
+    assert may_be_packed(repo, "refs/heads/crew-1") is is_packed
+    assert not may_be_packed(repo, "refs/heads/crew")
+    (repo.common_dir / "reftable").mkdir()
+    assert may_be_packed(repo, "refs/heads/crew")
+
+
+def test_a_symbolic_ref_that_its_file_does_not_show_is_asked_of_git(repo, person, monkeypatch):
+    asked = []
+
+    def answer(_where, *args):
+        asked.append(args)
+        return GitAnswer(code=0, out=b"refs/remotes/origin/trunk\n", err="")
+
+    monkeypatch.setattr(repository, "ask", answer)
+    (repo.common_dir / "refs/remotes/origin").mkdir(parents=True)
+    head = repo.common_dir / "refs/remotes/origin/HEAD"
+    assert repository._origin_head(repo) is None
+    head.write_text(f"{'1' * 40}\n")
+    assert (repository._origin_head(repo), asked) == (None, [])
+    for text in ("ref: refs/heads/.invalid\n", "odd\n"):
+        head.write_text(text)
+        assert repository._origin_head(repo) == "trunk"
+    assert asked == [("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")] * 2
+    head.write_text("ref: refs/remotes/origin/main\n")
+    assert (repository._origin_head(repo), len(asked)) == ("main", 2)

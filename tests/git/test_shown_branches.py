@@ -6,6 +6,7 @@ from crew.git.refs import advance
 from crew.git.repository import commit_of
 from crew.git.task_repository.shown_branches import show_newest
 from crew.git.worktrees.worktrees import ensure_worktree
+from git.conftest import agents_git_dir
 from git.people import Person
 
 
@@ -48,3 +49,51 @@ def test_a_link_in_the_way_is_not_followed(repo, person, agent, tmp_path):
     person.commit({"new.txt": "x\n"}, "newer")
     show_newest(repo, agent.path, "main")
     assert list(refs.iterdir()) == []
+
+
+def test_a_branch_that_is_shown_already_is_not_written_again(repo, person, agent):
+    ref = agents_git_dir(repo, agent.path) / "refs" / "heads" / "main"
+    person.commit({"new.txt": "x\n"}, "newer")
+    show_newest(repo, agent.path, "main")
+    before = ref.stat().st_ino, ref.stat().st_mtime_ns
+    show_newest(repo, agent.path, "main")
+    assert (ref.stat().st_ino, ref.stat().st_mtime_ns) == before
+
+
+def test_a_branch_in_a_folder_is_shown_and_a_folder_in_its_place_stays(repo, person, agent):
+    person.git("branch", "deep/er/one")
+    show_newest(repo, agent.path, "deep/er/one")
+    tip = person.git("rev-parse", "deep/er/one")
+    assert agent.git("rev-parse", "refs/heads/deep/er/one") == tip
+    person.git("branch", "-m", "deep/er/one", "deep/er-two")
+    person.git("branch", "deep/er")
+    show_newest(repo, agent.path, "deep/er")
+    assert agent.git("rev-parse", "refs/heads/deep/er/one") == tip
+
+
+@pytest.mark.parametrize("make", ["link", "file"])
+def test_what_an_agent_puts_in_the_place_of_a_folder_of_refs_stays(
+    repo, person, agent, tmp_path, make
+):
+    (tmp_path / "outside").mkdir()
+    heads = agents_git_dir(repo, agent.path) / "refs" / "heads" / "deep"
+    heads.symlink_to(tmp_path / "outside") if make == "link" else heads.write_text("x")
+    person.git("branch", "deep/one")
+    show_newest(repo, agent.path, "deep/one")
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert heads.is_symlink() is (make == "link")
+
+
+def test_of_two_tips_the_one_that_has_the_other_is_shown(repo, person, agent):
+    first = person.git("rev-parse", "main")
+    landed = person.git("commit-tree", "-m", "landed", "-p", "main", "main^{tree}")
+    advance(repo, "refs/crew/landed/main", to=landed, expected=None)
+    show_newest(repo, agent.path, "main")
+    assert agent.git("rev-parse", "main") == landed != first
+    person.git("reset", "-q", "--hard", landed)
+    later = person.commit({"new.txt": "x\n"}, "on top")
+    for _ in range(2):
+        show_newest(repo, agent.path, "main")
+        assert agent.git("rev-parse", "main") == later
+    show_newest(repo, agent.path, "no-such-branch")
+    show_newest(repo, person.path, "main")  # no worktree of crew
