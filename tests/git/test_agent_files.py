@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from crew.git.task_repository import take_in
+from crew.git.task_repository import lay_repository, take_in
 from crew.git.task_repository.agent_index import has_sound_index
-from crew.git.task_repository.agent_refs import agent_git_of
+from crew.git.task_repository.agent_refs import agent_git_of, other_tips
 from crew.git.worktrees.stale_locks import order_stamp
 from crew.git.worktrees.worktree_admin import REFILL, finish_making, git_dir_for, mark_refill
 from crew.git.worktrees.worktrees import ensure_worktree
@@ -37,6 +37,20 @@ def test_an_index_is_sound_if_it_is_whole_or_missing(crew_git):
     assert has_sound_index(agent_git)
     os.mkfifo(index)
     assert not has_sound_index(agent_git)
+
+
+def test_of_a_damaged_repository_its_index_is_kept_only_if_it_is_whole(crew_git, agent):
+    agent.git("update-ref", "refs/remotes/elsewhere/main", "HEAD")
+    agent.git("branch", "mine")
+    tip = agent.git("rev-parse", "HEAD")
+    assert other_tips(crew_git) == {"refs/heads/crew-7": tip, "refs/heads/mine": tip}
+    kept = lay_repository._kept(crew_git)
+    assert kept["index"] == (agent_git_of(crew_git) / "index").read_bytes()
+    assert any(f"{tip} refs/heads/mine\n".encode() in content for content in kept.values())
+    (agent_git_of(crew_git) / "index").write_bytes(b"nonsense")
+    assert {name for name in kept if name not in lay_repository._kept(crew_git)} == {"index"}
+    shutil.rmtree(agent_git_of(crew_git))
+    assert lay_repository._kept(crew_git) == {}
 
 
 CHANGES = {

@@ -291,3 +291,9 @@ def test_hints_fit_what_happened(person):
     with pytest.raises(CrewError) as refused:
         git(person.path, "status")
     assert "git init" in refused.value.hint
+
+
+def test_what_git_prints_in_no_known_letters_is_shown_all_the_same(repo):
+    answer = ask(repo.common_dir, "show", "x\udcff")
+    assert answer.code != 0
+    assert "x\ufffd" in answer.err

@@ -363,3 +363,13 @@ def test_a_commit_that_came_back_is_not_taken_out_by_an_older_checkpoint(repo, a
     restore_into_worktree(repo, agent.path, kept.commit)
     assert (agent.path / "x.txt").exists()
     assert state_of(repo, agent.path).changed == ("new.txt",)
+
+
+def test_a_history_of_exactly_the_limit_is_not_too_large(repo, tmp_path, monkeypatch):
+    objects = tmp_path / "objects"
+    (objects / "ab").mkdir(parents=True)
+    (objects / "one").write_bytes(b"x" * 30)
+    (objects / "ab" / "two").write_bytes(b"x" * 70)
+    for limit, is_large in ((99, True), (100, False)):
+        monkeypatch.setattr(nested_history, "HISTORY_LIMIT", limit)
+        assert nested_history._is_large(objects) is is_large

@@ -643,6 +643,19 @@ def test_an_index_that_was_written_back_as_it_was_is_mended(repo, person):
     assert person.git("status", "--porcelain") == ""
 
 
+def test_an_old_index_stays_if_the_person_has_edited_a_file_since(repo, person):
+    index = person.path / ".git" / "index"
+    land(repo, person, {"a.txt": "landed\n", "new.txt": "new\n"})
+    stale = index.read_bytes()
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
+    index.write_bytes(stale)
+    person.write("a.txt", "mine\n")
+    before = person.git("diff", "--cached", "--name-only")
+    assert deliver(repo, "main", hold_s=0).state == "current"
+    assert person.git("diff", "--cached", "--name-only") == before != ""
+    assert (person.path / "a.txt").read_text() == "mine\n"
+
+
 def test_what_a_person_unstaged_of_a_delivery_is_not_taken_for_a_stale_index(repo, person):
     land(repo, person, {"a.txt": "landed\n", "new.txt": "new\n"})
     assert deliver(repo, "main", hold_s=0).state == "delivered"
@@ -749,6 +762,16 @@ def deliver_and_die(person, point):
         text=True,
         check=False,
     )
+
+
+def test_a_killed_delivery_leaves_no_lock_on_the_target(repo, person):
+    commit = land(repo, person, {"a.txt": "landed\n"})
+    assert deliver_and_die(person, "git.advance.before").returncode == -9
+    lock = repo.common_dir / "refs" / "heads" / "main.lock"
+    lock.write_text(f"{commit}\n")
+    repair_sync(repo)
+    assert not lock.exists()
+    assert deliver(repo, "main", hold_s=0).state == "delivered"
 
 
 POINTS = [

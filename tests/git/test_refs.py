@@ -3,7 +3,7 @@
 import pytest
 
 from crew.git import spawn_git
-from crew.git.refs import Moved, advance, delete_ref, is_swapped
+from crew.git.refs import Moved, advance, delete_ref, delete_refs, is_swapped
 from crew.git.repository import ref_tip
 
 MARK = "refs/crew/branches/crew-7"
@@ -93,3 +93,22 @@ def test_a_move_that_is_done_already_is_no_failure(repo, person, head):
     with pytest.raises(Moved) as moved:
         advance(repo, MARK, to=head, expected=head)
     assert (ref_tip(repo, MARK), moved.value.at) == (other, other)
+
+
+def test_a_git_in_any_worktree_may_hold_the_lock_of_packed_refs(
+    repo, person, tmp_path, monkeypatch
+):
+    person.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    person.git("branch", "gone")
+    seen = []
+
+    def clear(locks, *, places):
+        seen.extend(places)
+        locks[0].unlink()
+
+    monkeypatch.setattr("crew.git.refs.clear_abandoned", clear)
+    delete_refs(repo, {"refs/heads/gone": person.git("rev-parse", "main")})
+    assert (seen, ref_tip(repo, "refs/heads/gone")) == ([], None)
+    (repo.common_dir / "packed-refs.lock").touch()
+    delete_refs(repo, {"refs/heads/gone": person.git("rev-parse", "main")})
+    assert {repo.root, repo.common_dir, tmp_path / "side"} <= set(seen)
