@@ -3,7 +3,7 @@
 
 import pytest
 
-from crew.agents.terminal.terminal_screen import read_dialog, read_input
+from crew.agents.terminal.terminal_screen import read_dialog, read_input, text_at_prompt
 
 RULE = "─" * 60
 DASHES = "╌" * 60
@@ -140,10 +140,60 @@ def test_the_context_of_a_dialog_is_what_its_program_says_about_it():
     ]
 
 
-@pytest.mark.parametrize("screen", [CLAUDE_PROMPT, CODEX_PROMPT])
+OPENCODE = """
+› Task 1: one
+
+When everything is finished and committed, run `crew complete`.
+
+ok then
+▣ Build · Model default · 5.3s
+
+ BUILD                                      110 (0%) · $0.00 · ctrl+p cmd
+"""
+OPENCODE_BUSY = "› Task 1: one\n\n BUILD  ⬝⬝⬝⬝⬝⬝⬝⬝ esc interrupt        ctrl+p cmd\n"
+OPENCODE_DIALOG = """
+$ touch made.txt
+
+  △ Permission required
+   # Shell command
+  $ touch made.txt
+   Allow once   Allow always   Reject          ⇆ select  enter confirm  esc reject
+"""
+
+
+def test_a_dialog_whose_mark_cannot_be_read_is_left_to_a_person():
+    dialog = read_dialog(OPENCODE_DIALOG).dialog
+    assert (dialog.question, dialog.choices) == ("Permission required", ())
+    assert "touch made.txt" in dialog.context
+    assert not read_input(OPENCODE_DIALOG, has_known_prompt=True).takes_text
+
+
+def test_a_program_that_shows_no_prompt_while_it_works_takes_no_text_then():
+    assert not read_input(OPENCODE_BUSY, has_known_prompt=True).takes_text
+
+
+def test_a_prompt_far_above_is_a_message_of_the_past():
+    assert not read_input("❯ hello\n" + "text\n" * 12, has_known_prompt=True).takes_text
+
+
+@pytest.mark.parametrize("screen", [CLAUDE_PROMPT, CODEX_PROMPT, OPENCODE])
 def test_a_prompt_takes_text(screen):
     assert read_dialog(screen) is None
     assert read_input(screen, has_known_prompt=True).takes_text
+
+
+@pytest.mark.parametrize(
+    ("screen", "text"),
+    [
+        (CLAUDE_PROMPT, ""),
+        (CODEX_PROMPT, "Ask Codex to do anything"),  # its hint
+        (CODEX_PROMPT.replace("Ask Codex to do anything", "hello"), "hello"),
+        (" > Task 1\n\n > hello there\n workspace\n", "hello there"),
+        ("no prompt", ""),
+    ],
+)
+def test_what_is_left_at_a_prompt_is_seen(screen, text):
+    assert text_at_prompt(screen) == text
 
 
 @pytest.mark.parametrize("screen", ["", "\n\n", "loading…\n"])

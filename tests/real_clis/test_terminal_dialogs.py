@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.running import wait_until
+from real_clis.cli_kinds import CLIS
+from real_clis.conftest import as_toml
 from real_clis.scripted_model import Say, Tool
 
 OUTSIDE = "/etc/made-by-an-agent.txt"
@@ -42,6 +44,14 @@ def codex_asks(terminal, script, codex, codex_flags):
     return script(RUNS, Say("as you wish"))
 
 
+@pytest.fixture
+def gemini_asks(terminal, script, gemini):
+    terminal.use(CLIS["gemini"])
+    command = "{{.Command}} --skip-trust --approval-mode=default --prompt-interactive {{.Prompt}}"
+    terminal.configure(f"[agents.gemini]\ninteractive_template = {json.dumps(command)}")
+    return script(CLIS["gemini"].run("touch made.txt"), Say("as you wish"))
+
+
 def _question(crew):
     """The dialog, once the program shows it."""
     found = []
@@ -54,14 +64,39 @@ def _question(crew):
     return found[0]
 
 
-@pytest.mark.parametrize("kind", ["claude", pytest.param("codex", marks=pytest.mark.clis)])
+@pytest.mark.clis
+def test_a_dialog_that_only_colours_explain_is_shown_and_left_to_a_person(
+    terminal, script, opencode, model
+):
+    cli = CLIS["opencode"]
+    env = dict(cli.env(f"{model.address}/s/play"))
+    content = {**json.loads(env["OPENCODE_CONFIG_CONTENT"]), "permission": {"bash": "ask"}}
+    env["OPENCODE_CONFIG_CONTENT"] = json.dumps(content)
+    command = "{{.Command}} --mini --pure {{.Args}} --prompt {{.Prompt}}"
+    terminal.configure(
+        f"[agents.opencode]\ninteractive_template = {json.dumps(command)}\n"
+        f"[agents.opencode.env]\n{as_toml(env)}"
+    )
+    play = script(cli.run("touch made.txt"), Say("as you wish"))
+    terminal("new", "--title", "one")
+    terminal("start", "1", "opencode")
+    question = _question(terminal)
+    assert (question["question"], question["choices"]) == ("Permission required", [])
+    kept = json.loads(terminal("send", "1", "no, do not do that", "--json"))
+    assert (kept["state"], kept["question"], len(play.turns)) == ("kept", question["id"], 1)
+
+
+@pytest.mark.parametrize(
+    "kind", ["claude", *(pytest.param(one, marks=pytest.mark.clis) for one in ("codex", "gemini"))]
+)
 def test_a_message_at_a_dialog_is_kept_and_typed_after_its_answer(terminal, kind, request):
     play = request.getfixturevalue(f"{kind}_asks")
     crew = terminal
     crew("new", "--title", "one")
     crew("start", "1", kind)
     question = _question(crew)
-    assert (question["kind"], question["choices"][0][:3]) == ("dialog", "Yes")
+    assert question["kind"] == "dialog"
+    assert question["choices"][0] in {"Yes", "Yes, proceed", "Allow once"}
     kept = json.loads(crew("send", "1", "no, do not do that", "--json"))
     assert (kept["state"], kept["question"]) == ("kept", question["id"])
     assert question["id"] in crew("dashboard", "--once")

@@ -1,16 +1,31 @@
-"""Enters a choice in a dialog on a terminal's screen, and never another one.
+"""Enters a choice in a dialog, or a text at a prompt, and reads the screen to be sure of it.
 
 crew moves the mark with the arrow keys and reads the screen again before it presses Enter.
 """
 
 import time
 
-from crew.agents.terminal.terminal_screen import ScreenDialog, read_dialog
-from crew.agents.terminal.tmux import Tmux, capture, press_keys
+from crew.agents.terminal.terminal_screen import ScreenDialog, read_dialog, text_at_prompt
+from crew.agents.terminal.tmux import Tmux, capture, press_keys, send_text
 
 _LINES = 48
 _LOOKS = 40
 _LOOK_AGAIN_AFTER_S = 0.1
+_MORE_ENTERS = 3
+_ENTER_AGAIN_AFTER_S = 0.5
+_COMPARED = 30  # characters
+
+
+def enter_text(tmux: Tmux, name: str, text: str) -> None:
+    """Type a text and Enter. A program that has just closed a dialog may ignore the first Enter."""
+    send_text(tmux, name, text)
+    last = " ".join(text.splitlines()[-1:]).strip()[-_COMPARED:]
+    for _ in range(_MORE_ENTERS):
+        time.sleep(_ENTER_AGAIN_AFTER_S)
+        screen = capture(tmux, name, lines=_LINES)
+        if not last or read_dialog(screen) or not text_at_prompt(screen).endswith(last):
+            return
+        press_keys(tmux, name, "Enter")
 
 
 def choose(tmux: Tmux, name: str, choice: str) -> bool:

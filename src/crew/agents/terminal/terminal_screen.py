@@ -23,6 +23,11 @@ _SOLID = "\f"
 _SOLID_RULE = re.compile(r"[─━═]{8,}")
 _RULE = re.compile(r"[─━╌═╭╮╰╯┌┐└┘▀▄ ]+")
 _YES_OR_NO = re.compile(r"[\[(]y(?:es)?/no?[\])]\s*[:?]?$", re.IGNORECASE)
+_BUTTONS = re.compile(r"\bselect\s+enter confirm\b")  # of OpenCode
+_LONGEST_BUTTONS = 5  # rows
+_AT_REST = re.compile(r"\bctrl\+p cmd")  # OpenCode marks no prompt
+_BUSY = re.compile(r"\besc interrupt\b")
+_PROMPT_WITHIN = 10  # rows above the end
 _CONTINUE = re.compile(r"press (?:enter|return|any key) to continue", re.IGNORECASE)
 
 
@@ -41,7 +46,7 @@ def read_input(screen: str, *, has_known_prompt: bool) -> TerminalInput:
     """What the program takes now. A program whose prompt is not known takes text by default."""
     if found := read_dialog(screen):
         return TerminalInput(dialog=found.dialog)
-    return TerminalInput(takes_text=not has_known_prompt or _has_prompt(_rows(screen)))
+    return TerminalInput(takes_text=not has_known_prompt or _takes_text(_rows(screen)))
 
 
 def read_dialog(screen: str) -> ScreenDialog | None:
@@ -53,9 +58,17 @@ def read_dialog(screen: str) -> ScreenDialog | None:
         return ScreenDialog(dialog=_dialog(rows, ("yes", "no")))
     if found := _numbered(rows):
         return found
+    if _BUTTONS.search(rows[-1]):  # only colours tell which one is marked: a person has to look
+        return ScreenDialog(dialog=_buttons(rows[-_LONGEST_BUTTONS:]))
     if _CONTINUE.search(" ".join(rows[-2:])):
         return ScreenDialog(dialog=_dialog(rows, ("continue",)), marked=0)
     return None
+
+
+def text_at_prompt(screen: str) -> str:
+    """What is typed at the prompt and not sent yet; some programs show a hint there instead."""
+    prompts = [row for row in _rows(screen) if _PROMPT.match(row)]
+    return prompts[-1][1:].strip() if prompts else ""
 
 
 def _rows(screen: str) -> list[str]:
@@ -86,6 +99,11 @@ def _numbered(rows: Sequence[str]) -> ScreenDialog | None:
     return ScreenDialog(dialog=_dialog(rows[: choices[0][0]], words), marked=marks[0])
 
 
+def _buttons(rows: Sequence[str]) -> Dialog:
+    titles = [row.lstrip("△ ") for row in rows if row.startswith("△")]
+    return Dialog(question=[*titles, rows[-1]][0], context="\n".join(rows), choices=())
+
+
 def _dialog(above: Sequence[str], choices: tuple[str, ...]) -> Dialog:
     """The question is the last row with a question mark, the context the rows around it."""
     context = list(above[-_LONGEST_CONTEXT:])
@@ -94,6 +112,14 @@ def _dialog(above: Sequence[str], choices: tuple[str, ...]) -> Dialog:
     asked = [row for row in context if row.endswith("?") or "? " in row]
     question = asked[-1] if asked else (context or ["The program waits for a choice."])[-1]
     return Dialog(question=question, context="\n".join(context), choices=choices)
+
+
+def _takes_text(rows: Sequence[str]) -> bool:
+    """Whether a prompt is near the end; OpenCode shows none while it works."""
+    last = rows[-1] if rows else ""
+    if _BUSY.search(last):
+        return False
+    return bool(_AT_REST.search(last)) or _has_prompt(rows[-_PROMPT_WITHIN:])
 
 
 def _has_prompt(rows: Sequence[str]) -> bool:

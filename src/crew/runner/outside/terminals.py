@@ -8,7 +8,7 @@ from crew.agents.adapter import DEFAULT_TEMPLATE, StepOrder
 from crew.agents.command import prompt_argument, template_values
 from crew.agents.environment import agent_environment, prepare_files, shim_folder
 from crew.agents.terminal import tmux
-from crew.agents.terminal.dialog_keys import choose
+from crew.agents.terminal.dialog_keys import choose, enter_text
 from crew.agents.terminal.terminal_script import write_session_script
 from crew.agents.terminal.tmux import Tmux
 from crew.config.model import AgentSettings
@@ -166,7 +166,7 @@ class TaskTerminals:
             return seen
         back = [sent_back_words(self.workplace, run, task)] if terminal.untyped else []
         text = "\n\n".join([*back, *(one.typed for one in messages)])
-        tmux.send_text(Tmux(folder=self.workplace.folder), terminal.name, text)
+        enter_text(Tmux(folder=self.workplace.folder), terminal.name, text)
         return seen
 
     def choose(self, terminal: Terminal, choice: str) -> None:
