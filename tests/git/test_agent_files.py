@@ -1,12 +1,14 @@
 """Files of a task's own repository that crew reads as data: its index, alternates and locks."""
 
+import hashlib
 import os
 import shutil
 
 import pytest
 
+from crew.git.checkpoints.reflogs import left_behind
 from crew.git.task_repository import lay_repository, take_in
-from crew.git.task_repository.agent_index import has_sound_index
+from crew.git.task_repository.agent_index import has_sound_index, is_sound
 from crew.git.task_repository.agent_refs import agent_git_of, other_tips
 from crew.git.worktrees.stale_locks import order_stamp
 from crew.git.worktrees.worktree_admin import REFILL, finish_making, git_dir_for, mark_refill
@@ -130,3 +132,27 @@ def test_a_worktree_that_is_filled_again_is_marked_until_it_is_whole(crew_git):
     finish_making(crew_git)
     finish_making(crew_git)
     assert not (crew_git / REFILL).exists()
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256"])
+def test_an_index_ends_in_the_checksum_of_either_kind_of_repository(method):
+    content = b"DIRC" + b"x" * 100
+    signed = content + hashlib.new(method, content).digest()
+    assert is_sound(signed)
+    assert is_sound(content + bytes(20))
+    assert not is_sound(signed[:4] + b"y" + signed[5:])
+    assert not is_sound(b"DIRT" + signed[4:])
+
+
+def test_a_commit_that_only_orig_head_names_was_left_behind(repo, person, tmp_path):
+    tree = Person(tmp_path / "linked")
+    ensure_worktree(repo, tree.path, branch="crew-8", base="main", kind="linked")
+    lost = tree.commit({"new": "x\n"})
+    tree.git("reset", "-q", "--hard", "HEAD~1")
+    git_dir = git_dir_for(repo, tree.path)
+    shutil.rmtree(git_dir / "logs")
+    shutil.rmtree(repo.common_dir / "logs")
+    head = tree.git("rev-parse", "HEAD")
+    assert left_behind(repo, git_dir, head=head, branch="crew-8") == (lost,)
+    (git_dir / "ORIG_HEAD").unlink()
+    assert left_behind(repo, git_dir, head=head, branch="crew-8") == ()
