@@ -12,7 +12,7 @@ from crew.git.worktrees.folder_removal import (
     set_aside_stranger,
 )
 from crew.git.worktrees.worktree_admin import git_dir_for
-from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree
+from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, remove_worktree
 
 
 @pytest.fixture
@@ -78,3 +78,13 @@ def test_only_an_empty_folder_is_deleted(tmp_path):
     with pytest.raises(OSError, match="not empty"):
         delete_empty(folder)
     assert (folder / "work").exists()
+
+
+def test_a_worktree_with_folders_that_its_owner_may_not_change_is_removed(repo, tree):
+    (tree / "closed" / "inner").mkdir(parents=True)
+    (tree / "closed" / "inner" / "file").write_text("x")
+    for folder in (tree / "closed" / "inner", tree / "closed"):
+        folder.chmod(0o500)
+    remove_worktree(repo, tree)
+    assert not tree.exists()
+    assert [path.name for path in tree.parent.iterdir() if "tree" in path.name] == []
