@@ -14,6 +14,9 @@ PATIENCE_S = 60.0  # a CLI takes half a second, on a busy machine much longer
 
 Environment = Mapping[str, str]
 
+_NO_HOST = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+"""Claude Code connects to its API at every start, in advance; nothing listens at this address."""
+
 
 @frozen
 class Login:
@@ -34,8 +37,8 @@ def check_login(spec: AgentSpec, environment: Environment) -> Login:
 
 def _claude(spec: AgentSpec, environment: Environment) -> Login:
     argv = (spec.command or "claude", "auth", "status")
-    quiet = {**environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # no host is asked
-    _code, output, _errors = output_of(argv, stdin=b"", timeout_s=PATIENCE_S, env=quiet)
+    env = {**_NO_HOST, **environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    _code, output, _errors = output_of(argv, stdin=b"", timeout_s=PATIENCE_S, env=env)
     status = _json(output)
     if "loggedIn" not in status:
         return UNKNOWN
