@@ -87,3 +87,14 @@ def test_while_a_step_runs_nothing_moves_under_it(repo, agent, fixed):
     assert agent.git("rev-parse", "HEAD") == before
     assert commit_of(repo, "crew-7") == fixed
     assert persons_commits.take_persons(repo, agent.path) is True
+
+
+def test_commits_are_taken_in_once_and_those_of_the_agent_never(repo, person, agent):
+    assert not persons_commits.take_persons(repo, agent.path)
+    person.git("switch", "-q", "crew-7")
+    person.commit({"p.txt": "p\n"})
+    person.git("switch", "-q", "main")
+    taken = [persons_commits.take_persons(repo, agent.path) for _ in range(2)]
+    assert taken == [True, False]
+    person.git("update-ref", "-d", "refs/heads/crew-7")
+    assert not persons_commits.take_persons(repo, agent.path)
