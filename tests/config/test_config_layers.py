@@ -7,10 +7,12 @@ import pytest
 
 from crew.config import model
 from crew.config.layers.layers import load_settings, merged_settings
+from crew.config.price_list import listed_prices, prices_for
 from crew.config.reserved_keys import NOT_YET
 from crew.config.toml.toml_spans import line_of
 from crew.config.validate_config import has_key, readers
 from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.kernel.prices import Price
 from refusals import raises_code
 
 
@@ -570,3 +572,16 @@ def test_no_key_is_both_supported_and_not():
 
 def test_a_command_that_is_no_text_is_named(repo):
     assert "agents.x.command" in mistake(repo, "[agents.x]\ncommand = 3\n")
+
+
+def test_an_agent_may_set_its_own_price(repo):
+    text = "[agents.codex]\nprice_input = 2\nprice_output = 8.5\n"
+    agents = root(repo, text).agents.by_name
+    assert prices_for(agents["codex"]) == {"": Price(input=2.0, cached_input=2.0, output=8.5)}
+    cached = root(repo, f"{text}price_cached_input = 0\n").agents.by_name
+    assert prices_for(cached["codex"])[""].cached_input == 0.0
+    assert prices_for(agents["gemini"]) == listed_prices()
+
+
+def test_half_a_price_is_refused(repo):
+    assert "only one of price_input" in mistake(repo, "[agents.codex]\nprice_input = 2\n")

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from crew.domain.kernel.adapter_names import AdapterName
 from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.prices import Price
 from crew.domain.rows.step import StepOutcome
 from crew.system.sandbox.allowed import EVERYTHING, Allowed, Sandbox
 
@@ -134,6 +135,7 @@ class AgentSpec:
     script: str = ""  # the file a `scripted` agent follows
     sandbox: Sandbox = "auto"
     network: bool = True  # for CLIs that can disable it for their commands
+    prices: Mapping[str, Price] = field(default_factory=dict)  # for CLIs that report no cost
 
 
 class Adapter(Protocol):

@@ -39,14 +39,15 @@ class SessionMemory:
         A total below the stored one means that the CLI started to count from 0 again.
         """
         known = self._recall(name)
+        before = number_of(known, "cost_usd") if count_of(known, "input") else 0.0
         tokens = (total.input_tokens, total.output_tokens, total.cost_usd)
         self._keep(name, dict(zip(("input", "output", "cost_usd"), tokens, strict=True)))
         return Usage(
             input_tokens=int(_grown(total.input_tokens, count_of(known, "input"))),
             output_tokens=int(_grown(total.output_tokens, count_of(known, "output"))),
             cost_usd=None
-            if total.cost_usd is None
-            else _grown(total.cost_usd, number_of(known, "cost_usd") or 0.0),
+            if total.cost_usd is None or before is None
+            else _grown(total.cost_usd, before),
         )
 
     def _recall(self, session: str) -> dict[str, Any]:

@@ -195,6 +195,9 @@ class AgentSettings:
     home_read: tuple[str, ...] = texts(default=())
     home_write: tuple[str, ...] = texts(default=())
     home_copy: tuple[str, ...] = texts(default=())
+    price_input: float | None = number(default=None)
+    price_cached_input: float | None = number(default=None)
+    price_output: float | None = number(default=None)
 
 
 @frozen

@@ -70,7 +70,11 @@ class LiveTurn:
         memory: SessionMemory,
     ) -> None:
         self.talk = Talk()
-        self.turn = AppTurn(messages=AgentMessages(order.done_word, watch.doing))
+        self.turn = AppTurn(
+            messages=AgentMessages(order.done_word, watch.doing),
+            model=spec.model,
+            prices=spec.prices,
+        )
         self.memory = memory
         self.dialogue = CodexDialogue(
             prompt=as_text(order.prompt),
@@ -103,6 +107,8 @@ class LiveTurn:
             method, params = message.get("method"), mapping(message, "params")
             if method == "account/rateLimits/updated":
                 self.turn.read_limits(params)
+            elif method is None:
+                self.turn.read_model(mapping(message, "result"))
             elif isinstance(method, str) and self.dialogue.is_about_us(method, params):
                 self.turn.read(method, params)
 

@@ -1,15 +1,18 @@
 """Runs a step with `codex exec --json`: one process, the prompt on stdin, no messages."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from crew.agents.adapter import AgentSpec, OneWayAdapter, StepOrder, Watch
 from crew.agents.codex.codex_errors import exit_error, turn_error
 from crew.agents.codex.codex_flags import codex_flags, developer_instructions, toml
+from crew.agents.codex.codex_turn import priced
 from crew.agents.environment import agent_environment
-from crew.agents.event_fields import Event, count_of, mapping, session_name, text_of
+from crew.agents.event_fields import Event, mapping, session_name, text_of
 from crew.agents.event_stream import AgentMessages, EventReader
 from crew.agents.session_memory import session_memory
 from crew.agents.step_process import process_error, run_agent
+from crew.domain.kernel.prices import Price
 from crew.domain.rows.step import ErrorKind, StepError, StepOutcome, Usage
 from crew.system.processes.process import ProcessEnd
 
@@ -21,7 +24,11 @@ class CodexExecAdapter(OneWayAdapter):
     async def _step(self, order: StepOrder, watch: Watch) -> StepOutcome:
         memory = session_memory("codex", order)
         thread = memory.name_for(order.session) if order.resume else ""
-        turn = ExecTurn(messages=AgentMessages(order.done_word, watch.doing))
+        turn = ExecTurn(
+            messages=AgentMessages(order.done_word, watch.doing),
+            model=self.spec.model,
+            prices=self.spec.prices,
+        )
 
         def on_output(chunk: bytes) -> None:
             before = turn.thread
@@ -70,6 +77,8 @@ class ExecTurn(EventReader):
     complaint: str = ""  # the last reported error, from which it may have recovered
     failure: str = ""
     has_ended: bool = False
+    model: str = ""
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
     def _read(self, event: Event) -> None:
         match event.get("type"):
@@ -79,7 +88,7 @@ class ExecTurn(EventReader):
                 self._read_item(mapping(event, "item"), is_whole=event["type"] == "item.completed")
             case "turn.completed":
                 self.has_ended = True
-                self.total = _tokens(mapping(event, "usage"))
+                self.total = self._counted(mapping(event, "usage"))
             case "turn.failed":
                 self.failure = text_of(mapping(event, "error"), "message") or "the turn failed"
             case "error":
@@ -87,6 +96,11 @@ class ExecTurn(EventReader):
                 self.messages.report(self.complaint)
             case _:
                 pass
+
+    def _counted(self, usage: Event) -> Usage:
+        """The input includes cached tokens, the output includes reasoning."""
+        names = ("input_tokens", "cached_input_tokens", "output_tokens")
+        return priced(self.model, names, usage, self.prices)
 
     def _read_item(self, item: Event, *, is_whole: bool) -> None:
         if item.get("type") == "agent_message":
@@ -112,15 +126,6 @@ def _what_it_does(item: Event) -> str:
             return text_of(item, "text")
         case _:
             return ""
-
-
-def _tokens(usage: Event) -> Usage:
-    """The input includes cached tokens, the output includes reasoning."""
-    return Usage(
-        input_tokens=count_of(usage, "input_tokens"),
-        output_tokens=count_of(usage, "output_tokens"),
-        cost_usd=None,
-    )
 
 
 def _judge(end: ProcessEnd, turn: ExecTurn, spec: AgentSpec) -> StepError | None:

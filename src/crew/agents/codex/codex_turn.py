@@ -1,10 +1,12 @@
 """Collects the events of a turn of `codex app-server`: messages, actions, tokens, end."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from crew.agents.codex.codex_errors import turn_error
 from crew.agents.event_fields import Event, count_of, mapping, number_of, text_of
 from crew.agents.event_stream import AgentMessages
+from crew.domain.kernel.prices import Price, TokenCounts, cost_of
 from crew.domain.rows.step import StepError, Usage
 
 
@@ -16,6 +18,8 @@ class AppTurn:
     status: str = ""  # completed, interrupted or failed, once it has ended
     error: StepError | None = None
     total: Usage | None = None  # of the whole thread
+    model: str = ""
+    prices: Mapping[str, Price] = field(default_factory=dict)
     _reset_at: float | None = None
 
     def read(self, method: str, params: Event) -> None:
@@ -31,9 +35,14 @@ class AppTurn:
             case _:
                 pass
 
+    def read_model(self, answer: Event) -> None:
+        """Read which model an opened thread uses."""
+        self.model = text_of(answer, "model") or self.model
+
     def _read_total(self, total: Event) -> None:
         """Keep the last real count: once its context is full, Codex reports a total of 0 tokens."""
-        counted = _tokens(total)
+        names = ("inputTokens", "cachedInputTokens", "outputTokens")
+        counted = priced(self.model, names, total, self.prices)
         if counted.input_tokens or counted.output_tokens:
             self.total = counted
 
@@ -82,10 +91,18 @@ def _what_it_does(item: Event) -> str:
             return ""
 
 
-def _tokens(usage: Event) -> Usage:
-    """The input includes cached tokens, the output includes reasoning."""
+def priced(
+    model: str, names: tuple[str, str, str], usage: Event, prices: Mapping[str, Price]
+) -> Usage:
+    """The usage of a thread, with its cost if the price of the model is known.
+
+    `names`: the fields of the input, which includes cached tokens, of these, and of the output,
+    which includes reasoning.
+    """
+    counts = [count_of(usage, name) for name in names]
+    tokens = TokenCounts(input=counts[0], cached=counts[1], output=counts[2])
     return Usage(
-        input_tokens=count_of(usage, "inputTokens"),
-        output_tokens=count_of(usage, "outputTokens"),
-        cost_usd=None,
+        input_tokens=tokens.input,
+        output_tokens=tokens.output,
+        cost_usd=cost_of(model, tokens, prices),
     )

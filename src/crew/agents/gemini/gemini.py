@@ -30,7 +30,11 @@ class GeminiAdapter(OneWayAdapter):
         environment = agent_environment(order, extra=self.spec.env, caller=self.caller)
         if error := await asyncio.to_thread(_prepare, self.spec, order, environment):
             return StepOutcome(session=order.session, error=error)
-        run = GeminiRun(messages=AgentMessages(order.done_word, watch.doing))
+        run = GeminiRun(
+            messages=AgentMessages(order.done_word, watch.doing),
+            model=self.spec.model,
+            prices=self.spec.prices,
+        )
         end = await run_agent(
             order,
             self.spec,

@@ -1,6 +1,7 @@
 """Parses the stream-json output of Gemini CLI: actions, usage and errors of a step."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crew.agents.adapter import AgentSpec
@@ -15,6 +16,7 @@ from crew.agents.event_fields import (
 )
 from crew.agents.event_stream import EventReader
 from crew.agents.step_process import process_error
+from crew.domain.kernel.prices import Price, TokenCounts, cost_of
 from crew.domain.kernel.text import one_line, plain
 from crew.domain.rows.step import ErrorKind, StepError, Usage
 from crew.system.processes.process import ProcessEnd
@@ -43,6 +45,8 @@ class GeminiRun(EventReader):
     usage: Usage = field(default_factory=lambda: Usage(cost_usd=None))
     has_result: bool = False
     complaint: str | None = None  # why its result is an error
+    model: str = ""
+    prices: Mapping[str, Price] = field(default_factory=dict)
     _message: list[str] = field(default_factory=list)  # arrives in pieces
 
     def _read(self, event: Event) -> None:
@@ -52,6 +56,7 @@ class GeminiRun(EventReader):
                 return
             case "init":
                 self.session = session_name(event, "session_id") or self.session
+                self.model = text_of(event, "model") or self.model
             case "tool_use":
                 values = mapping(event, "parameters")
                 self._end_message()
@@ -75,18 +80,33 @@ class GeminiRun(EventReader):
             self.messages.add("".join(self._message))
             self._message.clear()
 
+    def _cost(self, stats: Event) -> float | None:
+        """The cost of all models that the run used; None if one of them is unknown."""
+        models = mapping(stats, "models") or {self.model: stats}
+        costs = [_cost_of_model(name, mapping(models, name), self.prices) for name in models]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
     def _conclude(self, event: Event) -> None:
         self.has_result = True
         stats = mapping(event, "stats")
         self.usage = Usage(
             input_tokens=count_of(stats, "input_tokens"),
             output_tokens=count_of(stats, "output_tokens"),
-            cost_usd=None,
+            cost_usd=self._cost(stats),
         )
         if event.get("status") != "success":
             self.complaint = (
                 text_of(mapping(event, "error"), "message") or "an error without a message"
             )
+
+
+def _cost_of_model(model: str, counts: Event, prices: Mapping[str, Price]) -> float | None:
+    tokens = TokenCounts(
+        input=count_of(counts, "input_tokens"),
+        cached=count_of(counts, "cached"),
+        output=count_of(counts, "output_tokens"),
+    )
+    return cost_of(model, tokens, prices)
 
 
 def judge(end: ProcessEnd, run: GeminiRun, spec: AgentSpec) -> StepError | None:

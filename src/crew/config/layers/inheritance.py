@@ -54,6 +54,11 @@ def _agent(name: str, named: Mapping[str, Mapping[str, Any]]) -> AgentSettings:
             f"agents.{name} names neither a command nor an adapter",
             hint="give it command_template, command, adapter or inherit",
         )
+    if ("price_input" in table) != ("price_output" in table):
+        raise UsageError(
+            f"agents.{name} has only one of price_input and price_output",
+            hint="set both, in dollars for a million tokens, or none",
+        )
     known = readers(AgentSettings)
     fields = {known[key][0]: known[key][1](value) for key, value in table.items()}
     # Two keys, so that setting `args` of an agent keeps the permissions of its role.

@@ -9,6 +9,7 @@ from crew.agents.claude.claude_home import claude_variables
 from crew.agents.first_run import answer_first_run
 from crew.agents.gemini.gemini_home import gemini_variables
 from crew.config.model import AgentSettings
+from crew.config.price_list import prices_for
 from crew.domain.kernel.errors import NotFound
 from crew.domain.rows.run import Run
 from crew.domain.rows.task import Task
@@ -82,6 +83,7 @@ def agent_spec(
         system_prompt=system_prompt,
         script=settings.script or "",
         sandbox=workplace.settings.sandbox.mode,  # type: ignore[arg-type]
+        prices=prices_for(settings),
     )
 
 
