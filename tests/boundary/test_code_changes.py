@@ -23,4 +23,4 @@ def test_a_task_that_changes_ci_is_flagged_in_show_and_in_the_review(scene):
     assert "runs code: .github/workflows/ci.yml" in scene.ok("show", "1").out
     asked = (scene.root / ".crew/scripts/review-1-prompt.txt").read_text()
     assert "\n> '.github/workflows/ci.yml' (CI)\n" in asked
-    assert "plain.txt" not in asked
+    assert "> 'plain.txt'" not in asked

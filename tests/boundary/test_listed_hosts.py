@@ -105,8 +105,8 @@ ls -l /proc/$$/fd | grep -c socket; env | grep -ic _proxy=; exit 7
 """)
     assert said.code == 7
     assert lines(said)[0] == "own server"
-    ignored = lines(said)[2].split()[1]
-    assert (lines(said)[1], int(ignored, 16)) == (str(500 << 10), 0)
+    ignored = int(lines(said)[2].split()[1], 16) & (1 << 31) - 1  # 32 and 33 are the C library's
+    assert (lines(said)[1], ignored) == (str(500 << 10), 0)
     assert len(lines(said)[3].split()) <= 1, "only the command that reads the list"
     assert lines(said)[4:] == ["0", "9"]
 

@@ -538,7 +538,7 @@ def test_a_message_to_a_task_under_review_reaches_its_reviewer_before_it_is_appr
     process = stage.start("loop", "Fix it", "--review", "single", "--json")
     until((stage.folder / "up-1").exists)
     said = stage.ok("send", "1", "Is it tested?")
-    assert "task 1 is under review: its reviewers get the message" in said.err
+    assert "task 1 is under review: its reviewers get message m1" in said.err
     stage.let_go()
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
