@@ -27,6 +27,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.clis
 @pytest.mark.ability("leaves the settings in your home as they are")
 def test_a_run_changes_no_settings_of_the_person(cli, crew, script, caller):
     home = Path(caller["HOME"])

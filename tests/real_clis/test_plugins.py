@@ -51,6 +51,7 @@ def asked(crew):
     crew.start("run", "--agents", "1", "--agent", "asks", "--drain", "-q").communicate(timeout=100)
 
 
+@pytest.mark.clis
 @pytest.mark.usefixtures("asked")
 def test_claude_loads_the_plugin_shows_questions_and_creates_a_task(crew, session, claude, caller):
     crew("plugin", "install", "claude")

@@ -39,7 +39,7 @@ class SessionMemory:
         A total below the stored one means that the CLI started to count from 0 again.
         """
         known = self._recall(name)
-        before = number_of(known, "cost_usd") if count_of(known, "input") else 0.0
+        before = number_of(known, "cost_usd") if "input" in known else 0.0
         tokens = (total.input_tokens, total.output_tokens, total.cost_usd)
         self._keep(name, dict(zip(("input", "output", "cost_usd"), tokens, strict=True)))
         return Usage(
