@@ -1,13 +1,17 @@
 """Runs a command of crew in a process of its own, as a person types it, for other front ends."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from crew.domain.kernel.errors import CrewError, TimedOut
 from crew.domain.kernel.text import one_line
-from crew.system.processes.process import output_of
+from crew.system.processes.process import output_of, run_in_terminal
+
+_CREW = (sys.executable, "-P", "-m", "crew")
+"""-P: Python must not import a folder called `crew` in the current directory as the package."""
 
 
 def run_crew(
@@ -17,8 +21,7 @@ def run_crew(
 
     A command that takes longer is ended: all commands of crew can be killed at any moment.
     """
-    # -P: Python must not import a folder called `crew` in the current directory as the package.
-    program = (sys.executable, "-P", "-m", "crew", "-C", str(directory), "--json", *args)
+    program = (*_CREW, "-C", str(directory), "--json", *args)
     code, output, errors = output_of(
         program, stdin=stdin.encode(errors="replace"), timeout_s=timeout_s
     )
@@ -39,3 +42,10 @@ def run_crew(
         error = document["error"]
         raise CrewError(error["message"], hint=error["hint"], code=error["code"])
     return document
+
+
+def run_in_person_terminal(args: tuple[str, ...], *, directory: Path) -> int:
+    """Run a command of crew that owns the person's terminal, and return its exit code."""
+    program = (*_CREW, "-C", str(directory), *args)
+    code, _ = run_in_terminal(program, cwd=directory, env=dict(os.environ))
+    return code

@@ -1,0 +1,1 @@
+"""What a key does: each action is a command of crew, carried out as a person would type it."""

@@ -1,0 +1,25 @@
+"""One action of the view: its name, its key, and what it does."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from crew.domain.kernel.frozen import frozen
+
+if TYPE_CHECKING:
+    from crew.front.tui.view_app import CrewView
+
+
+@frozen
+class Action:
+    """An action; `states` are the task states for which the menu offers it, empty for all.
+
+    `needs_task` actions do nothing but say so while no task is chosen.
+    """
+
+    name: str
+    key: str
+    title: str
+    act: "Callable[[CrewView], Awaitable[None]]"
+    section: str = "Task"
+    states: frozenset[str] = frozenset()
+    needs_task: bool = True

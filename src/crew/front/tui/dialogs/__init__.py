@@ -1,0 +1,1 @@
+"""The dialogs of the view: confirm, choose, write a text, help, the palette."""

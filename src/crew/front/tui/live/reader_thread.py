@@ -1,0 +1,50 @@
+"""Reads a crew in a thread of its own, so that no key waits for the disk."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from crew.front.tui.live.crew_reader import CrewReader
+from crew.front.tui.live.picture import News
+
+LOOK_EVERY_S = 0.05
+
+
+class ReaderThread:
+    """Hands over news as soon as they are recorded; `hand_over` is called in this thread."""
+
+    def __init__(self, root: Path, hand_over: Callable[[News], None]) -> None:
+        self._root = root
+        self._hand_over = hand_over
+        self._woken = threading.Event()
+        self._stopped = False
+        self._expects_tasks = False
+        self._thread = threading.Thread(target=self._read, name="crew-reader", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    def expect_tasks(self) -> None:
+        """Look at the task files at once: a command of this view may have changed them."""
+        self._expects_tasks = True
+        self._woken.set()
+
+    def _read(self) -> None:
+        reader = CrewReader(self._root)
+        try:
+            while not self._stopped:
+                if self._expects_tasks:
+                    self._expects_tasks = False
+                    reader.expect_tasks()
+                if (news := reader.look()) is not None:
+                    self._hand_over(news)
+                self._woken.wait(LOOK_EVERY_S)
+                self._woken.clear()
+        finally:
+            reader.close()

@@ -1,0 +1,1 @@
+"""The panes about one task: its text, log, diff, timeline, checkpoints and terminal."""

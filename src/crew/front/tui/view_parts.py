@@ -1,0 +1,11 @@
+"""The pages and the panes of the view, in the order of the tabs and of the key v."""
+
+from crew.front.tui.pages.agent_page import AgentPage
+from crew.front.tui.pages.page import Page
+from crew.front.tui.pages.task_page import TaskPage
+from crew.front.tui.panes.description_pane import DescriptionPane
+from crew.front.tui.panes.pane import Pane
+
+PAGES: tuple[type[Page], ...] = (TaskPage, AgentPage)
+
+PANES: tuple[type[Pane], ...] = (DescriptionPane,)

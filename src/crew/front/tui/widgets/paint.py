@@ -1,0 +1,109 @@
+"""How lines are painted: names of styles, their colours in dark and light, and text that fits.
+
+The colours can be told apart without red and green, and no meaning is in a colour alone: each state
+has a symbol too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+
+from crew.domain.kernel.text import plain
+
+Span: TypeAlias = tuple[str, str]
+"""A piece of text and the name of its style; an empty name is ordinary text."""
+
+Spans: TypeAlias = Sequence[Span]
+
+_COLOURS: Mapping[str, tuple[str, str]] = {
+    "muted": ("#8a8f98", "#6a6f78"),
+    "good": ("#3fbf9b", "#00775a"),
+    "busy": ("#56b4e9", "#0062a3"),
+    "warn": ("#e69f00", "#965f00"),
+    "bad": ("#ff8f6b", "#b34700"),
+    "note": ("#cc9ac9", "#8a3f86"),
+    "key": ("#f0e442", "#6b5f00"),
+}
+"""Each style in a dark and in a light terminal, after the palette of Okabe and Ito."""
+
+_PLAIN: Mapping[str, str] = {"": "", "bold": "bold", "dim": "dim", "reverse": "reverse"}
+
+_LOG: Mapping[str, str] = {"cyan": "busy", "yellow": "warn", "red": "bad"}
+"""The styles of log entries under the names that they have here."""
+
+STATUS_STYLES: Mapping[str, str] = {
+    "todo": "",
+    "in_progress": "busy",
+    "done": "note",
+    "merged": "good",
+    "closed": "muted",
+    "error": "bad",
+    "idle": "muted",
+    "ready": "busy",
+    "working": "busy",
+    "stuck": "bad",
+}
+
+LONGEST_TEXT = 2_000
+"""The most characters of a text that a line can show; more is not even read."""
+
+
+class Palette:
+    """Styles by name for a dark or a light terminal; several names are joined with a blank."""
+
+    def __init__(self, *, dark: bool) -> None:
+        self._side = 0 if dark else 1
+        self._made: dict[str, Style] = {}
+
+    def style(self, names: str) -> Style:
+        found = self._made.get(names)
+        if found is None:
+            found = self._made[names] = Style.parse(" ".join(map(self._one, names.split())))
+        return found
+
+    def _one(self, name: str) -> str:
+        name = _LOG.get(name, name)
+        return _PLAIN[name] if name in _PLAIN else _COLOURS[name][self._side]
+
+
+def safe(text: str) -> str:
+    """Text from outside as one piece of a line: no control character, no line break, not long."""
+    if len(text) > LONGEST_TEXT:
+        text = text[:LONGEST_TEXT] + "…"
+    if text.isascii() and text.isprintable():
+        return text
+    return plain(text).replace("\n", " ").replace("\t", "    ")
+
+
+def fit(text: str, width: int) -> str:
+    """The text in exactly this many cells; what does not fit is replaced by an ellipsis."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return set_cell_size(text, width - 1) + "…"
+
+
+def segments(spans: Spans, width: int, palette: Palette, *, over: str = "") -> list[Segment]:
+    """The spans as one line of exactly this width; `over` is a style on top of all of them."""
+    made: list[Segment] = []
+    left = width
+    above = palette.style(over)
+    for text, names in spans:
+        if left <= 0:
+            break
+        length = cell_len(text)
+        shown = text if length <= left else fit(text, left)
+        left -= min(length, left)
+        made.append(Segment(shown, palette.style(names) + above))
+    if left > 0:
+        made.append(Segment(" " * left, above))
+    return made
+
+
+def width_of(texts: Iterable[str], *, least: int, most: int) -> int:
+    """The width of a column for these texts."""
+    return min(most, max(least, max(map(cell_len, texts), default=0)))

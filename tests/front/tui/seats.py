@@ -1,0 +1,66 @@
+"""A view for tests: driven by keys without a terminal, and read as lines of text."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from crew.front.tui.view_app import CrewView
+
+PATIENCE_S = 60.0
+WIDE, SMALL = (160, 50), (80, 24)
+
+
+class Seat:
+    """A person in front of the view."""
+
+    def __init__(self, view: CrewView, pilot: "Pilot[None]") -> None:
+        self.view = view
+        self.pilot = pilot
+
+    def lines(self) -> list[str]:
+        strips = self.view.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    def text(self) -> str:
+        return "\n".join(self.lines())
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        await self.press(*("space" if letter == " " else letter for letter in text))
+
+    async def until(self, is_so: "Callable[[], object]") -> None:
+        """Wait until it is so; far longer than it should ever take."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < give_up_at, self.text()
+            await self.pilot.pause(0.02)
+
+    async def sees(self, words: str) -> None:
+        await self.until(lambda: words in self.text())
+
+
+@asynccontextmanager
+async def seated(root: Path, *, size: tuple[int, int] = WIDE, **choices):
+    """A view on the crew of this repository that has read it once."""
+    view = CrewView(root, **choices)
+    async with view.run_test(size=size) as pilot:
+        seat = Seat(view, pilot)
+        await seat.until(lambda: view.picture.number or view.picture.items or view.picture.failure)
+        yield seat
+
+
+def sit(root: Path, story: "Callable[[Seat], Awaitable[None]]", **more) -> None:
+    """Tell a story in front of the view, to its end."""
+
+    async def told() -> None:
+        async with seated(root, **more) as seat:
+            await story(seat)
+
+    asyncio.run(told())
