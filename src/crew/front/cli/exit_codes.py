@@ -52,6 +52,8 @@ def _told(error: BaseException, call: Call, *, as_json: bool) -> int:
         case click.exceptions.NoArgsIsHelpError() if not as_json and error.ctx:
             print(error.ctx.get_help(), file=sys.stderr)
             _count_questions(error.ctx, call)
+            if hint := error.ctx.meta.get("crew.view_hint"):
+                print(f"\nhint: {hint}", file=sys.stderr)
             return 2
     told = _as_crew_error(error, call)
     _tell(told, as_json=as_json)

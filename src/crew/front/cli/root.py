@@ -18,6 +18,7 @@ from crew.front.cli.output import prepare_streams
 
 COMPLETE_VARIABLE = "_CREW_COMPLETE"
 AGENT_HELP = "crew.agent_help"
+VIEW_HINT = "crew.view_hint"
 EXAMPLE = 'crew init && crew new --title "Fix the login" && crew run --drain'
 
 
@@ -88,7 +89,11 @@ def _unknown(name: str, ctx: click.Context) -> click.UsageError:
     return click.UsageError(f"there is no command {name!r}\n{hint}", ctx=ctx)
 
 
-@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.option(
     "-C",
     "directory",
@@ -101,10 +106,26 @@ def _unknown(name: str, ctx: click.Context) -> click.UsageError:
 @_help_for("manager")
 @click.version_option(crew.__version__, message="crew %(version)s")
 @click.pass_context
-def root(ctx: click.Context, directory: Path | None) -> None:
-    """Run a crew of coding agents on this git repository and land only what is proven."""
+def root(ctx: click.Context, directory: Path | None) -> int:
+    """Run a crew of coding agents on this git repository and land only what is proven.
+
+    Without a command it opens the terminal view.
+    """
     if directory is not None:
         ctx.obj.directory = directory.absolute()
+    return 0 if ctx.invoked_subcommand else _open_alone(ctx)
+
+
+def _open_alone(ctx: click.Context) -> int:
+    """`crew` without a command: the view if it can be shown here, else the short help."""
+    from crew.front.cli.view import view_door  # noqa: PLC0415 - commands do without it
+
+    call: Call = ctx.obj
+    found = view_door.Showing.NOTHING if call.json else view_door.showing()
+    if found == view_door.Showing.VIEW and view_door.has_something_to_show(call.directory):
+        return view_door.open_view(call)
+    ctx.meta[VIEW_HINT] = view_door.hint_of(found)
+    raise click.exceptions.NoArgsIsHelpError(ctx)
 
 
 def run_command(args: list[str]) -> int:

@@ -26,7 +26,7 @@ from crew.front.tui.panes.pane import Pane
 from crew.front.tui.view_parts import PAGES, PANES
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList
-from crew.front.tui.widgets.paint import Palette, Span, safe
+from crew.front.tui.widgets.paint import THEMES, Palette, Span, paint_without_colours, safe
 from crew.runner.by_hand.crew_command import run_in_person_terminal
 
 WIDE = 110
@@ -58,6 +58,8 @@ class CrewView(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c", "quit", "quit"),
+        Binding("ctrl+z", "suspend_process", "suspend", show=False),
+        Binding("T", "change_theme", "light or dark", show=False),
         Binding("v", "next_pane", "detail"),
         Binding("l,right", "look_at_task", "detail", show=False),
         Binding("h,left,escape", "leave_task", "back", show=False),
@@ -65,12 +67,17 @@ class CrewView(App[None]):
         Binding("shift+tab", "next_page(-1)", "previous page", show=False, priority=True),
     ]
 
-    def __init__(self, root: Path, *, choices: ViewChoices | None = None) -> None:
+    def __init__(
+        self, root: Path, *, choices: ViewChoices | None = None, is_dark: bool = True
+    ) -> None:
         super().__init__()
+        paint_without_colours(self)
+        self.theme = THEMES[is_dark]
         self.root = root
         self.choices = choices or ViewChoices()
         self.picture = Picture()
-        self.palette = Palette(dark=True)
+        self.palette = Palette(dark=is_dark)
+        self.fault: Exception | None = None
         self._reader = ReaderThread(root, self._hand_over)
 
     # Layout
@@ -104,6 +111,25 @@ class CrewView(App[None]):
         self.screen.set_class(is_wide, "wide")
         self.screen.set_class(not is_wide, "narrow")
         self._paint_bars()
+
+    # Ends and colours
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End with the first fault; it is told in one sentence once the terminal is free."""
+        self.fault = self.fault or error
+        if self._exception is None:  # what a test in front of the view waits for
+            self._exception = error
+            self._exception_event.set()
+        self._return_code = 1
+        self._close_messages_no_wait()
+
+    def action_change_theme(self) -> None:
+        is_dark = not self.current_theme.dark
+        self.theme = THEMES[is_dark]
+        self.palette = Palette(dark=is_dark)
+        for lines in self.query(LineList):
+            lines.redraw()
+        self.refresh(layout=True)
 
     # What is chosen
 

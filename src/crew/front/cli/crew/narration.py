@@ -12,7 +12,7 @@ from crew.domain.kernel.fact import Fact
 from crew.domain.world import fold
 from crew.front.cli.call import Call
 from crew.front.cli.output import line, narrate
-from crew.front.cli.watching.dashboard_frame import Painter, frame_lines
+from crew.front.cli.view.dashboard_frame import Painter, frame_lines
 from crew.front.cli.watching.open_questions import asked_line
 from crew.front.cli.watching.ps import paused_line
 from crew.runner.views.row_views import moment

@@ -5,13 +5,17 @@ has a symbol too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from textual.filter import Monochrome, NoColor
 
 from crew.domain.kernel.text import plain
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 Span: TypeAlias = tuple[str, str]
 """A piece of text and the name of its style; an empty name is ordinary text."""
@@ -47,6 +51,9 @@ STATUS_STYLES: Mapping[str, str] = {
     "stuck": "bad",
 }
 
+THEMES: Mapping[bool, str] = {True: "textual-dark", False: "textual-light"}
+"""Textual's themes by whether they are dark."""
+
 LONGEST_TEXT = 2_000
 """The most characters of a text that a line can show; more is not even read."""
 
@@ -67,6 +74,13 @@ class Palette:
     def _one(self, name: str) -> str:
         name = _LOG.get(name, name)
         return _PLAIN[name] if name in _PLAIN else _COLOURS[name][self._side]
+
+
+def paint_without_colours(app: "App[None]") -> None:
+    """Where NO_COLOR is set, send no colour at all; Textual by itself would send greys."""
+    if app.no_color:
+        filters = app._filters  # noqa: SLF001 - Textual has no other way
+        filters[:] = [one for one in filters if not isinstance(one, Monochrome)] + [NoColor()]
 
 
 def safe(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`crew dashboard`: shows a live view of the crew, in plain ANSI."""
+"""`crew dashboard`: the terminal view, one plain frame, or lines as things happen."""
 
 import os
 import select
@@ -15,13 +15,15 @@ from crew.front.cli.call import Call, pass_call
 from crew.front.cli.command_shape import command
 from crew.front.cli.output import print_json, say
 from crew.front.cli.terminal.open_terminals import runs_at_terminals
-from crew.front.cli.watching.dashboard_frame import (
+from crew.front.cli.view.dashboard_frame import (
     Painter,
     frame_lines,
     open_channels,
     open_quests,
     role_of,
 )
+from crew.front.cli.view.plain_lines import print_changes
+from crew.front.cli.view.view_door import Showing, open_view, showing, tell_hint
 from crew.runner.pause_views import pause_views, with_pauses
 from crew.runner.views.channel_views import channel_view
 from crew.runner.views.quest_views import quest_line
@@ -35,24 +37,50 @@ LOOK_EVERY_S = 0.5
 QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 
 
-@command("dashboard", example="crew dashboard\ncrew d --once")
+@command("dashboard", example="crew dashboard\ncrew d --once\ncrew d --plain | tee today.txt")
 @click.option("--once", is_flag=True, help="Print one frame and exit.")
+@click.option("--plain", is_flag=True, help="Print a line for each change, until Ctrl-C.")
 @pass_call
-def dashboard(call: Call, *, once: bool) -> None:
+def dashboard(call: Call, *, once: bool, plain: bool) -> int:
     """Watch the crew live.
 
-    q or Ctrl-C closes the view; the crew keeps running. Without a terminal one frame is printed.
+    Opens the terminal view, as `crew tui` does. q closes it; the crew keeps running. Without a
+    terminal one frame is printed. --plain suits screen readers and pipes.
     """
+    if call.json or once:
+        _show_once(call)
+        return 0
+    found = Showing.LINES if plain else showing()
+    if found == Showing.VIEW:
+        return open_view(call)
+    if found == Showing.NOTHING:
+        _show_once(call)
+        return 0
+    if not plain:
+        tell_hint(call, found)
+    if found == Showing.LINES:
+        return print_changes(call.workplace())
+    _repaint(call)
+    return 0
+
+
+def _show_once(call: Call) -> None:
+    """One frame, or the same as one document."""
     workplace = call.workplace()
     db = workplace.db
     runs_at_terminals(workplace.folder, db)  # a terminal may show a dialog
     if call.json:
         _print_json(call, db, find_runner(workplace.lock_file))
         return
-    if once or not (sys.stdin.isatty() and sys.stdout.isatty() and call.is_live):
-        for text in frame_lines(call, workplace, db):
-            say(text)
-        return
+    for text in frame_lines(call, workplace, db):
+        say(text)
+
+
+def _repaint(call: Call) -> None:
+    """Draw a frame after every change, in plain ANSI, until a key ends it."""
+    workplace = call.workplace()
+    db = workplace.db
+    runs_at_terminals(workplace.folder, db)
     painter = Painter(sys.stdout)
     with _keys():
         while True:

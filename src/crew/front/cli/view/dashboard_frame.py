@@ -46,7 +46,7 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
     first, *waiting = around(world, runner, unmerged=unmerged)
     total = _totals([*agents, *world.members.values()])
-    return [first, _tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
+    return [first, count_tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
 
 
 def open_quests(world: World) -> list[Quest]:
@@ -85,7 +85,7 @@ def _channels(world: World) -> Iterator[str]:
         yield f"channel {one.name}: {turn}{then}; {one.sequence} messages"
 
 
-def _tasks(world: World) -> str:
+def count_tasks(world: World) -> str:
     tasks = [task for task in world.tasks.values() if not task.gone]
     states = [str(task.state) for task in tasks if task.is_there]
     away = "whose file is away (is another branch checked out?)"

@@ -1,0 +1,36 @@
+"""Runs the view on a terminal from its start to any of its ends, and leaves the terminal clean."""
+
+import asyncio
+import gc
+from pathlib import Path
+
+from textual.app import App
+
+from crew.front.tui.clean_terminal import CleanTerminal
+from crew.front.tui.colours import is_dark_terminal
+from crew.front.tui.view_app import CrewView
+
+
+def run_view(root: Path) -> int:
+    """Show the crew of this repository; the exit code."""
+    return run_app(CrewView(root, is_dark=is_dark_terminal(root)))
+
+
+def run_app(app: App[None]) -> int:
+    """Run to the end; a fault inside is raised once the terminal is the person's again."""
+    with CleanTerminal() as terminal:
+        gc.freeze()  # what was loaded stays: a collection need not look at it again
+        asyncio.run(_run(app, terminal))
+    if (fault := getattr(app, "fault", None)) is not None:
+        raise fault
+    return terminal.exit_code or app.return_code or 0
+
+
+async def _run(app: App[None], terminal: CleanTerminal) -> None:
+    loop = asyncio.get_running_loop()
+
+    def leave() -> None:
+        loop.call_soon_threadsafe(app.exit)
+
+    terminal.leave_with(leave)
+    await app.run_async()
