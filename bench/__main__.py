@@ -20,6 +20,7 @@ from bench import (
     sessions,
     steps,
     strangers,
+    terminal_view,
     worktrees,
 )
 from bench.sizes import FULL, QUICK, Size
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[Size], list[Figure]]] = {
     "sandbox": sandbox.measure,
     "deliveries": deliveries.measure,
     "strangers": strangers.measure,
+    "tui": terminal_view.measure,
 }
 
 
