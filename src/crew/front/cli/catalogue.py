@@ -92,9 +92,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
     "Watching": {
         "ps": Entry("watching.ps:ps", "List the agents and what they do."),
-        "tui": Entry(
-            "view.tui_command:tui", "Open the terminal view, as `crew` alone does."
-        ),
+        "tui": Entry("view.tui_command:tui", "Open the terminal view, as `crew` alone does."),
         "dashboard": Entry("view.dashboard:dashboard", "Watch the crew live."),
         "peek": Entry("watching.logs:peek", "Show the last lines of what an agent did."),
         "logs": Entry("watching.logs:logs", "Show what an agent said and did."),
@@ -149,7 +147,17 @@ COMMANDS: Mapping[str, Entry] = {
 READING = frozenset(
     {
         *("show", "list", "ready", "diff", "poll", "ps", "peek", "logs", "inbox", "events"),
-        *("runs", "cost", "checkpoints", "dashboard", "tui", "workflows", "agents", "doctor", "demo"),
+        *(
+            "runs",
+            "cost",
+            "checkpoints",
+            "dashboard",
+            "tui",
+            "workflows",
+            "agents",
+            "doctor",
+            "demo",
+        ),
         *("_waiting", "_news", "completion", "config show", "config get", "config template"),
         *("quest list", "quest show", "channel list", "channel show", "channel tail"),
     }

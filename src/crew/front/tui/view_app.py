@@ -1,5 +1,7 @@
 """The view itself: pages on the left, the chosen task on the right, news from the reader."""
 
+import gc
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -34,11 +36,7 @@ WIDE = 110
 
 
 class NewsCame(Message):
-    """The reader has news."""
-
-    def __init__(self, news: News) -> None:
-        super().__init__()
-        self.news = news
+    """The reader has news; it waits in the view."""
 
 
 class CrewView(App[None]):
@@ -78,6 +76,8 @@ class CrewView(App[None]):
         self.picture = Picture()
         self.palette = Palette(dark=is_dark)
         self.fault: Exception | None = None
+        self._news: News | None = None
+        self._news_lock = threading.Lock()
         self._reader = ReaderThread(root, self._hand_over)
 
     # Layout
@@ -152,16 +152,25 @@ class CrewView(App[None]):
     # News
 
     def _hand_over(self, news: News) -> None:
-        """Called in the reader's thread."""
-        if self.is_running:
-            self.post_message(NewsCame(news))
+        """Called in the reader's thread; news that the view has no time for yet become one."""
+        with self._news_lock:
+            is_first = self._news is None
+            self._news = news if self._news is None else news.after(self._news)
+        if is_first and self.is_running:
+            self.post_message(NewsCame())
 
-    def on_news_came(self, message: NewsCame) -> None:
-        self.picture = message.news.picture
+    def on_news_came(self) -> None:
+        with self._news_lock:
+            news, self._news = self._news, None
+        if news is None:
+            return
+        self.picture = news.picture
+        if news.fresh:
+            self.call_after_refresh(gc.freeze)  # a later collection need not look at all of it
         for page in self.screen_stack[0].query(Page):
-            page.take(message.news)
+            page.take(news)
         if self.is_pane_visible:
-            self._open_pane(message.news)
+            self._open_pane(news)
         self._paint_bars()
 
     def _open_pane(self, news: News | None = None) -> None:

@@ -46,7 +46,16 @@ def frame(call: Call, world: World, *, doing: dict[str, str], lock: Path) -> lis
     unmerged = [task.id for task in world.tasks.values() if task.awaits_merge]
     first, *waiting = around(world, runner, unmerged=unmerged)
     total = _totals([*agents, *world.members.values()])
-    return [first, count_tasks(world), total, "", *shown, *_quests(world), *_channels(world), *waiting]
+    return [
+        first,
+        count_tasks(world),
+        total,
+        "",
+        *shown,
+        *_quests(world),
+        *_channels(world),
+        *waiting,
+    ]
 
 
 def open_quests(world: World) -> list[Quest]:

@@ -12,7 +12,9 @@ from crew.front.cli.output import narrate
 
 INSTALL = "uv tool install 'git-crew[tui]'"
 NO_EXTRA = f"the terminal view needs the extra `tui`: {INSTALL}"
-POOR_TERMINAL = "this terminal (TERM) has no full-screen view; `crew dashboard --plain` prints lines"
+POOR_TERMINAL = (
+    "this terminal (TERM) has no full-screen view; `crew dashboard --plain` prints lines"
+)
 
 
 class Showing(StrEnum):

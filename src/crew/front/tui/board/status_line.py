@@ -1,8 +1,10 @@
 """The status line: the runner, the tasks, the merge queue, limits and the cost so far."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from crew.domain.rows.task import TaskState
+from crew.front.tui.live.made_once import made_once, tasks_and_items
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.paint import Span, safe
 from crew.runner.pause_views import pause_line, pause_views
@@ -35,20 +37,26 @@ def _parts(picture: Picture) -> Iterator[Span]:
 
 def _waiting(picture: Picture) -> Iterator[Span]:
     world = picture.world
-    queued = sum(task.is_queued for task in world.tasks.values())
-    if queued:
+    if queued := _queued(picture):
         yield f"queue {queued}", "note"
     for queue in world.queues.values():
         if queue.waiting:
             yield f"! delivery to {safe(queue.id)} waits: {safe(queue.waiting)}", "warn"
 
 
+@made_once(lambda picture: (picture.world.tasks,))
+def _queued(picture: Picture) -> int:
+    return sum(task.is_queued for task in picture.world.tasks.values())
+
+
+@made_once(tasks_and_items)
 def _counts(picture: Picture) -> str:
-    states = [picture.status_of(task) for task in picture.items]
-    counts = ((str(state), states.count(state)) for state in TaskState)
+    states = Counter(map(picture.status_of, picture.items))
+    counts = ((str(state), states[state]) for state in TaskState)
     return ", ".join(f"{count} {state}" for state, count in counts if count) or "no tasks"
 
 
+@made_once(lambda picture: (picture.world.runs, picture.world.members))
 def _spent(picture: Picture) -> str:
     """The cost of all runs and members; a part that is unknown is said."""
     costs = [one.cost_usd for one in picture.world.runs.values()]

@@ -6,6 +6,7 @@ from crew.domain.rows.run import Run, RunState
 from crew.domain.rows.task import TaskState
 from crew.domain.rows.task_item import blockers
 from crew.front.tui.board.board_order import STATE_TITLES, BoardLine, agents_of
+from crew.front.tui.live.made_once import made_once
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.line_list import ShownLine, heading
 from crew.front.tui.widgets.paint import STATUS_STYLES, Span, fit, safe
@@ -55,11 +56,16 @@ def _flags(picture: Picture, task: str) -> tuple[Span, ...]:
     item = picture.items[task]
     if item.corrupt:
         return (("[CORRUPTED] ", "bad"),)
-    landed = [one for one, row in picture.world.tasks.items() if row.is_over] if item.deps else ()
     is_open = picture.status_of(task) in {TaskState.TODO, TaskState.ERROR}
-    if is_open and blockers(item, picture.items, landed):
+    if is_open and item.deps and blockers(item, picture.items, _over(picture)):
         return (("[BLOCKED] ", "warn"),)
     return ()
+
+
+@made_once(lambda picture: (picture.world.tasks,))
+def _over(picture: Picture) -> frozenset[str]:
+    """The tasks for which no other task waits any more."""
+    return frozenset(task for task, row in picture.world.tasks.items() if row.is_over)
 
 
 def status_words(picture: Picture, task: str, *, now: float) -> str:

@@ -51,6 +51,15 @@ class News:
     fresh: bool = False
     tasks_changed: bool = False
 
+    def after(self, earlier: "News") -> "News":
+        """This news together with an earlier one that was not shown yet."""
+        return News(
+            picture=self.picture,
+            facts=self.facts if self.fresh else (*earlier.facts, *self.facts),
+            fresh=self.fresh or earlier.fresh,
+            tasks_changed=self.tasks_changed or earlier.tasks_changed,
+        )
+
     def about(self, *kinds: str) -> bool:
         """Whether rows of these kinds may have changed."""
         return self.fresh or any(fact.kind in kinds for _, fact in self.facts)

@@ -1,9 +1,9 @@
 """A list of lines with a cursor; a line is made when it comes into sight, so any number will do."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -22,6 +22,15 @@ class ShownLine:
     spans: Spans
     key: str = ""
     is_heading: bool = False
+
+
+_Content: TypeAlias = tuple[Spans, Spans, str, int, Palette]
+"""The marks before a line, the line, the style on top of it, its width and its colours."""
+
+_Painted: TypeAlias = tuple[_Content, Style, Strip]
+
+MOST_PAINTED = 2_000
+"""How many lines are kept as they were painted, so that scrolling paints only new ones."""
 
 
 def text_line(text: str, style: str = "", *, key: str = "") -> ShownLine:
@@ -66,7 +75,9 @@ class LineList(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._rows: Sequence[Any] = ()
         self._make_line: Callable[[Any, int], ShownLine] = lambda row, _width: row
+        self._key_of: Callable[[Any], str] = self._key_of_row
         self._made: dict[int, ShownLine] = {}
+        self._painted: dict[int, _Painted] = {}
         self._cursor = 0
 
     # What is shown
@@ -82,15 +93,23 @@ class LineList(ScrollView, can_focus=True):
         key = self.cursor_key if self.has_cursor else ""
         self._rows = rows
         self._make_line = line_of or (lambda row, _width: row)
+        self._key_of = key_of or self._key_of_row
         self._made.clear()
         self.virtual_size = Size(max(1, self.size.width), len(rows))
         if self.has_cursor:
-            self._find(key, key_of or self._key_of_row)
-        self.refresh()
+            self._find(key)
+        self._refresh_changed()
 
-    def _find(self, key: str, key_of: Callable[[Any], str]) -> None:
-        at = next((n for n, row in enumerate(self._rows) if key and key_of(row) == key), None)
-        before = self._cursor
+    def _place_of(self, key: str) -> int | None:
+        """The row with this key; the one under the cursor is looked at first."""
+        if not key:
+            return None
+        if self._cursor < len(self._rows) and self._key_of(self._rows[self._cursor]) == key:
+            return self._cursor
+        return next((n for n, row in enumerate(self._rows) if self._key_of(row) == key), None)
+
+    def _find(self, key: str) -> None:
+        at, before = self._place_of(key), self._cursor
         self._cursor = self._clamped(self._cursor if at is None else at)
         if self._rows and self.line(self._cursor).is_heading:
             self._cursor = self._free(self._cursor, 1)
@@ -105,7 +124,15 @@ class LineList(ScrollView, can_focus=True):
     def redraw(self) -> None:
         """Make all lines again: what they are made from has changed, their number has not."""
         self._made.clear()
-        self.refresh()
+        self._refresh_changed()
+
+    def _refresh_changed(self) -> None:
+        """Paint the lines in sight that are not what is painted there; a hidden list does nothing."""
+        first = self.scroll_offset.y
+        for index in range(first, first + self.size.height):
+            before = self._painted.get(index)
+            if before is None or before[0] != self._content(index):
+                self.refresh_line(index)
 
     @property
     def rows(self) -> Sequence[Any]:
@@ -121,17 +148,29 @@ class LineList(ScrollView, can_focus=True):
             found = self._made[index] = self._make_line(self._rows[index], self.line_width)
         return found
 
-    def render_line(self, y: int) -> Strip:
-        palette: Palette = self.app.palette  # type: ignore[attr-defined]
-        index, width = y + self.scroll_offset.y, self.line_width
+    def _content(self, index: int) -> _Content:
+        """Everything that decides how this line looks."""
+        width, palette = self.line_width, self.app.palette  # type: ignore[attr-defined]
         if index >= len(self._rows):
-            return Strip([Segment(" " * width)], width).apply_style(self.rich_style)
+            return (), (), "", width, palette
         over = ""
-        if self.has_cursor and index == self._cursor and self._rows:
+        if self.has_cursor and index == self._cursor:
             over = "reverse" if self.has_focus else "bold"
-        spans = (*self.marked(index), *self.line(index).spans)
-        made = segments(spans, width, palette, over=over)
-        return Strip(made, width).apply_style(self.rich_style)
+        return tuple(self.marked(index)), self.line(index).spans, over, width, palette
+
+    def render_line(self, y: int) -> Strip:
+        index = y + self.scroll_offset.y
+        content, style = self._content(index), self.rich_style
+        found = self._painted.get(index)
+        if found is not None and found[0] == content and found[1] == style:
+            return found[2]
+        marks, spans, over, width, palette = content
+        made = segments((*marks, *spans), width, palette, over=over)
+        strip = Strip(made, width).apply_style(style).simplify()
+        if len(self._painted) >= MOST_PAINTED:
+            self._painted.clear()
+        self._painted[index] = content, style, strip
+        return strip
 
     def marked(self, index: int) -> Sequence[Span]:  # noqa: ARG002 - for lists with marks
         """What stands before the line; an empty mark keeps no room."""
@@ -158,18 +197,18 @@ class LineList(ScrollView, can_focus=True):
         step = 1 if index >= self._cursor else -1
         index = self._free(self._clamped(index), step)
         if index != self._cursor:
-            self._cursor = index
+            before, self._cursor = self._cursor, index
+            self.refresh_line(before)
+            self.refresh_line(index)
             self.post_message(self.Moved(self))
         self._keep_in_sight()
-        self.refresh()
 
     def move_to_key(self, key: str) -> bool:
         """Put the cursor on the line with this key; False if there is none."""
-        for index in range(len(self._rows)):
-            if self.line(index).key == key:
-                self.move_to(index)
-                return True
-        return False
+        at = self._place_of(key)
+        if at is not None:
+            self.move_to(at)
+        return at is not None
 
     def _clamped(self, index: int) -> int:
         return max(0, min(index, len(self._rows) - 1))
@@ -219,6 +258,7 @@ class LineList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._made.clear()
+        self._painted.clear()
         self.virtual_size = Size(max(1, self.size.width), len(self._rows))
         self.refresh()
 
