@@ -261,8 +261,8 @@ def on_screen():
     """Starts a program on a terminal of its own, and ends it with the test."""
     screens: list[Screen] = []
 
-    def start(argv: Sequence[str | Path], *, cwd: Path) -> Screen:
-        screens.append(Screen(argv, cwd=cwd))
+    def start(argv: Sequence[str | Path], *, cwd: Path, **env: str) -> Screen:
+        screens.append(Screen(argv, cwd=cwd, **env))
         return screens[-1]
 
     yield start

@@ -15,12 +15,12 @@ PATIENCE_S = 60.0
 class Screen:
     """`shown` is all that the program has printed so far."""
 
-    def __init__(self, argv: Sequence[str | Path], *, cwd: Path) -> None:
+    def __init__(self, argv: Sequence[str | Path], *, cwd: Path, **env: str) -> None:
         self.shown = ""
         self.pid, self.handle = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            os.execve(argv[0], [str(word) for word in argv], os.environ | {"TERM": "xterm"})
+            os.execve(argv[0], [str(word) for word in argv], os.environ | {"TERM": "xterm", **env})
 
     def until(self, words: str) -> None:
         give_up_at = time.monotonic() + PATIENCE_S

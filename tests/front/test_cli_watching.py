@@ -259,12 +259,6 @@ def at_terminal(drained, on_screen):
     return at_terminal
 
 
-def test_q_ends_the_live_dashboard(at_terminal):
-    code, seen = at_terminal("dashboard", send="q", wanted="q ends")
-    assert code == 0
-    assert "NAME" in seen
-
-
 def test_a_run_in_a_terminal_shows_a_live_view_and_ctrl_c_ends_it(at_terminal):
     code, seen = at_terminal("run", send="\x03", wanted="runner: pid")
     assert code == 130

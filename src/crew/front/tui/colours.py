@@ -1,14 +1,15 @@
 """Whether the terminal is dark or light, as the person or the terminal says it."""
 
 import os
-from pathlib import Path
 
 _LIGHT = {"7", "15"}
 """The numbers of white among the sixteen colours."""
 
 
-def is_dark_terminal(root: Path) -> bool:
-    """`[tui] theme` decides; `auto` asks COLORFGBG, which some terminals set, and is dark without."""
+def is_dark_terminal(theme: str) -> bool:
+    """`[tui] theme` decides; with `auto` it is COLORFGBG, which some terminals set, else dark."""
+    if theme != "auto":
+        return theme == "dark"
     return not is_light_background(os.environ.get("COLORFGBG", ""))
 
 

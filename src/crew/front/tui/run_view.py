@@ -9,6 +9,7 @@ from textual.app import App
 from crew.front.tui.clean_terminal import CleanTerminal
 from crew.front.tui.colours import is_dark_terminal
 from crew.front.tui.view_app import CrewView
+from crew.workplace import Workplace
 
 SWITCH_S = 0.001
 """How long a key waits for the thread that reads, five times less than Python's default."""
@@ -16,7 +17,9 @@ SWITCH_S = 0.001
 
 def run_view(root: Path) -> int:
     """Show the crew of this repository; the exit code."""
-    return run_app(CrewView(root, is_dark=is_dark_terminal(root)))
+    settings = Workplace(root=root).settings
+    theme = getattr(getattr(settings, "tui", None), "theme", "auto")
+    return run_app(CrewView(root, is_dark=is_dark_terminal(theme)))
 
 
 def run_app(app: App[None]) -> int:

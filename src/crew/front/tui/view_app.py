@@ -99,6 +99,7 @@ class CrewView(App[None]):
     def on_mount(self) -> None:
         for action in ACTIONS:
             self.bind(action.key, f"act('{action.name}')", description=action.title, show=False)
+        self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))
         self._reader.start()
         self.set_interval(0.1, self._tick)
         self.page.focus()

@@ -94,6 +94,7 @@ class CrewReader:
         while (newest := last_fact(db)) != number:
             number, world = newest, load_world(db)
         self._picture = Picture(world=world, number=number)
+        self._snapshot = Snapshot()
         self._read_words()
         self._read_tasks(time.monotonic(), after_facts=())
         self._read_runner(time.monotonic())

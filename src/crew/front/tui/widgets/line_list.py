@@ -127,7 +127,7 @@ class LineList(ScrollView, can_focus=True):
         self._refresh_changed()
 
     def _refresh_changed(self) -> None:
-        """Paint the lines in sight that are not what is painted there; a hidden list does nothing."""
+        """Paint the lines in sight that look different now; a hidden list does nothing."""
         first = self.scroll_offset.y
         for index in range(first, first + self.size.height):
             before = self._painted.get(index)
