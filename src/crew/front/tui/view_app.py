@@ -163,7 +163,7 @@ class CrewView(App[None]):
     def on_news_came(self) -> None:
         with self._news_lock:
             news, self._news = self._news, None
-        if news is None:
+        if news is None or not self.is_running:
             return
         self.picture = news.picture
         if news.fresh:
@@ -187,7 +187,7 @@ class CrewView(App[None]):
             self._paint_bars()
 
     def _tick(self) -> None:
-        if self.is_pane_visible and len(self.screen_stack) == 1:
+        if self.is_running and self.is_pane_visible and len(self.screen_stack) == 1:
             self.pane.tick()
 
     def _paint_bars(self) -> None:

@@ -22,6 +22,9 @@ STATUS_SYMBOLS = {
 WIDE = 110
 """From this width on, a line has columns for the parent and the labels."""
 
+ROOMY = 90
+"""From this width on, `In Progress (20m, awaiting_user)` is shown in full."""
+
 
 @frozen
 class TaskCells:
@@ -134,7 +137,7 @@ def board_line(picture: Picture, line: BoardLine, width: int, *, now: float) -> 
         (f"{indent}{STATUS_SYMBOLS[cells.state]} ", style),
         (fit(cells.id, 5), "bold"),
         (" ", ""),
-        (fit(cells.status, 29 if width >= WIDE else 22), style),
+        (fit(cells.status, 32 if width >= ROOMY else 22), style),
         (" ", ""),
         (fit(cells.agent, 12 if width >= WIDE else 8), "muted"),
         (" ", ""),
