@@ -10,7 +10,7 @@ IN_MEMORY := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 >
 # The tests start crew thousands of times; without bytecode each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint audit faults clis package bench docs tools clean
+.PHONY: demo test check lint audit faults clis package bench docs pictures snapshots tools clean
 
 demo: $(READY)
 	@$(BIN)/crew demo
@@ -59,6 +59,15 @@ bench: $(READY)
 # The pages that are made from the code.
 docs: $(READY)
 	$(BIN)/python docs/generate.py
+
+# The pictures of the terminal view, from a sample crew and the record of a demo. `RECORD=1` watches a
+# new demo first.
+pictures: $(READY)
+	$(BIN)/python docs/pictures.py $(if $(RECORD),--record)
+
+# The snapshots with which the tests compare the view. Look at the difference before you commit it.
+snapshots: $(READY)
+	cd tests && ../$(BIN)/python -m front.tui.snapshots
 
 # What the tests use when it is there; named, not hidden, when it cannot be had.
 tools:

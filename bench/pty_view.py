@@ -30,7 +30,11 @@ class PtyView:
         self.pid, self.handle = pty.fork()
         if self.pid == 0:
             os.chdir(repo)
-            mine = {"TERM": "xterm-256color", "PYTHONPATH": str(PROJECT / "src")}
+            mine = {
+                "TERM": "xterm-256color",
+                "COLORTERM": "truecolor",
+                "PYTHONPATH": str(PROJECT / "src"),
+            }
             os.execve(CREW[0], list(CREW), {**env, **mine})
         size = struct.pack("HHHH", LINES, COLUMNS, 0, 0)
         fcntl.ioctl(self.handle, termios.TIOCSWINSZ, size)

@@ -153,7 +153,12 @@ def _busy(scene: Scene) -> dict[str, list[float] | float]:
 def _move(view: PtyView, to: int) -> float:
     """Milliseconds from `j` until the line of this task is painted as the chosen one."""
     time.sleep(0.05)
-    return 1000 * view.press(b"j", rb"\x1b\[1;7;[\d;]*m%d[ \x1b]" % to)
+    return 1000 * view.press(b"j", _chosen(to))
+
+
+def _chosen(task: int) -> bytes:
+    """The id of a task in the line of the cursor: bold, on its blue background."""
+    return rb"\x1b\[1;38;2;[\d;]*;48;2;35;74;107m%d[ \x1b]" % task
 
 
 def _words(view: PtyView, seconds: float = 6.0) -> list[float]:
@@ -188,9 +193,6 @@ def _idle_share(view: PtyView) -> float:
 def _scrolled(scene: Scene, tasks: int) -> dict[str, list[float] | float]:
     with _opened(scene) as view:
         keys = [_move(view, number) for number in range(2, KEYS + 2)]
-        view.press(b"G", rb"\x1b\[1;7;[\d;]*m%d[ \x1b]" % tasks)
-        keys += [
-            1000 * view.press(b"k", rb"\x1b\[1;7;[\d;]*m%d[ \x1b]" % (tasks - number))
-            for number in range(1, KEYS)
-        ]
+        view.press(b"G", _chosen(tasks))
+        keys += [1000 * view.press(b"k", _chosen(tasks - number)) for number in range(1, KEYS)]
         return {"keys": keys, "idle": _idle_share(view), "memory": resident_mb(view.pid)}

@@ -50,7 +50,9 @@ TASKS = (
         priority=0,
         body="Members pay 10% less.\n\n- `discounted()` in `shop/prices.py`\n- a test for it\n",
     ),
-    NewTask(title="Show prices with tax", labels=("shop",), body="As the law of each country says."),
+    NewTask(
+        title="Show prices with tax", labels=("shop",), body="As the law of each country says."
+    ),
     NewTask(title="Receipts by mail", labels=("mail",)),
     NewTask(title="Import the old catalogue"),
     NewTask(title="Search by name", labels=("search",)),
@@ -170,7 +172,9 @@ def _add_tasks(workplace: Workplace) -> None:
 def _story() -> Iterator[Fact]:
     for number, new in enumerate(TASKS, start=1):
         yield _seen(str(number), new)
-    for name, kind in zip("ABCDE", ("claude", "codex", "gemini", "claude", "opencode"), strict=True):
+    for name, kind in zip(
+        "ABCDE", ("claude", "codex", "gemini", "claude", "opencode"), strict=True
+    ):
         yield _row("agent", name, "spawned", -3_600, agent_kind=kind, started_at=NOON - 3_600)
     for task in ("1", "2"):
         yield from _merged(task, "A", -3_500 + 600 * int(task))
@@ -265,9 +269,7 @@ def _ended(task: str, agent: str, after: float) -> Iterator[Fact]:
 def _merged(task: str, agent: str, after: float) -> Iterator[Fact]:
     yield from _begun(task, agent, "claude", after, steps=4, tokens=30_000, cost=0.42)
     yield from _ended(task, agent, after + 300)
-    yield _move(
-        "task", task, "delivered", ("done", "merged"), after + 340, landed_commit=task * 8
-    )
+    yield _move("task", task, "delivered", ("done", "merged"), after + 340, landed_commit=task * 8)
 
 
 def _done(task: str, agent: str, after: float) -> Iterator[Fact]:

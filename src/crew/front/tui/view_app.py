@@ -74,7 +74,7 @@ class CrewView(App[None]):
         self.root = root
         self.choices = choices or ViewChoices()
         self.picture = Picture()
-        self.palette = Palette(dark=is_dark)
+        self.palette = Palette(dark=is_dark, coloured=not self.no_color)
         self.fault: Exception | None = None
         self._news: News | None = None
         self._news_lock = threading.Lock()
@@ -127,7 +127,7 @@ class CrewView(App[None]):
     def action_change_theme(self) -> None:
         is_dark = not self.current_theme.dark
         self.theme = THEMES[is_dark]
-        self.palette = Palette(dark=is_dark)
+        self.palette = Palette(dark=is_dark, coloured=not self.no_color)
         for lines in self.query(LineList):
             lines.redraw()
         self.refresh(layout=True)

@@ -126,6 +126,15 @@ def age(seconds: float) -> str:
     return f"{max(0, int(seconds))}s"
 
 
+def _fitting_status(cells: TaskCells, width: int) -> str:
+    """The status in its column; on a narrow line its details matter more than `In Progress`."""
+    if width >= ROOMY:
+        return fit(cells.status, 32)
+    begin, _, details = cells.status.partition(" (")
+    is_long = len(cells.status) > 22 and begin == "In Progress"
+    return fit(details.removesuffix(")") if is_long else cells.status, 22)
+
+
 def board_line(picture: Picture, line: BoardLine, width: int, *, now: float) -> ShownLine:
     """The line of the board for a task or a heading."""
     if not line.task:
@@ -137,7 +146,7 @@ def board_line(picture: Picture, line: BoardLine, width: int, *, now: float) -> 
         (f"{indent}{STATUS_SYMBOLS[cells.state]} ", style),
         (fit(cells.id, 5), "bold"),
         (" ", ""),
-        (fit(cells.status, 32 if width >= ROOMY else 22), style),
+        (_fitting_status(cells, width), style),
         (" ", ""),
         (fit(cells.agent, 12 if width >= WIDE else 8), "muted"),
         (" ", ""),

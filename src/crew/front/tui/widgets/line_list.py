@@ -155,7 +155,7 @@ class LineList(ScrollView, can_focus=True):
             return (), (), "", width, palette
         over = ""
         if self.has_cursor and index == self._cursor:
-            over = "reverse" if self.has_focus else "bold"
+            over = "cursor" if self.has_focus else "resting"
         return tuple(self.marked(index)), self.line(index).spans, over, width, palette
 
     def render_line(self, y: int) -> Strip:

@@ -30,6 +30,8 @@ _COLOURS: Mapping[str, tuple[str, str]] = {
     "bad": ("#ff8f6b", "#b34700"),
     "note": ("#cc9ac9", "#8a3f86"),
     "key": ("#f0e442", "#6b5f00"),
+    "cursor": ("on #234a6b", "on #b5d5f0"),
+    "resting": ("on #20262c", "on #cfd6dc"),
 }
 """Each style in a dark and in a light terminal, after the palette of Okabe and Ito."""
 
@@ -58,11 +60,16 @@ LONGEST_TEXT = 2_000
 """The most characters of a text that a line can show; more is not even read."""
 
 
+_WITHOUT_COLOURS: Mapping[str, str] = {"cursor": "reverse", "resting": "bold"}
+"""What a background says, where there are no colours."""
+
+
 class Palette:
     """Styles by name for a dark or a light terminal; several names are joined with a blank."""
 
-    def __init__(self, *, dark: bool) -> None:
+    def __init__(self, *, dark: bool, coloured: bool = True) -> None:
         self._side = 0 if dark else 1
+        self._coloured = coloured
         self._made: dict[str, Style] = {}
 
     def style(self, names: str) -> Style:
@@ -73,6 +80,8 @@ class Palette:
 
     def _one(self, name: str) -> str:
         name = _LOG.get(name, name)
+        if not self._coloured:
+            name = _WITHOUT_COLOURS.get(name, name)
         return _PLAIN[name] if name in _PLAIN else _COLOURS[name][self._side]
 
 
