@@ -1,6 +1,5 @@
 """The main road in a real tmux, with keys alone: new, start, attach, complete, merge."""
 
-import re
 import shlex
 
 import pytest

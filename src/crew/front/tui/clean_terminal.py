@@ -8,7 +8,7 @@ import termios
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
@@ -38,7 +38,7 @@ class CleanTerminal:
         """What makes the view leave; called in a signal handler."""
         self._leave = leave
 
-    def __enter__(self) -> "CleanTerminal":
+    def __enter__(self) -> Self:
         with contextlib.suppress(termios.error, ValueError, OSError):
             self._before = termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
         self._handlers = [(number, signal.signal(number, self._end)) for number in ENDS]
