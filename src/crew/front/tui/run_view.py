@@ -4,11 +4,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from textual.app import App
-
 from crew.front.tui.clean_terminal import CleanTerminal
 from crew.front.tui.colours import is_dark_terminal
 from crew.front.tui.view_app import CrewView
+from crew.front.tui.view_frame import ViewFrame
 from crew.workplace import Workplace
 
 SWITCH_S = 0.001
@@ -22,17 +21,17 @@ def run_view(root: Path) -> int:
     return run_app(CrewView(root, is_dark=is_dark_terminal(theme)))
 
 
-def run_app(app: App[None]) -> int:
+def run_app(app: ViewFrame) -> int:
     """Run to the end; a fault inside is raised once the terminal is the person's again."""
     sys.setswitchinterval(SWITCH_S)
     with CleanTerminal() as terminal:
         asyncio.run(_run(app, terminal))
-    if (fault := getattr(app, "fault", None)) is not None:
-        raise fault
+    if app.fault is not None:
+        raise app.fault
     return terminal.exit_code or app.return_code or 0
 
 
-async def _run(app: App[None], terminal: CleanTerminal) -> None:
+async def _run(app: ViewFrame, terminal: CleanTerminal) -> None:
     loop = asyncio.get_running_loop()
 
     def leave() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -25,10 +25,11 @@ from crew.front.tui.pages.agent_page import AgentPage
 from crew.front.tui.pages.page import Page
 from crew.front.tui.pages.task_page import TaskPage
 from crew.front.tui.panes.pane import Pane
+from crew.front.tui.view_frame import ViewFrame
 from crew.front.tui.view_parts import PAGES, PANES
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList
-from crew.front.tui.widgets.paint import THEMES, Palette, Span, paint_without_colours, safe
+from crew.front.tui.widgets.paint import Span, safe
 from crew.runner.by_hand.crew_command import run_in_person_terminal
 
 WIDE = 110
@@ -39,11 +40,9 @@ class NewsCame(Message):
     """The reader has news; it waits in the view."""
 
 
-class CrewView(App[None]):
+class CrewView(ViewFrame):
     """The terminal view of one crew."""
 
-    TITLE = "crew"
-    ENABLE_COMMAND_PALETTE = False
     CSS = """
     #left { width: 1fr; }
     #right { width: 1fr; display: none; border-left: solid $panel; }
@@ -55,9 +54,7 @@ class CrewView(App[None]):
     #crew { height: auto; max-height: 6; border-top: solid $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+c", "quit", "quit"),
-        Binding("ctrl+z", "suspend_process", "suspend", show=False),
-        Binding("T", "change_theme", "light or dark", show=False),
+        Binding("q", "quit", "quit"),
         Binding("v", "next_pane", "detail"),
         Binding("l,right", "look_at_task", "detail", show=False),
         Binding("h,left,escape", "leave_task", "back", show=False),
@@ -68,14 +65,10 @@ class CrewView(App[None]):
     def __init__(
         self, root: Path, *, choices: ViewChoices | None = None, is_dark: bool = True
     ) -> None:
-        super().__init__()
-        paint_without_colours(self)
-        self.theme = THEMES[is_dark]
+        super().__init__(is_dark=is_dark)
         self.root = root
         self.choices = choices or ViewChoices()
         self.picture = Picture()
-        self.palette = Palette(dark=is_dark, coloured=not self.no_color)
-        self.fault: Exception | None = None
         self._news: News | None = None
         self._news_lock = threading.Lock()
         self._reader = ReaderThread(root, self._hand_over)
@@ -99,7 +92,6 @@ class CrewView(App[None]):
     def on_mount(self) -> None:
         for action in ACTIONS:
             self.bind(action.key, f"act('{action.name}')", description=action.title, show=False)
-        self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))
         self._reader.start()
         self.set_interval(0.1, self._tick)
         self.page.focus()
@@ -112,25 +104,6 @@ class CrewView(App[None]):
         self.screen.set_class(is_wide, "wide")
         self.screen.set_class(not is_wide, "narrow")
         self._paint_bars()
-
-    # Ends and colours
-
-    def _handle_exception(self, error: Exception) -> None:
-        """End with the first fault; it is told in one sentence once the terminal is free."""
-        self.fault = self.fault or error
-        if self._exception is None:  # what a test in front of the view waits for
-            self._exception = error
-            self._exception_event.set()
-        self._return_code = 1
-        self._close_messages_no_wait()
-
-    def action_change_theme(self) -> None:
-        is_dark = not self.current_theme.dark
-        self.theme = THEMES[is_dark]
-        self.palette = Palette(dark=is_dark, coloured=not self.no_color)
-        for lines in self.query(LineList):
-            lines.redraw()
-        self.refresh(layout=True)
 
     # What is chosen
 

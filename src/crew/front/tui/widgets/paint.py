@@ -5,7 +5,7 @@ has a symbol too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -53,9 +53,6 @@ STATUS_STYLES: Mapping[str, str] = {
     "stuck": "bad",
 }
 
-THEMES: Mapping[bool, str] = {True: "textual-dark", False: "textual-light"}
-"""Textual's themes by whether they are dark."""
-
 LONGEST_TEXT = 2_000
 """The most characters of a text that a line can show; more is not even read."""
 
@@ -85,7 +82,7 @@ class Palette:
         return _PLAIN[name] if name in _PLAIN else _COLOURS[name][self._side]
 
 
-def paint_without_colours(app: "App[None]") -> None:
+def paint_without_colours(app: "App[Any]") -> None:
     """Where NO_COLOR is set, send no colour at all; Textual by itself would send greys."""
     if app.no_color:
         filters = app._filters  # noqa: SLF001 - Textual has no other way
