@@ -115,7 +115,9 @@ def test_keys_that_run_or_loosen_something_need_approval(key):
     assert needs_approval(tuple(key.split(".")))
 
 
-@pytest.mark.parametrize("key", ["run.agents", "channel.timeout", "log.level", "merge.batch", "tui.sort"])
+@pytest.mark.parametrize(
+    "key", ["run.agents", "channel.timeout", "log.level", "merge.batch", "tui.sort"]
+)
 def test_harmless_keys_need_none(key):
     assert not needs_approval(tuple(key.split(".")))
 

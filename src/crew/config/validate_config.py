@@ -119,7 +119,7 @@ def _check_roles(layer: Layer, roles: Mapping[str, Any]) -> None:
 
 def _check_tui(layer: Layer, tui: Mapping[str, Any]) -> None:
     path = ("tui", "keybindings")
-    for key, value in tui.items():
+    for key in tui:
         if key not in (*readers(TuiSettings), path[1]):
             raise unknown_key(layer, ("tui", key), [*readers(TuiSettings), path[1]])
     chosen = {key: value for key, value in tui.items() if key != path[1]}

@@ -17,7 +17,7 @@ class Picture:
 
     `items` are the tasks as their source has them; `doing` is what each agent does now; `number` is
     the newest fact that is part of the picture; `failure` is why the crew cannot be read now: the
-    rest is then as it was before.
+    rest is then as it was before. `namespace` is that of the tasks, if this crew has another one.
     """
 
     world: World = field(default_factory=World)
@@ -27,6 +27,7 @@ class Picture:
     pause: str = ""
     number: int = 0
     failure: str = ""
+    namespace: str = ""
 
     def status_of(self, task: str) -> str:
         """The state that crew recorded, if the task's source does not have it yet."""
