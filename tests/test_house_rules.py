@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from crew.config.model import TABLES, AgentSettings, AgentsSettings, RoleSettings
+from crew.config.model import (
+    TABLES,
+    AgentSettings,
+    AgentsSettings,
+    KeyBinding,
+    RoleSettings,
+    TuiSettings,
+)
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -222,6 +229,7 @@ def test_every_fault_of_the_benchmark_can_still_be_put_in():
 def test_every_key_of_the_configuration_is_read_by_something():
     """A key that nothing reads is a promise that nothing keeps: see `config/reserved_keys.py`."""
     kinds = {**TABLES, "agents": AgentsSettings, "roles": RoleSettings, "by_name": AgentSettings}
+    kinds |= {"tui": TuiSettings, "keybindings": KeyBinding}
     reading = [_names_in(path) for path in SOURCES if path.name != "model.py"]
     unread = [
         f"{table}.{field.name}"

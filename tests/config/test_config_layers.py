@@ -7,12 +7,15 @@ import pytest
 
 from crew.config import model
 from crew.config.layers.layers import load_settings, merged_settings
+from crew.config.model import KeyBinding
 from crew.config.price_list import listed_prices, prices_for
 from crew.config.reserved_keys import NOT_YET
 from crew.config.toml.toml_spans import line_of
 from crew.config.validate_config import has_key, readers
 from crew.domain.kernel.errors import NotFound, UsageError
+from crew.domain.kernel.key_names import key_name
 from crew.domain.kernel.prices import Price
+from crew.domain.kernel.templates import PLACE_NAMES
 from refusals import raises_code
 
 
@@ -149,7 +152,21 @@ def test_one_reviewer_may_be_written_without_a_list(repo):
         ("run.agents = 'x'\n", [".crew.toml:1", "run.agents"]),
         ("[agents.x]\nenv = { A = 1 }\n", ["agents.x.env", "a table of texts"]),
         ("[agents.x]\nargs = '\"'\n", ["agents.x.args", "quotes"]),
-        ("[tui.keybindings]\nx = { command = 'd' }\n", [":2", "tui.keybindings.x.command", "yet"]),
+        ("[tui]\nsort = 'size'\n", [":2", "tui.sort", '"newest"']),
+        ("[tui]\nkeybindings = 3\n", [":2", "tui.keybindings", "[tui.keybindings]"]),
+        ("[tui.keybindings]\nx = 'd'\n", [":2", "tui.keybindings.x is 'd'", "write a table"]),
+        ("[tui.keybindings]\nx = { comand = 'd' }\n", [":2", "keybindings.x.comand", "command"]),
+        ("[tui.keybindings]\nx = { command = 3 }\n", [":2", "keybindings.x.command is 3", "text"]),
+        (
+            "[tui.keybindings]\n\n'ctrl+r' = { command = 'd', override = 'yes' }\n",
+            [":3", "tui.keybindings.ctrl+r.override", "true or false"],
+        ),
+        (
+            "[tui.keybindings]\nx = { command = 'd {{.Task}}' }\n",
+            [":2", "tui.keybindings.x.command", "{{.Task}} is unknown", "{{.TaskID}}"],
+        ),
+        ("[tui.keybindings]\n'ctrl-r' = { command = 'd' }\n", [":2", "ctrl-r is no key", "f5"]),
+        ("[tui.keybindings]\nx = { description = 'd' }\n", ["'x'", "has no command"]),
         (
             "[agents.x]\ncommand_template = '{{.Promt}}'\n",
             [":2", "agents.x.command_template", "{{.Promt}} is unknown", "{{.Prompt}}"],
@@ -371,7 +388,7 @@ def test_the_line_of_a_key_is_found_wherever_it_stands():
 
 
 def test_every_table_of_the_settings_has_its_keys():
-    tables = {**model.TABLES, "agents": model.AgentsSettings}
+    tables = {**model.TABLES, "agents": model.AgentsSettings, "tui": model.TuiSettings}
     assert set(tables) | {"roles"} == set(model.Settings.__dataclass_fields__)
     assert all(readers(table) for table in tables.values())
 
@@ -544,9 +561,8 @@ PROMISES = [(table, key) for table, keys in NOT_YET.items() for key in keys]
 
 @pytest.mark.parametrize(("table", "key"), PROMISES)
 def test_a_key_that_is_not_supported_yet_is_refused_by_name(repo, table, key):
-    value = "{ k = { command = 'c' } }" if key == "keybindings" else "1"
     with pytest.raises(UsageError) as refused:
-        root(repo, f"[{table}]\n{key} = {value}\n")
+        root(repo, f"[{table}]\n{key} = 1\n")
     assert f".crew.toml:2: {table}.{key}" in refused.value.message
     assert refused.value.code == "unsupported_key"
     variable = f"CREW_{table}_{key}".upper()
@@ -555,13 +571,8 @@ def test_a_key_that_is_not_supported_yet_is_refused_by_name(repo, table, key):
     assert refused.value.message.startswith(f"{variable}: {table}.{key} is not supported")
 
 
-def test_a_variable_for_a_key_inside_such_a_table_is_refused_too(repo):
-    with raises_code(UsageError, "unsupported_key", "CREW_TUI_KEYBINDINGS_QUIT", "tui.keybindings"):
-        load_settings(repo, {"CREW_TUI_KEYBINDINGS_QUIT": "q"})
-
-
 def test_an_empty_table_of_such_keys_promises_nothing(repo):
-    root(repo, "[budget]\n[cluster]\n[tui.keybindings]\n[gate]\n")
+    root(repo, "[budget]\n[cluster]\n[gate]\n")
     with raises_code(UsageError, "unknown_key", "budget.foo"):
         root(repo, "[budget]\nfoo = 1\n")
 
@@ -585,3 +596,60 @@ def test_an_agent_may_set_its_own_price(repo):
 
 def test_half_a_price_is_refused(repo):
     assert "only one of price_input" in mistake(repo, "[agents.codex]\nprice_input = 2\n")
+
+
+# The terminal view
+
+SEED = """
+[tui.keybindings]
+"ctrl+r" = { command = "crew run-review {{.TaskID}}", description = "Run review script" }
+"""
+
+
+def test_a_key_of_the_view_is_written_as_seed_001_writes_it(repo):
+    bound = root(repo, SEED).tui.keybindings
+    assert bound == {
+        "ctrl+r": KeyBinding(
+            key="ctrl+r", command="crew run-review {{.TaskID}}", description="Run review script"
+        )
+    }
+    more = "[tui.keybindings]\nm = { command = 'a', override = true, worktree = true }\n"
+    assert root(repo, more).tui.keybindings["m"] == KeyBinding(
+        key="m", command="a", override=True, worktree=True
+    )
+
+
+@pytest.mark.parametrize("name", PLACE_NAMES)
+def test_a_command_of_the_view_may_use_every_place(repo, name):
+    text = f"[tui.keybindings]\nx = {{ command = 'a {{{{.{name}}}}}' }}\n"
+    assert root(repo, text).tui.keybindings["x"].command == f"a {{{{.{name}}}}}"
+
+
+def test_layers_add_up_the_keys_of_the_view(repo):
+    (repo / ".crew/config.toml").write_text(
+        "[tui.keybindings]\n'CTRL+R'.override = true\n'ctrl+r'.worktree = true\nf5.command = 'b'\n"
+    )
+    bound = root(repo, SEED).tui.keybindings
+    assert set(bound) == {"ctrl+r", "f5"}
+    assert bound["ctrl+r"].worktree
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        *(("ctrl+r", "ctrl+r"), ("CTRL+R", "ctrl+r"), ("X", "X"), ("shift+x", "X"), ("f5", "f5")),
+        *(("esc", "escape"), (" ", "space"), ("pgdown", "pagedown"), ("ctrl++", "ctrl++")),
+        *(("alt+shift+up", "alt+shift+up"), ("?", "?"), ("+", "+"), ("ü", "ü")),
+        *(("ctrl-r", None), ("", None), ("ctrl+", None), ("f99", None), ("strg+r", None)),
+        *(("ctrl+ctrl+r", None), ("\x1b", None), ("ab", None)),
+    ],
+)
+def test_a_key_has_one_name(written, name):
+    assert key_name(written) == name
+
+
+def test_the_choices_of_the_view_are_keys_of_the_config(repo):
+    view = load_settings(repo).tui
+    assert (view.group, view.sort, view.filter, view.everything) == ("state", "id", "", False)
+    changed = load_settings(repo, {"CREW_TUI_SORT": "newest", "CREW_TUI_EVERYTHING": "yes"}).tui
+    assert (changed.sort, changed.everything) == ("newest", True)

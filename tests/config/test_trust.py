@@ -106,7 +106,8 @@ def test_a_key_that_implies_others_is_approved_with_them():
     [
         *("agents.x.command", "agents.worker_default", "complete.command", "complete.timeout"),
         *("gate.keep", "notify.urls", "worktree.setup_command", "worktree.copy", "worktree.kind"),
-        *("sandbox.mode", "diff.command", "review.mode", "tui.keybindings.a", "merge.target"),
+        *("sandbox.mode", "diff.command", "review.mode", "tui.keybindings.a.command"),
+        *("merge.target", "tui.keybindings.ctrl+r.override", "tui.keybindings"),
         *("tasks.source", "worktree.dir", "budget.day_usd", "something.new"),
     ],
 )
@@ -114,6 +115,15 @@ def test_keys_that_run_or_loosen_something_need_approval(key):
     assert needs_approval(tuple(key.split(".")))
 
 
-@pytest.mark.parametrize("key", ["run.agents", "channel.timeout", "log.level", "merge.batch"])
+@pytest.mark.parametrize(
+    "key", ["run.agents", "channel.timeout", "log.level", "merge.batch", "tui.sort"]
+)
 def test_harmless_keys_need_none(key):
     assert not needs_approval(tuple(key.split(".")))
+
+
+def test_a_key_of_the_view_that_a_commit_brought_waits_and_its_choices_hold():
+    content = b'[tui]\nsort = "newest"\n[tui.keybindings]\nx = { command = "evil" }\n'
+    found = judge(content)
+    assert found.layer.values == {"tui": {"sort": "newest"}}
+    assert keys(found) == [("tui.keybindings.x.command", None, "evil")]

@@ -27,6 +27,9 @@ from crew.domain.kernel.suggest import nearest
 from crew.domain.kernel.templates import AGENT_NAMES, DIFF_NAMES, PLACE_NAMES
 from crew.domain.rows.workflow import KeepsSession
 
+VIEW_GROUPS = ("state", "wave", "quest")
+VIEW_SORTS = ("id", "status", "priority", "agent", "title", "newest")
+
 MOVABLE_SESSIONS = frozenset({"claude", "codex", "codex-exec", "scripted"})
 """Adapters whose program can resume a session in a different folder."""
 
@@ -160,6 +163,30 @@ class NotifySettings:
 
 
 @frozen
+class KeyBinding:
+    """A person's own key of the terminal view: the shell command that it runs, a template."""
+
+    key: str
+    command: str = template(PLACE_NAMES)
+    description: str = text(default="")
+    override: bool = flag(default=False)
+    worktree: bool = flag(default=False)
+
+
+@frozen
+class TuiSettings:
+    """The terminal view: what it shows, as it was chosen last, and a person's own keys."""
+
+    group: str = choice(*VIEW_GROUPS)
+    sort: str = choice(*VIEW_SORTS)
+    filter: str = text()
+    panel: str = text()
+    everything: bool = flag()
+    theme: str = choice("auto", "dark", "light")
+    keybindings: Mapping[str, KeyBinding] = field(default_factory=dict)
+
+
+@frozen
 class RoleSettings:
     """A role of the workflows. None means that the workflow decides."""
 
@@ -236,6 +263,7 @@ class Settings:
     log: LogSettings
     diff: DiffSettings
     notify: NotifySettings
+    tui: TuiSettings
     agents: AgentsSettings
     roles: Mapping[str, RoleSettings]
 

@@ -10,12 +10,8 @@ NOT_SUPPORTED = "is not supported by this version of crew yet"
 NOT_YET: Mapping[str, tuple[str, ...]] = {
     "budget": ("task_usd", "quest_usd", "day_usd", "crew_usd", "step_tokens"),
     "cluster": ("server", "namespace", "remote"),
-    "tui": ("keybindings",),
 }
 """The reserved keys by table. The change that implements a key removes it here."""
-
-TABLES_NOT_YET = (("tui", "keybindings"),)
-"""The reserved keys that are tables."""
 
 
 def is_not_yet(path: KeyPath) -> bool:

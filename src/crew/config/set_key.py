@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crew.config.layers.aliases import own_path
-from crew.config.layers.layer_files import layer_files, user_folder
+from crew.config.layers.layer_files import RUNTIME, layer_files, user_folder
 from crew.config.layers.layers import (
     load_layers,
     merged_settings,
@@ -14,6 +14,7 @@ from crew.config.layers.layers import (
     read_file,
 )
 from crew.config.layers.provenance import Origin, merged_values, origin_of, value_at
+from crew.config.reserved_keys import KeyPath
 from crew.config.toml.toml_edit import make_config_folder, with_value, write_config
 from crew.config.toml.toml_spans import key_parts
 from crew.config.validate_config import Layer, check, typed_value
@@ -21,7 +22,7 @@ from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.frozen import frozen
 from crew.system.file_locks import folder_held
 
-Scope = Literal["user", "root", "repo"]
+Scope = Literal["user", "root", "repo", "runtime"]
 
 
 @frozen
@@ -45,15 +46,7 @@ def set_key(
     """Write the key only if the whole config is valid with it."""
     path = own_path(key_parts(key))
     value = parse_value(path, typed)
-    name, file = _file_of(repo_root, environ, scope)
-    make_config_folder(file.parent)
-    with folder_held(file.parent):
-        text, _ = parsed(name, read_file(file) or b"")
-        changed = with_value(text, path, value)
-        layers = load_layers(repo_root, environ, instead={name: changed.encode()})
-        merged_settings(layers)
-        if changed != text:
-            write_config(file, changed)
+    name, layers = set_values(repo_root, environ, scope=scope, values={path: value})
     return KeyChange(
         key=path,
         written=value,
@@ -61,6 +54,28 @@ def set_key(
         value=value_at(merged_values(layers), path),
         origin=origin_of(layers, path),
     )
+
+
+def set_values(
+    repo_root: Path | None,
+    environ: Mapping[str, str],
+    *,
+    scope: Scope,
+    values: Mapping[KeyPath, Any],
+) -> tuple[str, tuple[Layer, ...]]:
+    """Write all these keys or none; the name of the file, and all layers with it."""
+    name, file = _file_of(repo_root, environ, scope)
+    make_config_folder(file.parent)
+    with folder_held(file.parent):
+        text, _ = parsed(name, read_file(file) or b"")
+        changed = text
+        for path, value in values.items():
+            changed = with_value(changed, path, value)
+        layers = load_layers(repo_root, environ, instead={name: changed.encode()})
+        merged_settings(layers)
+        if changed != text:
+            write_config(file, changed)
+    return name, layers
 
 
 def parse_value(path: tuple[str, ...], typed: str) -> Any:
@@ -87,4 +102,5 @@ def _file_of(repo_root: Path | None, environ: Mapping[str, str], scope: Scope) -
     if scope == "user" and folder is None:
         raise UsageError("the path of your own config is unknown", hint="set HOME")
     endings = {"user": f"{folder}/config.toml", "root": "/.crew.toml", "repo": "/.crew/config.toml"}
+    endings["runtime"] = f"/{RUNTIME}"
     return next((name, file) for name, file in files.items() if str(file).endswith(endings[scope]))

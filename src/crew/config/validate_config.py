@@ -6,11 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from crew.config.layers.aliases import spellings
-from crew.config.model import TABLES, AgentSettings, AgentsSettings, RoleSettings
+from crew.config.model import (
+    TABLES,
+    AgentSettings,
+    AgentsSettings,
+    KeyBinding,
+    RoleSettings,
+    TuiSettings,
+)
 from crew.config.reserved_keys import NOT_SUPPORTED, NOT_YET, not_yet_set
 from crew.config.toml.value_kinds import Reader
 from crew.domain.kernel.errors import UsageError
 from crew.domain.kernel.frozen import frozen
+from crew.domain.kernel.key_names import key_name
 from crew.domain.kernel.suggest import nearest
 
 
@@ -57,6 +65,10 @@ def _model(path: tuple[str, ...]) -> type | None:
             return AgentSettings
         case ("roles", _, _):
             return RoleSettings
+        case ("tui", _):
+            return TuiSettings
+        case ("tui", "keybindings", _, _):
+            return KeyBinding
         case (table, _):
             return TABLES.get(table)
         case _:
@@ -83,10 +95,12 @@ def check(layer: Layer) -> None:
             _check_agents(layer, _table(layer, (name,), value))
         elif name == "roles":
             _check_roles(layer, _table(layer, (name,), value))
+        elif name == "tui":
+            _check_tui(layer, _table(layer, (name,), value))
         elif name in NOT_YET:
             _check_empty(layer, (name,), _table(layer, (name,), value))
         else:
-            raise unknown_key(layer, (name,), [*TABLES, "agents", "roles"])
+            raise unknown_key(layer, (name,), [*TABLES, "agents", "roles", "tui"])
 
 
 def _check_agents(layer: Layer, agents: Mapping[str, Any]) -> None:
@@ -101,6 +115,21 @@ def _check_roles(layer: Layer, roles: Mapping[str, Any]) -> None:
     for name, value in roles.items():
         path = ("roles", name)
         _check_table(layer, path, _table(layer, path, value), RoleSettings)
+
+
+def _check_tui(layer: Layer, tui: Mapping[str, Any]) -> None:
+    path = ("tui", "keybindings")
+    for key in tui:
+        if key not in (*readers(TuiSettings), path[1]):
+            raise unknown_key(layer, ("tui", key), [*readers(TuiSettings), path[1]])
+    chosen = {key: value for key, value in tui.items() if key != path[1]}
+    _check_table(layer, ("tui",), chosen, TuiSettings)
+    for key, value in _table(layer, path, tui.get(path[1], {})).items():
+        own = (*path, key)
+        if key_name(key) is None:
+            hint = 'write it like "ctrl+r", "f5" or "X"'
+            raise _mistake(layer, own, "is no key", hint=hint, code="invalid_value")
+        _check_table(layer, own, _table(layer, own, value), KeyBinding)
 
 
 def _refuse_not_yet(layer: Layer) -> None:

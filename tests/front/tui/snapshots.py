@@ -103,7 +103,7 @@ def taken(root: Path, *, size: tuple[int, int], names: "list[str]") -> dict[str,
     found = {}
 
     async def take(name: str) -> str:
-        async with seated(root, size=size) as seat:
+        async with seated(root, size=size, is_dark=True) as seat:
             await scenes()[name](seat)
             return await calm(seat)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from crew.config.model import TABLES, AgentsSettings
-from crew.config.reserved_keys import NOT_YET, TABLES_NOT_YET
+from crew.config.model import TABLES, AgentsSettings, TuiSettings
+from crew.config.reserved_keys import NOT_YET
 from crew.config.validate_config import Layer, check, readers, typed_value
 
 PREFIX = "CREW_"
@@ -20,7 +20,7 @@ def variable_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
         return
     known = {variable_name(path): path for path in _paths()}
     for name in sorted(given):
-        if path := known.get(name) or _table_not_yet(name):
+        if path := known.get(name):
             table, key = path
             layer = Layer(
                 name=name, text="", values={table: {key: typed_value(path, environ[name])}}
@@ -33,14 +33,7 @@ def variable_name(path: tuple[str, ...]) -> str:
     return PREFIX + "_".join(path).upper()
 
 
-def _table_not_yet(name: str) -> tuple[str, str] | None:
-    """The unsupported table, for a variable that names a key inside it."""
-    return next(
-        (path for path in TABLES_NOT_YET if name.startswith(variable_name(path) + "_")), None
-    )
-
-
 def _paths() -> Iterator[tuple[str, str]]:
-    for table, model in {**TABLES, "agents": AgentsSettings}.items():
+    for table, model in {**TABLES, "agents": AgentsSettings, "tui": TuiSettings}.items():
         yield from ((table, key) for key in readers(model))
     yield from ((table, key) for table, keys in NOT_YET.items() for key in keys)

@@ -9,6 +9,10 @@ BUILT_IN_FILES = tuple(
 )
 
 
+RUNTIME = ".crew/config.runtime.toml"
+"""The file that crew itself writes."""
+
+
 def layer_files(
     repo_root: Path | None, environ: Mapping[str, str] | None = None
 ) -> dict[str, Path]:
@@ -19,7 +23,7 @@ def layer_files(
         for file in ("config.toml", "config.override.toml"):
             files[_short(folder / file, environ.get("HOME", ""))] = folder / file
     if repo_root is not None:
-        for file in (".crew.toml", ".crew/config.toml", ".crew/config.runtime.toml"):
+        for file in (".crew.toml", ".crew/config.toml", RUNTIME):
             files[file] = repo_root / file
     return files
 

@@ -11,9 +11,17 @@ from crew.config.layers.aliases import agent_with_own_names, with_own_names
 from crew.config.layers.environment_layer import variable_layers
 from crew.config.layers.inheritance import resolved_agents, with_template
 from crew.config.layers.layer_files import BUILT_IN_FILES, layer_files
-from crew.config.model import TABLES, AgentsSettings, RoleSettings, Settings
+from crew.config.model import (
+    TABLES,
+    AgentsSettings,
+    KeyBinding,
+    RoleSettings,
+    Settings,
+    TuiSettings,
+)
 from crew.config.validate_config import Layer, check, readers
 from crew.domain.kernel.errors import UsageError
+from crew.domain.kernel.key_names import key_name
 
 
 def load_settings(repo_root: Path, environ: Mapping[str, str] | None = None) -> Settings:
@@ -136,12 +144,31 @@ def merged_settings(layers: Iterable[Layer]) -> Settings:
     of_all = {key: value for key, value in agents.items() if not isinstance(value, dict)}
     return Settings(
         **{name: model(**_fields(model, values[name])) for name, model in TABLES.items()},
+        tui=_tui(values["tui"]),
         agents=AgentsSettings(**_fields(AgentsSettings, of_all), by_name=resolved_agents(agents)),
         roles={
             name: RoleSettings(**_fields(RoleSettings, role))
             for name, role in values.get("roles", {}).items()
         },
     )
+
+
+def _tui(table: Mapping[str, Any]) -> TuiSettings:
+    chosen = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    bound: dict[str, dict[str, Any]] = {}
+    for key, fields in table.get("keybindings", {}).items():
+        bound.setdefault(str(key_name(key)), {}).update(fields)
+    keys = {key: _binding(key, fields) for key, fields in bound.items()}
+    return TuiSettings(**_fields(TuiSettings, chosen), keybindings=keys)
+
+
+def _binding(key: str, fields: Mapping[str, Any]) -> KeyBinding:
+    if not fields.get("command"):
+        raise UsageError(
+            f"the key {key!r} of [tui.keybindings] has no command",
+            hint='write it like "ctrl+r" = { command = "make check", description = "Check" }',
+        )
+    return KeyBinding(key=key, **_fields(KeyBinding, fields))
 
 
 def _fields(model: type, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from crew.config.reserved_keys import KeyPath
 HARMLESS_TABLES = frozenset({"run", "channel", "log", "roles"})
 HARMLESS_KEYS = frozenset(
     {
+        *(("tui", key) for key in ("group", "sort", "filter", "panel", "everything")),
         ("merge", "batch"),
         ("merge", "slots"),
         ("merge", "strategy"),

@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 
 from crew.front.tui.clean_terminal import CleanTerminal
-from crew.front.tui.colours import is_dark_terminal
 from crew.front.tui.view_app import CrewView
 from crew.front.tui.view_frame import ViewFrame
-from crew.workplace import Workplace
 
 SWITCH_S = 0.001
 """How long a key waits for the thread that reads, five times less than Python's default."""
@@ -16,9 +14,7 @@ SWITCH_S = 0.001
 
 def run_view(root: Path) -> int:
     """Show the crew of this repository; the exit code."""
-    settings = Workplace(root=root).settings
-    theme = getattr(getattr(settings, "tui", None), "theme", "auto")
-    return run_app(CrewView(root, is_dark=is_dark_terminal(theme)))
+    return run_app(CrewView(root))
 
 
 def run_app(app: ViewFrame) -> int:

@@ -2,35 +2,30 @@
 
 import gc
 import threading
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.widgets import ContentSwitcher
+from textual.widgets import ContentSwitcher, Input
 
-from crew.front.tui.actions.action_table import ACTIONS, BY_NAME
-from crew.front.tui.actions.carry_out import CommandReply, carry_out
+from crew.front.tui.actions.action_app import ActionApp
+from crew.front.tui.board.filter_bar import FilterBar
 from crew.front.tui.board.status_line import status_spans
-from crew.front.tui.board.view_choices import ViewChoices
-from crew.front.tui.dialogs.choice_dialog import Choice, ChoiceDialog
-from crew.front.tui.dialogs.confirm_dialog import ConfirmDialog
-from crew.front.tui.dialogs.text_dialog import TextDialog
-from crew.front.tui.live.picture import News, Picture
+from crew.front.tui.board.view_choices import ViewChoices, chosen_spans
+from crew.front.tui.live.picture import News
 from crew.front.tui.live.reader_thread import ReaderThread
 from crew.front.tui.pages.agent_page import AgentPage
 from crew.front.tui.pages.page import Page
 from crew.front.tui.pages.task_page import TaskPage
 from crew.front.tui.panes.pane import Pane
-from crew.front.tui.view_frame import ViewFrame
 from crew.front.tui.view_parts import PAGES, PANES
 from crew.front.tui.widgets.line_bar import LineBar
 from crew.front.tui.widgets.line_list import LineList
 from crew.front.tui.widgets.paint import Span, safe
-from crew.runner.by_hand.crew_command import run_in_person_terminal
 
 WIDE = 110
 """From this width on, the chosen task stands beside the list; below it, in its place."""
@@ -40,7 +35,7 @@ class NewsCame(Message):
     """The reader has news; it waits in the view."""
 
 
-class CrewView(ViewFrame):
+class CrewView(ActionApp):
     """The terminal view of one crew."""
 
     CSS = """
@@ -54,7 +49,6 @@ class CrewView(ViewFrame):
     #crew { height: auto; max-height: 6; border-top: solid $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "quit"),
         Binding("v", "next_pane", "detail"),
         Binding("l,right", "look_at_task", "detail", show=False),
         Binding("h,left,escape", "leave_task", "back", show=False),
@@ -63,12 +57,10 @@ class CrewView(ViewFrame):
     ]
 
     def __init__(
-        self, root: Path, *, choices: ViewChoices | None = None, is_dark: bool = True
+        self, root: Path, *, choices: ViewChoices | None = None, is_dark: bool | None = None
     ) -> None:
-        super().__init__(is_dark=is_dark)
-        self.root = root
-        self.choices = choices or ViewChoices()
-        self.picture = Picture()
+        super().__init__(root, choices=choices, is_dark=is_dark)
+        self._wanted_task = self._kept_filter = ""
         self._news: News | None = None
         self._news_lock = threading.Lock()
         self._reader = ReaderThread(root, self._hand_over)
@@ -81,28 +73,30 @@ class CrewView(ViewFrame):
             with Vertical(id="left"):
                 with ContentSwitcher(id="pages", initial=PAGES[0].__name__):
                     yield from (page(id=page.__name__) for page in PAGES)
+                yield FilterBar(id="filter")
+                yield LineBar(id="choices")
                 yield AgentPage(id="crew")
             with Vertical(id="right"):
                 yield LineBar(id="pane-title")
-                with ContentSwitcher(id="panes", initial=PANES[0].__name__):
+                with ContentSwitcher(id="panes", initial=_pane_of(self.choices.panel)):
                     yield from (pane(id=pane.__name__) for pane in PANES)
         yield LineBar(id="status")
         yield LineBar(id="keys")
 
     def on_mount(self) -> None:
-        for action in ACTIONS:
-            self.bind(action.key, f"act('{action.name}')", description=action.title, show=False)
+        self.bind_actions()
         self._reader.start()
         self.set_interval(0.1, self._tick)
         self.page.focus()
 
     def on_unmount(self) -> None:
         self._reader.stop()
+        self._memory.close()
 
     def on_resize(self) -> None:
         is_wide = self.size.width >= WIDE
-        self.screen.set_class(is_wide, "wide")
-        self.screen.set_class(not is_wide, "narrow")
+        self.screen_stack[0].set_class(is_wide, "wide")
+        self.screen_stack[0].set_class(not is_wide, "narrow")
         self._paint_bars()
 
     # What is chosen
@@ -143,6 +137,9 @@ class CrewView(ViewFrame):
             self.call_after_refresh(gc.freeze)  # a later collection need not look at all of it
         for page in self.screen_stack[0].query(Page):
             page.take(news)
+        if self._wanted_task in self.picture.items:
+            self.page.move_to_key(self._wanted_task)
+            self._wanted_task = ""
         if self.is_pane_visible:
             self._open_pane(news)
         self._paint_bars()
@@ -170,6 +167,9 @@ class CrewView(ViewFrame):
         title = f" {self.pane.title}" + (f" of {self.chosen_task}" if self.chosen_task else "")
         base.query_one("#pane-title", LineBar).show(((title, "bold"), ("   v next", "muted")))
         base.query_one("#keys", LineBar).show(self._keys())
+        chosen = chosen_spans(self.choices)
+        base.query_one("#choices").display = bool(chosen)
+        base.query_one("#choices", LineBar).show(chosen)
 
     def _tabs(self) -> list[Span]:
         spans: list[Span] = [(" crew ", "bold"), (safe(self.root.name), "muted"), ("  ", "")]
@@ -180,7 +180,11 @@ class CrewView(ViewFrame):
         return spans
 
     def _keys(self) -> list[Span]:
-        return [(" ?", "key"), (" help  ", "muted"), ("q", "key"), (" quit", "muted")]
+        shown = (("?", "help"), ("space", "menu"), (":", "command"), ("/", "filter"), ("n", "new"))
+        spans: list[Span] = []
+        for key, words in (*shown, ("q", "quit")):
+            spans += [(f" {key}", "key"), (f" {words} ", "muted")]
+        return spans
 
     # Pages and panes
 
@@ -189,6 +193,13 @@ class CrewView(ViewFrame):
         switcher = self.query_one("#pages", ContentSwitcher)
         at = names.index(switcher.current or names[0])
         self.show_page(names[(at + by) % len(names)])
+
+    def show_page_if_any(self, name: str) -> bool:
+        """Go to a page, if the view has it."""
+        is_there = any(page.__name__ == name for page in PAGES)
+        if is_there:
+            self.show_page(name)
+        return is_there
 
     def show_page(self, name: str) -> None:
         self.query_one("#pages", ContentSwitcher).current = name
@@ -201,60 +212,86 @@ class CrewView(ViewFrame):
             self.action_look_at_task()
             return
         names = [pane.__name__ for pane in PANES]
+        at = names.index(self.query_one("#panes", ContentSwitcher).current or names[0])
+        self.show_pane(names[(at + 1) % len(names)])
+        self.remember(panel=_panel_of(type(self.pane)))
+
+    def show_pane(self, name: str) -> None:
+        """Show the task in another pane, if the view has it."""
         switcher = self.query_one("#panes", ContentSwitcher)
+        if name not in {pane.__name__ for pane in PANES} or name == switcher.current:
+            return
+        had_focus = self.pane.has_focus
         self.pane.leave()
-        switcher.current = names[(names.index(switcher.current or names[0]) + 1) % len(names)]
+        switcher.current = name
         self.pane.task_id = ""
         self._open_pane()
+        if had_focus:
+            self.pane.focus()
         self._paint_bars()
 
     def action_look_at_task(self) -> None:
-        self.screen.add_class("detail")
+        self.screen_stack[0].add_class("detail")
         self._open_pane()
         self.pane.focus()
         self._paint_bars()
 
     def action_leave_task(self) -> None:
-        self.screen.remove_class("detail")
+        """Back to the list; from the list itself, back to all tasks."""
+        if self.page.has_focus and not self.screen_stack[0].has_class("detail"):
+            self.change_choices(filter="")
+        self.screen_stack[0].remove_class("detail")
         self.page.focus()
 
-    # For actions
+    # What the board shows
 
-    def action_act(self, name: str) -> None:
-        """Carry out an action of the table; dialogs wait inside it, the view does not."""
-        action = BY_NAME[name]
-        if action.needs_task and not self.chosen_task:
-            self.notify("choose a task first", severity="warning")
-            return
-        self.run_worker(action.act(self), exit_on_error=False)
+    def go_to_task(self, task: str) -> None:
+        """Put the cursor on a task, as soon as it is shown."""
+        self._wanted_task = task
+        self.expect_tasks()
 
-    async def command(self, *args: str, stdin: str = "") -> CommandReply:
-        """Run a command of crew and show its refusal, or that it is done."""
-        reply = await carry_out(args, directory=self.root, stdin=stdin)
-        self._reader.expect_tasks()
-        if reply.is_refused:
-            self.notify(
-                f"{safe(reply.failure)}\n{safe(reply.hint)}", severity="error", markup=False
-            )
-        else:
-            self.notify(f"crew {args[0]}: done", markup=False)
-        return reply
+    def change_choices(self, **changes: Any) -> None:
+        """Show the board in another way, and keep it for the next time."""
+        self.remember(**changes)
+        self._list_tasks()
 
-    async def confirm(self, question: str) -> bool:
-        answer = await self.push_screen_wait(ConfirmDialog(question))
-        return answer is True
+    def look_at_namespace(self, name: str) -> None:
+        self.choices = replace(self.choices, namespace=name)
+        self._reader.look_at(name)
+        self._paint_bars()
 
-    async def choose(self, title: str, choices: Sequence[Choice]) -> str | None:
-        """The value that the person chooses; None for none."""
-        return await self.push_screen_wait(ChoiceDialog(title, choices))
+    def _list_tasks(self) -> None:
+        self.query_one(f"#{TaskPage.__name__}", TaskPage).list_again()
+        self._paint_bars()
 
-    async def write(self, title: str, *, text: str = "", several_lines: bool = False) -> str | None:
-        """The text that the person writes; None if they leave."""
-        return await self.push_screen_wait(
-            TextDialog(title, text=text, several_lines=several_lines)
-        )
+    def open_filter(self) -> None:
+        """Let the person type the filter; the board follows each letter."""
+        self.show_page(TaskPage.__name__)
+        self._kept_filter = self.choices.filter
+        self.query_one(FilterBar).open(self.choices.filter)
 
-    def in_terminal(self, *args: str) -> int:
-        """Hand the person's terminal to a command of crew, and take it back at its end."""
-        with self.suspend():
-            return run_in_person_terminal(args, directory=self.root)
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if isinstance(event.input, FilterBar) and event.input.display:
+            self.choices = replace(self.choices, filter=event.value)
+            self._list_tasks()
+
+    def on_filter_bar_stepped(self, message: FilterBar.Stepped) -> None:
+        self.page.action_move(message.by)
+
+    def on_filter_bar_closed(self, message: FilterBar.Closed) -> None:
+        self.query_one(FilterBar).display = False
+        # The letters on the way were shown, not kept.
+        self.choices = replace(self.choices, filter=self._kept_filter)
+        self.change_choices(filter=message.text.strip())
+        self.page.focus()
+
+
+def _panel_of(pane: type[Pane]) -> str:
+    """The name of a pane in the config: `description` for `DescriptionPane`."""
+    return pane.__name__.removesuffix("Pane").lower()
+
+
+def _pane_of(panel: str) -> str:
+    """The pane of this name, or else the first one."""
+    found = (pane.__name__ for pane in PANES if _panel_of(pane) == panel)
+    return next(found, PANES[0].__name__)

@@ -35,7 +35,12 @@ class ViewFrame(App[Any]):
         self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))
 
     def _handle_exception(self, error: Exception) -> None:
-        """End with the first fault; it is told in one sentence once the terminal is free."""
+        """End with the first fault; it is told in one sentence once the terminal is free.
+
+        While the view leaves, its parts are taken away one by one: what then misses one is no fault.
+        """
+        if self._exit or (self._mounted_event.is_set() and not self._running):
+            return
         self.fault = self.fault or error
         if self._exception is None:  # a test in front of the view waits for it
             self._exception = error

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import termios
+import tty
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,11 @@ _CREW = (sys.executable, "-P", "-m", "crew")
 """-P: Python must not import a folder called `crew` in the current directory as the package."""
 
 
+def crew_program(directory: Path) -> tuple[str, ...]:
+    """How this crew is called for a repository."""
+    return (*_CREW, "-C", str(directory))
+
+
 def run_crew(
     args: tuple[str, ...], *, directory: Path, stdin: str = "", timeout_s: float = 60.0
 ) -> Any:
@@ -21,7 +28,7 @@ def run_crew(
 
     A command that takes longer is ended: all commands of crew can be killed at any moment.
     """
-    program = (*_CREW, "-C", str(directory), "--json", *args)
+    program = (*crew_program(directory), "--json", *args)
     code, output, errors = output_of(
         program, stdin=stdin.encode(errors="replace"), timeout_s=timeout_s
     )
@@ -44,8 +51,30 @@ def run_crew(
     return document
 
 
-def run_in_person_terminal(args: tuple[str, ...], *, directory: Path) -> int:
-    """Run a command of crew that owns the person's terminal, and return its exit code."""
-    program = (*_CREW, "-C", str(directory), *args)
+def run_in_person_terminal(args: tuple[str, ...], *, directory: Path, waits: bool = False) -> int:
+    """Run a command of crew that owns the person's terminal, and return its exit code.
+
+    After a failure, or with `waits`, what it printed stays until the person presses a key.
+    """
+    program = (*crew_program(directory), *args)
     code, _ = run_in_terminal(program, cwd=directory, env=dict(os.environ))
+    if waits or code:
+        wait_for_key(code)
     return code
+
+
+def wait_for_key(code: int) -> None:
+    """Say how a program ended, and wait for a key, if there is a terminal."""
+    if not (sys.__stdin__ and sys.__stdin__.isatty()):
+        return
+    print(f"\nexit code {code}; press a key to go back", file=sys.__stderr__, flush=True)
+    keyboard = sys.__stdin__.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard)
+        termios.tcflush(keyboard, termios.TCIFLUSH)  # what was typed while the program ran
+        os.read(keyboard, 64)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -42,6 +43,7 @@ __all__ = [
     "program_path",
     "run_in_terminal",
     "run_process",
+    "run_quietly",
     "working_bwrap",
 ]
 
@@ -343,6 +345,29 @@ def run_in_terminal(
             signal.signal(number, handler)
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return code, done.stdout or b""
+
+
+def run_quietly(
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], tail: int = 4096
+) -> tuple[int, bytes]:
+    """Run a program in its own session, without a terminal; its exit code and its last output.
+
+    What it starts and leaves behind, such as an editor with a window, lives on.
+    """
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            check=False,
+        )
+        output.seek(-min(tail, output.seek(0, os.SEEK_END)), os.SEEK_END)
+        last = output.read()
+    return (done.returncode if done.returncode >= 0 else 128 - done.returncode), last
 
 
 def output_of(

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 class Action:
     """An action; `states` are the task states for which the menu offers it, empty for all.
 
-    `needs_task` actions do nothing but say so while no task is chosen.
+    `in_menu` is False for an action that leads to others itself. `needs_task` actions do nothing
+    but say so while no task is chosen. `in_other_namespaces`: it changes nothing, so it is allowed
+    for the tasks of a namespace that this crew does not work on.
     """
 
     name: str
@@ -22,4 +24,6 @@ class Action:
     act: "Callable[[CrewView], Awaitable[None]]"
     section: str = "Task"
     states: frozenset[str] = frozenset()
+    in_menu: bool = True
     needs_task: bool = True
+    in_other_namespaces: bool = False

@@ -1,14 +1,15 @@
 """Carries out commands of crew for the view: in the background, or in the person's terminal."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.frozen import frozen
+from crew.front.tui.actions.background_thread import in_background
 from crew.runner.by_hand.crew_command import run_crew
 
-PATIENCE_S = 600.0
+PATIENCE_S = 3600.0
+"""As long as `crew start` waits: a big repository and its `setup_command` may take a while."""
 
 
 @frozen
@@ -29,7 +30,7 @@ async def carry_out(
 ) -> CommandReply:
     """Run a command of crew, with its own rules and its own refusals."""
     try:
-        document = await asyncio.to_thread(
+        document = await in_background(
             run_crew, args, directory=directory, stdin=stdin, timeout_s=timeout_s
         )
     except CrewError as error:

@@ -2,43 +2,20 @@
 
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 
-from crew.front.tui.widgets.line_bar import LineBar
-from crew.front.tui.widgets.paint import safe
+from crew.front.tui.dialogs.dialog import Dialog, Keys
 
 
-class ConfirmDialog(ModalScreen[bool]):
+class ConfirmDialog(Dialog[bool]):
     """True if the person confirmed."""
 
-    CSS = """
-    ConfirmDialog { align: center middle; }
-    ConfirmDialog > Vertical {
-        width: 70; max-width: 95%; height: auto; padding: 1 2; border: round $warning;
-    }
-    """
+    CSS = "ConfirmDialog > Vertical { width: 70; border: round $warning; padding: 1 2; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,enter", "answer(True)", "yes"),
-        Binding("n,escape,q", "answer(False)", "no"),
+        Binding("n,q", "answer(False)", "no"),
     ]
-
-    def __init__(self, question: str) -> None:
-        super().__init__()
-        self._question = question
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield LineBar(id="question")
-            yield LineBar(id="answers")
-
-    def on_mount(self) -> None:
-        self.query_one("#question", LineBar).show(((safe(self._question), "bold"),))
-        self.query_one("#answers", LineBar).show(
-            (("y", "key"), (" yes   ", ""), ("n", "key"), (" no", ""))
-        )
+    keys: Keys = (("y", "yes"), ("n", "no"))
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 - Textual passes it by position
         self.dismiss(answer)

@@ -10,13 +10,14 @@ from typing import Any
 
 from crew.domain.kernel.errors import CrewError
 from crew.domain.kernel.fact import Fact
-from crew.domain.world import apply_all
+from crew.domain.world import World, apply_all
 from crew.front.tui.live.picture import News, Picture
 from crew.store.database import change_count
 from crew.store.fact_log import facts_after, last_fact, load_world
 from crew.store.kept_values import PAUSED, all_doing, setting
 from crew.store.runner_lock import find_runner
 from crew.tasks.source_snapshot import Snapshot
+from crew.tasks.task_source import TaskSource, open_source
 from crew.workplace import Workplace
 
 RUNNER_EVERY_S = 0.5
@@ -35,6 +36,7 @@ class CrewReader:
         self._workplace = Workplace(root=root)
         self._picture = Picture()
         self._snapshot = Snapshot()
+        self._namespace = ""
         self._seen = -1
         self._file: tuple[int, int] | None = None
         self._runner_at = 0.0
@@ -47,12 +49,24 @@ class CrewReader:
 
     def look(self) -> News | None:
         """What changed since the last look; None if nothing did."""
+        return self._of_namespace(self._look_if_readable())
+
+    def _look_if_readable(self) -> News | None:
         try:
             return self._look()
         except CrewError as error:
             return self._failed(error.message)
         except OSError as error:
             return self._failed(str(error))
+
+    def read_anew(self) -> None:
+        """Read everything with the next look."""
+        self._file, self._runner_at = None, 0.0
+
+    def look_at(self, namespace: str) -> None:
+        """Show the tasks of another namespace; empty for the one that this crew works on."""
+        self._namespace = namespace
+        self.read_anew()
 
     def expect_tasks(self) -> None:
         """Look at the task files soon: something was asked for that changes them."""
@@ -65,6 +79,13 @@ class CrewReader:
             return None
         self._picture = replace(self._picture, failure=reason)
         return News(picture=self._picture)
+
+    def _of_namespace(self, news: News | None) -> News | None:
+        """Without the rows of this crew if other tasks are shown, which have the same ids."""
+        if news is None or not self._namespace:
+            return news
+        picture = replace(news.picture, world=World(), doing={}, namespace=self._namespace)
+        return replace(news, picture=picture, facts=())
 
     def _look(self) -> News | None:
         now = time.monotonic()
@@ -86,6 +107,7 @@ class CrewReader:
     def _read_all(self) -> News:
         self._workplace.close_database()
         self._workplace = Workplace(root=self._root)
+        self._snapshot = Snapshot()
         file, db = self._file_id(), self._workplace.db
         self._seen = change_count(db)
         number = last_fact(db)
@@ -126,7 +148,7 @@ class CrewReader:
         if self._file is not None and now < self._tasks_at + share * self._scan_s:
             return False
         started = time.monotonic()
-        found = self._workplace.source.scan(self._snapshot)
+        found = self._source().scan(self._snapshot)
         self._tasks_at = time.monotonic()
         self._scan_s = max(self._tasks_at - started, 0.001)
         self._tasks_due = False
@@ -135,6 +157,12 @@ class CrewReader:
         self._snapshot = found
         self._picture = replace(self._picture, items=found.by_id)
         return True
+
+    def _source(self) -> TaskSource:
+        if not self._namespace:
+            return self._workplace.source
+        source = self._workplace.settings.tasks.source
+        return open_source(source, self._root, namespace=self._namespace)
 
     def _read_runner(self, now: float) -> None:
         self._runner_at = now + RUNNER_EVERY_S

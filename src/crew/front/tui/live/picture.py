@@ -10,6 +10,8 @@ from crew.domain.rows.task_item import TaskItem
 from crew.domain.world import World
 from crew.tasks.source_snapshot import Items
 
+MOST_FACTS = 10_000
+
 
 @frozen
 class Picture:
@@ -17,7 +19,7 @@ class Picture:
 
     `items` are the tasks as their source has them; `doing` is what each agent does now; `number` is
     the newest fact that is part of the picture; `failure` is why the crew cannot be read now: the
-    rest is then as it was before.
+    rest is then as it was before. `namespace` is that of the tasks, if this crew has another one.
     """
 
     world: World = field(default_factory=World)
@@ -27,6 +29,7 @@ class Picture:
     pause: str = ""
     number: int = 0
     failure: str = ""
+    namespace: str = ""
 
     def status_of(self, task: str) -> str:
         """The state that crew recorded, if the task's source does not have it yet."""
@@ -52,11 +55,16 @@ class News:
     tasks_changed: bool = False
 
     def after(self, earlier: "News") -> "News":
-        """This news together with an earlier one that was not shown yet."""
+        """This news together with an earlier one that was not shown yet.
+
+        After very many facts all is new: the terminal was away for hours.
+        """
+        facts = self.facts if self.fresh else (*earlier.facts, *self.facts)
+        is_fresh = self.fresh or earlier.fresh or len(facts) > MOST_FACTS
         return News(
             picture=self.picture,
-            facts=self.facts if self.fresh else (*earlier.facts, *self.facts),
-            fresh=self.fresh or earlier.fresh,
+            facts=() if len(facts) > MOST_FACTS else facts,
+            fresh=is_fresh,
             tasks_changed=self.tasks_changed or earlier.tasks_changed,
         )
 

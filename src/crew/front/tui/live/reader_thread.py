@@ -1,6 +1,7 @@
 """Reads a crew in a thread of its own, so that no key waits for the disk."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ class ReaderThread:
         self._hand_over = hand_over
         self._woken = threading.Event()
         self._stopped = False
-        self._expects_tasks = False
+        self._wishes: deque[Callable[[CrewReader], None]] = deque()
         self._thread = threading.Thread(target=self._read, name="crew-reader", daemon=True)
 
     def start(self) -> None:
@@ -32,16 +33,26 @@ class ReaderThread:
 
     def expect_tasks(self) -> None:
         """Look at the task files at once: a command of this view may have changed them."""
-        self._expects_tasks = True
+        self._wish(CrewReader.expect_tasks)
+
+    def read_anew(self) -> None:
+        """Read and hand over everything again."""
+        self._wish(CrewReader.read_anew)
+
+    def look_at(self, namespace: str) -> None:
+        """Hand over the tasks of another namespace; empty for the own one."""
+        self._wish(lambda reader: reader.look_at(namespace))
+
+    def _wish(self, wish: Callable[[CrewReader], None]) -> None:
+        self._wishes.append(wish)
         self._woken.set()
 
     def _read(self) -> None:
         reader = CrewReader(self._root)
         try:
             while not self._stopped:
-                if self._expects_tasks:
-                    self._expects_tasks = False
-                    reader.expect_tasks()
+                while self._wishes:
+                    self._wishes.popleft()(reader)
                 if (news := reader.look()) is not None:
                     self._hand_over(news)
                 self._woken.wait(LOOK_EVERY_S)

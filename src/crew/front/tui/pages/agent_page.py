@@ -38,5 +38,8 @@ class AgentPage(Page):
         row = self.cursor_row
         return self.picture.world.agents.get(row) if isinstance(row, str) else None
 
+    def chosen_agent(self) -> str:
+        return self.agent.id if self.agent else ""
+
     def chosen_task(self) -> str:
         return (self.agent.task or "") if self.agent else ""

@@ -29,5 +29,9 @@ class Page(LineList):
         """The task that the actions are about; empty if there is none."""
         return ""
 
+    def chosen_agent(self) -> str:
+        """The agent that the actions are about; empty if it is the one of the chosen task."""
+        return ""
+
     def nothing(self) -> list[ShownLine]:
         return [text_line(self.empty, "muted")]

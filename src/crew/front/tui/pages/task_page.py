@@ -7,7 +7,7 @@ from crew.front.tui.board.board_order import BoardLine, board_lines
 from crew.front.tui.board.task_cells import board_line
 from crew.front.tui.live.picture import News
 from crew.front.tui.pages.page import Page
-from crew.front.tui.widgets.line_list import ShownLine
+from crew.front.tui.widgets.line_list import ShownLine, text_line
 
 
 class TaskPage(Page):
@@ -29,6 +29,11 @@ class TaskPage(Page):
             self.show(self.nothing())
             return
         self.show(rows, self._line_of, key_of=lambda line: line.task)
+
+    def nothing(self) -> list[ShownLine]:
+        if self.app.choices.filter:  # type: ignore[attr-defined]
+            return [text_line("no task matches the filter: escape clears it", "muted")]
+        return super().nothing()
 
     def _line_of(self, line: BoardLine, width: int) -> ShownLine:
         return board_line(self.picture, line, width, now=time.time())
