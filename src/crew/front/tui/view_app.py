@@ -19,9 +19,7 @@ from crew.front.tui.dialogs.confirm_dialog import ConfirmDialog
 from crew.front.tui.dialogs.text_dialog import TextDialog
 from crew.front.tui.live.picture import News, Picture
 from crew.front.tui.live.reader_thread import ReaderThread
-from crew.front.tui.pages.agent_page import AgentPage
 from crew.front.tui.pages.page import Page
-from crew.front.tui.pages.task_page import TaskPage
 from crew.front.tui.panes.pane import Pane
 from crew.front.tui.view_parts import PAGES, PANES
 from crew.front.tui.widgets.line_bar import LineBar
@@ -31,6 +29,13 @@ from crew.runner.by_hand.crew_command import run_in_person_terminal
 
 WIDE = 110
 """From this width on, the chosen task stands beside the list; below it, in its place."""
+
+PLACE = "-place"
+"""The end of the id of a page's place, which has the page and what stands below it."""
+
+
+def place_of(page: type[Page]) -> str:
+    return f"{page.__name__}{PLACE}"
 
 
 class NewsCame(Message):
@@ -79,9 +84,10 @@ class CrewView(App[None]):
         yield LineBar(id="tabs")
         with Horizontal():
             with Vertical(id="left"):
-                with ContentSwitcher(id="pages", initial=PAGES[0].__name__):
-                    yield from (page(id=page.__name__) for page in PAGES)
-                yield AgentPage(id="crew")
+                with ContentSwitcher(id="pages", initial=place_of(PAGES[0])):
+                    for page in PAGES:
+                        shown = page(id=page.__name__)
+                        yield Vertical(shown, *shown.below(), id=place_of(page))
             with Vertical(id="right"):
                 yield LineBar(id="pane-title")
                 with ContentSwitcher(id="panes", initial=PANES[0].__name__):
@@ -94,6 +100,7 @@ class CrewView(App[None]):
             self.bind(action.key, f"act('{action.name}')", description=action.title, show=False)
         self._reader.start()
         self.set_interval(0.1, self._tick)
+        self.set_interval(1.0, self._paint_bars)
         self.page.focus()
 
     def on_unmount(self) -> None:
@@ -109,11 +116,14 @@ class CrewView(App[None]):
 
     @property
     def page(self) -> Page:
-        return self.query_one(f"#{self.query_one('#pages', ContentSwitcher).current}", Page)
+        base = self.screen_stack[0]
+        current = base.query_one("#pages", ContentSwitcher).current or ""
+        return base.query_one(f"#{current.removesuffix(PLACE)}", Page)
 
     @property
     def pane(self) -> Pane:
-        return self.query_one(f"#{self.query_one('#panes', ContentSwitcher).current}", Pane)
+        base = self.screen_stack[0]
+        return base.query_one(f"#{base.query_one('#panes', ContentSwitcher).current}", Pane)
 
     @property
     def chosen_task(self) -> str:
@@ -165,7 +175,7 @@ class CrewView(App[None]):
     def _tabs(self) -> list[Span]:
         spans: list[Span] = [(" crew ", "bold"), (safe(self.root.name), "muted"), ("  ", "")]
         for page in PAGES:
-            shown = self.query_one(f"#{page.__name__}", Page)
+            shown = self.screen_stack[0].query_one(f"#{page.__name__}", Page)
             badge = f" {shown.badge()}" if shown.badge() else ""
             spans.append((f" {page.title}{badge} ", "reverse" if shown is self.page else "muted"))
         return spans
@@ -177,14 +187,14 @@ class CrewView(App[None]):
 
     def action_next_page(self, by: int) -> None:
         names = [page.__name__ for page in PAGES]
-        switcher = self.query_one("#pages", ContentSwitcher)
-        at = names.index(switcher.current or names[0])
-        self.show_page(names[(at + by) % len(names)])
+        self.show_page(names[(names.index(type(self.page).__name__) + by) % len(names)])
 
     def show_page(self, name: str) -> None:
-        self.query_one("#pages", ContentSwitcher).current = name
-        self.query_one("#crew").display = name == TaskPage.__name__
+        self.query_one("#pages", ContentSwitcher).current = f"{name}{PLACE}"
+        self.page.catch_up()
         self.page.focus()
+        if self.is_pane_visible:
+            self._open_pane()
         self._paint_bars()
 
     def action_next_pane(self) -> None:

@@ -107,6 +107,17 @@ class LineList(ScrollView, can_focus=True):
         self._made.clear()
         self.refresh()
 
+    def freshen(self) -> None:
+        """Make the lines in sight again, and draw only if one of them differs."""
+        top = self.scroll_offset.y
+        for index in range(top, min(top + self.size.height, len(self._rows))):
+            if index in self._made and self._made[index] != self._fresh(index):
+                self.redraw()
+                return
+
+    def _fresh(self, index: int) -> ShownLine:
+        return self._make_line(self._rows[index], self.line_width)
+
     @property
     def rows(self) -> Sequence[Any]:
         return self._rows
@@ -118,7 +129,7 @@ class LineList(ScrollView, can_focus=True):
     def line(self, index: int) -> ShownLine:
         found = self._made.get(index)
         if found is None:
-            found = self._made[index] = self._make_line(self._rows[index], self.line_width)
+            found = self._made[index] = self._fresh(index)
         return found
 
     def render_line(self, y: int) -> Strip:
