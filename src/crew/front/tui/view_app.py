@@ -83,11 +83,10 @@ class CrewView(App[None]):
     def compose(self) -> ComposeResult:
         yield LineBar(id="tabs")
         with Horizontal():
-            with Vertical(id="left"):
-                with ContentSwitcher(id="pages", initial=place_of(PAGES[0])):
-                    for page in PAGES:
-                        shown = page(id=page.__name__)
-                        yield Vertical(shown, *shown.below(), id=place_of(page))
+            with Vertical(id="left"), ContentSwitcher(id="pages", initial=place_of(PAGES[0])):
+                for page in PAGES:
+                    shown = page(id=page.__name__)
+                    yield Vertical(shown, *shown.below(), id=place_of(page))
             with Vertical(id="right"):
                 yield LineBar(id="pane-title")
                 with ContentSwitcher(id="panes", initial=PANES[0].__name__):
