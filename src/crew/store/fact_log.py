@@ -158,6 +158,15 @@ def last_facts(db: Database, kind: str, trigger: str, *, count: int) -> list[tup
     return [(row[0], fact_from(row)) for row in reversed(found)]
 
 
+def next_facts(db: Database, number: int, *, count: int) -> list[tuple[int, Fact]]:
+    """The first facts after this number."""
+    with translated():
+        found = db.execute(
+            f"{SELECT_FACTS} WHERE id > ? ORDER BY id LIMIT ?", (number, count)
+        ).fetchall()
+    return [(row[0], fact_from(row)) for row in found]
+
+
 def run_agents(db: Database) -> dict[str, str]:
     """The last agent of each run: the row of a finished run has none."""
     select = "SELECT subject, json_extract(changes, '$.agent') FROM facts"
