@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from crew.domain.kernel.frozen import frozen
 from crew.domain.rows.channel import CREW, Author, Channel, Member, Post, member_id
 from crew.domain.world import World
+from crew.front.cli.output import counted
 from crew.front.tui.board.kept_results import by_identity
 from crew.front.tui.board.status_line import clock
 from crew.front.tui.board.task_cells import age
@@ -59,7 +60,7 @@ def _channel_line(channel: Channel) -> ChannelLine:
     spans = (
         (fit(safe(channel.name), 14), "bold"),
         (" ", ""),
-        (fit(f"{safe(kind)}, {channel.sequence} posts{held}", 24), "muted"),
+        (fit(f"{safe(kind)}, {counted(channel.sequence, 'post')}{held}", 24), "muted"),
         (" ", ""),
         (safe(f"{turn}{then}"), "busy" if channel.holder else "muted"),
         (f"  {safe(channel.topic)}" if channel.topic else "", ""),
@@ -85,7 +86,7 @@ def _member_line(channel: Channel, member: Member, *, now: float) -> ChannelLine
         (fit(member.state, 8), style),
         (" ", ""),
         (fit(safe(member.agent_kind or member.way), 12), "muted"),
-        (f" {member.turn} turns  ", "muted"),
+        (f" {counted(member.turn, 'turn')}  ", "muted"),
         (safe(_member_now(member, now=now)), "note"),
     )
     return ChannelLine(channel=channel.id, key="", spans=spans)
@@ -98,10 +99,11 @@ def _member_now(member: Member, *, now: float) -> str:
         return f"waits for {member.waits_for}"
     if member.is_late:
         return "the step of its last turn still runs"
-    if member.speaking or member.state == "active":
-        left = (member.turn_ends_at or now) - now
-        return f"speaks, {age(left)} left" if left > 0 else "speaks"
-    return member.last_error
+    left = (member.turn_ends_at or now) - now
+    ends = f", {age(left)} left" if left > 0 else ""
+    if member.speaking:
+        return f"speaks{ends}"
+    return f"has the turn{ends}" if member.state == "active" else member.last_error
 
 
 @by_identity

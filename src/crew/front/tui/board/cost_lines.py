@@ -111,11 +111,14 @@ def days_lines(world: World, *, now: float) -> list[ShownLine]:
     days = last_days(ALL_DAYS, now=now)
     found = spenders(world)
     values = spent_by_day(world, found, days)
-    known = total(found)["known_cost_usd"]
+    whole = total(found)
+    known = whole["known_cost_usd"]
     words = f"highest ${max(values):.2f}" if known else f"highest {max(values):.0f} tokens"
-    return [
+    lines = [
         ShownLine(spans=((f"the last {ALL_DAYS} days, {words}", "bold muted"),)),
         ShownLine(spans=((sparkline(values), "busy"),)),
         ShownLine(spans=((f"{days[0][5:]}{' ' * (ALL_DAYS - 10)}{days[-1][5:]}", "muted"),)),
-        ShownLine(spans=(("≥ … ? means that a part of the costs is unknown", "muted"),)),
     ]
+    if known and whole["cost_usd"] is None:
+        lines.append(ShownLine(spans=(("≥ … ?: a part of the costs is unknown", "muted"),)))
+    return lines

@@ -25,7 +25,10 @@ AGE_EVERY_S = 1.0
 class SayLine(Input):
     """The line in which a person speaks; escape leaves it."""
 
-    DEFAULT_CSS = "SayLine { height: 1; border: none; padding: 0 1; }"
+    DEFAULT_CSS = """
+    SayLine { height: 1; border: none; padding: 0 1; }
+    SayLine:focus { border: none; }
+    """
 
 
 class ChannelPage(Page):
@@ -89,20 +92,13 @@ class ChannelPage(Page):
             message.stop()
             self.action_speak()
 
-    def on_resize(self) -> None:
-        super().on_resize()
-        self.call_after_refresh(self._tell)
-
     def _tell(self) -> None:
-        width = max(20, self._sheet.line_width)
-        lines = conversation(self.picture.world, self.channel, width, now=time.time())
-        self._say.display = bool(self.channel)
-        if lines == list(self._sheet.rows) and self._told == self.channel:
-            return
-        is_other, self._told = self._told != self.channel, self.channel
-        self._sheet.tell(lines, follows=not is_other)
-        if is_other:
-            self._sheet.call_after_refresh(self._sheet.scroll_end, animate=False, force=True)
+        world, name, now = self.picture.world, self.channel, time.time()
+        self._say.display = bool(name)
+        is_new, self._told = self._told != name, name
+        self._sheet.tell(lambda width: conversation(world, name, width, now=now), is_new=is_new)
+        if is_new:
+            self._sheet.follow()
 
     def action_turn(self, by: int) -> None:
         self._sheet.turn(by)

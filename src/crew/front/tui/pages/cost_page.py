@@ -33,12 +33,12 @@ class CostPage(Page):
     title: ClassVar[str] = "Cost"
     empty: ClassVar[str] = "no runs yet, so nothing was spent"
     kinds: ClassVar[tuple[str, ...]] = ("run", "member", "channel")
-    DEFAULT_CSS = "CostPage { height: 1fr; } CostPage + Sheet { height: 6; }"
+    DEFAULT_CSS = "CostPage { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("b", "next_way", "by", show=False)]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._sheet = Sheet()
+        self._sheet = Sheet(height="6")
         self._by = WAYS[0]
         self._agents: dict[str, str] = {}
         self._settings: AgentsSettings | None = None
@@ -87,7 +87,8 @@ class CostPage(Page):
         )
         self.show(lines or self.nothing())
         self._sheet.display = bool(lines)
-        self._sheet.tell([*_ways(self._by), *days_lines(world, now=now)] if lines else [])
+        below = [*_ways(self._by), *days_lines(world, now=now)] if lines else []
+        self._sheet.tell(lambda _width: below)
 
     def _titles(self) -> Mapping[str, str]:
         return {

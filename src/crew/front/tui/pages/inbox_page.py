@@ -59,6 +59,7 @@ class InboxPage(Page):
         self._files: Sequence[object] | None = None
         self._known: frozenset[str] | None = None
         self._words: tuple[str, Sequence[EntryLine]] = ("", ())
+        self._told = ""
 
     def below(self) -> Iterable[Widget]:
         return (self._sheet,)
@@ -162,12 +163,13 @@ class InboxPage(Page):
     def _tell(self) -> None:
         entry = self.entry
         if entry is None:
-            self._sheet.tell([])
+            self._sheet.tell(lambda _width: [])
             return
         if entry["task"] and self._words[0] != entry["id"]:
             self._words = (entry["id"], ())
             self.run_worker(self._read_words(entry), group="words", exclusive=True)
-        self._sheet.tell(list(self._lines(entry, max(20, self._sheet.line_width))))
+        is_new, self._told = self._told != entry["id"], entry["id"]
+        self._sheet.tell(lambda width: list(self._lines(entry, width)), is_new=is_new)
 
     def _lines(self, entry: Entry, width: int) -> Iterator[ShownLine]:
         yield from wrapped(entry["question"], width, "bold")
@@ -192,10 +194,6 @@ class InboxPage(Page):
         self._words = (entry["id"], words)
         if self.entry is not None and self.entry["id"] == entry["id"]:
             self._tell()
-
-    def on_resize(self) -> None:
-        super().on_resize()
-        self.call_after_refresh(self._tell)
 
     # Answers
 

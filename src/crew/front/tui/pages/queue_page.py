@@ -25,7 +25,7 @@ class QueuePage(Page):
     title: ClassVar[str] = "Queue"
     empty: ClassVar[str] = "nothing waits for its merge, and nothing was sent back"
     kinds: ClassVar[tuple[str, ...]] = ("line", "task", "run")
-    DEFAULT_CSS = "QueuePage { height: 3fr; } QueuePage + Sheet { height: 2fr; }"
+    DEFAULT_CSS = "QueuePage { height: 3fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+d", "turn(1)", "further", show=False),
         Binding("ctrl+u", "turn(-1)", "back", show=False),
@@ -33,8 +33,9 @@ class QueuePage(Page):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._sheet = Sheet()
+        self._sheet = Sheet(height="2fr")
         self._returned: tuple[Return, ...] = ()
+        self._told = ""
 
     def below(self) -> Iterable[Widget]:
         return (self._sheet,)
@@ -61,12 +62,12 @@ class QueuePage(Page):
         self.catch_up()
 
     def _grow_older(self) -> None:
-        if self.is_in_sight and self._rows:
+        if self.is_in_sight and self.rows:
             self.list_again()
 
     def list_again(self) -> None:
         rows = queue_lines(self.picture, self._returned, now=time.time())
-        if rows == list(self._rows):
+        if rows == list(self.rows):
             return
         if rows:
             self.show(rows, _line_of, key_of=lambda row: row.key)
@@ -92,7 +93,8 @@ class QueuePage(Page):
         row = self.cursor_row
         notes = row.notes if isinstance(row, QueueLine) else ""
         self._sheet.display = bool(notes)
-        self._sheet.tell(wrapped(notes, max(20, self._sheet.line_width)) if notes else [])
+        is_new, self._told = self._told != notes, notes
+        self._sheet.tell(lambda width: wrapped(notes, width) if notes else [], is_new=is_new)
 
 
 def _line_of(row: QueueLine, _width: int) -> ShownLine:
