@@ -162,9 +162,9 @@ class WorkspaceView(App[Workspace]):
 
     # Drawing
 
-    def _repository_line(self, name: str, _width: int) -> ShownLine:
-        picture = self._pictures[name]
-        return ShownLine(spans=tuple(repository_spans(name, picture)), key=name)
+    def _repository_line(self, name: str, width: int) -> ShownLine:
+        shown = fit(safe(name), max(6, min(16, width - 14)))
+        return ShownLine(spans=tuple(repository_spans(shown, self._pictures[name])), key=name)
 
     def _list_tasks(self) -> None:
         tasks, picture = self.query_one("#tasks", LineList), self.picture
@@ -219,11 +219,11 @@ def repository_spans(name: str, picture: Picture) -> Iterator[Span]:
     """A repository as a line: its runner, its name, what waits for the person, its tasks."""
     if picture.failure:
         yield "! ", "bad"
-        yield fit(safe(name), 16), "bold"
+        yield name, "bold"
         yield f" unreachable: {safe(picture.failure)}", "bad"
         return
     yield ("● ", "good") if picture.runner else ("○ ", "muted")
-    yield fit(safe(name), 16), "bold"
+    yield name, "bold"
     if asked := len(_open_entries(picture.world)):
         yield f" ?{asked}", "warn"
     counts = columns_of(picture).counts

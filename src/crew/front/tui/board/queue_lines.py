@@ -132,8 +132,8 @@ def _named(tasks: Sequence[str]) -> str:
 
 def _result_words(result: TestResult | None, gate: RunningGate | None, now: float) -> Span:
     if gate is not None:
-        again = " again" if result is not None else ""
-        return f"tested{again} on slot {gate.slot} for {age(now - gate.since)}", "busy"
+        word = "again" if result is not None else "tested"
+        return f"{word} on slot {gate.slot} for {age(now - gate.since)}", "busy"
     if result is None:
         return "waits for a slot", "muted"
     if result.passed:

@@ -154,12 +154,15 @@ def _is_finished(picture: Picture, task: str) -> bool:
 
 
 def board_widths(picture: Picture, lines: Sequence[BoardLine], *, now: float) -> BoardWidths:
-    """The widths for these lines: no column is wider than what stands in it."""
+    """The widths for these lines: no column is wider than what stands in it.
+
+    A status may become one letter longer while nothing happens: 9m becomes 10m.
+    """
     cells = [task_cells(picture, one.task, now=now) for one in lines[:LOOKED_AT] if one.task]
     most = max((one.depth for one in lines[:LOOKED_AT]), default=0)
     return BoardWidths(
         id=_widest((one.id for one in cells), least=2, most=12) + 2 * most,
-        status=_widest((one.status for one in cells), least=4, most=31),
+        status=_widest((f"{one.status}." for one in cells), least=4, most=38),
         agent=_widest((one.agent for one in cells), least=0, most=18),
         parent=_widest((one.parent for one in cells), least=0, most=8),
         labels=_widest((one.labels for one in cells), least=0, most=24),
@@ -187,7 +190,7 @@ def board_line(
     spans += [(fit(cells.id, room), "bold"), (" ", "")]
     if widths.parent and width >= WITH_PARENT:
         spans += [(fit(cells.parent, widths.parent), "muted"), (" ", "")]
-    spans += [(fit(cells.status, widths.status), style), (" ", "")]
+    spans += [(fit(cells.status, min(widths.status, width * 2 // 5)), style), (" ", "")]
     if widths.agent:
         spans += [(fit(cells.agent, min(widths.agent, width // 8)), "muted"), (" ", "")]
     if widths.labels and width >= WITH_LABELS:

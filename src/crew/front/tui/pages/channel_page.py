@@ -63,11 +63,10 @@ class ChannelPage(Page):
 
     def list_again(self) -> None:
         rows = channel_lines(self.picture.world, now=time.time())
-        if rows != list(self.rows):
-            if rows:
-                self.show(rows, _line_of, key_of=lambda row: row.key)
-            else:
-                self.show(self.nothing())
+        if not rows:
+            self.show(self.nothing())
+        elif rows != list(self.rows):
+            self.show(rows, _line_of, key_of=lambda row: row.key)
         self._tell()
 
     def badge(self) -> str:

@@ -96,7 +96,7 @@ class InboxPage(Page):
         spans = (
             (f"{symbol} ", style),
             (fit(safe(entry["id"]), 7), "bold"),
-            (fit(safe(about), 12), "muted"),
+            (fit(safe(about), 14), "muted"),
             (fit(safe(entry["role"]), 10), "note"),
             (fit(asked, 12), "muted"),
             (safe(entry["question"]), ""),

@@ -67,7 +67,7 @@ class QueuePage(Page):
 
     def list_again(self) -> None:
         rows = queue_lines(self.picture, self._returned, now=time.time())
-        if rows == list(self.rows):
+        if rows and rows == list(self.rows):
             return
         if rows:
             self.show(rows, _line_of, key_of=lambda row: row.key)
