@@ -148,6 +148,35 @@ def facts_after(
     return [(row[0], fact_from(row)) for row in found]
 
 
+def last_facts(db: Database, kind: str, trigger: str, *, count: int) -> list[tuple[int, Fact]]:
+    """The newest facts of a kind with this trigger, oldest first, each with its number."""
+    with translated():
+        found = db.execute(
+            f'{SELECT_FACTS} WHERE kind = ? AND "trigger" = ? ORDER BY id DESC LIMIT ?',
+            (kind, trigger, count),
+        ).fetchall()
+    return [(row[0], fact_from(row)) for row in reversed(found)]
+
+
+def next_facts(db: Database, number: int, *, count: int) -> list[tuple[int, Fact]]:
+    """The first facts after this number."""
+    with translated():
+        found = db.execute(
+            f"{SELECT_FACTS} WHERE id > ? ORDER BY id LIMIT ?", (number, count)
+        ).fetchall()
+    return [(row[0], fact_from(row)) for row in found]
+
+
+def run_agents(db: Database) -> dict[str, str]:
+    """The last agent of each run: the row of a finished run has none."""
+    select = "SELECT subject, json_extract(changes, '$.agent') FROM facts"
+    with translated():
+        found = db.execute(
+            f"{select} WHERE kind = 'run' AND changes LIKE '%\"agent\":\"%' ORDER BY id"
+        )
+        return {run: agent for run, agent in found.fetchall() if agent}
+
+
 def last_fact(db: Database) -> int:
     """The number of the newest fact; 0 if there is none."""
     with translated():

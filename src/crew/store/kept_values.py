@@ -1,13 +1,17 @@
 """Small values next to facts and rows: settings, the agents' activity and the task index."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from crew.store.database import Database, translated, without_sync
 from crew.system.crash_points import effect
 
 PAUSED = "paused"
 """The setting that has the reason why the runner starts nothing; empty or missing if it does."""
+
+GATE = "gate/"
+"""How the names of test slots begin in the table of activities; no agent's name has a slash."""
 
 
 def setting(db: Database, name: str) -> str | None:
@@ -46,6 +50,28 @@ def all_doing(db: Database) -> dict[str, str]:
     with translated():
         found = db.execute("SELECT agent, CAST(words AS BLOB) FROM doing").fetchall()
     return {agent: words.decode("utf-8", "replace") for agent, words in found}
+
+
+class RunningGate(NamedTuple):
+    """A gate that runs now: its slot, the commit, the task that it is for, and since when."""
+
+    slot: int
+    commit: str
+    task: str
+    since: float
+
+
+def keep_gate(db: Database, gate: RunningGate) -> None:
+    """Store what a test slot does now; an empty commit means nothing."""
+    words = json.dumps({"commit": gate.commit, "task": gate.task, "since": gate.since})
+    keep_doing(db, f"{GATE}{gate.slot}", words, at=gate.since)
+
+
+def running_gates(doing: Mapping[str, str]) -> list[RunningGate]:
+    """The gates among what is done now, by slot. A killed runner leaves some that run no more."""
+    found = ((name, words) for name, words in doing.items() if name.startswith(GATE))
+    gates = [RunningGate(slot=int(name[len(GATE) :]), **json.loads(words)) for name, words in found]
+    return sorted(gate for gate in gates if gate.commit)
 
 
 @effect("store.index")

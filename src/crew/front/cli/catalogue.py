@@ -24,6 +24,10 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "setup.trust_command:trust", "Approve the configuration that a commit brought."
         ),
         "agents": Entry("setup.agents_command:agents", "List the configured agents."),
+        "workspace": Entry(
+            "setup.workspace_command:workspace",
+            "List the repositories that one view shows together.",
+        ),
         "demo": Entry("setup.demo:demo", "Watch a crew work in a sample repository."),
         "completion": Entry(
             "setup.completion:completion", "Print or install the shell completion."
@@ -160,6 +164,7 @@ READING = frozenset(
         ),
         *("_waiting", "_news", "completion", "config show", "config get", "config template"),
         *("quest list", "quest show", "channel list", "channel show", "channel tail"),
+        "workspace list",
     }
 )
 """Commands that change nothing, or nothing of this crew."""

@@ -71,7 +71,7 @@ def _keep_role(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.meta[AGENT_HELP] = str(param.name).removeprefix("help_")
 
 
-def _help_for(role: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _help_for(role: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     return click.option(
         f"--help-{role}",
         is_flag=True,

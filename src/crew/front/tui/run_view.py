@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 from crew.front.tui.clean_terminal import CleanTerminal
+from crew.front.tui.colours import is_dark_terminal
 from crew.front.tui.view_app import CrewView
 from crew.front.tui.view_frame import ViewFrame
+from crew.front.tui.workspace_view import open_workspaces
 
 SWITCH_S = 0.001
 """How long a key waits for the thread that reads, five times less than Python's default."""
@@ -15,6 +17,12 @@ SWITCH_S = 0.001
 def run_view(root: Path) -> int:
     """Show the crew of this repository; the exit code."""
     return run_app(CrewView(root))
+
+
+def run_workspaces() -> int:
+    """Show all repositories of the person, and from there the crew of each."""
+    is_dark = is_dark_terminal("auto")
+    return open_workspaces(run_app, run_view, is_dark=is_dark)
 
 
 def run_app(app: ViewFrame) -> int:

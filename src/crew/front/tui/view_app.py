@@ -18,7 +18,6 @@ from crew.front.tui.board.status_line import status_spans
 from crew.front.tui.board.view_choices import ViewChoices, chosen_spans
 from crew.front.tui.live.picture import News
 from crew.front.tui.live.reader_thread import ReaderThread
-from crew.front.tui.pages.agent_page import AgentPage
 from crew.front.tui.pages.page import Page
 from crew.front.tui.pages.task_page import TaskPage
 from crew.front.tui.panes.pane import Pane
@@ -29,6 +28,13 @@ from crew.front.tui.widgets.paint import Span, safe
 
 WIDE = 110
 """From this width on, the chosen task stands beside the list; below it, in its place."""
+
+PLACE = "-place"
+"""The end of the id of a page's place, which has the page and what stands below it."""
+
+
+def place_of(page: type[Page]) -> str:
+    return f"{page.__name__}{PLACE}"
 
 
 class NewsCame(Message):
@@ -71,11 +77,12 @@ class CrewView(ActionApp):
         yield LineBar(id="tabs")
         with Horizontal():
             with Vertical(id="left"):
-                with ContentSwitcher(id="pages", initial=PAGES[0].__name__):
-                    yield from (page(id=page.__name__) for page in PAGES)
+                with ContentSwitcher(id="pages", initial=place_of(PAGES[0])):
+                    for page in PAGES:
+                        shown = page(id=page.__name__)
+                        yield Vertical(shown, *shown.below(), id=place_of(page))
                 yield FilterBar(id="filter")
                 yield LineBar(id="choices")
-                yield AgentPage(id="crew")
             with Vertical(id="right"):
                 yield LineBar(id="pane-title")
                 with ContentSwitcher(id="panes", initial=_pane_of(self.choices.panel)):
@@ -87,6 +94,7 @@ class CrewView(ActionApp):
         self.bind_actions()
         self._reader.start()
         self.set_interval(0.1, self._tick)
+        self.set_interval(1.0, self._paint_bars)
         self.page.focus()
 
     def on_unmount(self) -> None:
@@ -103,11 +111,14 @@ class CrewView(ActionApp):
 
     @property
     def page(self) -> Page:
-        return self.query_one(f"#{self.query_one('#pages', ContentSwitcher).current}", Page)
+        base = self.screen_stack[0]
+        current = base.query_one("#pages", ContentSwitcher).current or ""
+        return base.query_one(f"#{current.removesuffix(PLACE)}", Page)
 
     @property
     def pane(self) -> Pane:
-        return self.query_one(f"#{self.query_one('#panes', ContentSwitcher).current}", Pane)
+        base = self.screen_stack[0]
+        return base.query_one(f"#{base.query_one('#panes', ContentSwitcher).current}", Pane)
 
     @property
     def chosen_task(self) -> str:
@@ -130,8 +141,8 @@ class CrewView(ActionApp):
     def on_news_came(self) -> None:
         with self._news_lock:
             news, self._news = self._news, None
-        if news is None or not self.is_running:
-            return
+        if news is None or not self.screen_stack:
+            return  # the view is about to end
         self.picture = news.picture
         if news.fresh:
             self.call_after_refresh(gc.freeze)  # a later collection need not look at all of it
@@ -157,10 +168,12 @@ class CrewView(ActionApp):
             self._paint_bars()
 
     def _tick(self) -> None:
-        if self.is_running and self.is_pane_visible and len(self.screen_stack) == 1:
+        if len(self.screen_stack) == 1 and self.is_pane_visible:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
+        if not self.screen_stack:
+            return  # the view is about to end
         base = self.screen_stack[0]
         base.query_one("#tabs", LineBar).show(self._tabs())
         base.query_one("#status", LineBar).show(status_spans(self.picture))
@@ -174,7 +187,7 @@ class CrewView(ActionApp):
     def _tabs(self) -> list[Span]:
         spans: list[Span] = [(" crew ", "bold"), (safe(self.root.name), "muted"), ("  ", "")]
         for page in PAGES:
-            shown = self.query_one(f"#{page.__name__}", Page)
+            shown = self.screen_stack[0].query_one(f"#{page.__name__}", Page)
             badge = f" {shown.badge()}" if shown.badge() else ""
             spans.append((f" {page.title}{badge} ", "reverse" if shown is self.page else "muted"))
         return spans
@@ -190,9 +203,7 @@ class CrewView(ActionApp):
 
     def action_next_page(self, by: int) -> None:
         names = [page.__name__ for page in PAGES]
-        switcher = self.query_one("#pages", ContentSwitcher)
-        at = names.index(switcher.current or names[0])
-        self.show_page(names[(at + by) % len(names)])
+        self.show_page(names[(names.index(type(self.page).__name__) + by) % len(names)])
 
     def show_page_if_any(self, name: str) -> bool:
         """Go to a page, if the view has it."""
@@ -202,9 +213,11 @@ class CrewView(ActionApp):
         return is_there
 
     def show_page(self, name: str) -> None:
-        self.query_one("#pages", ContentSwitcher).current = name
-        self.query_one("#crew").display = name == TaskPage.__name__
+        self.query_one("#pages", ContentSwitcher).current = f"{name}{PLACE}"
+        self.page.catch_up()
         self.page.focus()
+        if self.is_pane_visible:
+            self._open_pane()
         self._paint_bars()
 
     def action_next_pane(self) -> None:

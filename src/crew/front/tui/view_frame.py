@@ -37,9 +37,9 @@ class ViewFrame(App[Any]):
     def _handle_exception(self, error: Exception) -> None:
         """End with the first fault; it is told in one sentence once the terminal is free.
 
-        While the view leaves, its parts are taken away one by one: what then misses one is no fault.
+        While the view leaves, its parts go one by one: what then misses one is no fault.
         """
-        if self._exit or (self._mounted_event.is_set() and not self._running):
+        if self._exit or (self._is_mounted and not self.is_running):
             return
         self.fault = self.fault or error
         if self._exception is None:  # a test in front of the view waits for it

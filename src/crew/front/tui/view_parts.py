@@ -1,11 +1,15 @@
 """The pages and the panes of the view, in the order of the tabs and of the key v."""
 
 from crew.front.tui.pages.agent_page import AgentPage
+from crew.front.tui.pages.channel_page import ChannelPage
+from crew.front.tui.pages.cost_page import CostPage
+from crew.front.tui.pages.inbox_page import InboxPage
 from crew.front.tui.pages.page import Page
+from crew.front.tui.pages.queue_page import QueuePage
 from crew.front.tui.pages.task_page import TaskPage
 from crew.front.tui.panes.description_pane import DescriptionPane
 from crew.front.tui.panes.pane import Pane
 
-PAGES: tuple[type[Page], ...] = (TaskPage, AgentPage)
+PAGES: tuple[type[Page], ...] = (TaskPage, AgentPage, InboxPage, QueuePage, ChannelPage, CostPage)
 
 PANES: tuple[type[Pane], ...] = (DescriptionPane,)

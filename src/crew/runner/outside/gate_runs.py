@@ -5,6 +5,7 @@ import contextlib
 import functools
 import logging
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from crew.runner.outside.worktree_setup import furnish_gate
 from crew.runner.requests.door_folder import REPORT_DOOR, REPORT_TOKEN, door_socket
 from crew.runner.requests.tokens import Tokens
 from crew.runner.sandbox.confinement import for_command
+from crew.store.kept_values import RunningGate, keep_gate
 from crew.system.processes.allowed_environment import allowed_environment
 from crew.system.processes.process import ProcessOrder, run_process
 from crew.workplace import Workplace
@@ -40,7 +42,7 @@ class GateRuns:
     _started: int = 0
 
     async def run(self, commit: str, *, task: str, command: str = "") -> GateResult:
-        async with self._worktree() as path:
+        async with self._worktree(commit, task) as path:
             await asyncio.to_thread(self._check_out, path, commit)
             await furnish_gate(self.workplace, path, task=task)
             gate = await self._gate(path, command)
@@ -83,16 +85,23 @@ class GateRuns:
             folder.rmdir()
 
     @asynccontextmanager
-    async def _worktree(self) -> AsyncIterator[Path]:
+    async def _worktree(self, commit: str, task: str) -> AsyncIterator[Path]:
         async with self._free:
             await self._free.wait_for(lambda: self._slots)
             number = self._slots.pop(0)
+        self._tell(RunningGate(slot=number, commit=commit, task=task, since=time.time()))
         try:
             yield self.workplace.worktrees / f"{_NAME}{number}"
         finally:
+            self._tell(RunningGate(slot=number, commit="", task="", since=time.time()))
             async with self._free:
                 self._slots = sorted([*self._slots, number])
                 self._free.notify()
+
+    def _tell(self, gate: RunningGate) -> None:
+        """Let views show what the slot tests; a gate does not depend on it."""
+        with contextlib.suppress(CrewError, OSError):
+            keep_gate(self.workplace.db, gate)
 
     async def _run(self, gate: Gate, path: Path, commit: str, task: str) -> GateResult:
         tail = _RawTail()

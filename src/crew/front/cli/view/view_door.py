@@ -77,7 +77,13 @@ def _open_workspaces(call: Call) -> int | None:
 
 
 def _has_workspaces() -> bool:
-    return False
+    """Whether the person lists repositories; what is wrong with the list is told later."""
+    from crew.config.workspaces import load_workspaces  # noqa: PLC0415 - outside a crew alone
+
+    try:
+        return bool(load_workspaces())
+    except CrewError:
+        return True
 
 
 def has_something_to_show(directory: Path) -> bool:

@@ -3,31 +3,50 @@
 from crew.domain.rows.agent import SYMBOLS, Agent, AgentState
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.line_list import ShownLine
-from crew.front.tui.widgets.paint import STATUS_STYLES, fit, safe
+from crew.front.tui.widgets.paint import STATUS_STYLES, Span, fit, safe
+from crew.runner.views.quest_views import role_title
+
+WIDE = 100
+"""From this width on, the columns have room for longer names."""
 
 
 def agent_line(picture: Picture, agent: Agent, width: int) -> ShownLine:
     style = STATUS_STYLES[agent.state]
     run = picture.world.runs.get(agent.run or "")
-    columns = (
+    is_wide = width >= WIDE
+    columns: list[Span] = [
         (f"{SYMBOLS[AgentState(agent.state)]} ", style),
         (fit(safe(agent.id), 4), "bold"),
-        (fit(safe(agent.agent_kind), 9), "muted"),
+        (fit(safe(agent.agent_kind), 14 if is_wide else 9), "muted"),
         (fit(agent.state, 8), style),
-        (fit(safe(agent.task or "-"), 5), "bold"),
+        (fit(safe(agent.task or "-"), 6 if is_wide else 4), "bold"),
         (fit(f"step {run.steps}" if run else "", 8), "muted"),
-        (fit(_tokens(agent), 7), "muted"),
+        (fit(_tokens(agent), 7 if is_wide else 5), "muted"),
         (fit("unknown" if agent.cost_usd is None else f"${agent.cost_usd:.2f}", 8), "muted"),
-    )
-    return ShownLine(spans=(*columns, (_now(picture, agent, width), "")), key=agent.id)
+    ]
+    if role := role_of(picture, agent):
+        columns.append((f"{safe(role)}: ", "note"))
+    return ShownLine(spans=(*columns, (_now(picture, agent), "")), key=agent.id)
+
+
+def role_of(picture: Picture, agent: Agent) -> str:
+    """The role that the agent has in a quest and what that does; empty without one."""
+    run = picture.world.runs.get(agent.run or "")
+    task = picture.world.tasks.get(agent.task or "")
+    if run is None or task is None or not run.is_live or not run.role:
+        return ""
+    title = role_title(picture.world, task.quest, run.role)
+    return ", ".join(filter(None, (run.role, title)))
 
 
 def _tokens(agent: Agent) -> str:
     tokens = agent.input_tokens + agent.output_tokens
+    if tokens >= 1_000_000:
+        return f"{tokens / 1_000_000:.1f}M"
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else str(tokens)
 
 
-def _now(picture: Picture, agent: Agent, width: int) -> str:
+def _now(picture: Picture, agent: Agent) -> str:
     """What it does now, or why it does nothing."""
     if agent.state == AgentState.STUCK:
         words = f"{agent.last_error} (u retries)"
@@ -41,4 +60,4 @@ def _now(picture: Picture, agent: Agent, width: int) -> str:
         words = picture.doing.get(agent.id, "")
     else:
         words = {"done": "checking", "ready": "preparing"}.get(agent.state, "")
-    return safe(words)[:width]
+    return safe(words)

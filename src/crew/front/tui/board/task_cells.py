@@ -1,15 +1,20 @@
 """One task as cells of the board: id, parent, status, agent, labels, title and its flags."""
 
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
 from crew.domain.kernel.frozen import frozen
-from crew.domain.rows.question import Question
+from crew.domain.quests.position import acting
+from crew.domain.rows.quest import ItemState
 from crew.domain.rows.run import Run, RunState
-from crew.domain.rows.task import TaskState
-from crew.domain.rows.task_item import blockers
+from crew.domain.rows.task import FINISHED, TaskState
 from crew.front.tui.board.board_order import STATE_TITLES, BoardLine, agents_of
-from crew.front.tui.live.made_once import made_once
+from crew.front.tui.board.task_columns import asking_runs, columns_of
 from crew.front.tui.live.picture import Picture
 from crew.front.tui.widgets.line_list import ShownLine, heading
 from crew.front.tui.widgets.paint import STATUS_STYLES, Span, fit, safe
+from crew.runner.views.quest_views import role_title
 
 STATUS_SYMBOLS = {
     "todo": "○",
@@ -19,16 +24,21 @@ STATUS_SYMBOLS = {
     "closed": "-",
     "error": "!",
 }
-WIDE = 110
-"""From this width on, a line has columns for the parent and the labels."""
+WITH_PARENT, WITH_LABELS = 76, 90
+"""From these widths on, a line has a column for the parent, and one for the labels."""
 
-ROOMY = 90
-"""From this width on, `In Progress (20m, awaiting_user)` is shown in full."""
+LOOKED_AT = 400
+"""How many lines are looked at to find out how wide the columns are."""
+
+_NAMED = {
+    **{state: str(state) for state in (ItemState.BLOCKED, ItemState.WAITING_FOR_ROLE)},
+    ItemState.WAITING_FOR_USER: "awaiting_user",
+}
 
 
 @frozen
 class TaskCells:
-    """The texts of a task's line, made safe."""
+    """The texts of a task's line, made safe; `role` is what a quest does with the task now."""
 
     id: str
     status: str
@@ -37,38 +47,40 @@ class TaskCells:
     title: str
     parent: str = ""
     labels: str = ""
+    role: str = ""
     flags: tuple[Span, ...] = ()
+
+
+@frozen
+class BoardWidths:
+    """How wide the columns are; those that no task fills have no width."""
+
+    id: int = 4
+    status: int = 31
+    agent: int = 8
+    parent: int = 0
+    labels: int = 0
 
 
 def task_cells(picture: Picture, task: str, *, now: float) -> TaskCells:
     item = picture.items[task]
-    state = picture.status_of(task)
     return TaskCells(
         id=safe(task),
         status=status_words(picture, task, now=now),
-        state=state,
+        state=columns_of(picture).status[task],
         agent=safe("/".join(agents_of(picture, item))),
         title=safe(item.title),
         parent=safe(item.parent or ""),
         labels=safe(",".join(item.labels)),
+        role=safe(role_words(picture, task)),
         flags=_flags(picture, task),
     )
 
 
 def _flags(picture: Picture, task: str) -> tuple[Span, ...]:
-    item = picture.items[task]
-    if item.corrupt:
+    if picture.items[task].corrupt:
         return (("[CORRUPTED] ", "bad"),)
-    is_open = picture.status_of(task) in {TaskState.TODO, TaskState.ERROR}
-    if is_open and item.deps and blockers(item, picture.items, _over(picture)):
-        return (("[BLOCKED] ", "warn"),)
-    return ()
-
-
-@made_once(lambda picture: (picture.world.tasks,))
-def _over(picture: Picture) -> frozenset[str]:
-    """The tasks for which no other task waits any more."""
-    return frozenset(task for task, row in picture.world.tasks.items() if row.is_over)
+    return (("[BLOCKED] ", "warn"),) if task in columns_of(picture).blocked else ()
 
 
 def status_words(picture: Picture, task: str, *, now: float) -> str:
@@ -90,7 +102,7 @@ def _substate(picture: Picture, run: Run) -> str:
     question = picture.world.questions.get(run.question)
     if question is not None and question.is_open:
         return "awaiting_user"
-    if _asks_permission(picture, run):
+    if run.id in asking_runs(picture.world.questions):
         return "awaiting_permission"
     agent = picture.world.agents.get(run.agent or "")
     if agent is not None and agent.state == "stuck":
@@ -100,13 +112,6 @@ def _substate(picture: Picture, run: Run) -> str:
     if picture.world.terminal_of(run.id):
         return "terminal"
     return "" if picture.runner else "no runner"
-
-
-def _asks_permission(picture: Picture, run: Run) -> bool:
-    def is_its(question: Question) -> bool:
-        return question.is_open and question.run == run.id
-
-    return any(map(is_its, picture.world.questions.values()))
 
 
 def _done_words(picture: Picture, task: str) -> str:
@@ -126,32 +131,76 @@ def age(seconds: float) -> str:
     return f"{max(0, int(seconds))}s"
 
 
-def _fitting_status(cells: TaskCells, width: int) -> str:
-    """The status in its column; on a narrow line its details matter more than `In Progress`."""
-    if width >= ROOMY:
-        return fit(cells.status, 32)
-    begin, _, details = cells.status.partition(" (")
-    is_long = len(cells.status) > 22 and begin == "In Progress"
-    return fit(details.removesuffix(")") if is_long else cells.status, 22)
+def role_words(picture: Picture, task: str) -> str:
+    """The role that acts for a task of a quest, or how far the quest itself is."""
+    world = picture.world
+    if task not in world.positions or picture.status_of(task) in FINISHED:
+        return ""
+    now = acting(world, task)
+    words = ", ".join(filter(None, (now.role, role_title(world, now.quest, now.role))))
+    if now.state in _NAMED:
+        words += f" ({_NAMED[ItemState(now.state)]})"
+    quest = world.quests.get(task)
+    if quest is None:
+        return words
+    done = sum(_is_finished(picture, step.task) for step in quest.steps)
+    progress = f"{done} of {len(quest.steps)} items done" if quest.steps else "no plan yet"
+    return f"{progress}, at {world.positions[task].stage}{f': {words}' if words else ''}"
 
 
-def board_line(picture: Picture, line: BoardLine, width: int, *, now: float) -> ShownLine:
-    """The line of the board for a task or a heading."""
-    if not line.task:
+def _is_finished(picture: Picture, task: str) -> bool:
+    row = picture.world.tasks.get(task)
+    return row is not None and row.state in FINISHED
+
+
+def board_widths(picture: Picture, lines: Sequence[BoardLine], *, now: float) -> BoardWidths:
+    """The widths for these lines: no column is wider than what stands in it.
+
+    A status may become one letter longer while nothing happens: 9m becomes 10m.
+    """
+    cells = [task_cells(picture, one.task, now=now) for one in lines[:LOOKED_AT] if one.task]
+    most = max((one.depth for one in lines[:LOOKED_AT]), default=0)
+    return BoardWidths(
+        id=_widest((one.id for one in cells), least=2, most=12) + 2 * most,
+        status=_widest((f"{one.status}." for one in cells), least=4, most=38),
+        agent=_widest((one.agent for one in cells), least=0, most=18),
+        parent=_widest((one.parent for one in cells), least=0, most=8),
+        labels=_widest((one.labels for one in cells), least=0, most=24),
+    )
+
+
+def _widest(texts: Iterator[str], *, least: int, most: int) -> int:
+    return min(most, max(least, max(map(cell_len, texts), default=0)))
+
+
+def board_line(
+    picture: Picture, line: BoardLine, width: int, *, now: float, widths: BoardWidths | None = None
+) -> ShownLine:
+    """The line of the board for a task, for an item that is no task yet, or for a heading."""
+    if line.quest:
+        return _planned_line(line)
+    if not line.task or line.task not in picture.items:
         return heading(f"{line.title} ({line.size})")
+    widths = widths or BoardWidths()
     cells = task_cells(picture, line.task, now=now)
     style = STATUS_STYLES[cells.state]
     indent = "  " * line.depth
-    spans: list[Span] = [
-        (f"{indent}{STATUS_SYMBOLS[cells.state]} ", style),
-        (fit(cells.id, 5), "bold"),
-        (" ", ""),
-        (_fitting_status(cells, width), style),
-        (" ", ""),
-        (fit(cells.agent, 12 if width >= WIDE else 8), "muted"),
-        (" ", ""),
-    ]
-    if width >= WIDE:
-        spans += [(fit(cells.parent, 4), "muted"), (" ", ""), (fit(cells.labels, 12), "note")]
-        spans.append((" ", ""))
-    return ShownLine(spans=(*spans, *cells.flags, (cells.title, "")), key=cells.id)
+    room = max(2, widths.id - len(indent))
+    spans: list[Span] = [(f"{indent}{STATUS_SYMBOLS[cells.state]} ", style)]
+    spans += [(fit(cells.id, room), "bold"), (" ", "")]
+    if widths.parent and width >= WITH_PARENT:
+        spans += [(fit(cells.parent, widths.parent), "muted"), (" ", "")]
+    spans += [(fit(cells.status, min(widths.status, width * 2 // 5)), style), (" ", "")]
+    if widths.agent:
+        spans += [(fit(cells.agent, min(widths.agent, width // 8)), "muted"), (" ", "")]
+    if widths.labels and width >= WITH_LABELS:
+        spans += [(fit(cells.labels, min(widths.labels, width // 9)), "note"), (" ", "")]
+    spans += [*cells.flags, (cells.title, "")]
+    if cells.role:
+        spans.append((f"  {cells.role}", "note"))
+    return ShownLine(spans=tuple(spans), key=cells.id)
+
+
+def _planned_line(line: BoardLine) -> ShownLine:
+    spans = (("  " * line.depth, ""), ("· planned  ", "muted"), (safe(line.title), "muted"))
+    return ShownLine(spans=spans, is_heading=True)

@@ -14,9 +14,12 @@ LOOK_EVERY_S = 0.05
 class ReaderThread:
     """Hands over news as soon as they are recorded; `hand_over` is called in this thread."""
 
-    def __init__(self, root: Path, hand_over: Callable[[News], None]) -> None:
+    def __init__(
+        self, root: Path, hand_over: Callable[[News], None], *, every_s: float = LOOK_EVERY_S
+    ) -> None:
         self._root = root
         self._hand_over = hand_over
+        self._every_s = every_s
         self._woken = threading.Event()
         self._stopped = False
         self._wishes: deque[Callable[[CrewReader], None]] = deque()
@@ -55,7 +58,7 @@ class ReaderThread:
                     self._wishes.popleft()(reader)
                 if (news := reader.look()) is not None:
                     self._hand_over(news)
-                self._woken.wait(LOOK_EVERY_S)
+                self._woken.wait(self._every_s)
                 self._woken.clear()
         finally:
             reader.close()

@@ -15,14 +15,14 @@ class AgentPage(Page):
 
     title: ClassVar[str] = "Agents"
     empty: ClassVar[str] = "no agents yet: a runner makes some by itself (:run), or :spawn"
+    kinds: ClassVar[tuple[str, ...]] = ("agent",)
 
     def take(self, news: News) -> None:
-        if news.about("agent"):
-            self._list_again()
-        else:
-            self.redraw()
+        super().take(news)
+        if not self.concerns(news):
+            self.freshen()
 
-    def _list_again(self) -> None:
+    def list_again(self) -> None:
         agents = agents_by_age(self.picture.world)
         if agents:
             self.show([agent.id for agent in agents], self._line_of, key_of=str)

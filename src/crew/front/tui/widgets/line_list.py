@@ -134,6 +134,13 @@ class LineList(ScrollView, can_focus=True):
             if before is None or before[0] != self._content(index):
                 self.refresh_line(index)
 
+    def freshen(self) -> None:
+        """Make the lines in sight again, and draw those that differ."""
+        self.redraw()
+
+    def _fresh(self, index: int) -> ShownLine:
+        return self._make_line(self._rows[index], self.line_width)
+
     @property
     def rows(self) -> Sequence[Any]:
         return self._rows
@@ -145,7 +152,7 @@ class LineList(ScrollView, can_focus=True):
     def line(self, index: int) -> ShownLine:
         found = self._made.get(index)
         if found is None:
-            found = self._made[index] = self._make_line(self._rows[index], self.line_width)
+            found = self._made[index] = self._fresh(index)
         return found
 
     def _content(self, index: int) -> _Content:
