@@ -53,6 +53,7 @@ class CrewView(App[None]):
     .wide #right { width: 2fr; display: block; }
     .detail #right { display: block; }
     .detail.narrow #left { display: none; }
+    .wide.zoomed #left { display: none; }
     #pages, #panes { height: 1fr; }
     #crew { height: auto; max-height: 6; border-top: solid $panel; }
     """
@@ -158,8 +159,7 @@ class CrewView(App[None]):
         base = self.screen_stack[0]
         base.query_one("#tabs", LineBar).show(self._tabs())
         base.query_one("#status", LineBar).show(status_spans(self.picture))
-        title = f" {self.pane.title}" + (f" of {self.chosen_task}" if self.chosen_task else "")
-        base.query_one("#pane-title", LineBar).show(((title, "bold"), ("   v next", "muted")))
+        base.query_one("#pane-title", LineBar).show(self.pane.title_spans())
         base.query_one("#keys", LineBar).show(self._keys())
 
     def _tabs(self) -> list[Span]:
@@ -193,10 +193,13 @@ class CrewView(App[None]):
             return
         names = [pane.__name__ for pane in PANES]
         switcher = self.query_one("#panes", ContentSwitcher)
+        had_focus = self.pane.has_focus
         self.pane.leave()
         switcher.current = names[(names.index(switcher.current or names[0]) + 1) % len(names)]
         self.pane.task_id = ""
         self._open_pane()
+        if had_focus:
+            self.pane.focus()
         self._paint_bars()
 
     def action_look_at_task(self) -> None:
@@ -206,8 +209,11 @@ class CrewView(App[None]):
         self._paint_bars()
 
     def action_leave_task(self) -> None:
-        self.screen.remove_class("detail")
+        self.screen.remove_class("detail", "zoomed")
         self.page.focus()
+
+    def on_pane_retitled(self) -> None:
+        self._paint_bars()
 
     # For actions
 

@@ -26,6 +26,8 @@ _COLOURS: Mapping[str, tuple[str, str]] = {
     "bad": ("#ff8f6b", "#b34700"),
     "note": ("#cc9ac9", "#8a3f86"),
     "key": ("#f0e442", "#6b5f00"),
+    "added": ("on #12352c", "on #d3f0e5"),
+    "removed": ("on #42251a", "on #fbdfd0"),
 }
 """Each style in a dark and in a light terminal, after the palette of Okabe and Ito."""
 
@@ -51,8 +53,14 @@ LONGEST_TEXT = 2_000
 """The most characters of a text that a line can show; more is not even read."""
 
 
+MOST_STYLES = 2_000
+
+
 class Palette:
-    """Styles by name for a dark or a light terminal; several names are joined with a blank."""
+    """Styles by name for a dark or a light terminal; several names are joined with a blank.
+
+    A name after `=` is a word of Rich itself: the colours that programs chose for their output.
+    """
 
     def __init__(self, *, dark: bool) -> None:
         self._side = 0 if dark else 1
@@ -61,10 +69,14 @@ class Palette:
     def style(self, names: str) -> Style:
         found = self._made.get(names)
         if found is None:
+            if len(self._made) >= MOST_STYLES:  # a program may print millions of colours
+                self._made.clear()
             found = self._made[names] = Style.parse(" ".join(map(self._one, names.split())))
         return found
 
     def _one(self, name: str) -> str:
+        if name.startswith("="):
+            return name[1:]
         name = _LOG.get(name, name)
         return _PLAIN[name] if name in _PLAIN else _COLOURS[name][self._side]
 
