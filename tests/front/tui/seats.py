@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from crew.front.tui.view_app import CrewView
 
-PATIENCE_S = 60.0
+PATIENCE_S = float(__import__("os").environ.get("PANES_P", "60"))
 WIDE, SMALL = (160, 50), (80, 24)
 
 
@@ -50,7 +50,7 @@ class Seat:
 async def seated(root: Path, *, size: tuple[int, int] = WIDE, **choices):
     """A view on the crew of this repository that has read it once."""
     view = CrewView(root, **choices)
-    async with view.run_test(size=size) as pilot:
+    async with view.run_test(size=size, notifications=True) as pilot:
         seat = Seat(view, pilot)
         await seat.until(lambda: view.picture.number or view.picture.items or view.picture.failure)
         yield seat

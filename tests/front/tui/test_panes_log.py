@@ -142,7 +142,8 @@ def test_whatever_was_printed_is_shown_as_text(one_task):
         text = seat.text()
         assert "red gone <U+202E>evil<U+202C>" in text
         assert "tab" in text
-        assert "\x1b" not in text and "\t" not in text
+        assert "\x1b" not in text
+        assert "\t" not in text
         assert len(seat.lines()) == SMALL[1]
         colours = {
             segment.style.color.name

@@ -4,9 +4,10 @@ from crew.front.tui.pages.agent_page import AgentPage
 from crew.front.tui.pages.page import Page
 from crew.front.tui.pages.task_page import TaskPage
 from crew.front.tui.panes.description_pane import DescriptionPane
+from crew.front.tui.panes.diff_pane import DiffPane
 from crew.front.tui.panes.log_pane import LogPane
 from crew.front.tui.panes.pane import Pane
 
 PAGES: tuple[type[Page], ...] = (TaskPage, AgentPage)
 
-PANES: tuple[type[Pane], ...] = (DescriptionPane, LogPane)
+PANES: tuple[type[Pane], ...] = (DescriptionPane, LogPane, DiffPane)
