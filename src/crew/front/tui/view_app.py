@@ -118,7 +118,10 @@ class CrewView(App[None]):
 
     @property
     def chosen_task(self) -> str:
-        return self.page.chosen_task()
+        """The task of the pane that the person is in, or else the one under the cursor."""
+        pane = self.pane
+        is_inside = self.screen_stack[0].focused is pane
+        return (pane.task_id if is_inside else "") or self.page.chosen_task()
 
     @property
     def is_pane_visible(self) -> bool:
@@ -193,11 +196,10 @@ class CrewView(App[None]):
             return
         names = [pane.__name__ for pane in PANES]
         switcher = self.query_one("#panes", ContentSwitcher)
-        had_focus = self.pane.has_focus
+        task, had_focus = self.chosen_task, self.pane.has_focus
         self.pane.leave()
         switcher.current = names[(names.index(switcher.current or names[0]) + 1) % len(names)]
-        self.pane.task_id = ""
-        self._open_pane()
+        self.pane.open_task(task)
         if had_focus:
             self.pane.focus()
         self._paint_bars()
@@ -211,6 +213,8 @@ class CrewView(App[None]):
     def action_leave_task(self) -> None:
         self.screen.remove_class("detail", "zoomed")
         self.page.focus()
+        if self.is_pane_visible:
+            self.call_after_refresh(self._open_pane)
 
     def on_pane_retitled(self) -> None:
         self._paint_bars()
