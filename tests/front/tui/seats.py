@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from crew.front.tui.view_app import CrewView
 
-PATIENCE_S = float(__import__("os").environ.get("PANES_P", "60"))
+PATIENCE_S = 60.0
 WIDE, SMALL = (160, 50), (80, 24)
 
 

@@ -9,6 +9,7 @@ from crew.domain.kernel.fact import Fact
 from crew.front.tui.panes.fact_words import fact_spans
 from crew.front.tui.view_parts import PANES
 from front.conftest import CliScene, lay_crew, until
+from front.quest_scene import asked, complete, questing, step
 from front.tui.seats import SMALL, WIDE, sit
 
 TERMINAL = """\
@@ -24,6 +25,18 @@ worker_default = "fake"
 command_template = "sh {folder}/pane.sh"
 interactive_template = "sh {folder}/pane.sh"
 """
+
+
+DIALOG = """
+  Would you like to run the following command?
+
+  $ touch /etc/outside.txt
+
+› 1. Yes, proceed (y)
+  2. No, and tell Codex what to do differently (esc)
+
+  Press enter to confirm or esc to cancel
+"""  # noqa: RUF001 - what Codex prints
 
 
 async def look_at(seat, pane):
@@ -202,3 +215,57 @@ def test_the_terminal_of_a_task_is_shown_live(terminals):
 
     sit(terminals.root, story, size=SMALL)
     until(lambda: terminals.status("1") != "in_progress")
+
+
+def test_a_dialog_at_a_terminal_is_shown_below_its_screen(terminals):
+    config = terminals.root / ".crew" / "config.toml"
+    config.write_text(
+        config.read_text().replace("[agents.fake]", '[agents.fake]\nadapter = "codex"')
+    )
+    (terminals.folder / "pane.sh").write_text(f"cat '{terminals.folder}/screen'; sleep 600\n")
+    (terminals.folder / "screen").write_text(DIALOG)
+    terminals.ok("new", "--title", "First")
+    terminals.ok("start", "1")
+
+    async def story(seat):
+        await look_at(seat, "TerminalPane")
+        await seat.sees("a dialog waits: Would you like to run the following command?")
+        await seat.sees("i answers it")
+
+    sit(terminals.root, story, size=SMALL)
+    terminals.ok("stop", "1")
+
+
+def test_the_description_names_the_quest_its_roles_and_what_is_asked(scene):
+    questing(scene, {"a": {"writer": [asked("Which colour?"), complete()]}}, step("a"))
+    scene.ok("quest", "new", "Request", "--workflow", "small")
+
+    async def story(seat):
+        await seat.sees("Request")
+        await look_at(seat, "DescriptionPane")
+        await seat.sees("quest  its request")
+        await seat.sees("no plan yet: a role of the quest makes it")
+        scene.start("run")
+        await seat.sees("writer, writes the text")  # beside the item
+        await seat.press("h", "j", "l")
+        await seat.sees("item a of quest 1")
+        await seat.sees("role  writer, writes the text")
+        await seat.sees("Which colour? (i answers q1)")
+
+    sit(scene.root, story, size=(100, 30))
+
+
+def test_the_description_flags_files_that_run_code_elsewhere(scene):
+    agent = scene.folder / "agent.sh"
+    hook = "mkdir -p .github/workflows\necho x > '.github/workflows/[red].yml'\n"
+    agent.write_text(hook + agent.read_text())
+    scene.ok("new", "--title", "First", "--body", "word " * 60)
+    scene.crew("run", "--drain", CREW_CRASH_AT="git.commit_merge.before")
+
+    async def story(seat):
+        await seat.sees("First")
+        await look_at(seat, "DescriptionPane")
+        await seat.sees(".github/workflows/[red].yml (CI)")
+        assert all(len(line) <= SMALL[0] for line in seat.lines())
+
+    sit(scene.root, story, size=SMALL)

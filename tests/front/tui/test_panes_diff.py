@@ -55,8 +55,7 @@ def test_a_change_is_shown_by_file_in_one_or_two_columns(changed):
         await look_at_diff(seat)
         await seat.sees("src/one.py  +2 -0  added")
         await seat.sees("readme  +0 -1  deleted")
-        text = seat.text()
-        assert "+3 -1" in text  # in the title
+        await seat.sees("Diff of 1  +3 -1")
         pane = seat.view.pane
         await seat.press("right_square_bracket")
         first = pane.cursor

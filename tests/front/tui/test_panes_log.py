@@ -6,8 +6,8 @@ import os
 import pytest
 
 from crew.front.tui.panes import log_pane
-from crew.runner.views import log_tail
-from crew.runner.views.log_tail import LogTail
+from crew.runner.by_hand import log_tail
+from crew.runner.by_hand.log_tail import LogTail
 from front.tui.seats import SMALL, sit
 
 

@@ -135,6 +135,8 @@ class CrewView(App[None]):
             self.post_message(NewsCame(news))
 
     def on_news_came(self, message: NewsCame) -> None:
+        if not self.is_running:
+            return
         self.picture = message.news.picture
         for page in self.screen_stack[0].query(Page):
             page.take(message.news)
@@ -150,12 +152,12 @@ class CrewView(App[None]):
             pane.take(news)
 
     def on_line_list_moved(self, message: LineList.Moved) -> None:
-        if message.lines is self.page and self.is_pane_visible:
+        if self.is_running and message.lines is self.page and self.is_pane_visible:
             self._open_pane()
             self._paint_bars()
 
     def _tick(self) -> None:
-        if self.is_pane_visible and len(self.screen_stack) == 1:
+        if self.is_running and self.is_pane_visible and len(self.screen_stack) == 1:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
@@ -217,7 +219,8 @@ class CrewView(App[None]):
             self.call_after_refresh(self._open_pane)
 
     def on_pane_retitled(self) -> None:
-        self._paint_bars()
+        if self.is_running:
+            self._paint_bars()
 
     # For actions
 

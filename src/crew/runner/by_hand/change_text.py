@@ -49,7 +49,8 @@ def find_change(workplace: Workplace, task: str) -> ChangePlace | None:
         follow(workplace.repo, workplace.worktrees / change.task)
     head = change.landed or commit_of(workplace.repo, f"refs/heads/{change.branch}")
     if head is None:
-        return _nothing(workplace, change)
+        _check_begun(workplace, change)
+        return None
     base = commit_of(workplace.repo, change.base)
     if base is None:
         raise NotFound(
@@ -61,14 +62,15 @@ def find_change(workplace: Workplace, task: str) -> ChangePlace | None:
     return ChangePlace(start=start, head=head)
 
 
-def _nothing(workplace: Workplace, change: ShownDiff) -> None:
+def _check_begun(workplace: Workplace, change: ShownDiff) -> None:
+    """Raise if the task was worked on, so that its branch must have been deleted."""
     with suppress(CrewError):
         if workplace.source.show(change.task).status in {TaskState.TODO, TaskState.IN_PROGRESS}:
             return
     raise Conflict(
         f"task {change.task} has no branch {change.branch} any more",
         hint=f"`crew checkpoints {change.task}` lists what was kept of it",
-        code="no_branch",
+        code="branch_gone",
     )
 
 

@@ -6,13 +6,10 @@ can be written so that reading them takes for ever.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crew.front.tui.diff.diff_text import DiffLine
 from crew.front.tui.widgets.paint import Span, Spans, safe
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
 
 LONGEST_LINE = 300
 LINES = 100
@@ -39,9 +36,12 @@ _STYLES = (
 
 
 @lru_cache(maxsize=64)
-def lexer_of(path: str) -> "Lexer | None":
+def lexer_of(path: str) -> Any | None:
     """The reader for the language of a file; None for a language without colours."""
-    from pygments.lexers import find_lexer_class_for_filename  # noqa: PLC0415 - slow to load
+    # Slow to load, and without types.
+    from pygments.lexers import (  # type: ignore[import-untyped] # noqa: PLC0415
+        find_lexer_class_for_filename,
+    )
 
     name = path.rpartition("/")[2]
     found = find_lexer_class_for_filename(name) if name.isprintable() and len(name) < 200 else None
@@ -69,7 +69,7 @@ class CodeColours:
         return known[at - part * LINES]
 
 
-def _coloured(lexer: "Lexer", lines: Sequence[DiffLine]) -> list[Spans]:
+def _coloured(lexer: Any, lines: Sequence[DiffLine]) -> list[Spans]:
     """Both texts are read by themselves: the removed lines, and all others."""
     made: list[Spans] = [((shown_code(line.text), ""),) for line in lines]
     for is_old in (True, False):

@@ -14,7 +14,7 @@ from crew.front.tui.panes.log_lines import LogRow, found_in, log_rows, marked_li
 from crew.front.tui.panes.pane import Pane
 from crew.front.tui.widgets.line_list import ShownLine
 from crew.front.tui.widgets.paint import Span, safe
-from crew.runner.views.log_tail import LogNews, LogTail
+from crew.runner.by_hand.log_tail import LogNews, LogTail
 from crew.workplace import Workplace
 
 LOOK_EVERY_S = 0.04
@@ -45,6 +45,7 @@ class LogPane(Pane):
         self._unfinished: LogEntry | None = None
         self._log_rows: list[LogRow] = []
         self._firm = 0  # rows of entries that no news can change any more
+        self._begun = 0  # how many entries the first look at the end has found
         self._width = 0
         self._ticked_at = 0.0
         self._is_reading = self._has_looked = False
@@ -67,7 +68,7 @@ class LogPane(Pane):
 
     def _empty(self) -> None:
         self._entries, self._unfinished, self._log_rows, self._firm = [], None, [], 0
-        self._has_looked = False
+        self._begun, self._has_looked = 0, False
         self.show([])
 
     def tick(self) -> None:
@@ -78,17 +79,19 @@ class LogPane(Pane):
 
     @property
     def _is_full(self) -> bool:
-        return len(self._entries) >= MOST_ENTRIES
+        return len(self._entries) - self._begun >= MOST_ENTRIES
 
     def _look(self) -> None:
         """Read what was written since; a log that did not change costs one call of the system."""
         is_visible = time.monotonic() < self._ticked_at + VISIBLE_S
         if not is_visible or not self.task_id or self._is_reading:
             return
-        if self._is_full and self._follows:
-            self.fill()
-        elif not self._is_full and (self._tail.has_changed() or not self._has_looked):
+        if self._has_looked and not self._tail.has_changed():
+            return
+        if not self._is_full:
             self._start(self._read_on)
+        elif self._follows:
+            self.fill()
 
     def _start(self, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if not self._is_reading:
@@ -116,6 +119,7 @@ class LogPane(Pane):
         self._has_looked = True
         self._check_width()
         self._entries += news.entries
+        self._begun = self._begun or (0 if news.has_more else len(self._entries))
         self._unfinished = news.unfinished
         del self._log_rows[self._firm :]
         self._log_rows += log_rows(news.entries, self._width)
@@ -134,6 +138,7 @@ class LogPane(Pane):
             return
         self._check_width()
         self._entries[:0] = found
+        self._begun += len(found)
         rows = list(log_rows(found, self._width))
         self._log_rows[:0] = rows
         self._firm += len(rows)
