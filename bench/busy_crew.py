@@ -1,4 +1,4 @@
-"""A crew at work without agents: rows as facts, and a process that records more: `-m bench.busy_crew`.
+"""A crew at work without agents: `python -m bench.busy_crew REPO` records what 50 of them do.
 
 The view sees what it sees beside a real runner: its lock, facts in transactions of a few, and the
 words of agents. Each word tells when it was written.

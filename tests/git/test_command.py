@@ -11,7 +11,7 @@ from crew.git import git_command
 from crew.git.checkpoints.checkpoints import restore, take_checkpoint
 from crew.git.delivery.delivery import deliver
 from crew.git.delivery.landed_refs import integration_tip
-from crew.git.git_command import GitFailed, ask, git
+from crew.git.git_command import GitFailed, ask, first_output, git
 from crew.git.merges.merges import MergeConflict, advance, merge
 from crew.git.repository import find_repository
 from crew.git.worktrees.worktrees import ensure_detached, ensure_worktree, state_of
@@ -34,6 +34,22 @@ def test_a_refusal_that_is_known_says_what_it_means(person):
         git(person.path, "merge-base", "--is-ancestor", "no-such-thing", "HEAD")
     assert "a branch or commit that crew needs is missing" in refused.value.message
     assert "git fsck" in refused.value.hint
+
+
+def test_of_a_long_output_only_the_beginning_is_read(person):
+    (person.path / "large").write_text("x" * 3_000_000)
+    person.git("add", "large")
+    person.git("commit", "-q", "-m", "large")
+    args = ("show", "--format=", "HEAD")
+    out, is_all = first_output(person.path, *args, settings={}, most=1_000)
+    assert (len(out), is_all) == (1_000, False)
+    out, is_all = first_output(person.path, *args, settings={}, most=9_000_000)
+    assert (len(out) > 3_000_000, is_all) == (True, True)
+    as_binary = {"core.bigFileThreshold": "1m"}
+    out, is_all = first_output(person.path, *args, settings=as_binary, most=9_000_000)
+    assert (b"Binary files" in out, is_all) == (True, True)
+    with pytest.raises(GitFailed):
+        first_output(person.path, "no-such-command", settings={}, most=1_000)
 
 
 def test_asking_never_raises_for_an_exit_code(person):

@@ -17,6 +17,7 @@ from crew.domain.rows.task import Task
 from crew.domain.world import TABLES, World, born, fold, moved, noted
 from crew.store.fact_log import (
     facts_after,
+    facts_of,
     load_rows,
     load_some,
     load_world,
@@ -51,6 +52,17 @@ def test_what_is_recorded_is_the_world_that_is_loaded(db):
     assert load_world(db) == world
     assert load_rows(db, "task") == world.tasks
     assert load_rows(db, "line") == world.queues
+
+
+def test_the_facts_of_some_rows_are_found_by_their_index(db):
+    record(db, World(), STORY)
+    found = facts_of(db, [("run", "1.1"), ("task", "1"), ("agent", "B"), ("task", "A")])
+    assert [fact.trigger for _, fact in found] == ["seen", "created", "started"]
+    assert [number for number, _ in found] == [1, 3, 5]
+    plan = db.execute(
+        "EXPLAIN QUERY PLAN SELECT id FROM facts WHERE kind = ? AND subject = ?", "ab"
+    )
+    assert "facts_of_subject" in str(plan.fetchall())
 
 
 PROCESS_STARTED = noted(Agent(id="A", agent_kind="claude"), "process_started", at=6.0, pid=7)

@@ -53,6 +53,12 @@ class LogReader:
             yield from self._give(self._text)
         self._text = None
 
+    @property
+    def unfinished(self) -> LogEntry | None:
+        """The message so far, which `read` still continues."""
+        so_far = self._text
+        return so_far and replace(so_far, text=_bounded(so_far.text), is_part=False)
+
     def close(self) -> Iterator[LogEntry]:
         yield from self.pause()
         for is_total in sorted(self._costs):

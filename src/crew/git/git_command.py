@@ -141,6 +141,21 @@ def ask(
         wait_s *= 2
 
 
+def first_output(
+    where: Path, *args: str, settings: Mapping[str, str], most: int, timeout_s: float = 120
+) -> tuple[bytes, bool]:
+    """At most so many bytes of git's output, and whether that is all. Raises if git fails."""
+    known = _settings(where, {}, allow_lfs=False)
+    env = hardening.environment({**known, **settings}, {})
+    answer = _run_once(
+        where, args, env=env, stdin=None, timeout_s=timeout_s, keep_open=None, most=most
+    )
+    is_all = len(answer.out) < most
+    if is_all and answer.code != 0:
+        raise failure(args, answer)
+    return answer.out[:most], is_all
+
+
 def _shortened(wait_s: float) -> float:
     """Shorten the wait by up to a half, so that waiting processes do not retry together."""
     import random  # noqa: PLC0415 - slow to load, and a lock is seldom busy
@@ -295,10 +310,13 @@ def _run_once(
     stdin: bytes | Path | None,
     timeout_s: float,
     keep_open: int | None,
+    most: int | None = None,
 ) -> GitAnswer:
     argv = _argv(where, args)
     try:
-        done = spawn_git.run(argv, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open)
+        done = spawn_git.run(
+            argv, env=env, stdin=stdin, timeout_s=timeout_s, keep_open=keep_open, most=most
+        )
     except TimeoutError as late:
         raise TimedOut(
             f"git {args[0]} took longer than {timeout_s:g} s in {where}",

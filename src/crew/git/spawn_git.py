@@ -49,17 +49,21 @@ def run(
     stdin: bytes | Path | None,
     timeout_s: float,
     keep_open: int | None,
+    most: int | None = None,
 ) -> GitOutput:
     """Run a program to its end. Kills it after the limit and raises `TimeoutError`.
 
-    `keep_open` is a descriptor that stays open in it.
+    `keep_open` is a descriptor that stays open in it. A program that prints `most` bytes is killed.
     """
     with _input(stdin) as source, _pipe() as (out_reader, out), _pipe() as (err_reader, err):
         pid = _start(argv, env, (source, out, err), keep_open)
         out.close()
         err.close()
         try:
-            output = _read((out_reader, err_reader), ends_at=time.monotonic() + timeout_s)
+            ends_at = time.monotonic() + timeout_s
+            output = _read((out_reader, err_reader), ends_at=ends_at, most=most)
+            if most is not None and len(output[0]) >= most:
+                os.killpg(pid, signal.SIGKILL)
         except BaseException:
             os.kill(pid, signal.SIGKILL)
             reap(pid)
@@ -232,8 +236,10 @@ def _above_stdio(descriptor: int) -> int:
     return higher
 
 
-def _read(pipes: tuple[io.FileIO, ...], *, ends_at: float) -> list[bytearray]:
-    """The output of each pipe, read until all are closed."""
+def _read(
+    pipes: tuple[io.FileIO, ...], *, ends_at: float, most: int | None = None
+) -> list[bytearray]:
+    """The output of each pipe, read until all are closed or the first has `most` bytes."""
     output = [bytearray() for _ in pipes]
     with selectors.PollSelector() as still_open:
         for pipe, pieces in zip(pipes, output, strict=True):
@@ -247,4 +253,6 @@ def _read(pipes: tuple[io.FileIO, ...], *, ends_at: float) -> list[bytearray]:
                 key.data.extend(piece)
                 if not piece:
                     still_open.unregister(key.fileobj)
+            if most is not None and len(output[0]) >= most:
+                break
     return output

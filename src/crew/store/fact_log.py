@@ -177,6 +177,15 @@ def run_agents(db: Database) -> dict[str, str]:
         return {run: agent for run, agent in found.fetchall() if agent}
 
 
+def facts_of(db: Database, subjects: Iterable[tuple[str, str]]) -> list[tuple[int, Fact]]:
+    """All facts of these rows, each a kind and an id, oldest first; no other fact is read."""
+    found: list[Any] = []
+    with translated():
+        for subject in subjects:
+            found += db.execute(f"{SELECT_FACTS} WHERE kind = ? AND subject = ?", subject)
+    return sorted(((row[0], fact_from(row)) for row in found), key=lambda numbered: numbered[0])
+
+
 def last_fact(db: Database) -> int:
     """The number of the newest fact; 0 if there is none."""
     with translated():

@@ -50,7 +50,7 @@ class Seat:
 async def seated(root: Path, *, size: tuple[int, int] = WIDE, **choices):
     """A view on the crew of this repository that has read it once."""
     view = CrewView(root, **choices)
-    async with view.run_test(size=size) as pilot:
+    async with view.run_test(size=size, notifications=True) as pilot:
         seat = Seat(view, pilot)
         await seat.until(lambda: view.picture.number or view.picture.items or view.picture.failure)
         yield seat

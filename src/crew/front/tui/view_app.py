@@ -51,6 +51,7 @@ class CrewView(ActionApp):
     .wide #right { width: 2fr; display: block; }
     .detail #right { display: block; }
     .detail.narrow #left { display: none; }
+    .wide.zoomed #left { display: none; }
     #pages, #panes { height: 1fr; }
     #crew { height: auto; max-height: 6; border-top: solid $panel; }
     """
@@ -122,7 +123,10 @@ class CrewView(ActionApp):
 
     @property
     def chosen_task(self) -> str:
-        return self.page.chosen_task()
+        """The task of the pane that the person is in, or else the one under the cursor."""
+        pane = self.pane
+        is_inside = self.screen_stack[0].focused is pane
+        return (pane.task_id if is_inside else "") or self.page.chosen_task()
 
     @property
     def is_pane_visible(self) -> bool:
@@ -141,7 +145,7 @@ class CrewView(ActionApp):
     def on_news_came(self) -> None:
         with self._news_lock:
             news, self._news = self._news, None
-        if news is None or not self.screen_stack:
+        if news is None or not self.is_running:
             return  # the view is about to end
         self.picture = news.picture
         if news.fresh:
@@ -163,12 +167,12 @@ class CrewView(ActionApp):
             pane.take(news)
 
     def on_line_list_moved(self, message: LineList.Moved) -> None:
-        if message.lines is self.page and self.is_pane_visible:
+        if self.is_running and message.lines is self.page and self.is_pane_visible:
             self._open_pane()
             self._paint_bars()
 
     def _tick(self) -> None:
-        if len(self.screen_stack) == 1 and self.is_pane_visible:
+        if self.is_running and self.is_pane_visible and len(self.screen_stack) == 1:
             self.pane.tick()
 
     def _paint_bars(self) -> None:
@@ -177,8 +181,7 @@ class CrewView(ActionApp):
         base = self.screen_stack[0]
         base.query_one("#tabs", LineBar).show(self._tabs())
         base.query_one("#status", LineBar).show(status_spans(self.picture))
-        title = f" {self.pane.title}" + (f" of {self.chosen_task}" if self.chosen_task else "")
-        base.query_one("#pane-title", LineBar).show(((title, "bold"), ("   v next", "muted")))
+        base.query_one("#pane-title", LineBar).show(self.pane.title_spans())
         base.query_one("#keys", LineBar).show(self._keys())
         chosen = chosen_spans(self.choices)
         base.query_one("#choices").display = bool(chosen)
@@ -234,11 +237,10 @@ class CrewView(ActionApp):
         switcher = self.query_one("#panes", ContentSwitcher)
         if name not in {pane.__name__ for pane in PANES} or name == switcher.current:
             return
-        had_focus = self.pane.has_focus
+        task, had_focus = self.chosen_task, self.pane.has_focus
         self.pane.leave()
         switcher.current = name
-        self.pane.task_id = ""
-        self._open_pane()
+        self.pane.open_task(task)
         if had_focus:
             self.pane.focus()
         self._paint_bars()
@@ -251,10 +253,17 @@ class CrewView(ActionApp):
 
     def action_leave_task(self) -> None:
         """Back to the list; from the list itself, back to all tasks."""
-        if self.page.has_focus and not self.screen_stack[0].has_class("detail"):
+        base = self.screen_stack[0]
+        if self.page.has_focus and not base.has_class("detail"):
             self.change_choices(filter="")
-        self.screen_stack[0].remove_class("detail")
+        base.remove_class("detail", "zoomed")
         self.page.focus()
+        if self.is_pane_visible:
+            self.call_after_refresh(self._open_pane)
+
+    def on_pane_retitled(self) -> None:
+        if self.is_running:
+            self._paint_bars()
 
     # What the board shows
 

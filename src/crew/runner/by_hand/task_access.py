@@ -7,6 +7,8 @@ from typing import NoReturn
 
 from crew.agents.terminal import tmux
 from crew.agents.terminal.tmux import Tmux
+from crew.domain.kernel.errors import NotFound
+from crew.domain.kernel.names import terminal_name
 from crew.domain.terminals.dialogs import TerminalInput
 from crew.runner.sandbox.confinement import for_command
 from crew.runner.terminals.terminal_input import read_terminal
@@ -43,6 +45,16 @@ def shown_lines(workplace: Workplace, name: str, *, count: int) -> list[str]:
     """The last lines on the terminal's screen, with their colours."""
     shown = tmux.capture(Tmux(folder=workplace.folder), name, lines=count, colours=True)
     return shown.splitlines()
+
+
+def find_screen(workplace: Workplace, task: str, *, count: int) -> tuple[str, ...] | None:
+    """The last lines of the task's terminal, with their colours; None if it has none."""
+    if not (workplace.folder / tmux.SOCKET).exists():
+        return None
+    try:
+        return tuple(shown_lines(workplace, terminal_name(task), count=count))
+    except NotFound:
+        return None
 
 
 def run_there(

@@ -32,6 +32,8 @@ _COLOURS: Mapping[str, tuple[str, str]] = {
     "key": ("#f0e442", "#6b5f00"),
     "cursor": ("on #234a6b", "on #b5d5f0"),
     "resting": ("on #20262c", "on #cfd6dc"),
+    "added": ("on #12352c", "on #d3f0e5"),
+    "removed": ("on #42251a", "on #fbdfd0"),
 }
 """Each style in a dark and in a light terminal, after the palette of Okabe and Ito."""
 
@@ -60,9 +62,14 @@ LONGEST_TEXT = 2_000
 _WITHOUT_COLOURS: Mapping[str, str] = {"cursor": "reverse", "resting": "bold"}
 """What a background says, where there are no colours."""
 
+MOST_STYLES = 2_000
+
 
 class Palette:
-    """Styles by name for a dark or a light terminal; several names are joined with a blank."""
+    """Styles by name for a dark or a light terminal; several names are joined with a blank.
+
+    A name after `=` is a word of Rich itself: the colours that programs chose for their output.
+    """
 
     def __init__(self, *, dark: bool, coloured: bool = True) -> None:
         self._side = 0 if dark else 1
@@ -72,10 +79,14 @@ class Palette:
     def style(self, names: str) -> Style:
         found = self._made.get(names)
         if found is None:
+            if len(self._made) >= MOST_STYLES:  # a program may print millions of colours
+                self._made.clear()
             found = self._made[names] = Style.parse(" ".join(map(self._one, names.split())))
         return found
 
     def _one(self, name: str) -> str:
+        if name.startswith("="):
+            return name[1:]
         name = _LOG.get(name, name)
         if not self._coloured:
             name = _WITHOUT_COLOURS.get(name, name)

@@ -1,0 +1,1 @@
+"""A diff for people: read from git's text, as rows of the screen, coloured, with comments."""
