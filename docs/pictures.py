@@ -51,7 +51,7 @@ def _pages_and_panes() -> dict[str, str]:
 async def _drawn(root: Path, name: str, *, is_dark: bool = True) -> str:
     async with seated(root, size=SIZE, is_dark=is_dark) as seat:
         if name.startswith("page-tasks"):
-            seat.view.page.move_to_key("3")
+            await seat.until(lambda: seat.view.page.move_to_key("3"))
         await scenes()[name](seat)
         await calm(seat)
         return still(screen_of(seat.view.screen._compositor.render_strips()))  # noqa: SLF001

@@ -45,14 +45,11 @@ def _page(page: type) -> Step:
 
 def _pane(pane: type) -> Step:
     async def show(seat: Seat) -> None:
-        seat.view.page.move_to_key(TASK)
-        await seat.pilot.pause()
+        await seat.until(lambda: seat.view.page.move_to_key(TASK))
+        await seat.until(lambda: seat.view.chosen_task == TASK)
         seat.view.action_look_at_task()
         await seat.pilot.pause()
-        for _ in PANES:
-            if type(seat.view.pane) is pane:
-                return
-            await seat.press("v")
+        seat.view.show_pane(pane.__name__)
 
     return show
 
