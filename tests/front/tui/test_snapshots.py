@@ -9,7 +9,8 @@ from front.tui.snapshots import FOLDER, SIZES, in_utc, scenes, taken
 @pytest.mark.parametrize("size", SIZES)
 def test_pages_and_panes_look_as_before(tmp_path, monkeypatch, size):
     """`make snapshots` writes them anew; look at the difference before you commit it."""
-    monkeypatch.setenv("TZ", "UTC")
+    for name in ("TZ", "LOGNAME"):
+        monkeypatch.setenv(name, "")  # restores them afterwards
     in_utc()
     with sample_time():
         make_sample(tmp_path / "lamps")

@@ -156,12 +156,13 @@ def _is_finished(picture: Picture, task: str) -> bool:
 def board_widths(picture: Picture, lines: Sequence[BoardLine], *, now: float) -> BoardWidths:
     """The widths for these lines: no column is wider than what stands in it.
 
-    A status may become one letter longer while nothing happens: 9m becomes 10m.
+    A status may become one letter longer while nothing happens: 9m becomes 10m. All ids are looked
+    at: the longest come last.
     """
     cells = [task_cells(picture, one.task, now=now) for one in lines[:LOOKED_AT] if one.task]
     most = max((one.depth for one in lines[:LOOKED_AT]), default=0)
     return BoardWidths(
-        id=_widest((one.id for one in cells), least=2, most=12) + 2 * most,
+        id=min(12, max([2, *(len(one.task) for one in lines)])) + 2 * most,
         status=_widest((f"{one.status}." for one in cells), least=4, most=38),
         agent=_widest((one.agent for one in cells), least=0, most=18),
         parent=_widest((one.parent for one in cells), least=0, most=8),
@@ -190,7 +191,7 @@ def board_line(
     spans += [(fit(cells.id, room), "bold"), (" ", "")]
     if widths.parent and width >= WITH_PARENT:
         spans += [(fit(cells.parent, widths.parent), "muted"), (" ", "")]
-    spans += [(fit(cells.status, min(widths.status, width * 2 // 5)), style), (" ", "")]
+    spans += [(_fitting_status(cells, min(widths.status, width * 2 // 5)), style), (" ", "")]
     if widths.agent:
         spans += [(fit(cells.agent, min(widths.agent, width // 8)), "muted"), (" ", "")]
     if widths.labels and width >= WITH_LABELS:
@@ -199,6 +200,13 @@ def board_line(
     if cells.role:
         spans.append((f"  {cells.role}", "note"))
     return ShownLine(spans=tuple(spans), key=cells.id)
+
+
+def _fitting_status(cells: TaskCells, room: int) -> str:
+    """The status in its column; in a narrow one its details matter more than `In Progress`."""
+    begin, _, details = cells.status.partition(" (")
+    is_too_long = len(cells.status) > room and begin == "In Progress"
+    return fit(details.removesuffix(")") if is_too_long else cells.status, room)
 
 
 def _planned_line(line: BoardLine) -> ShownLine:

@@ -45,7 +45,11 @@ class LineList(ScrollView, can_focus=True):
     """Shows rows as lines; `line_of` makes the line of a row for a width."""
 
     DEFAULT_CSS = """
-    LineList { scrollbar-size-vertical: 1; overflow-x: hidden; background: $background; }
+    LineList {
+        scrollbar-size-vertical: 1; overflow-x: hidden; background: $background;
+        scrollbar-background: $background; scrollbar-background-hover: $background;
+        scrollbar-background-active: $background; scrollbar-color: $panel-lighten-2;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False),
