@@ -26,7 +26,7 @@ def begin(workplace: Workplace, *, agents: int, at: float) -> None:
     items = workplace.source.scan(None).by_id
     facts = [_seen(task, at) for task in items]
     for number, task in zip(range(agents), items, strict=False):
-        facts += _begun(f"A{number}", task, at)
+        facts += _begun(f"A{number}", task, at - 60 - 7 * number)
     workplace.keep_source()
     record(workplace.db, World(), facts)
 

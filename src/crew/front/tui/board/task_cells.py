@@ -124,11 +124,11 @@ def _done_words(picture: Picture, task: str) -> str:
 
 
 def age(seconds: float) -> str:
-    """A duration in its largest unit: 40s, 5m, 3h, 2d."""
+    """A duration in its largest unit: 40s, 5m, 3h, 2d; seconds by tens, so that lines stay calm."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
-    return f"{max(0, int(seconds))}s"
+    return f"{max(0, int(seconds)) // 10 * 10}s"
 
 
 def role_words(picture: Picture, task: str) -> str:

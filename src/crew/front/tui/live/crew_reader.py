@@ -107,7 +107,6 @@ class CrewReader:
     def _read_all(self) -> News:
         self._workplace.close_database()
         self._workplace = Workplace(root=self._root)
-        self._snapshot = Snapshot()
         file, db = self._file_id(), self._workplace.db
         self._seen = change_count(db)
         number = last_fact(db)
@@ -116,12 +115,21 @@ class CrewReader:
         while (newest := last_fact(db)) != number:
             number, world = newest, load_world(db)
         self._picture = Picture(world=world, number=number)
-        self._snapshot = Snapshot()
         self._read_words()
-        self._read_tasks(time.monotonic(), after_facts=())
+        self._read_all_tasks()
         self._read_runner(time.monotonic())
         self._file = file
         return News(picture=self._picture, fresh=True, tasks_changed=True)
+
+    def _read_all_tasks(self) -> None:
+        """All tasks; crew's index saves the reading of files that did not change."""
+        started = time.monotonic()
+        is_own = not self._namespace
+        self._snapshot = self._workplace.snapshot() if is_own else self._source().scan(None)
+        self._tasks_at = time.monotonic()
+        self._scan_s = max(self._tasks_at - started, 0.001)
+        self._tasks_due = False
+        self._picture = replace(self._picture, items=self._snapshot.by_id)
 
     def _new_facts(self) -> tuple[tuple[int, Fact], ...]:
         """Apply what was recorded since the last look."""
